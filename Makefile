@@ -1,0 +1,56 @@
+# Needs Python 3.11 or newer, pip and make; the rest goes into .venv.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# Above the overall floor of pyproject.toml: an error in one of these loses or hides somebody's notes.
+CRITICAL := src/plait/stores/* src/plait/ranking/* src/plait/chunking*
+CRITICAL_FLOOR := 95
+
+.PHONY: help demo test soak check bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo   try plait on the sample memory"
+	@echo "make test   every check and every test, with coverage"
+	@echo "make check  only the static checks"
+	@echo "make soak   the long reliability tests"
+	@echo "make bench  speed, memory and search quality"
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plait needs Python 3.11 or newer; try: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing plait into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(INSTALLED)
+	@$(BIN)/python examples/demo.py
+
+check: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/mypy
+	$(BIN)/deptry src
+
+# PYTHONWARNDEFAULTENCODING: a file opened without an encoding reads differently on another machine.
+test: check
+	$(BIN)/coverage erase
+	PYTHONWARNDEFAULTENCODING=1 $(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+	@set -f; for area in $(CRITICAL); do \
+		echo "coverage of $$area, at least $(CRITICAL_FLOOR) %:"; \
+		$(BIN)/coverage report --include="$$area" --fail-under=$(CRITICAL_FLOOR) || exit 1; \
+	done
+
+soak: $(INSTALLED)
+	$(BIN)/python -m pytest -m soak
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -1,0 +1,145 @@
+"""Export and import: one JSON line per document, whole enough to come back exactly.
+
+Passages travel by id and place, not by text, so that an export is no larger than what it holds and
+every id survives. Vectors do not travel: they belong to an embedder and are made again.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from plait.errors import UsageError
+from plait.protocols import Entry
+from plait.types import KINDS, ORIGINS, TRUSTS, Document, Passage
+
+FORMAT = "plait"
+VERSION = 1
+_TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session", "parent")
+_MORE_TEXTS = ("topic", "supersedes", "sha256")
+_WHOLE = ("created_at", "updated_at", "event_at", "indexed_at")
+_OPTIONAL_WHOLE = ("valid_from", "valid_to", "size", "mtime")
+
+
+def header() -> str:
+    """The first line of an export."""
+    return json.dumps({"format": FORMAT, "version": VERSION})
+
+
+def line(document: Document, passages: Iterable[Passage]) -> str:
+    """One document as one line of JSON; fields at their default are left out."""
+    defaults = Document._field_defaults
+    record: dict[str, Any] = {
+        name: value
+        for name, value in document._asdict().items()
+        if name not in ("text", "chunk_count") and value != defaults[name]
+    }
+    body = [passage for passage in passages]
+    record["text"] = document.text
+    record["passages"] = [
+        [p.id, p.start, p.start + len(p.text), p.start_line, p.end_line, p.heading] for p in body
+    ]
+    return json.dumps(record, ensure_ascii=False)
+
+
+def read(lines: Iterable[str]) -> Iterator[Entry]:
+    """The documents of an export, each checked; nothing is written here.
+
+    Raises:
+        UsageError: A line is not one of ours; says which.
+    """
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        try:
+            record = json.loads(text)
+        except ValueError as error:
+            raise UsageError(
+                f"Line {number} is not JSON ({error}). Nothing was imported."
+            ) from None
+        if not isinstance(record, dict):
+            raise UsageError(f"Line {number} is not a JSON object. Nothing was imported.")
+        if "format" in record:
+            _check_header(record)
+            continue
+        try:
+            yield _entry(record)
+        except (TypeError, ValueError, KeyError) as error:
+            raise UsageError(
+                f"Line {number} is no document of a plait export ({error}). Nothing was imported."
+            ) from None
+
+
+def _check_header(record: dict[str, Any]) -> None:
+    if record.get("format") != FORMAT or record.get("version") != VERSION:
+        raise UsageError(
+            f"This is {record.get('format')} version {record.get('version')}; "
+            f"this plait reads {FORMAT} version {VERSION}. Nothing was imported."
+        )
+
+
+def _entry(record: dict[str, Any]) -> Entry:
+    places = record.pop("passages", [])
+    unknown = record.keys() - set(Document._fields)
+    if unknown:
+        raise ValueError(f"unknown field {sorted(unknown)[0]}")
+    document = _document(record)
+    body_start = _body_start(document.text, places)
+    passages = []
+    for ordinal, (id_, start, end, first, last, heading) in enumerate(places):
+        text = document.text[body_start + int(start) : body_start + int(end)]
+        passages.append(
+            Passage(text, str(heading), int(first), int(last), int(start), ordinal, str(id_))
+        )
+    if passages and not tiles(passages, len(document.text) - body_start):
+        passages = []
+    return Entry(document, passages)
+
+
+def _document(record: dict[str, Any]) -> Document:
+    """A document whose every field has the type it should have."""
+    if not isinstance(record.get("text"), str):
+        raise TypeError("no text")
+    for name in (*_TEXTS, *_MORE_TEXTS):
+        if not isinstance(record.get(name), str | None):
+            raise TypeError(f"{name} is not text")
+    for name in (*_WHOLE, *_OPTIONAL_WHOLE):
+        if not isinstance(record.get(name, 0), int | None) or isinstance(record.get(name), bool):
+            raise TypeError(f"{name} is not a whole number")
+    for name, allowed in (("kind", KINDS), ("origin", ORIGINS), ("trust", TRUSTS)):
+        if name in record and record[name] not in allowed:
+            raise ValueError(f"{name} is {record[name]!r}")
+    tags = record.get("tags", [])
+    metadata = record.get("metadata", {})
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise TypeError("tags is not a list of words")
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise TypeError("metadata is not an object of texts")
+    importance = record.get("importance")
+    return Document(
+        **{
+            **record,
+            "tags": tuple(tags),
+            "metadata": metadata,
+            "importance": None if importance is None else float(importance),
+            "pinned": bool(record.get("pinned", False)),
+            "title": str(record.get("title", "")),
+            "source": str(record.get("source", "")),
+        }
+    )
+
+
+def _body_start(text: str, places: list[Any]) -> int:
+    """Passages count from the end of the front matter, which is what they do not cover."""
+    if not places:
+        return 0
+    return max(0, len(text) - max(int(place[2]) for place in places))
+
+
+def tiles(passages: list[Passage], length: int) -> bool:
+    """Whether passages cover a body of this length without a gap."""
+    reached = 0
+    for passage in passages:
+        if passage.start > reached or not passage.text:
+            return False
+        reached = max(reached, passage.start + len(passage.text))
+    return reached == length

@@ -1,0 +1,631 @@
+"""`Memory`: the facade people import. One method per verb; frozen values back."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from plait import recall
+from plait.config import Config, load
+from plait.embedders import open_embedder
+from plait.errors import AmbiguousId, NotFound, PlaitError, UsageError
+from plait.protocols import Embedder, Store
+from plait.stores import open_store
+from plait.types import (
+    FUSIONS,
+    KINDS,
+    MEMORY_TYPES,
+    MODES,
+    ORIGINS,
+    TRUSTS,
+    Answer,
+    Deleted,
+    Document,
+    Filter,
+    Finding,
+    IngestReport,
+    Passage,
+    Receipt,
+    Stats,
+    Stored,
+)
+
+if TYPE_CHECKING:
+    from plait.ingest import Chunking, Pen, Progress, Reindexed
+
+MODE_ALIASES = {"fts": "keyword", "vec": "vector"}
+PERSONAL = ("", "personal")
+EXPORT_PAGE = 200
+
+# Spellings of time and place that callers may use; the rest of a filter passes through as it is.
+Where = Mapping[str, Any]
+Choice = TypeVar("Choice", bound=str)
+
+
+class Memory:
+    """A memory that several threads and several processes may use at once.
+
+    >>> with Memory.open(":memory:") as memory:
+    ...     stored = memory.store("We deploy on Fridays", tags=["ops"])
+    ...     [hit.text for hit in memory.search("when do we deploy")]
+    ['We deploy on Fridays']
+    """
+
+    def __init__(
+        self, store: Store | None, embedder: Embedder, config: Config, *, path: str
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self.config = config
+        self.path = path
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        embedder: Embedder | str | None = None,
+        project: str | None = None,
+        create: bool = True,
+        config: Config | None = None,
+    ) -> Self:
+        """Open a memory, making its file when it does not exist.
+
+        Args:
+            path: The file; ``:memory:`` for one that is never written; the settings' when omitted.
+            embedder: An embedder or its name; by default the one the memory was built with.
+            project: What is stored belongs to it, and searches see it beside personal things; the
+                git repository of the working directory when omitted, ``""`` for none.
+            create: With ``False`` an absent file stays absent, and everything answers empty.
+            config: Settings that were already loaded.
+
+        Raises:
+            StoreError: The file cannot be used.
+            ConfigError: A setting is wrong.
+        """
+        flags: dict[str, object] = {}
+        if path is not None:
+            flags["db_path"] = os.fspath(path)
+        if project is not None:
+            flags["project"] = project
+        if isinstance(embedder, str):
+            flags["embedding_provider"] = embedder
+        found = config if config is not None else load(flags)
+        place = found.settings.db_path
+        store: Store | None = None
+        if create or place == ":memory:" or os.path.exists(place):
+            store = open_store(
+                place,
+                create=create,
+                timeout=found.settings.sqlite_open_timeout_secs,
+                durability=found.settings.durability,
+            )
+        chosen = embedder if embedder is not None and not isinstance(embedder, str) else None
+        if chosen is None:
+            chosen = _choose_embedder(found.settings.embedding_provider, store)
+        return cls(store, chosen, found, path=place)
+
+    def __enter__(self) -> Self:
+        """For ``with``: closes at the end."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """Release the file; the memory cannot be used afterwards."""
+        if self._store is not None:
+            self._store.close()
+
+    # -- putting in ------------------------------------------------------------------------
+
+    def store(
+        self,
+        text: str,
+        *,
+        key: str | None = None,
+        title: str = "",
+        type: str | None = None,
+        memory_type: str | None = None,
+        tags: Iterable[str] = (),
+        metadata: Mapping[str, str] | None = None,
+        summary: str | None = None,
+        session: str | None = None,
+        origin: str = "user",
+        trust: str = "trusted",
+        importance: float | None = None,
+        pinned: bool = False,
+        event_at: int | str | None = None,
+        path: str | None = None,
+    ) -> Stored:
+        """Remember a text. With ``key`` it is a note, replaced by the next one of that key.
+
+        Without a key it is an observation, and saying the same thing twice keeps one.
+
+        Raises:
+            UsageError: There is no text, or a field has a value it cannot have.
+        """
+        from plait import ingest
+
+        document = Document(
+            key=_key(key),
+            kind="observation" if key is None else "note",
+            title=title,
+            text=ingest.check_text(text),
+            path=path,
+            project=self.config.project,
+            memory_type=_one_of("memory_type", memory_type, MEMORY_TYPES) if memory_type else None,
+            type=type,
+            tags=tuple(dict.fromkeys(tags)),
+            metadata=dict(metadata or {}),
+            summary=summary,
+            origin=_one_of("origin", origin, ORIGINS),
+            trust=_one_of("trust", trust, TRUSTS),
+            session=session,
+            importance=importance,
+            pinned=pinned,
+            event_at=self._moment(event_at) or 0,
+        )
+        pen = self._pen()
+        entry = pen.entry(ingest.complete(document, ingest.now_ms()))
+        self._note_chunker()
+        return pen.write([entry])[0]
+
+    def ingest(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        patterns: Sequence[str] = (),
+        incremental: bool = False,
+        progress: "Progress | None" = None,
+    ) -> IngestReport:
+        """Index a file or a folder; the files themselves are never changed.
+
+        Args:
+            path: What to read; the setting ``memory_dir`` when omitted.
+            patterns: Which files of a folder count, as in ``*.md``.
+            incremental: Trust size and time of a file that was indexed before.
+            progress: Called with the number of files done and the last one's path.
+
+        Raises:
+            SourceError: There is no such file or folder.
+        """
+        from plait import ingest, sources
+
+        place = path if path is not None else self.config.settings.memory_dir
+        if place is None:
+            raise UsageError("Say what to ingest, as in: plait ingest ~/notes")
+        settings = self.config.settings
+        walk = sources.walk(
+            place,
+            patterns=tuple(patterns) or settings.patterns,
+            max_bytes=round(settings.max_file_mb * 1024 * 1024),
+        )
+        self._note_chunker()
+        run = ingest.Ingest(
+            self._required(),
+            self._pen(),
+            project=self.config.project,
+            incremental=incremental,
+            progress=progress,
+        )
+        return run.run(os.fspath(place), walk)
+
+    # -- finding ---------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        mode: str = "hybrid",
+        min_score: float | None = None,
+        window: int = 0,
+        best_per_document: bool = False,
+        explain: bool = False,
+        fusion: str | None = None,
+        keyword_weight: float | None = None,
+        vector_weight: float | None = None,
+        where: Filter | Where | None = None,
+        all_projects: bool = False,
+    ) -> Answer:
+        """The passages that answer a query, best first, with a receipt.
+
+        Args:
+            query: Words, a question, or an expression with quotes, AND, OR, NOT, NEAR and ``*``.
+            limit: How many hits, 1 to 1000.
+            mode: ``hybrid``, ``keyword`` (``fts``) or ``vector`` (``vec``).
+            min_score: Least `relevance` of a hit, 0 to 1.
+            window: Neighbouring passages to add on each side, 0 to 5.
+            best_per_document: Only the best passage of each document.
+            explain: Give every hit its reasons.
+            fusion: ``weighted``, ``rrf`` or ``seed001``.
+            keyword_weight: Weight of the keyword branch; 0 switches it off.
+            vector_weight: Weight of the vector branch; 0 switches it off.
+            where: Which documents count: a `Filter`, or its fields by name.
+            all_projects: Look beyond the current project and personal things.
+
+        Raises:
+            UsageError: The query is empty or a value is out of its range.
+        """
+        settings = self.config.settings
+        keyword = settings.keyword_weight if keyword_weight is None else keyword_weight
+        vector = settings.vector_weight if vector_weight is None else vector_weight
+        _check_weights(keyword, vector)
+        request = recall.Request(
+            text=query,
+            limit=settings.limit if limit is None else limit,
+            mode=_one_of("mode", MODE_ALIASES.get(mode, mode), MODES),
+            where=self._filter(where, all_projects=all_projects),
+            fusion=_one_of("fusion", fusion or settings.fusion, FUSIONS),
+            keyword_weight=keyword,
+            vector_weight=vector,
+            min_score=settings.min_score if min_score is None else min_score,
+            floor=settings.floor,
+            window=window,
+            best_per_document=best_per_document,
+            explain=explain,
+            expansion_factor=settings.expansion_factor,
+            rrf_k=settings.rrf_k,
+        )
+        if self._store is None:
+            recall.check(request)
+            return Answer((), Receipt(query=query, mode_asked=request.mode, mode_used="keyword"))
+        return recall.search(self._store, self._embedder, request)
+
+    def get(self, name: str) -> Document | Passage:
+        """A document or a passage, whole, by id, unique id prefix, key or chunk_id.
+
+        Raises:
+            NotFound: Nothing has that name.
+            AmbiguousId: Several have it; the message lists them.
+        """
+        document, passage = self._named(name)
+        if passage is not None:
+            return passage
+        return self._required().load([document.id])[0]
+
+    def get_many(self, names: Sequence[str]) -> list[Document | Passage]:
+        """Several at once, in the order asked for."""
+        return [self.get(name) for name in names]
+
+    def document_of(self, name: str) -> Document:
+        """The whole document that has this name, or holds the passage that has it."""
+        document, _ = self._named(name)
+        return self._required().load([document.id])[0]
+
+    def passages_of(self, id_: str) -> list[Passage]:
+        """All passages of a document, in order."""
+        return self._required().neighbours(id_, 0, 2**31)
+
+    def timeline(
+        self,
+        *,
+        limit: int = 20,
+        before: tuple[int, str] | None = None,
+        where: Filter | Where | None = None,
+        all_projects: bool = False,
+    ) -> list[Document]:
+        """Documents without their text, newest event first.
+
+        Args:
+            limit: How many, 1 to 1000.
+            before: Where the last page ended: ``(event_at, id)`` of its last document.
+            where: Which documents count; ``since`` and ``until`` take dates and ages like ``7d``.
+            all_projects: Look beyond the current project and personal things.
+        """
+        if not 1 <= limit <= recall.MAX_LIMIT:
+            raise UsageError(f"limit is {limit}; choose 1 to {recall.MAX_LIMIT}.")
+        if self._store is None:
+            return []
+        return self._store.scan(
+            self._filter(where, all_projects=all_projects), limit=limit, before=before
+        )
+
+    # -- taking out ------------------------------------------------------------------------
+
+    def delete(
+        self,
+        *names: str,
+        where: Filter | Where | None = None,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> Deleted:
+        """Forget documents by id, key or filter; 30 days of grace unless ``purge``.
+
+        Raises:
+            NotFound: One of the names fits nothing; then nothing is deleted.
+            UsageError: Neither a name nor a filter was given.
+        """
+        if not names and not where:
+            raise UsageError("Say what to delete, by id, key, --path, --source or a filter.")
+        store = self._required()
+        found = {document.id: document for document in map(self._deletable, names)}
+        if where:
+            every = self._filter(where)._replace(trusts=TRUSTS, all_versions=True)
+            found.update({document.id: document for document in store.scan(every)})
+        if dry_run:
+            chosen = list(found.values())
+            return Deleted(
+                tuple(document.doc_id for document in chosen),
+                tuple(found),
+                sum(document.chunk_count for document in chosen),
+            )
+        return store.delete(list(found), purge=purge)
+
+    def _deletable(self, name: str) -> Document:
+        try:
+            document, _ = self._named(name)
+        except NotFound:
+            # Already in the trash: `delete --purge` must still be able to clear it.
+            for _, _, trashed in self._required().trashed():
+                if name in (trashed.id, trashed.key):
+                    return trashed
+            raise
+        return document
+
+    def undo(self) -> list[Document]:
+        """Bring back what the latest delete removed.
+
+        Raises:
+            NotFound: Nothing was deleted in the last 30 days.
+        """
+        store = self._required()
+        back = store.restore()
+        if not back:
+            raise NotFound("Nothing to undo: no document was deleted in the last 30 days.")
+        self._fill()
+        return back
+
+    # -- looking after ---------------------------------------------------------------------
+
+    def reindex(
+        self,
+        *,
+        embeddings: bool = False,
+        compact: bool = False,
+        progress: "Progress | None" = None,
+    ) -> "Reindexed":
+        """Rebuild the keyword index and make missing vectors, while searches go on.
+
+        Args:
+            embeddings: Make every vector anew, not only the missing ones.
+            compact: Give free space back to the disk at the end.
+            progress: Called with the number of passages embedded so far.
+        """
+        from plait import ingest
+
+        store = self._required()
+        pen = self._pen()
+        rechunked = 0
+        if store.meta("chunker") not in (None, self._cut().identity):
+            rechunked = ingest.rechunk(store, pen, self._every_document())
+        chunks = store.rebuild_keywords()
+        store.set_meta("chunker", self._cut().identity)
+        store.set_meta("analyzer", store.analyzer)
+        embedded, swapped = 0, False
+        if self._embedder.dims:
+            embedded, swapped = ingest.embed_all(
+                store, self._embedder, pen, anew=embeddings, progress=progress
+            )
+        if compact:
+            store.compact()
+        store.settle()
+        return ingest.Reindexed(chunks, embedded, rechunked, swapped, pen.trouble)
+
+    def stats(self) -> Stats:
+        """How much is in the memory, and in what state."""
+        return Stats(path=self.path) if self._store is None else self._store.stats()
+
+    def doctor(self, *, fix: bool = False) -> list[Finding]:
+        """Look the memory over; with ``fix``, mend what can be mended."""
+        if self._store is None:
+            return [Finding("file", "ok", f"{self.path} does not exist yet: nothing to examine")]
+        findings = self._store.check(fix=fix)
+        findings += [
+            Finding("identity", "warning", message) for message in self.identity_warnings()
+        ]
+        return findings
+
+    def identity_warnings(self) -> list[str]:
+        """What was indexed under other rules than today's; `reindex` mends it."""
+        if self._store is None:
+            return []
+        found = []
+        chunker = self._store.meta("chunker")
+        if chunker is not None and chunker != self._cut().identity:
+            found.append(
+                f"Passages were cut by {chunker}, the settings now say {self._cut().identity}. "
+                "Run: plait reindex"
+            )
+        built = self._store.meta("analyzer")
+        analyzer = self._store.analyzer
+        if built is not None and built != analyzer:
+            found.append(f"Words were indexed by {built}, not {analyzer}. Run: plait reindex")
+        space = self._store.space()
+        if space is not None and self._embedder.dims and space != self._embedder.space:
+            found.append(
+                f"Vectors were made by {space}, the embedder is now {self._embedder.space}. "
+                "Run: plait reindex"
+            )
+        return found
+
+    def backup(self, target: str | os.PathLike[str]) -> str:
+        """Copy the memory to a new file, consistent and private, while others go on writing."""
+        place = os.path.abspath(os.fspath(target))
+        self._required().backup(place)
+        return place
+
+    def export(self, *, where: Filter | Where | None = None) -> Iterator[str]:
+        """The memory as lines of JSON, first a header, then one document each."""
+        from plait import archive
+
+        yield archive.header()
+        if self._store is None:
+            return
+        every = self._filter(where, all_projects=where is None)
+        every = every._replace(trusts=TRUSTS, all_versions=True)
+        documents = self._store.scan(every)
+        for start in range(0, len(documents), EXPORT_PAGE):
+            page = documents[start : start + EXPORT_PAGE]
+            for document in self._store.load([document.id for document in page]):
+                yield archive.line(document, self.passages_of(document.id))
+
+    def import_lines(self, lines: Iterable[str]) -> int:
+        """Take in an export, all of it or nothing; how many documents it held."""
+        from plait import archive, ingest
+
+        store = self._required()
+        pen = self._pen()
+        entries = [
+            entry if entry.passages else pen.entry(entry.document) for entry in archive.read(lines)
+        ]
+        now = ingest.now_ms()
+        entries = [
+            entry._replace(document=ingest.complete(entry.document, now)) for entry in entries
+        ]
+        entries = [entry for entry in entries if entry.passages]
+        pen.write(entries)
+        store.settle()
+        return len(entries)
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _required(self) -> Store:
+        if self._store is None:
+            raise NotFound(f"There is no memory at {self.path} yet. Start with: plait store TEXT")
+        return self._store
+
+    def _cut(self) -> "Chunking":
+        from plait.ingest import Chunking
+
+        return Chunking(self.config.settings.chunk_size, self.config.settings.chunk_overlap)
+
+    def _pen(self) -> "Pen":
+        from plait.ingest import Pen
+
+        return Pen(self._required(), self._embedder, self._cut())
+
+    def _note_chunker(self) -> None:
+        """The first write decides under which rules a memory was cut and indexed."""
+        store = self._required()
+        for name, value in (("chunker", self._cut().identity), ("analyzer", store.analyzer)):
+            if store.meta(name) is None:
+                store.set_meta(name, value)
+
+    def _fill(self) -> None:
+        """Make the vectors that are missing, if there is something to make them with."""
+        from plait.ingest import fill_pending
+
+        store = self._required()
+        if self._embedder.dims and store.space() == self._embedder.space:
+            fill_pending(store, self._embedder, self._pen())
+
+    def _every_document(self) -> list[Document]:
+        return self._required().scan(Filter(trusts=TRUSTS, all_versions=True))
+
+    def _named(self, name: str) -> tuple[Document, Passage | None]:
+        if self._store is None:
+            raise NotFound(f"Nothing is named {name}: there is no memory at {self.path} yet.")
+        every = Filter(trusts=TRUSTS, all_versions=True)
+        found = self._store.find(name, every)
+        here = [pair for pair in found if pair[0].project == self.config.project]
+        if len(here) == 1:
+            return here[0]
+        if not found:
+            raise NotFound(f"Nothing is named {name}. Look for it with: plait search WORDS")
+        if len(found) > 1:
+            listed = ", ".join(
+                f"{(passage or document).id} ({document.title or document.doc_id})"
+                for document, passage in found[:8]
+            )
+            raise AmbiguousId(f"{name} fits {len(found)} entries: {listed}. Give a longer id.")
+        return found[0]
+
+    def _moment(self, value: int | str | None) -> int | None:
+        if value is None or isinstance(value, int):
+            return value
+        from plait.times import parse_time
+
+        moment = parse_time(value)
+        if moment is None:
+            raise UsageError(
+                f"'{value}' is not a time. Write 2026-03-01, 2026-03-01T09:30 or an age like 7d."
+            )
+        return moment
+
+    def _filter(self, where: Filter | Where | None, *, all_projects: bool = False) -> Filter:
+        """The caller's filter; unless it says otherwise, this project and personal things."""
+        if isinstance(where, Filter):
+            return where
+        fields = {name: value for name, value in (where or {}).items() if value not in (None, ())}
+        unknown = fields.keys() - set(Filter._fields)
+        if unknown:
+            raise UsageError(
+                f"There is no filter named {sorted(unknown)[0]}. Choose from: "
+                + ", ".join(Filter._fields)
+            )
+        for name in ("since", "until", "as_of"):
+            if name in fields:
+                fields[name] = self._moment(fields[name])
+        for name, allowed in (("kinds", KINDS), ("memory_types", MEMORY_TYPES), ("trusts", TRUSTS)):
+            for value in fields.get(name, ()):
+                _one_of(name, value, allowed)
+        if "projects" not in fields and not all_projects:
+            fields["projects"] = (None, self.config.project) if self.config.project else (None,)
+        return Filter(**fields)
+
+
+def _choose_embedder(spec: str | None, store: Store | None) -> Embedder:
+    """What the settings name, else what the memory was built with, else none."""
+    if spec is None:
+        space = store.space() if store is not None else None
+        spec = space.provider if space is not None else "none"
+        try:
+            return named_embedder(spec)
+        except PlaitError:
+            # Vectors of a provider that only its own program can open: keyword search goes on.
+            return named_embedder("none")
+    return named_embedder(spec)
+
+
+def named_embedder(spec: str) -> Embedder:
+    """The embedder of a settings string; ``hashing`` is the stand-in of `plait.testing`."""
+    if spec.partition(":")[0] == "hashing":
+        from plait.testing import HashingEmbedder
+
+        return HashingEmbedder()
+    return open_embedder(spec)
+
+
+def _check_weights(keyword: float | None, vector: float | None) -> None:
+    for name, weight in (("keyword_weight", keyword), ("vector_weight", vector)):
+        if weight is not None and not 0.0 <= weight <= 1.0:
+            raise UsageError(f"{name} is {weight}; choose 0 to 1.")
+    if keyword is not None and vector is not None:
+        if keyword + vector > 1.0 + 1e-9:
+            raise UsageError(
+                f"keyword_weight {keyword} and vector_weight {vector} add up to "
+                f"{keyword + vector:g}; they must not exceed 1."
+            )
+        if keyword == vector == 0.0:
+            raise UsageError("Both weights are 0: then nothing is searched. Raise one of them.")
+
+
+def _one_of(name: str, value: str, allowed: Sequence[Choice]) -> Choice:
+    for choice in allowed:
+        if choice == value:
+            return choice
+    raise UsageError(f"{name} is '{value}'; choose one of: {', '.join(allowed)}.")
+
+
+def _key(key: str | None) -> str | None:
+    if key is not None and not key.strip():
+        raise UsageError("The key is empty. Give a name, as in: --doc-id TOOLS")
+    return key

@@ -1,0 +1,203 @@
+"""The two seams of plait: what turns text into vectors, and what keeps and finds it."""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from plait.types import (
+    Deleted,
+    Document,
+    Filter,
+    Finding,
+    Passage,
+    Query,
+    Ref,
+    Space,
+    Stats,
+    TextKind,
+)
+
+# float32, unit length or not: cosine is scale-free.
+if TYPE_CHECKING:
+    Vector = array[float]
+else:
+    Vector = array  # Python 3.11's array cannot be subscripted
+Scored = tuple[Ref, float]
+# A token of a text: first and last character (exclusive) and the term it is indexed under.
+Token = tuple[int, int, str]
+
+
+class Embedder(Protocol):
+    """Text to vectors. An optional ``tuning`` (`plait.types.Tuning`) carries its own defaults."""
+
+    @property
+    def space(self) -> Space:
+        """Identity of the vectors; stored beside every one of them."""
+
+    @property
+    def dims(self) -> int:
+        """Length of a vector; 0 means that this embedder makes none."""
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        """One vector per text, in order.
+
+        Raises:
+            EmbedderError: The embedder is down or answered nonsense.
+        """
+
+
+class Entry(NamedTuple):
+    """A document on its way in. ``vectors`` runs beside ``passages``; ``None`` stays pending."""
+
+    document: Document
+    passages: Sequence[Passage]
+    vectors: Sequence[Vector | None] = ()
+    space: Space | None = None
+    # Ordinals of passages that the embedder itself declined: they stay keyword-only, not pending.
+    declined: frozenset[int] = frozenset()
+
+
+class Written(NamedTuple):
+    """What became of one entry."""
+
+    id: str
+    chunks: int
+    replaced: bool = False
+    duplicate: bool = False
+    pending: int = 0
+
+
+class Pending(NamedTuple):
+    """A passage that waits for its vector, with all that the embedder may see of it."""
+
+    ref: Ref
+    title: str
+    heading: str
+    text: str
+
+
+class Store(Protocol):
+    """Keeps documents, passages and vectors; answers by keyword and by vector.
+
+    Both searches return refs and scores only; `passages` hydrates the winners in one query.
+    Every method may be called from any thread.
+    """
+
+    @property
+    def analyzer(self) -> str:
+        """Identity of the terms in the keyword index."""
+
+    def put(self, entries: Sequence[Entry]) -> list[Written]:
+        """Write each document whole, replacing the one of the same id or (project, source, key).
+
+        All entries are one transaction. Passages whose hash is unchanged keep id, ref and vector.
+        """
+
+    def delete(self, ids: Sequence[str], *, purge: bool = False) -> Deleted:
+        """Remove documents and their index entries; keep a trash row unless ``purge``."""
+
+    def trashed(self) -> list[tuple[str, int, Document]]:
+        """What can be brought back: (batch, deleted_at, document), newest first."""
+
+    def restore(self, ids: Sequence[str] = ()) -> list[Document]:
+        """Bring documents back from the trash; without ids, those of the latest delete."""
+
+    def keyword(
+        self, query: Query, limit: int, where: Filter, *, deadline: float | None = None
+    ) -> list[Scored]:
+        """Best passages by BM25, higher is better.
+
+        Raises:
+            DeadlineExceeded: ``deadline`` (`time.monotonic`) has passed.
+        """
+
+    def vector(self, vector: Vector, space: Space, limit: int, where: Filter) -> list[Scored]:
+        """Nearest passages by cosine, exact, among vectors of this space only."""
+
+    def cosines(self, vector: Vector, space: Space, refs: Sequence[Ref]) -> dict[Ref, float]:
+        """Cosine for these passages; those without a vector are absent."""
+
+    def tokens(self, text: str) -> list[Token]:
+        """The terms this memory's analyzer makes of a text, with their places."""
+
+    def frequencies(self, terms: Iterable[str]) -> tuple[int, dict[str, int]]:
+        """Number of passages in all, and how many hold each term."""
+
+    def passages(self, refs: Sequence[Ref]) -> dict[Ref, tuple[Passage, Document]]:
+        """Hydrate: passages with their documents (without the documents' text)."""
+
+    def neighbours(self, document: str, ordinal: int, window: int) -> list[Passage]:
+        """Passages of one document from ``ordinal - window`` to ``ordinal + window``."""
+
+    def find(self, name: str, where: Filter) -> list[tuple[Document, Passage | None]]:
+        """Documents and passages named by id, id prefix (six or more), chunk_id or key."""
+
+    def load(self, ids: Sequence[str]) -> list[Document]:
+        """Whole documents, text included, in the order asked for; unknown ids are left out."""
+
+    def scan(
+        self,
+        where: Filter,
+        *,
+        limit: int | None = None,
+        before: tuple[int, str] | None = None,
+    ) -> list[Document]:
+        """Documents without text, newest event first, starting after the cursor ``before``."""
+
+    def known(
+        self, document: Document, passages: Sequence[Passage] = ()
+    ) -> tuple[Document | None, frozenset[int]]:
+        """The document that ``put`` would replace, and which of the passages have their vector."""
+
+    def pending_count(self) -> int:
+        """How many passages wait for a vector in the current generation."""
+
+    def pending(self, space: Space, after: Ref, limit: int) -> list[Pending]:
+        """Passages without a vector in the generation of this space, in order of ref."""
+
+    def fill(
+        self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, upto: Ref | None = None
+    ) -> int:
+        """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
+
+    def space(self) -> Space | None:
+        """The space whose vectors answer searches; ``None`` while the memory has none."""
+
+    def begin(self, space: Space, *, anew: bool = False) -> bool:
+        """Make sure a generation for this space is there to be filled; true when it is current.
+
+        With ``anew`` a second one is begun beside the current one of the same space.
+        """
+
+    def swap(self, space: Space) -> bool:
+        """Make this space's generation current if it has seen every passage; drop the others."""
+
+    def rebuild_keywords(self) -> int:
+        """Rebuild the keyword index from the passages in one transaction; their number."""
+
+    def settle(self) -> None:
+        """Call after bulk writing: refreshes statistics and shortens the journal."""
+
+    def compact(self) -> None:
+        """Give free pages back to the file system."""
+
+    def meta(self, name: str) -> str | None:
+        """A fact about the memory (analyzer, chunker, space …)."""
+
+    def set_meta(self, name: str, value: str) -> None:
+        """Remember a fact about the memory."""
+
+    def stats(self) -> Stats:
+        """Counts and sizes."""
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """Look the store over; with ``fix``, mend what can be mended."""
+
+    def backup(self, target: str) -> None:
+        """Write a consistent copy, safe under load."""
+
+    def newest(self) -> int | None:
+        """When a document was last indexed."""
+
+    def close(self) -> None:
+        """Release every connection."""

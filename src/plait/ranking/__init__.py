@@ -1,0 +1,1 @@
+"""Pure arithmetic on rankings. Knows nothing of stores, text or clocks."""

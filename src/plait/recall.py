@@ -1,0 +1,430 @@
+"""The read path: keyword beside vector, fused, explained, hydrated once.
+
+Nothing here fails because an embedder is down, slow or changed: the other branch answers and the
+receipt says what was missing.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from plait import text as words
+from plait.errors import DeadlineExceeded, EmbedderError, StoreDamaged, UsageError
+from plait.protocols import Embedder, Scored, Store, Vector
+from plait.ranking import evidence, fuse, trace
+from plait.types import (
+    Answer,
+    Branch,
+    Document,
+    Filter,
+    Fusion,
+    Hit,
+    Mode,
+    Passage,
+    Query,
+    Receipt,
+    Ref,
+    Signals,
+    Tuning,
+)
+
+MAX_LIMIT = 1_000
+MAX_WINDOW = 5
+DEADLINE_S = 2.0
+# Fewer candidates than these cost quality: the union must hold what either branch ranks well.
+KEYWORD_CANDIDATES = 200
+VECTOR_CANDIDATES = 100
+SNIPPET_CHARS = 200
+CHARS_PER_TOKEN = 4  # the usual estimate for English text
+HYDRATE_BATCH = 25
+
+
+class Request(NamedTuple):
+    """One search, with every choice made."""
+
+    text: str
+    limit: int = 10
+    mode: Mode = "hybrid"
+    where: Filter = Filter()
+    fusion: Fusion = "weighted"
+    keyword_weight: float | None = None
+    vector_weight: float | None = None
+    min_score: float = 0.0
+    floor: str = "relevance"
+    window: int = 0
+    best_per_document: bool = False
+    explain: bool = False
+    expansion_factor: int = 3
+    rrf_k: int = fuse.RRF_K
+    deadline: float = DEADLINE_S
+
+
+class _Branches(NamedTuple):
+    """What the two branches found; ``None`` is a branch that did not run."""
+
+    keyword: list[Scored] | None
+    vector: list[Scored] | None
+    query_vector: Vector | None
+    degraded: tuple[str, ...]
+
+
+def search(store: Store, embedder: Embedder, request: Request) -> Answer:
+    """Answer one request.
+
+    Raises:
+        UsageError: The query is empty, or a number is out of its range.
+    """
+    began = time.perf_counter()
+    check(request)
+    query = words.parse(request.text)
+    tuning = tuning_of(embedder)
+    keyword_weight, vector_weight = _weights(request, tuning)
+    mode = _mode(request.mode, keyword_weight, vector_weight)
+    found = _run_branches(store, embedder, request, query, mode, tuning)
+    used = _mode_used(found)
+    fused, cosines = _fuse(store, embedder, request, found, keyword_weight, vector_weight)
+    scorer = _Scorer(store, query, request, found, cosines, fused, tuning)
+    hits = scorer.best()
+    if request.explain:
+        hits = [
+            hit._replace(
+                reasons=trace.explain(
+                    hit.score,
+                    hit.relevance,
+                    hit.signals,
+                    fusion=request.fusion,
+                    keyword_weight=keyword_weight,
+                    vector_weight=vector_weight,
+                )
+            )
+            for hit in hits
+        ]
+    receipt = Receipt(
+        query=request.text,
+        mode_asked=request.mode,
+        mode_used=used,
+        fusion=request.fusion,
+        keyword_weight=keyword_weight,
+        vector_weight=vector_weight,
+        degraded=found.degraded,
+        keyword_candidates=len(found.keyword or ()),
+        vector_candidates=len(found.vector or ()),
+        candidates=len(fused),
+        pending_vectors=store.pending_count(),
+        indexed_at=store.newest(),
+        milliseconds=round((time.perf_counter() - began) * 1000, 2),
+        tokens=sum(len(hit.text) for hit in hits) // CHARS_PER_TOKEN,
+    )
+    return Answer(hits, receipt)
+
+
+def tuning_of(embedder: Embedder) -> Tuning:
+    """What the embedder says about itself, or cautious defaults."""
+    tuning = getattr(embedder, "tuning", None)
+    return tuning if isinstance(tuning, Tuning) else Tuning()
+
+
+def check(request: Request) -> None:
+    """Refuse what no search can mean."""
+    if not request.text.strip():
+        raise UsageError('The query is empty. Say what to look for, as in: plait search "ssh keys"')
+    if not 1 <= request.limit <= MAX_LIMIT:
+        raise UsageError(f"limit is {request.limit}; choose 1 to {MAX_LIMIT}.")
+    if not 0 <= request.window <= MAX_WINDOW:
+        raise UsageError(f"window is {request.window}; choose 0 to {MAX_WINDOW}.")
+    if not 0.0 <= request.min_score <= 1.0:
+        raise UsageError(f"min_score is {request.min_score}; choose 0 to 1.")
+
+
+def _weights(request: Request, tuning: Tuning) -> tuple[float, float]:
+    """The caller's weights, else the merge's own, else what suits the embedder."""
+    if request.fusion == "seed001":
+        defaults = fuse.SEED001_KEYWORD_WEIGHT, fuse.SEED001_VECTOR_WEIGHT
+    else:
+        defaults = tuning.keyword_weight, tuning.vector_weight
+    keyword, vector = request.keyword_weight, request.vector_weight
+    if keyword is None and vector is None:
+        return defaults
+    if keyword is None:
+        return 1.0 - vector if vector is not None else 1.0, vector or 0.0
+    return keyword, 1.0 - keyword if vector is None else vector
+
+
+def _mode(asked: Mode, keyword_weight: float, vector_weight: float) -> Mode:
+    """A weight of 0 switches its branch off: no call, no scan."""
+    if asked != "hybrid":
+        return asked
+    if vector_weight <= 0.0:
+        return "keyword"
+    return "vector" if keyword_weight <= 0.0 else "hybrid"
+
+
+def _mode_used(found: _Branches) -> Mode:
+    if found.vector is None:
+        return "keyword"
+    return "vector" if found.keyword is None else "hybrid"
+
+
+def _run_branches(
+    store: Store,
+    embedder: Embedder,
+    request: Request,
+    query: Query,
+    mode: Mode,
+    tuning: Tuning,
+) -> _Branches:
+    degraded: list[str] = []
+    wants_vector = mode != "keyword"
+    if wants_vector:
+        obstacle = _vector_obstacle(store, embedder, mode)
+        if obstacle is not None:
+            wants_vector = False
+            degraded += [obstacle] if obstacle else []
+    embed: Callable[[], Vector | None] | None = None
+    if wants_vector:
+        embed = _start_embedding(embedder, request.text, tuning, request.deadline)
+    by_keyword = None
+    if mode != "vector" or not wants_vector:
+        by_keyword = _by_keyword(store, request, query, degraded)
+    by_vector, vector = None, None
+    if embed is not None:
+        try:
+            vector = embed()
+        except EmbedderError as error:
+            degraded.append(f"vector search skipped: {error}")
+        if vector is not None:
+            size = _over_fetch(request, VECTOR_CANDIDATES)
+            by_vector = store.vector(vector, embedder.space, size, request.where)
+        elif by_keyword is None:
+            by_keyword = _by_keyword(store, request, query, degraded)
+    return _Branches(by_keyword, by_vector, vector, tuple(degraded))
+
+
+def _vector_obstacle(store: Store, embedder: Embedder, mode: Mode) -> str | None:
+    """Why vectors cannot answer; empty when nothing is wrong, there are just none."""
+    if embedder.dims == 0:
+        if mode == "vector":
+            return "vector search skipped: no embedder is configured"
+        return ""
+    space = store.space()
+    if space is None:
+        return "" if store.newest() is None else "no vectors yet. Run: plait reindex"
+    if space != embedder.space:
+        return (
+            f"vector search skipped: this memory's vectors are {space}, the embedder is "
+            f"{embedder.space}. Run: plait reindex"
+        )
+    return None
+
+
+def _start_embedding(
+    embedder: Embedder, text: str, tuning: Tuning, deadline: float
+) -> Callable[[], Vector | None]:
+    """The query's vector, when called for; a remote embedder works while keywords are searched."""
+
+    def embed() -> Vector | None:
+        return embedder.embed([text[: tuning.max_chars]], "query")[0]
+
+    if not tuning.remote:
+        return embed
+    from threading import Thread
+
+    outcome: list[Vector | EmbedderError | None] = []
+
+    def work() -> None:
+        try:
+            outcome.append(embed())
+        except EmbedderError as error:
+            outcome.append(error)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+
+    def wait() -> Vector | None:
+        thread.join(deadline)
+        if not outcome:
+            raise EmbedderError(f"the embedder gave no answer within {deadline:g} s")
+        if isinstance(outcome[0], EmbedderError):
+            raise outcome[0]
+        return outcome[0]
+
+    return wait
+
+
+def _by_keyword(store: Store, request: Request, query: Query, degraded: list[str]) -> list[Scored]:
+    size = _over_fetch(request, KEYWORD_CANDIDATES)
+    deadline = time.monotonic() + request.deadline
+    try:
+        return store.keyword(query, size, request.where, deadline=deadline)
+    except DeadlineExceeded:
+        degraded.append(f"keyword search stopped after {request.deadline:g} s")
+    except StoreDamaged as error:
+        degraded.append(f"keyword search failed: {error}")
+    return []
+
+
+def _over_fetch(request: Request, least: int) -> int:
+    size = request.limit * request.expansion_factor
+    return max(size, least) if request.fusion == "weighted" else size
+
+
+def _fuse(
+    store: Store,
+    embedder: Embedder,
+    request: Request,
+    found: _Branches,
+    keyword_weight: float,
+    vector_weight: float,
+) -> tuple[dict[Ref, fuse.Fused], dict[Ref, float]]:
+    cosines = dict(found.vector or ())
+    if request.fusion == "rrf":
+        return fuse.rrf(found.keyword, found.vector, k=request.rrf_k), cosines
+    if request.fusion == "seed001":
+        fused = fuse.seed001(
+            found.keyword,
+            found.vector,
+            keyword_weight=keyword_weight,
+            vector_weight=vector_weight,
+        )
+        return fused, cosines
+    candidates = list(
+        dict.fromkeys([ref for ref, _ in [*(found.keyword or ()), *(found.vector or ())]])
+    )
+    if found.query_vector is not None:
+        missing = [ref for ref in candidates if ref not in cosines]
+        cosines.update(store.cosines(found.query_vector, embedder.space, missing))
+    passages, _ = store.frequencies(())
+    fused = fuse.weighted(
+        found.keyword,
+        cosines if found.vector is not None else None,
+        candidates,
+        keyword_weight=keyword_weight,
+        vector_weight=vector_weight,
+        attainable=evidence.attainable_bm25(passages),
+    )
+    return fused, cosines
+
+
+class _Scorer:
+    """Walks the fused ranking from the top, hydrating in batches, until the answer is full."""
+
+    def __init__(
+        self,
+        store: Store,
+        query: Query,
+        request: Request,
+        found: _Branches,
+        cosines: dict[Ref, float],
+        fused: dict[Ref, fuse.Fused],
+        tuning: Tuning,
+    ) -> None:
+        self._store = store
+        self._request = request
+        self._cosines = cosines
+        self._fused = fused
+        self._tuning = tuning
+        self._bm25 = dict(found.keyword or ())
+        self._keyword_rank = _ranks(found.keyword)
+        self._vector_rank = _ranks(found.vector)
+        terms = [term for word in query.words for _, _, term in store.tokens(word)]
+        self._wanted = frozenset(terms)
+        self._passages, self._holding = store.frequencies(self._wanted)
+
+    def best(self) -> list[Hit]:
+        request = self._request
+        order = sorted(self._fused, key=lambda ref: (-self._fused[ref].score, ref))
+        hits: list[Hit] = []
+        seen: set[str] = set()
+        start = 0
+        while start < len(order) and len(hits) < request.limit:
+            end = self._batch_end(order, start, request.limit - len(hits))
+            for hit in self._hydrated(order[start:end]):
+                if not self._convincing(hit):
+                    continue
+                if request.best_per_document and hit.document.id in seen:
+                    continue
+                seen.add(hit.document.id)
+                hits.append(hit)
+            start = end
+        hits = hits[: request.limit]
+        return [self._widened(hit) for hit in hits] if request.window else hits
+
+    def _batch_end(self, order: Sequence[Ref], start: int, wanted: int) -> int:
+        """Equal scores stay in one batch, since only their keys can put them in order."""
+        end = min(len(order), start + max(wanted, HYDRATE_BATCH if start else wanted))
+        while (
+            end < len(order) and self._fused[order[end]].score == self._fused[order[end - 1]].score
+        ):
+            end += 1
+        return end
+
+    def _hydrated(self, refs: Sequence[Ref]) -> list[Hit]:
+        rows = self._store.passages(refs)
+        # A passage may have been deleted since the branches ran: it is simply no longer there.
+        hits = [self._hit(ref, *rows[ref]) for ref in refs if ref in rows]
+        hits.sort(key=lambda hit: (-hit.score, hit.document.doc_id, hit.passage.ordinal))
+        return hits
+
+    def _hit(self, ref: Ref, passage: Passage, document: Document) -> Hit:
+        fused = self._fused[ref]
+        tokens = self._store.tokens(passage.text)
+        found = {term for _, _, term in tokens}
+        for beside in (document.title, passage.heading, *document.tags):
+            found.update(term for _, _, term in self._store.tokens(beside))
+        matched = self._wanted & found
+        covered = evidence.coverage(self._wanted, matched, self._passages, self._holding)
+        cosine = self._cosines.get(ref)
+        snippet, highlights = words.snippet(passage.text, tokens, self._wanted, SNIPPET_CHARS)
+        signals = Signals(
+            bm25=self._bm25.get(ref),
+            cosine=cosine,
+            keyword=fused.keyword,
+            vector=fused.vector,
+            keyword_rank=self._keyword_rank.get(ref),
+            vector_rank=self._vector_rank.get(ref),
+            coverage=covered,
+            matched=tuple(sorted(matched)),
+        )
+        return Hit(
+            passage=passage,
+            document=document,
+            score=fused.score,
+            relevance=evidence.relevance(covered, cosine, self._tuning),
+            source=self._source(ref),
+            snippet=snippet,
+            highlights=highlights,
+            signals=signals,
+        )
+
+    def _source(self, ref: Ref) -> Branch:
+        """Which branch's own list held the hit, before the union was completed."""
+        if ref in self._keyword_rank:
+            return "hybrid" if ref in self._vector_rank else "keyword"
+        return "vector"
+
+    def _convincing(self, hit: Hit) -> bool:
+        if self._request.floor == "rrf" and self._request.fusion == "rrf":
+            return hit.score >= self._request.min_score
+        return hit.relevance >= self._request.min_score
+
+    def _widened(self, hit: Hit) -> Hit:
+        """The hit with its neighbours' text, overlaps laid over each other."""
+        around = self._store.neighbours(hit.document.id, hit.passage.ordinal, self._request.window)
+        return hit._replace(context=join(around))
+
+
+def join(passages: Sequence[Passage]) -> str:
+    """Consecutive passages as one text."""
+    parts: list[str] = []
+    reached: int | None = None
+    for passage in passages:
+        text = passage.text
+        if reached is not None and passage.start < reached:
+            text = text[reached - passage.start :]
+        parts.append(text)
+        reached = max(reached or 0, passage.start + len(passage.text))
+    return "".join(parts)
+
+
+def _ranks(branch: list[Scored] | None) -> dict[Ref, int]:
+    return {ref: rank for rank, (ref, _) in enumerate(branch or (), start=1)}

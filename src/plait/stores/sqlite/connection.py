@@ -1,0 +1,341 @@
+"""Opening the file safely: modes, journal, waiting for others, transactions, errors in our words.
+
+The file is never opened except through SQLite: on POSIX a plain ``open`` and ``close`` anywhere in
+the process drops SQLite's locks, and acknowledged writes with them.
+"""
+
+import os
+import random
+import time
+from _thread import allocate_lock, get_ident
+from collections.abc import Callable
+from types import TracebackType
+from typing import Literal, Self
+
+import apsw
+
+from plait.errors import (
+    DeadlineExceeded,
+    PlaitError,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+)
+from plait.stores.sqlite import schema
+
+# SQLite 3.7.0 to 3.51.2 can lose committed pages when several processes share a WAL file.
+SAFE_SQLITE = (3, 51, 3)
+WAIT_STEP_MS = 5_000  # SQLite waits this long by itself; then we retry, until the caller's limit.
+JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
+CACHE_KIB = 8_192
+# WAL needs shared memory between processes, which these do not give.
+NETWORK_FILE_SYSTEMS = frozenset(
+    {"nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "virtiofs", "afs", "ceph"}
+    | {"glusterfs", "lustre", "fuse", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "vboxsf"}
+)
+
+
+def wal_is_safe(version: tuple[int, int, int]) -> bool:
+    """Whether this SQLite may run WAL with several processes (3.44.6 and 3.50.7 are back-ports).
+
+    >>> wal_is_safe((3, 51, 2)), wal_is_safe((3, 51, 3)), wal_is_safe((3, 50, 7))
+    (False, True, True)
+    """
+    if version[:2] in {(3, 44), (3, 50)}:
+        return version[2] >= {44: 6, 50: 7}[version[1]]
+    return version >= SAFE_SQLITE
+
+
+def sqlite_version() -> tuple[int, int, int]:
+    """The version of the SQLite inside APSW."""
+    major, minor, patch = (int(part) for part in apsw.sqlite_lib_version().split(".")[:3])
+    return major, minor, patch
+
+
+def file_system(path: str, mounts: str = "/proc/mounts") -> str:
+    """The type of the file system that holds a path; empty where the system does not tell."""
+    try:
+        with open(mounts, encoding="utf-8", errors="replace") as lines:
+            rows = [line.split()[1:3] for line in lines if len(line.split()) > 2]
+    except OSError:
+        return ""
+    real = os.path.realpath(path)
+    best, kind = "", ""
+    for raw, name in rows:
+        mount = raw.replace("\\040", " ")
+        inside = real == mount or real.startswith(mount.rstrip("/") + "/")
+        if inside and len(mount) >= len(best):
+            best, kind = mount, name
+    return kind
+
+
+def journal_mode(path: str) -> Literal["wal", "delete"]:
+    """WAL, except where the file system or the SQLite at hand is known to break it."""
+    if file_system(path) in NETWORK_FILE_SYSTEMS or not wal_is_safe(sqlite_version()):
+        return "delete"
+    return "wal"
+
+
+def translate(error: apsw.Error, path: str) -> PlaitError:
+    """The same failure in words a person can act on."""
+    known: tuple[tuple[type[apsw.Error], type[StoreError], str], ...] = (
+        (apsw.BusyError, StoreBusy, "{path} is locked by another process. Try again in a moment."),
+        (apsw.LockedError, StoreBusy, "{path} is locked by another process. Try again shortly."),
+        (apsw.FullError, StoreFull, "No space left for {path}. Free some space and try again."),
+        (apsw.NotADBError, StoreDamaged, "{path} is not a plait memory: it is not a database."),
+        (
+            apsw.CorruptError,
+            StoreDamaged,
+            "{path} is damaged ({error}). Run: plait doctor --fix",
+        ),
+        (apsw.ReadOnlyError, StoreReadOnly, "{path} cannot be written: {error}."),
+        (apsw.InterruptError, DeadlineExceeded, "The query ran past its time limit."),
+        (
+            apsw.IOError,
+            StoreFull,
+            "Cannot read or write {path}: {error}. Is the disk full or over quota?",
+        ),
+        (
+            apsw.CantOpenError,
+            StoreError,
+            "Cannot open {path}: {error}. Check that its folder exists and may be written.",
+        ),
+    )
+    for kind, ours, words in known:
+        if isinstance(error, kind):
+            return ours(words.format(path=path, error=error))
+    return StoreError(f"{path}: {error}")
+
+
+def create_private(path: str) -> None:
+    """Make the file, empty and readable by its owner only, so that -wal and -shm follow suit."""
+    folder = os.path.dirname(path)
+    try:
+        if folder and not os.path.isdir(folder):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
+        os.close(os.open(path, flags, 0o600))
+    except FileExistsError:
+        # Another process was first, or a folder of that name stands there.
+        if os.path.isdir(path):
+            raise StoreError(
+                f"{path} is a folder. Give a file, as in: --db {path}/memory.db"
+            ) from None
+    except OSError as error:
+        raise StoreReadOnly(
+            f"Cannot create {path}: {error.strerror}. Choose another place with --db PATH."
+        ) from error
+
+
+class Connections:
+    """One connection per thread on one file, made when a thread first needs it."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        create: bool = True,
+        timeout: float = 30.0,
+        durability: str = "full",
+        vfs: str | None = None,
+    ) -> None:
+        self.path = path
+        self.timeout = timeout
+        self._durability = "FULL" if durability == "full" else "NORMAL"
+        self._vfs = vfs
+        self._lock = allocate_lock()
+        self._by_thread: dict[int, apsw.Connection] = {}
+        self._closed = False
+        self.wrote = False
+        self._address = path
+        if path == ":memory:":
+            # memdb lets several threads share one database that never touches the disk.
+            self._address = f"file:/plait-{random.getrandbits(64):x}?vfs=memdb"
+        elif create and not os.path.exists(path):
+            create_private(path)
+        self.get()
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether nothing is ever written to disk."""
+        return self.path == ":memory:"
+
+    def get(self) -> apsw.Connection:
+        """This thread's connection."""
+        ident = get_ident()
+        connection = self._by_thread.get(ident)
+        if connection is None:
+            if self._closed:
+                raise StoreError(f"The memory {self.path} is closed. Open it again.")
+            connection = self._open()
+            with self._lock:
+                self._by_thread[ident] = connection
+        return connection
+
+    def _open(self) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+        if self.in_memory:
+            flags |= apsw.SQLITE_OPEN_CREATE
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                return self._prepared(flags)
+            except (apsw.BusyError, apsw.LockedError) as error:
+                # Another process is creating, recovering or switching the journal of this file.
+                if time.monotonic() > deadline:
+                    raise translate(error, self.path) from error
+                time.sleep(random.uniform(0.002, 0.02))
+            except apsw.Error as error:
+                raise translate(error, self.path) from error
+
+    def _prepared(self, flags: int) -> apsw.Connection:
+        connection = apsw.Connection(self._address, flags=flags, vfs=self._vfs)
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: apsw.Connection) -> None:
+        connection.set_busy_timeout(WAIT_STEP_MS)
+        # A reader must not checkpoint, not even by being the last to leave: writers do that.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        for pragma in (
+            "foreign_keys = ON",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+            "secure_delete = ON",
+            "mmap_size = 0",
+            f"synchronous = {self._durability}",
+            f"journal_size_limit = {JOURNAL_LIMIT_BYTES}",
+            f"cache_size = -{CACHE_KIB}",
+        ):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        version = schema.version_of(connection)
+        schema.refuse_newer(version, self.path)
+        if version == schema.SCHEMA_VERSION:
+            return
+        self._refuse_stranger(connection, version)
+        if not self.in_memory:
+            connection.execute(f"PRAGMA journal_mode = {journal_mode(self.path)}").fetchall()
+        with Transaction(self, connection):
+            schema.migrate(connection)
+
+    def _refuse_stranger(self, connection: apsw.Connection, version: int) -> None:
+        """An empty file becomes a memory; somebody else's database must not."""
+        if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
+            # Another process may have finished the first migration since we read the version.
+            if schema.version_of(connection) > 0:
+                return
+            raise StoreDamaged(
+                f"{self.path} is a database, but not a plait memory. Choose another file with --db."
+            )
+
+    def drop(self, connection: apsw.Connection) -> None:
+        """Forget a connection that can no longer be trusted (a failed sync must not be retried)."""
+        with self._lock:
+            for ident, known in list(self._by_thread.items()):
+                if known is connection:
+                    del self._by_thread[ident]
+        connection.close(force=True)
+
+    def close(self) -> None:
+        """Close every connection; the last writer empties the journal if nobody needs it."""
+        with self._lock:
+            connections = list(self._by_thread.values())
+            self._by_thread.clear()
+            self._closed = True
+        for connection in connections:
+            if self.wrote and not self.in_memory:
+                self.wrote = False
+                checkpoint(connection, "PASSIVE")
+            connection.close(force=True)
+
+
+def checkpoint(connection: apsw.Connection, mode: Literal["PASSIVE", "TRUNCATE"]) -> bool:
+    """Move the journal into the file; false when others kept it from finishing."""
+    try:
+        busy, *_ = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()[0]
+    except (apsw.BusyError, apsw.LockedError):
+        return False
+    return not busy
+
+
+class Transaction:
+    """``BEGIN IMMEDIATE`` … ``COMMIT``; anything raised inside undoes all of it."""
+
+    def __init__(self, connections: Connections, connection: apsw.Connection | None = None) -> None:
+        self._connections = connections
+        self._connection = connection
+
+    def __enter__(self) -> apsw.Connection:
+        """Take the write lock, waiting for others up to the time limit."""
+        connection = self._connection or self._connections.get()
+        self._connection = connection
+        _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), self._connections.timeout)
+        return connection
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Commit, or roll back what was begun."""
+        connection = self._connection
+        assert connection is not None
+        if kind is None:
+            try:
+                _patiently(lambda: connection.execute("COMMIT"), self._connections.timeout)
+            except apsw.Error:
+                self._roll_back(connection)
+                raise
+            self._connections.wrote = True
+        else:
+            self._roll_back(connection)
+            if isinstance(error, apsw.IOError):
+                self._connections.drop(connection)
+
+    @staticmethod
+    def _roll_back(connection: apsw.Connection) -> None:
+        # SQLite itself rolls back after a full disk or an I/O error: then there is nothing to undo.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _patiently(act: Callable[[], object], timeout: float) -> None:
+    """Repeat an act that others keep busy, with jitter, so that waiting processes take turns."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            act()
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0.001, 0.01))
+        else:
+            return
+
+
+class Guard:
+    """Turns APSW's errors into ours at the seam, so that nothing above knows the engine."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> Self:
+        """Nothing to do on the way in."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Translate what SQLite raised."""
+        if isinstance(error, apsw.Error):
+            raise translate(error, self._path) from error

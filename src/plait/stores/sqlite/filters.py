@@ -1,0 +1,108 @@
+"""A `Filter` as SQL. Conditions that hold for every document of a memory are left out.
+
+Most memories have one project, nothing quarantined and nothing superseded; asking the small
+indexes that know this costs microseconds and saves testing every passage.
+"""
+
+import json
+from itertools import pairwise
+
+import apsw
+
+from plait.types import Filter
+
+_FOREIGN_BELOW = "SELECT 1 FROM documents WHERE project < ? LIMIT 1"
+_FOREIGN_BETWEEN = "SELECT 1 FROM documents WHERE project > ? AND project < ? LIMIT 1"
+_FOREIGN_ABOVE = "SELECT 1 FROM documents WHERE project > ? LIMIT 1"
+_DISTRUSTED = "SELECT DISTINCT trust FROM documents WHERE trust <> 'trusted'"
+_DATED = "SELECT 1 FROM documents WHERE valid_to IS NOT NULL OR valid_from IS NOT NULL LIMIT 1"
+
+_IN = {
+    "kinds": "d.kind IN (SELECT value FROM json_each(?))",
+    "memory_types": "d.memory_type IN (SELECT value FROM json_each(?))",
+    "types": "d.type IN (SELECT value FROM json_each(?))",
+    "keys": "d.key IN (SELECT value FROM json_each(?))",
+    "origins": "d.origin IN (SELECT value FROM json_each(?))",
+}
+_IS = {"source": "d.source = ?", "session": "d.session = ?"}
+_TAG = "EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE tag.value = ?)"
+_METADATA = "EXISTS (SELECT 1 FROM json_each(d.metadata) AS m WHERE m.key = ? AND m.value = ?)"
+
+Clause = tuple[str, list[object]]
+
+
+def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]:
+    """The conditions on a document ``d`` that are not true of every document anyway."""
+    found = _scope(connection, where, now)
+    for name, sql in _IN.items():
+        values = getattr(where, name)
+        if values:
+            found.append((sql, [json.dumps(values)]))
+    for name, sql in _IS.items():
+        value = getattr(where, name)
+        if value is not None:
+            found.append((sql, [value]))
+    found += [(_TAG, [tag]) for tag in where.tags]
+    found += [(_METADATA, [name, value]) for name, value in where.metadata]
+    for prefix, column in ((where.key_prefix, "d.key"), (where.path_prefix, "d.path")):
+        if prefix:
+            found.append((f"{column} >= ? AND {column} < ?", [prefix, _after(prefix)]))
+    if where.since is not None:
+        found.append(("d.event_at >= ?", [where.since]))
+    if where.until is not None:
+        found.append(("d.event_at < ?", [where.until]))
+    return found
+
+
+def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]:
+    """Project, trust and validity: nearly always asked for, nearly never excluding anything."""
+    found: list[Clause] = []
+    if where.projects is not None:
+        names = sorted({project or "" for project in where.projects})
+        if _has_other_projects(connection, names):
+            found.append(("d.project IN (SELECT value FROM json_each(?))", [json.dumps(names)]))
+    if "trusted" not in where.trusts or any(
+        trust not in where.trusts for (trust,) in connection.execute(_DISTRUSTED)
+    ):
+        found.append(("d.trust IN (SELECT value FROM json_each(?))", [json.dumps(where.trusts)]))
+    if not where.all_versions and connection.execute(_DATED).get:
+        moment = now if where.as_of is None else where.as_of
+        found.append(("(d.valid_from IS NULL OR d.valid_from <= ?)", [moment]))
+        found.append(("(d.valid_to IS NULL OR d.valid_to > ?)", [moment]))
+    return found
+
+
+def _has_other_projects(connection: apsw.Connection, names: list[str]) -> bool:
+    """Whether any document lies outside these projects, by index seeks alone."""
+    if not names:
+        return True
+    if connection.execute(_FOREIGN_BELOW, (names[0],)).get:
+        return True
+    if connection.execute(_FOREIGN_ABOVE, (names[-1],)).get:
+        return True
+    return any(
+        connection.execute(_FOREIGN_BETWEEN, pair).get
+        for pair in pairwise(names)
+    )
+
+
+def _after(prefix: str) -> str:
+    """The smallest string above every string that starts with this one.
+
+    >>> _after("conv-26/")
+    'conv-260'
+    """
+    code = ord(prefix[-1]) + 1
+    if 0xD800 <= code <= 0xDFFF:  # surrogates are not characters and cannot be bound
+        code = 0xE000
+    return prefix[:-1] + chr(code) if code <= 0x10FFFF else prefix + "\U0010ffff"
+
+
+def joined(found: list[Clause]) -> tuple[str, list[object]]:
+    """All conditions as one SQL expression with its values."""
+    if not found:
+        return "1", []
+    return (
+        " AND ".join(sql for sql, _ in found),
+        [value for _, values in found for value in values],
+    )

@@ -1,0 +1,196 @@
+"""The tables of a memory, as numbered migrations that are never edited once released.
+
+A migration and the version number it leads to are one transaction. The document row is complete
+from the first one, so that later work adds tables, never a rewrite.
+"""
+
+import apsw
+
+from plait.errors import SchemaTooNew
+
+APPLICATION_ID = 0x706C6169  # "plai": lets `file` and doctor tell a memory from other databases.
+
+# Combining marks belong to words: without them FTS5 cuts Thai and Hindi words apart. Variation
+# selectors (U+FE0E, U+FE0F) are marks too, but only choose how an emoji is drawn.
+_CATEGORIES = "L* N* Co Mn Mc"
+_SEPARATORS = "\ufe0e\ufe0f"
+TOKENIZER = (
+    f"porter unicode61 remove_diacritics 2 categories '{_CATEGORIES}' separators '{_SEPARATORS}'"
+)
+TOKENIZER_ARGUMENTS = (
+    "porter",
+    ["unicode61", "remove_diacritics", "2", "categories", _CATEGORIES, "separators", _SEPARATORS],
+)
+ANALYZER = "porter unicode61, marks kept, 1"
+
+_M001 = f"""
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE documents (
+    rowid INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    key TEXT,
+    kind TEXT NOT NULL CHECK (kind IN ('file', 'note', 'observation', 'entity', 'message')),
+    title TEXT NOT NULL DEFAULT '',
+    preface TEXT NOT NULL DEFAULT '',
+    path TEXT,
+    source TEXT NOT NULL DEFAULT '',
+    project TEXT NOT NULL DEFAULT '',
+    memory_type TEXT,
+    type TEXT,
+    tags TEXT NOT NULL DEFAULT '[]',
+    metadata TEXT NOT NULL DEFAULT '{{}}',
+    summary TEXT,
+    origin TEXT NOT NULL DEFAULT 'user',
+    trust TEXT NOT NULL DEFAULT 'trusted',
+    session TEXT,
+    parent TEXT,
+    topic TEXT,
+    supersedes TEXT,
+    importance REAL,
+    pinned INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    event_at INTEGER NOT NULL,
+    valid_from INTEGER,
+    valid_to INTEGER,
+    size INTEGER,
+    mtime INTEGER,
+    sha256 TEXT,
+    indexed_at INTEGER NOT NULL,
+    chunk_count INTEGER NOT NULL DEFAULT 0,
+    fingerprint BLOB
+);
+CREATE UNIQUE INDEX documents_by_name ON documents (project, source, key) WHERE key IS NOT NULL;
+CREATE INDEX documents_by_project ON documents (project);
+CREATE INDEX documents_by_key ON documents (key) WHERE key IS NOT NULL;
+CREATE INDEX documents_by_source ON documents (source, key) WHERE source <> '';
+CREATE INDEX documents_by_event ON documents (event_at, id);
+CREATE INDEX documents_by_indexed ON documents (indexed_at);
+CREATE INDEX documents_by_fingerprint ON documents (fingerprint) WHERE fingerprint IS NOT NULL;
+CREATE INDEX documents_by_parent ON documents (parent) WHERE parent IS NOT NULL;
+CREATE INDEX documents_by_session ON documents (session) WHERE session IS NOT NULL;
+CREATE INDEX documents_distrusted ON documents (trust) WHERE trust <> 'trusted';
+CREATE INDEX documents_dated ON documents (valid_to, valid_from)
+    WHERE valid_to IS NOT NULL OR valid_from IS NOT NULL;
+
+CREATE TABLE passages (
+    rowid INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    document INTEGER NOT NULL REFERENCES documents (rowid) ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL,
+    heading TEXT NOT NULL DEFAULT '',
+    text TEXT NOT NULL,
+    title_terms TEXT NOT NULL DEFAULT '',
+    heading_terms TEXT,
+    text_terms TEXT,
+    hash BLOB NOT NULL
+);
+CREATE INDEX passages_by_document ON passages (document, ordinal);
+
+-- What FTS5 indexes: the text itself, or its pre-split form where a script has no spaces.
+CREATE VIEW passages_terms AS
+    SELECT rowid, title_terms AS title, coalesce(heading_terms, heading) AS heading,
+           coalesce(text_terms, text) AS text
+    FROM passages;
+
+CREATE VIRTUAL TABLE passages_fts USING fts5 (
+    title, heading, text,
+    content = 'passages_terms', content_rowid = 'rowid', tokenize = "{TOKENIZER}"
+);
+INSERT INTO passages_fts (passages_fts, rank) VALUES ('secure-delete', 1);
+CREATE VIRTUAL TABLE passages_vocab USING fts5vocab ('passages_fts', 'row');
+
+CREATE TRIGGER passages_inserted AFTER INSERT ON passages BEGIN
+    INSERT INTO passages_fts (rowid, title, heading, text)
+    VALUES (new.rowid, new.title_terms, coalesce(new.heading_terms, new.heading),
+            coalesce(new.text_terms, new.text));
+END;
+CREATE TRIGGER passages_deleted AFTER DELETE ON passages BEGIN
+    INSERT INTO passages_fts (passages_fts, rowid, title, heading, text)
+    VALUES ('delete', old.rowid, old.title_terms, coalesce(old.heading_terms, old.heading),
+            coalesce(old.text_terms, old.text));
+END;
+CREATE TRIGGER passages_updated
+AFTER UPDATE OF heading, text, title_terms, heading_terms, text_terms ON passages BEGIN
+    INSERT INTO passages_fts (passages_fts, rowid, title, heading, text)
+    VALUES ('delete', old.rowid, old.title_terms, coalesce(old.heading_terms, old.heading),
+            coalesce(old.text_terms, old.text));
+    INSERT INTO passages_fts (rowid, title, heading, text)
+    VALUES (new.rowid, new.title_terms, coalesce(new.heading_terms, new.heading),
+            coalesce(new.text_terms, new.text));
+END;
+
+-- How many passages hold a very common term; rarer ones are counted when asked for.
+CREATE TABLE frequent_terms (term TEXT PRIMARY KEY, passages INTEGER NOT NULL) WITHOUT ROWID;
+
+-- Vectors of one space. Exactly one generation answers searches; another may be filling up.
+CREATE TABLE generations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    space TEXT NOT NULL,
+    dims INTEGER NOT NULL,
+    current INTEGER NOT NULL DEFAULT 0,
+    filled_to INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (space, current)
+);
+CREATE UNIQUE INDEX generations_current ON generations (current) WHERE current = 1;
+
+-- int8 rows; passage r lies in block r / BLOCK_ROWS. A row of zeros means "no vector".
+CREATE TABLE vector_blocks (
+    rowid INTEGER PRIMARY KEY,
+    generation INTEGER NOT NULL REFERENCES generations (id) ON DELETE CASCADE,
+    block INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    UNIQUE (generation, block)
+);
+
+-- Passages without a vector: 'pending' will get one, 'declined' has none by its nature.
+CREATE TABLE unembedded (
+    generation INTEGER NOT NULL REFERENCES generations (id) ON DELETE CASCADE,
+    passage INTEGER NOT NULL REFERENCES passages (rowid) ON DELETE CASCADE,
+    reason TEXT NOT NULL CHECK (reason IN ('pending', 'declined')),
+    PRIMARY KEY (generation, passage)
+) WITHOUT ROWID;
+CREATE INDEX unembedded_by_passage ON unembedded (passage);
+
+-- Deleted documents, unindexed, for undo.
+CREATE TABLE trash (
+    id TEXT PRIMARY KEY,
+    deleted_at INTEGER NOT NULL,
+    batch TEXT NOT NULL,
+    document TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX trash_by_time ON trash (deleted_at);
+"""  # noqa: S608
+
+MIGRATIONS: tuple[str, ...] = (_M001,)
+SCHEMA_VERSION = len(MIGRATIONS)
+
+
+def version_of(connection: apsw.Connection) -> int:
+    """The schema version a file carries; 0 for one that is still empty."""
+    return int(connection.execute("PRAGMA user_version").get)
+
+
+def refuse_newer(version: int, path: str) -> None:
+    """Raise when a file was written by a plait that knew more tables than this one."""
+    if version > SCHEMA_VERSION:
+        raise SchemaTooNew(
+            f"{path} has schema version {version}, but this plait knows up to {SCHEMA_VERSION}. "
+            "Upgrade plait: pip install --upgrade plait"
+        )
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Apply what is missing. Call inside a write transaction, so that it happens whole or not."""
+    version = version_of(connection)
+    for migration in MIGRATIONS[version:]:
+        # APSW runs statements lazily: iterating is what makes all of them run.
+        for _ in connection.execute(migration):
+            pass
+    if version < SCHEMA_VERSION:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

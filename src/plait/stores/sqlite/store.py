@@ -1,0 +1,363 @@
+"""The SQLite store: what `plait.protocols.Store` promises, in one file."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import apsw
+
+from plait import text as words
+from plait.errors import StoreBusy
+from plait.protocols import Entry, Pending, Scored, Token, Vector, Written
+from plait.stores.sqlite import filters, generations, reading, schema, terms, writing
+from plait.stores.sqlite.connection import Connections, Guard, Transaction, checkpoint
+from plait.stores.sqlite.rows import document_from_record, new_id, passage_hash, rows
+from plait.stores.sqlite.searching import Planner, Searcher
+from plait.types import Deleted, Document, Filter, Finding, Passage, Query, Ref, Space, Stats
+
+PURGE_ATTEMPTS = 50
+PURGE_PAUSE_S = 0.02
+
+_EMBEDDED_HASHES = (
+    "SELECT p.hash FROM passages AS p WHERE p.document = ? AND NOT EXISTS "
+    "(SELECT 1 FROM unembedded AS u WHERE u.generation = ? AND u.passage = p.rowid)"
+)
+_TRASH = (
+    "INSERT INTO trash (id, deleted_at, batch, document) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, "
+    "batch = excluded.batch, document = excluded.document"
+)
+_TRASHED = "SELECT batch, deleted_at, document FROM trash ORDER BY deleted_at DESC, id"
+_TRASHED_IDS = "SELECT id, document FROM trash WHERE id IN (SELECT value FROM json_each(?))"
+_LATEST_TRASH = (
+    "SELECT id, document FROM trash WHERE batch = "
+    "(SELECT batch FROM trash ORDER BY deleted_at DESC, batch LIMIT 1)"
+)
+_UNTRASH = "DELETE FROM trash WHERE id IN (SELECT value FROM json_each(?))"
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class SQLiteStore:
+    """One memory in one file; safe from several threads and several processes."""
+
+    analyzer = f"{schema.ANALYZER}; split {words.VERSION}"
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        create: bool = True,
+        timeout: float = 30.0,
+        durability: str = "full",
+        vfs: str | None = None,
+        clock: Callable[[], int] = _now,
+    ) -> None:
+        self.path = path if path == ":memory:" else os.path.abspath(path)
+        self._clock = clock
+        self._connections = Connections(
+            self.path, create=create, timeout=timeout, durability=durability, vfs=vfs
+        )
+        self._guard = Guard(self.path)
+        self._searcher = Searcher()
+        with self._guard:
+            self._refill_empty_index()
+
+    @property
+    def planner(self) -> Planner:
+        """When the plan for large memories is used: by size, ``always`` or ``never``."""
+        return self._searcher.planner
+
+    @planner.setter
+    def planner(self, choice: Planner) -> None:
+        self._searcher.planner = choice
+
+    def _conditions(self, connection: apsw.Connection, where: Filter) -> list[filters.Clause]:
+        return filters.clauses(connection, where, self._clock())
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def put(self, entries: Sequence[Entry]) -> list[Written]:
+        """Write documents whole, all of them in one transaction."""
+        with self._guard, Transaction(self._connections) as connection:
+            writer = writing.Writer(connection, entries)
+            written = [writer.put(entry) for entry in entries]
+            writer.finish()
+        return written
+
+    def delete(self, ids: Sequence[str], *, purge: bool = False) -> Deleted:
+        """Remove documents and their index entries; keep a trash row unless ``purge``."""
+        now = self._clock()
+        batch = new_id()
+        gone: list[Document] = []
+        chunks = 0
+        with self._guard, Transaction(self._connections) as connection:
+            writer = writing.Writer(connection)
+            for rowid, document in reading.load(connection, ids):
+                if not purge:
+                    record = writing.trash_record(connection, rowid, document)
+                    connection.execute(_TRASH, (document.id, now, batch, record))
+                chunks += writer.delete(rowid)
+                gone.append(document)
+            writer.finish()
+            if purge:
+                connection.execute(_UNTRASH, (json.dumps(list(ids)),))
+            connection.execute("DELETE FROM trash WHERE deleted_at < ?", (now - writing.TRASH_MS,))
+        if purge:
+            self._scrub()
+        return Deleted(
+            tuple(document.doc_id for document in gone),
+            tuple(document.id for document in gone),
+            chunks,
+            purged=purge,
+        )
+
+    def trashed(self) -> list[tuple[str, int, Document]]:
+        """What can be brought back: (batch, deleted_at, document), newest first."""
+        with self._guard:
+            found = rows(self._connections.get(), _TRASHED)
+            return [
+                (batch, moment, document_from_record(json.loads(record)["document"]))
+                for batch, moment, record in found
+            ]
+
+    def restore(self, ids: Sequence[str] = ()) -> list[Document]:
+        """Bring documents back from the trash; without ids, those of the latest delete."""
+        with self._guard, Transaction(self._connections) as connection:
+            if ids:
+                found = rows(connection, _TRASHED_IDS, (json.dumps(list(ids)),))
+            else:
+                found = rows(connection, _LATEST_TRASH)
+            writer = writing.Writer(connection)
+            back = [writer.revive(json.loads(record)) for _, record in found]
+            writer.finish()
+            connection.execute(_UNTRASH, (json.dumps([id_ for id_, _ in found]),))
+        return back
+
+    def _scrub(self) -> None:
+        """Leave no byte of what was purged: the journal is emptied once nobody reads it."""
+        if self._connections.in_memory:
+            return
+        with self._guard:
+            connection = self._connections.get()
+            for _ in range(PURGE_ATTEMPTS):
+                if checkpoint(connection, "TRUNCATE"):
+                    return
+                time.sleep(PURGE_PAUSE_S)
+        raise StoreBusy(
+            f"The documents are gone from {self.path}, but another process still reads its "
+            "journal, where their bytes remain. Close it and run: plait doctor --fix"
+        )
+
+    # -- searching -------------------------------------------------------------------------
+
+    def keyword(
+        self, query: Query, limit: int, where: Filter, *, deadline: float | None = None
+    ) -> list[Scored]:
+        """Best passages by BM25, higher is better."""
+        if not query.words and query.expression is None:
+            return []
+        with self._guard:
+            connection = self._connections.get()
+            conditions = self._conditions(connection, where)
+            return self._searcher.keyword(connection, query, limit, conditions, deadline)
+
+    def vector(self, vector: Vector, space: Space, limit: int, where: Filter) -> list[Scored]:
+        """Nearest passages by cosine, exact, among vectors of this space only."""
+        with self._guard:
+            connection = self._connections.get()
+            conditions = self._conditions(connection, where)
+            return self._searcher.nearest(connection, vector, space, limit, conditions)
+
+    def cosines(self, vector: Vector, space: Space, refs: Sequence[Ref]) -> dict[Ref, float]:
+        """Cosine for these passages; those without a vector are absent."""
+        with self._guard:
+            return self._searcher.cosines(self._connections.get(), vector, space, refs)
+
+    def tokens(self, text: str) -> list[Token]:
+        """The terms a text is indexed under, with their places in characters."""
+        with self._guard:
+            return terms.tokens(self._connections.get(), text)
+
+    def frequencies(self, terms_: Iterable[str]) -> tuple[int, dict[str, int]]:
+        """Number of passages in all, and how many hold each term."""
+        with self._guard:
+            connection = self._connections.get()
+            return terms.passage_count(connection), terms.frequencies(connection, set(terms_))
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def passages(self, refs: Sequence[Ref]) -> dict[Ref, tuple[Passage, Document]]:
+        """Passages with their documents (without the documents' text), in one query."""
+        with self._guard:
+            return reading.hydrate(self._connections.get(), refs)
+
+    def neighbours(self, document: str, ordinal: int, window: int) -> list[Passage]:
+        """Passages of one document around an ordinal."""
+        with self._guard:
+            connection = self._connections.get()
+            return reading.neighbours(connection, document, ordinal - window, ordinal + window)
+
+    def find(self, name: str, where: Filter) -> list[tuple[Document, Passage | None]]:
+        """Documents and passages named by id, key, chunk_id or a prefix of an id."""
+        with self._guard:
+            connection = self._connections.get()
+            return reading.find(connection, name, self._conditions(connection, where))
+
+    def load(self, ids: Sequence[str]) -> list[Document]:
+        """Whole documents, text included, in the order asked for."""
+        with self._guard:
+            loaded = reading.load(self._connections.get(), ids)
+        found = {document.id: document for _, document in loaded}
+        return [found[id_] for id_ in ids if id_ in found]
+
+    def scan(
+        self,
+        where: Filter,
+        *,
+        limit: int | None = None,
+        before: tuple[int, str] | None = None,
+    ) -> list[Document]:
+        """Documents without text, newest event first, starting after the cursor ``before``."""
+        with self._guard:
+            connection = self._connections.get()
+            conditions = self._conditions(connection, where)
+            if before is not None:
+                conditions.append(("(d.event_at, d.id) < (?, ?)", list(before)))
+            return reading.newest_first(connection, conditions, limit)
+
+    def known(
+        self, document: Document, passages: Sequence[Passage] = ()
+    ) -> tuple[Document | None, frozenset[int]]:
+        """The document that ``put`` would replace, and which of the passages have their vector."""
+        with self._guard:
+            connection = self._connections.get()
+            existing = writing.find_existing(connection, document)
+            if existing is None:
+                return None, frozenset()
+            rowid, old = existing
+            current = generations.current(connection)
+            if current is None or not passages or old.title != document.title:
+                return old, frozenset()
+            marks = {mark for (mark,) in rows(connection, _EMBEDDED_HASHES, (rowid, current.id))}
+        return old, frozenset(
+            place
+            for place, passage in enumerate(passages)
+            if passage_hash(passage.heading, passage.text) in marks
+        )
+
+    # -- vectors behind the text -----------------------------------------------------------
+
+    def space(self) -> Space | None:
+        """The space whose vectors answer searches."""
+        with self._guard:
+            current = generations.current(self._connections.get())
+        return None if current is None else Space(*json.loads(current.space))
+
+    def begin(self, space: Space, *, anew: bool = False) -> bool:
+        """Make sure a generation for this space is there to be filled; true when it is current."""
+        with self._guard, Transaction(self._connections) as connection:
+            return bool(generations.begin(connection, space, anew=anew).current)
+
+    def pending_count(self) -> int:
+        """How many passages wait for a vector in the current generation."""
+        with self._guard:
+            return generations.waiting(self._connections.get())
+
+    def pending(self, space: Space, after: Ref, limit: int) -> list[Pending]:
+        """Passages without a vector in the generation of this space, in order of ref."""
+        with self._guard:
+            return generations.pending(self._connections.get(), space, after, limit)
+
+    def fill(
+        self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, upto: Ref | None = None
+    ) -> int:
+        """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
+        with self._guard, Transaction(self._connections) as connection:
+            return generations.fill(connection, space, vectors, upto)
+
+    def swap(self, space: Space) -> bool:
+        """Make this space's generation current if it has seen every passage; drop the others."""
+        with self._guard, Transaction(self._connections) as connection:
+            return generations.swap(connection, space)
+
+    # -- the memory as a whole -------------------------------------------------------------
+
+    def rebuild_keywords(self) -> int:
+        """Rebuild the keyword index from the passages in one transaction; their number."""
+        with self._guard, Transaction(self._connections) as connection:
+            writing.split_afresh(connection)
+            connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
+            terms.count_frequent(connection)
+            return terms.passage_count(connection)
+
+    def _refill_empty_index(self) -> None:
+        """An index that is empty while passages exist was lost: fill it again."""
+        connection = self._connections.get()
+        filled = connection.execute("SELECT 1 FROM passages_fts_docsize LIMIT 1").get
+        if not filled and connection.execute("SELECT 1 FROM passages LIMIT 1").get:
+            self.rebuild_keywords()
+
+    def settle(self) -> None:
+        """After bulk writing: count common terms afresh if the memory grew, shorten the journal."""
+        with self._guard:
+            connection = self._connections.get()
+            if terms.outgrown(connection):
+                with Transaction(self._connections):
+                    terms.count_frequent(connection)
+            if self._connections.wrote and not self._connections.in_memory:
+                checkpoint(connection, "PASSIVE")
+
+    def meta(self, name: str) -> str | None:
+        """A fact about the memory."""
+        with self._guard:
+            return terms.get_meta(self._connections.get(), name)
+
+    def set_meta(self, name: str, value: str) -> None:
+        """Remember a fact about the memory."""
+        if self.meta(name) != value:
+            with self._guard, Transaction(self._connections) as connection:
+                terms.set_meta(connection, name, value)
+
+    def newest(self) -> int | None:
+        """When a document was last indexed."""
+        with self._guard:
+            value = self._connections.get().execute("SELECT max(indexed_at) FROM documents").get
+        return None if value is None else int(value)
+
+    def stats(self) -> Stats:
+        """Counts and sizes."""
+        with self._guard:
+            return reading.stats(self._connections.get(), self.path)
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """Look the store over; with ``fix``, mend what can be mended."""
+        from plait.stores.sqlite.care import examine
+
+        with self._guard:
+            return examine(self._connections, self.rebuild_keywords, fix=fix)
+
+    def backup(self, target: str) -> None:
+        """Write a consistent copy, readable by its owner only, safe under load."""
+        from plait.stores.sqlite.care import copy_to
+
+        with self._guard:
+            copy_to(self._connections, target)
+
+    def compact(self) -> None:
+        """Give free pages back to the file system."""
+        with self._guard:
+            connection = self._connections.get()
+            with Transaction(self._connections):
+                connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
+            connection.execute("VACUUM")
+            if not self._connections.in_memory:
+                checkpoint(connection, "TRUNCATE")
+
+    def close(self) -> None:
+        """Release every connection."""
+        with self._guard:
+            self._connections.close()

@@ -1,0 +1,292 @@
+"""Putting documents in, taking them out and bringing them back, inside a caller's transaction."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from plait import text as words
+from plait.errors import UsageError
+from plait.protocols import Entry, Vector, Written
+from plait.stores.sqlite import vectors
+from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin, generations, space_text
+from plait.stores.sqlite.rows import (
+    DOCUMENT_COLUMNS,
+    FIELDS,
+    document_from,
+    document_from_record,
+    document_row,
+    fingerprint,
+    new_id,
+    passage_hash,
+    rows,
+)
+from plait.types import Document, Passage, Ref, Space
+
+TRASH_MS = 30 * 24 * 3600 * 1000
+
+_BY_ID = f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d WHERE d.id = ?"  # noqa: S608
+_BY_NAME = (
+    f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
+    "WHERE d.project = ? AND d.source = ? AND d.key = ?"
+)
+_SAME_OBSERVATION = (
+    "SELECT id, chunk_count FROM documents WHERE fingerprint = ? AND project = ? "
+    "AND coalesce(parent, '') = ? AND valid_to IS NULL LIMIT 1"
+)
+_OLD_PASSAGES = (
+    "SELECT rowid, hash, ordinal, start, start_line, end_line FROM passages WHERE document = ?"
+)
+_INSERT_DOCUMENT = (
+    f"INSERT INTO documents ({', '.join(FIELDS)}, preface, fingerprint) "  # noqa: S608
+    f"VALUES ({', '.join('?' * (len(FIELDS) + 2))})"
+)
+_UPDATE_DOCUMENT = (
+    f"UPDATE documents SET {', '.join(name + ' = ?' for name in FIELDS)}, "  # noqa: S608
+    "preface = ?, fingerprint = ? WHERE rowid = ?"
+)
+_INSERT_PASSAGE = (
+    "INSERT INTO passages (id, document, ordinal, start, start_line, end_line, heading, text, "
+    "title_terms, heading_terms, text_terms, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_MOVE_PASSAGE = (
+    "UPDATE passages SET ordinal = ?, start = ?, start_line = ?, end_line = ? WHERE rowid = ?"
+)
+_RETITLE = "UPDATE passages SET title_terms = ? WHERE document = ? AND title_terms <> ?"
+_TRASHED_PASSAGES = (
+    "SELECT id, ordinal, start, start_line, end_line, heading, text FROM passages "
+    "WHERE document = ? ORDER BY ordinal"
+)
+
+
+def name_terms(document: Document) -> str:
+    """What the title column indexes: title, tags and the file's own name, once each."""
+    parts = [document.title, *document.tags]
+    if document.kind == "file" and document.key:
+        stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+        if stem.casefold() not in document.title.casefold():
+            parts.append(stem)
+    joined = " ".join(part for part in parts if part)
+    return words.split(joined) or joined
+
+
+def find_existing(connection: apsw.Connection, document: Document) -> tuple[int, Document] | None:
+    """The stored document that this one replaces: same id, else same project, source and key."""
+    row = None
+    if document.id:
+        row = connection.execute(_BY_ID, (document.id,)).fetchone()
+    if row is None and document.key is not None:
+        name = (document.project or "", document.source, document.key)
+        row = connection.execute(_BY_NAME, name).fetchone()
+    return None if row is None else (row[0], document_from(row[1:]))
+
+
+_SPLIT = "SELECT rowid, heading, text, heading_terms, text_terms FROM passages"
+
+
+class Writer:
+    """Writes entries in one transaction and patches the vector blocks once, at its end."""
+
+    def __init__(self, connection: apsw.Connection, entries: Sequence[Entry] = ()) -> None:
+        self._connection = connection
+        for space in {entry.space for entry in entries if entry.space is not None}:
+            # Beside a current generation of another space new passages simply stay pending.
+            if not generations(connection):
+                begin(connection, space)
+        self._generations = generations(connection)
+        self._rows: dict[int, dict[Ref, bytes | None]] = {
+            generation.id: {} for generation in self._generations
+        }
+
+    def put(self, entry: Entry) -> Written:
+        """Write one document whole."""
+        document = entry.document
+        mark = None
+        if document.kind == "observation" and document.key is None:
+            mark = fingerprint(document.text)
+            twin = self._twin(document, mark)
+            if twin is not None:
+                return twin
+        existing = find_existing(self._connection, document)
+        document = document._replace(chunk_count=len(entry.passages))
+        if existing is None:
+            document = document._replace(id=document.id or new_id())
+            rowid = self._insert(document, entry, mark)
+            old: Document | None = None
+        else:
+            rowid, old = existing
+            document = self._update(rowid, old, document, entry, mark)
+        pending = self._passages(rowid, document, old, entry)
+        return Written(document.id, len(entry.passages), replaced=old is not None, pending=pending)
+
+    def finish(self) -> None:
+        """Patch the vector blocks."""
+        for generation in self._generations:
+            patches = self._rows[generation.id]
+            vectors.write(self._connection, generation.id, generation.dims, patches)
+
+    def _twin(self, document: Document, mark: bytes) -> Written | None:
+        key = (mark, document.project or "", document.parent or "")
+        for id_, chunks in self._connection.execute(_SAME_OBSERVATION, key):
+            if id_ != document.id:
+                return Written(id_, chunks, duplicate=True)
+        return None
+
+    def _insert(self, document: Document, entry: Entry, mark: bytes | None) -> int:
+        values = [*document_row(document), _preface(entry), mark]
+        self._connection.execute(_INSERT_DOCUMENT, values)
+        return self._connection.last_insert_rowid()
+
+    def _update(
+        self, rowid: int, old: Document, document: Document, entry: Entry, mark: bytes | None
+    ) -> Document:
+        document = document._replace(id=old.id, created_at=old.created_at)
+        if document.sha256 is not None and document.sha256 == old.sha256:
+            document = document._replace(updated_at=old.updated_at)
+        values = [*document_row(document), _preface(entry), mark, rowid]
+        self._connection.execute(_UPDATE_DOCUMENT, values)
+        return document
+
+    def _passages(self, rowid: int, document: Document, old: Document | None, entry: Entry) -> int:
+        """Keep what is unchanged, write what is new, drop what is gone; how many stay pending."""
+        connection = self._connection
+        kept: dict[bytes, list[tuple[Any, ...]]] = {}
+        if old is not None:
+            for row in rows(connection, _OLD_PASSAGES, (rowid,)):
+                kept.setdefault(row[1], []).append(row)
+        retitled = old is not None and old.title != document.title
+        title = name_terms(document)
+        pending = 0
+        for place, passage in enumerate(entry.passages):
+            mark = passage_hash(passage.heading, passage.text)
+            vector = entry.vectors[place] if place < len(entry.vectors) else None
+            twins = kept.get(mark)
+            fresh = not twins
+            if twins:
+                ref = self._keep(twins.pop(0), passage)
+            else:
+                ref = self._add(rowid, passage, title, mark)
+            if fresh or retitled or vector is not None:
+                reason = "declined" if place in entry.declined else "pending"
+                pending += self._embed(ref, vector, entry.space, reason, fresh=fresh)
+        gone = [row[0] for left in kept.values() for row in left]
+        self.remove(gone)
+        if old is not None:
+            connection.execute(_RETITLE, (title, rowid, title))
+        return pending
+
+    def _keep(self, row: tuple[Any, ...], passage: Passage) -> Ref:
+        ref, _, *place = row
+        moved = [passage.ordinal, passage.start, passage.start_line, passage.end_line]
+        if place != moved:
+            self._connection.execute(_MOVE_PASSAGE, (*moved, ref))
+        return int(ref)
+
+    def _add(self, rowid: int, passage: Passage, title: str, mark: bytes) -> Ref:
+        self._connection.execute(
+            _INSERT_PASSAGE,
+            (
+                passage.id or new_id(),
+                rowid,
+                passage.ordinal,
+                passage.start,
+                passage.start_line,
+                passage.end_line,
+                passage.heading,
+                passage.text,
+                title,
+                words.split(passage.heading),
+                words.split(passage.text),
+                mark,
+            ),
+        )
+        return self._connection.last_insert_rowid()
+
+    def _embed(
+        self, ref: Ref, vector: Vector | None, space: Space | None, reason: str, *, fresh: bool
+    ) -> int:
+        """Give a passage its vector in every generation; 1 when the current one still waits."""
+        waiting = 0
+        name = None if space is None else space_text(space)
+        for generation in self._generations:
+            if vector is not None and generation.space == name:
+                self._rows[generation.id][ref] = vectors.quantise(vector, generation.dims)
+                self._connection.execute(EMBEDDED, (generation.id, ref))
+            elif generation.current or ref <= generation.filled_to:
+                if not fresh:
+                    self._rows[generation.id][ref] = None
+                mine = reason if generation.space == name else "pending"
+                self._connection.execute(UNEMBEDDED, (generation.id, ref, mine))
+                waiting += generation.current and mine == "pending"
+        return waiting
+
+    def remove(self, refs: Sequence[Ref]) -> None:
+        """Delete passages; triggers take them out of the keyword index."""
+        if not refs:
+            return
+        self._connection.execute(
+            "DELETE FROM passages WHERE rowid IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(refs)),),
+        )
+        for generation in self._generations:
+            self._rows[generation.id].update(dict.fromkeys(refs))
+
+    def delete(self, rowid: int) -> int:
+        """Delete a document with its passages; how many there were."""
+        refs = [
+            ref
+            for (ref,) in self._connection.execute(
+                "SELECT rowid FROM passages WHERE document = ?", (rowid,)
+            )
+        ]
+        self.remove(refs)
+        self._connection.execute("DELETE FROM documents WHERE rowid = ?", (rowid,))
+        return len(refs)
+
+    def revive(self, record: dict[str, Any]) -> Document:
+        """Put a document back as it was deleted, ids included; its vectors are pending."""
+        document = document_from_record(record["document"])
+        if find_existing(self._connection, document) is not None:
+            raise UsageError(
+                f"Cannot bring back {document.doc_id}: a newer document has that name. "
+                f"Delete or rename it first: plait delete {document.doc_id}"
+            )
+        passages = [
+            Passage(text, heading, start_line, end_line, start, ordinal, id_)
+            for id_, ordinal, start, start_line, end_line, heading, text in record["passages"]
+        ]
+        entry = Entry(document, passages)
+        mark = None
+        if document.kind == "observation" and document.key is None:
+            mark = fingerprint(document.text)
+        rowid = self._insert(document, entry, mark)
+        self._passages(rowid, document, None, entry)
+        return document
+
+
+def _preface(entry: Entry) -> str:
+    """The front matter: what of the text lies before the first passage."""
+    if not entry.passages:
+        return entry.document.text
+    last = entry.passages[-1]
+    body = last.start + len(last.text)
+    return entry.document.text[: len(entry.document.text) - body]
+
+
+def trash_record(connection: apsw.Connection, rowid: int, document: Document) -> str:
+    """A deleted document as JSON, whole enough to bring back."""
+    passages = connection.execute(_TRASHED_PASSAGES, (rowid,)).fetchall()
+    return json.dumps({"document": document._asdict(), "passages": passages}, ensure_ascii=False)
+
+
+def split_afresh(connection: apsw.Connection) -> None:
+    """Bring the pre-split forms up to today's rules."""
+    stale = []
+    for rowid, heading, text, *old in rows(connection, _SPLIT):
+        fresh = [words.split(heading), words.split(text)]
+        if fresh != old:
+            stale.append((*fresh, rowid))
+    connection.executemany(
+        "UPDATE passages SET heading_terms = ?, text_terms = ? WHERE rowid = ?", stale
+    )

@@ -1,0 +1,57 @@
+"""Moments as people write them, to UTC milliseconds and back. The clock is always an argument."""
+
+import re
+import time
+
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
+_AGO = re.compile(r"(\d{1,6})\s*(s|min|m|h|d|w|y)(?:\s+ago)?", re.I)
+
+
+def parse_time(text: str, now: int | None = None) -> int | None:
+    """UTC milliseconds for ``2026-03-01``, ``2026-03-01T09:30+02:00``, ``7d``, ``today``, ``now``.
+
+    A moment without an offset is local time. ``None`` for anything else.
+
+    >>> parse_time("1970-01-02T00:00Z")
+    86400000
+    >>> parse_time("2h", now=10_000_000)
+    2800000
+    """
+    words = text.strip().lower()
+    moment = time.time_ns() // 1_000_000 if now is None else now
+    ago = _AGO.fullmatch(words)
+    if ago:
+        return moment - int(ago[1]) * _UNITS[ago[2].lower()] * 1000
+    if words == "now":
+        return moment
+    from datetime import datetime, timedelta
+
+    if words in ("today", "yesterday"):
+        day = datetime.fromtimestamp(moment / 1000).astimezone()
+        day = day.replace(hour=0, minute=0, second=0, microsecond=0)
+        if words == "yesterday":
+            day -= timedelta(days=1)
+        return round(day.timestamp() * 1000)
+    try:
+        read = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+        return round(read.astimezone().timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def show_time(moment: int) -> str:
+    """Local time with its offset, to the second: ``2026-03-01T09:30:00+01:00``."""
+    seconds = moment // 1000
+    try:
+        local = time.localtime(seconds)
+    except (OverflowError, OSError, ValueError):
+        return f"{moment} ms"
+    offset = local.tm_gmtoff // 60
+    sign = "-" if offset < 0 else "+"
+    hours, minutes = divmod(abs(offset), 60)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", local) + f"{sign}{hours:02d}:{minutes:02d}"
+
+
+def show_day(moment: int) -> str:
+    """The local day: ``2026-03-01``."""
+    return show_time(moment)[:10]

@@ -1,0 +1,470 @@
+"""Trees as they come: whatever lies there is read or left out with a reason, and nothing hangs."""
+
+import codecs
+import json
+import os
+import signal
+import socket
+import tempfile
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plait.errors import SourceError
+from plait.sources import MAX_FILE_BYTES, Candidate, Skipped, read, walk
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes, sockets and owners are POSIX")
+
+HANG_SECONDS = 60  # far above what any case needs: a hang becomes a failure, not a stuck run
+MEGABYTE = 1024 * 1024
+NOBODY = 65534
+
+
+@pytest.fixture(autouse=True)
+def no_hang() -> Iterator[None]:
+    def give_up(*_: object) -> None:
+        pytest.fail("hung")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(HANG_SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def outcomes(root: Path) -> dict[str, str]:
+    """What became of each entry: its text's length as "read 12", or the reason why not."""
+    ends: dict[str, str] = {}
+    for entry in walk(root):
+        assert entry.key not in ends, "an entry ended twice"
+        if isinstance(entry, Skipped):
+            ends[entry.key] = entry.reason
+            continue
+        try:
+            ends[entry.key] = f"read {len(read(entry).text)}"
+        except SourceError as error:
+            ends[entry.key] = str(error)
+    json.dumps(ends, ensure_ascii=False).encode()  # every word of it can be shown
+    return ends
+
+
+def make_socket(path: Path) -> None:
+    # A socket's address is limited to about 100 bytes, so it is bound from its own folder.
+    back = Path.cwd()
+    os.chdir(path.parent)
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path.name)
+    finally:
+        os.chdir(back)
+
+
+def make_sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1024 * MEGABYTE)
+
+
+def link_to(target: str) -> Callable[[Path], None]:
+    return lambda path: path.symlink_to(target)
+
+
+def holding(data: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(data)
+
+
+CASES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "plain.md": (holding(b"hello\n"), "read 6"),
+    "empty.md": (holding(b""), "read 0"),
+    "blank.md": (holding(b" \n\t\n"), "read 4"),
+    "bom.md": (holding(codecs.BOM_UTF8 + b"hi"), "read 2"),
+    "bom-only.md": (holding(codecs.BOM_UTF8), "read 0"),
+    "utf16-le.md": (holding(codecs.BOM_UTF16_LE + "hé".encode("utf-16-le")), "read 2"),
+    "utf16-be.md": (holding(codecs.BOM_UTF16_BE + "hé".encode("utf-16-be")), "read 2"),
+    "utf16-no-bom.md": (holding("hello".encode("utf-16-le")), "binary, not text"),
+    "latin1.md": (
+        holding("café".encode("latin-1")),
+        "not UTF-8 text: byte 0xE9 at offset 3 (line 1); convert it to UTF-8",
+    ),
+    "cut-short.md": (
+        holding("日本".encode()[:-1]),
+        "not UTF-8 text: byte 0xE6 at offset 3 (line 1); convert it to UTF-8",
+    ),
+    "binary.md": (holding(bytes(range(256))), "binary, not text"),
+    "database.md": (holding(b"SQLite format 3\0" + bytes(4096)), "binary, not text"),
+    "old-mac.md": (holding(b"a\rb\rc"), "read 5"),
+    "long-line.md": (holding(b"x" * MAX_FILE_BYTES), f"read {MAX_FILE_BYTES}"),
+    "too-long-line.md": (
+        holding(b"x" * (MAX_FILE_BYTES + 1)),
+        "too large: 10.1 MB, limit 10 MB",
+    ),
+    "sparse.md": (make_sparse, "too large: 1 GB, limit 10 MB"),
+    "pipe.md": (os.mkfifo, "a pipe, not a file"),
+    "socket.md": (make_socket, "a socket, not a file"),
+    "null.md": (link_to("/dev/null"), "a link that leads out of the folder"),
+    "proc.md": (link_to("/proc/self/environ"), "a link that leads out of the folder"),
+    "passwd.md": (link_to("/etc/passwd"), "a link that leads out of the folder"),
+    "self.md": (link_to("self.md"), "symbolic link loop"),
+    "ping.md": (link_to("pong.md"), "symbolic link loop"),
+    "pong.md": (link_to("ping.md"), "symbolic link loop"),
+    "dangling.md": (link_to("nothing"), "a dangling link: what it leads to does not exist"),
+    "through-file.md": (
+        link_to("plain.md/inside"),
+        "a dangling link: what it leads to does not exist",
+    ),
+    "here": (link_to("."), "a link to a folder; links to folders are not followed"),
+    "up.md": (link_to(".."), "a link to a folder; links to folders are not followed"),
+    "to-pipe.md": (link_to("pipe.md"), "a pipe, not a file"),
+    "again.md": (link_to("plain.md"), "a link to plain.md, which is read under its own name"),
+    f"{'n' * 252}.md": (holding(b"long name"), "read 9"),
+    f"{'日' * 84}.md": (holding(b"long name"), "read 9"),
+    "new\nline.md": (holding(b"odd name"), "read 8"),
+    "esc\x1b[31m.md": (holding(b"odd name"), "read 8"),
+    "back\\slash.md": (holding(b"odd name"), "read 8"),
+    " .md": (holding(b"odd name"), "read 8"),
+    "-rf.md": (holding(b"odd name"), "read 8"),
+    "folder.md": (Path.mkdir, ""),
+}
+
+
+@pytest.fixture(scope="module")
+def strange() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        for name, (make, _) in CASES.items():
+            make(root / name)
+        yield root
+
+
+@pytest.fixture(scope="module")
+def ends(strange: Path) -> dict[str, str]:
+    return outcomes(strange)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_strange_file_is_read_or_left_out_with_its_reason(
+    ends: dict[str, str], name: str
+) -> None:
+    assert ends.get(name, "") == CASES[name][1]
+
+
+def test_nothing_but_the_strange_files_is_reported(ends: dict[str, str]) -> None:
+    assert set(ends) == CASES.keys() - {"folder.md"}
+
+
+def test_a_whole_strange_tree_fits_in_little_memory(strange: Path) -> None:
+    tracemalloc.start()
+    try:
+        outcomes(strange)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 6 * MAX_FILE_BYTES
+
+
+@pytest.mark.parametrize("name", ["pipe.md", "socket.md", "sparse.md"])
+def test_a_strange_file_that_is_named_ends_like_one_that_is_found(strange: Path, name: str) -> None:
+    assert outcomes(strange / name) == {name: CASES[name][1]}
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/zero"])
+def test_a_device_is_never_opened(device: str) -> None:
+    assert outcomes(Path(device)) == {Path(device).name: "a device, not a file"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_a_file_that_lies_about_its_size_is_refused() -> None:
+    assert outcomes(Path("/proc/self/status")) == {
+        "status": "holds more or less than its size says, as files of the system do"
+    }
+
+
+def test_names_that_are_not_utf8_are_reported_in_words_that_can_be_shown(tmp_path: Path) -> None:
+    try:
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.md")).touch()
+    except OSError:
+        pytest.skip("this file system keeps names as UTF-8")
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff"))
+    folder.mkdir()
+    (folder / "inside.md").touch()
+    (tmp_path / os.fsdecode(b"\xfe.bin")).touch()
+    (tmp_path / os.fsdecode(b"\xfe.link.md")).symlink_to("ok.md")
+    (tmp_path / "ok.md").touch()
+    walked = walk(tmp_path)
+    assert {entry.key: getattr(entry, "reason", "") for entry in walked} == {
+        "caf\\xe9.md": "its name is not valid UTF-8; rename it",
+        "d\\xff": "its name is not valid UTF-8; rename it",
+        "\\xfe.link.md": "a link to ok.md, which is read under its own name",
+        "ok.md": "",
+    }
+    assert walked.ignored == 1
+    for entry in walked:
+        entry.path.encode()
+    with pytest.raises(SourceError, match=r"d\\xff: its name is not valid UTF-8"):
+        walk(folder)
+
+
+def test_a_name_of_300_letters_is_no_such_file_but_no_crash(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="File name too long"):
+        walk(tmp_path / ("n" * 300))
+
+
+def test_a_tree_deeper_than_any_path_is_walked_as_far_as_paths_reach(tmp_path: Path) -> None:
+    back = Path.cwd()
+    levels = 60
+    os.chdir(tmp_path)
+    try:
+        for _ in range(levels):
+            Path("d" * 100).mkdir()
+            os.chdir("d" * 100)
+            Path("a.md").touch()
+        ends = outcomes(tmp_path)
+        shown = Counter(ends.values())
+        assert shown["read 0"] > 30
+        assert shown["unreadable: File name too long"] == len(ends) - shown["read 0"] > 0
+    finally:
+        # Removed from within: from outside the path is too long for every tool.
+        for _ in range(levels):
+            Path("a.md").unlink(missing_ok=True)
+            os.chdir("..")
+            Path("d" * 100).rmdir()
+        os.chdir(back)
+
+
+def test_a_tree_deeper_than_pythons_recursion_is_walked_whole(tmp_path: Path) -> None:
+    levels = 1_100
+    path = tmp_path
+    try:
+        for _ in range(levels):
+            path = path / "d"
+            path.mkdir()
+        (path / "a.md").touch()
+        (found,) = walk(tmp_path)
+        assert found.key == "d/" * levels + "a.md"
+    finally:
+        # Not left to pytest, whose clean-up is recursive.
+        (path / "a.md").unlink(missing_ok=True)
+        while path != tmp_path:
+            path.rmdir()
+            path = path.parent
+
+
+# Owners and permissions
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can reach; pytest's own are private."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        root.chmod(0o755)
+        yield root
+        for path in root.rglob("*"):
+            path.chmod(0o755)
+
+
+def as_nobody(work: Callable[[], object]) -> object:
+    """What ``work`` gives in a child that is not root: root may read everything."""
+    end, start = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            answer = work()
+        except BaseException as error:  # noqa: BLE001 - the parent shows it
+            answer = f"{type(error).__name__}: {error}"
+        os.write(start, json.dumps(answer).encode())
+        os._exit(0)
+    os.close(start)
+    with os.fdopen(end, "rb") as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(said)
+
+
+def test_what_may_not_be_read_is_reported_and_the_walk_goes_on(open_folder: Path) -> None:
+    for name in ("closed/in.md", "listed/in.md", "rules/in.md", "zz.md"):
+        (open_folder / name).parent.mkdir(exist_ok=True)
+        (open_folder / name).write_text("text", encoding="utf-8")
+    (open_folder / "locked.md").touch(mode=0o000)
+    (open_folder / "rules/.plaitignore").touch(mode=0o000)
+    (open_folder / "behind.md").symlink_to("closed/in.md")
+    (open_folder / "closed").chmod(0o000)
+    (open_folder / "listed").chmod(0o444)  # names can be seen, files not
+    denied = "unreadable: Permission denied"
+    assert as_nobody(lambda: outcomes(open_folder)) == {
+        "behind.md": denied,
+        "closed": denied,
+        "listed/in.md": denied,
+        "locked.md": denied,
+        "rules": f"its .plaitignore is no use: {denied}",
+        "zz.md": "read 4",
+    }
+
+
+def test_a_named_folder_that_may_not_be_read_is_refused_at_once(open_folder: Path) -> None:
+    closed = open_folder / "closed"
+    closed.mkdir(mode=0o000)
+    said = f"SourceError: Cannot read {closed}: Permission denied. Check its permissions."
+    assert as_nobody(lambda: outcomes(closed)) == said
+
+
+# Files that change between the listing and the reading, or during it
+
+
+def listed(path: Path) -> Candidate:
+    path.write_text("first", encoding="utf-8")
+    (found,) = walk(path)
+    assert isinstance(found, Candidate)
+    return found
+
+
+def becomes_sparse(path: Path) -> None:
+    os.truncate(path, 1024 * MEGABYTE)
+
+
+def becomes_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def becomes_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+
+
+def becomes_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def parent_becomes_file(path: Path) -> None:
+    path.unlink()
+    path.parent.rmdir()
+    path.parent.touch()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (Path.unlink, "vanished since the folder was listed"),
+        (parent_becomes_file, "vanished since the folder was listed"),
+        (becomes_sparse, "too large: 1 GB, limit 10 MB"),
+        (becomes_pipe, "a pipe, not a file"),
+        (becomes_link, "a link took its place since the folder was listed"),
+        (becomes_folder, "unreadable: Is a directory"),
+    ],
+)
+def test_a_file_that_changed_its_nature_after_the_listing_is_refused(
+    tmp_path: Path, change: Callable[[Path], object], reason: str
+) -> None:
+    path = tmp_path / "sub/a.md"
+    path.parent.mkdir()
+    found = listed(path)
+    change(path)
+    open_before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc").exists() else 0
+    with pytest.raises(SourceError) as caught:
+        read(found)
+    assert str(caught.value) == reason
+    if open_before:
+        assert len(list(Path("/proc/self/fd").iterdir())) == open_before
+
+
+@pytest.mark.parametrize(
+    ("edits", "expected"),
+    [(0, "first"), (1, "first!"), (2, None)],
+    ids=["at rest", "edited once", "never at rest"],
+)
+def test_a_file_edited_while_it_is_read_is_never_half_old_and_half_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edits: int, expected: str | None
+) -> None:
+    path = tmp_path / "a.md"
+    found = listed(path)
+    plain_fstat, calls = os.fstat, 0
+
+    def fstat_then_edit(handle: int) -> os.stat_result:
+        # The edit itself is real; only its moment, between look and read, is chosen.
+        nonlocal calls
+        calls += 1
+        status = plain_fstat(handle)
+        if calls % 2 == 1 and calls // 2 < edits:
+            with path.open("a", encoding="utf-8") as file:
+                file.write("!")
+        return status
+
+    monkeypatch.setattr(os, "fstat", fstat_then_edit)
+    if expected is not None:
+        assert read(found).text == expected
+    else:
+        with pytest.raises(SourceError, match="changed while it was read"):
+            read(found)
+    assert calls == 2 * min(edits + 1, 2)
+
+
+def test_an_edit_of_the_same_size_and_time_shows_in_the_hash_and_in_ctime(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    long_ago = 1_000_000_000  # seconds: 2001
+    stamps, hashes = [], []
+    for text in ("first", "FIRST"):
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (long_ago, long_ago))
+        (found,) = walk(path)
+        assert isinstance(found, Candidate)
+        stamps.append((found.size, found.mtime))
+        hashes.append(read(found).sha256)
+        assert found.ctime > found.mtime == long_ago * 1_000
+    assert stamps[0] == stamps[1]
+    assert hashes[0] != hashes[1]
+
+
+# Any tree at all
+
+ENTRIES = st.dictionaries(
+    st.lists(st.sampled_from(["a", "b", ".c", "d.md"]), min_size=1, max_size=3).map(tuple),
+    st.sampled_from(["file", "folder", "pipe", "link", "loop", "gone", "out"]),
+    max_size=12,
+)
+
+
+def plant(root: Path, parts: tuple[str, ...], kind: str) -> None:
+    path = root.joinpath(*parts[:-1], f"{parts[-1]}.md" if kind != "folder" else parts[-1])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        makers: dict[str, Callable[[Path], object]] = {
+            "file": holding(b"text"), "folder": Path.mkdir, "pipe": os.mkfifo,
+            "link": link_to("a.md"), "loop": link_to("../b.md"), "gone": link_to("gone"),
+            "out": link_to(".."),
+        }  # fmt: skip
+        makers[kind](path)
+    except OSError:
+        pass  # the name is taken by another kind; the tree is strange enough without it
+
+
+@settings(max_examples=80, deadline=None)
+@given(entries=ENTRIES, hidden=st.booleans())
+def test_every_entry_of_any_tree_ends_in_exactly_one_way(
+    entries: dict[tuple[str, ...], str], hidden: bool
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        (root / "x.py").touch()
+        for parts, kind in entries.items():
+            plant(root, parts, kind)
+        walked = walk(root, hidden=hidden)
+        keys = [entry.key for entry in walked]
+        leaves, left_out = 0, 0
+        for path, folders, files in os.walk(root):
+            if not hidden:
+                left_out += sum(name.startswith(".") for name in folders + files)
+                folders[:] = [name for name in folders if not name.startswith(".")]
+                files = [name for name in files if not name.startswith(".")]
+            leaves += len(files) + sum(Path(path, name).is_symlink() for name in folders)
+        assert len(set(keys)) == len(keys)
+        assert (len(keys) + walked.ignored, walked.excluded) == (leaves, left_out)

@@ -1,0 +1,904 @@
+"""Settings: where they come from, what they refuse, and what a repository may not do."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait import config
+from plait.config import Config, Settings
+from plait.errors import ConfigError
+from plait.settings import ENVIRONMENT, SETTINGS, parse_setting
+
+POSIX_ONLY = pytest.mark.skipif(sys.platform == "win32", reason="file modes are a POSIX notion")
+
+
+class House:
+    """A home folder and a git repository to load settings in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.repo = folder / "repo"
+        self.user_file = self.home / ".config" / "plait" / "config.toml"
+        self.user_file.parent.mkdir(parents=True)
+        (self.repo / ".git").mkdir(parents=True)
+        self.environ = {"HOME": str(self.home), "XDG_CONFIG_HOME": str(self.home / ".config")}
+
+    def user(self, *lines: str) -> None:
+        self.user_file.write_text("\n".join(["[memory]", *lines]), encoding="utf-8")
+
+    def project(self, *lines: str, folder: str = "") -> Path:
+        path = self.repo / folder / "plait.toml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(["[memory]", *lines]), encoding="utf-8")
+        return path
+
+    def load(
+        self, flags: dict[str, object] | None = None, *, cwd: str = "", **options: Any
+    ) -> Config:
+        environ = {**self.environ, **options.pop("environ", {})}
+        return config.load(flags, environ=environ, cwd=str(self.repo / cwd), **options)
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    monkeypatch.setattr(sys, "platform", "linux")
+    return House(tmp_path.resolve())
+
+
+def refusal(house: House, *args: Any, **options: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        house.load(*args, **options)
+    return str(caught.value)
+
+
+# Where a value comes from.
+
+
+@pytest.mark.parametrize(
+    ("places", "value", "origin"),
+    [
+        ("", 10, "default"),
+        ("user", 1, "{user}"),
+        ("user project", 2, "{project}"),
+        ("user project environment", 3, "environment PLAIT_LIMIT"),
+        ("user project environment flag", 4, "flag --limit"),
+        ("user environment", 3, "environment PLAIT_LIMIT"),
+        ("project flag", 4, "flag --limit"),
+        ("user flag", 4, "flag --limit"),
+    ],
+)
+def test_the_strongest_place_wins_and_is_named(
+    house: House, places: str, value: int, origin: str
+) -> None:
+    project_file = house.repo / "plait.toml"
+    if "user" in places:
+        house.user("limit = 1")
+    if "project" in places:
+        house.project("limit = 2")
+    environ = {"PLAIT_LIMIT": "3"} if "environment" in places else {}
+    loaded = house.load({"limit": 4 if "flag" in places else None}, environ=environ)
+    assert loaded.settings.limit == value
+    assert loaded.origins["limit"] == origin.format(user=house.user_file, project=project_file)
+
+
+def test_places_are_merged_setting_by_setting(house: House) -> None:
+    house.user("limit = 1", "rrf_k = 50")
+    house.project("limit = 2")
+    loaded = house.load({"quiet": True})
+    assert (loaded.settings.limit, loaded.settings.rrf_k, loaded.settings.quiet) == (2, 50, True)
+    assert loaded.files == (str(house.user_file), str(house.repo / "plait.toml"))
+
+
+def test_a_file_given_by_flag_replaces_both_other_files(house: House) -> None:
+    house.user("limit = 1", "rrf_k = 50")
+    house.project("limit = 2")
+    (house.repo / "mine.toml").write_text("[memory]\nlimit = 7\n", encoding="utf-8")
+    loaded = house.load(config="mine.toml")
+    assert (loaded.settings.limit, loaded.settings.rrf_k) == (7, 60)
+    assert loaded.files == (str(house.repo / "mine.toml"),)
+
+
+def test_every_setting_has_a_reader_a_description_and_an_environment_name() -> None:
+    assert set(SETTINGS) == set(Settings._fields)
+    for name, default, description in config.describe():
+        assert default
+        assert description.endswith(".")
+        assert f"PLAIT_{name.upper()}" in ENVIRONMENT
+
+
+def test_every_default_is_a_value_that_its_own_reader_accepts() -> None:
+    for name, default in Settings._field_defaults.items():
+        if default is not None:
+            assert parse_setting(name, default, "default") == default
+            assert parse_setting(name, config.shown(default), "default") == default
+
+
+def test_without_files_environment_and_flags_everything_is_default(house: House) -> None:
+    loaded = house.load()
+    db_path = str(house.home / ".local/share/plait/memory.db")
+    assert loaded.settings == Settings(db_path=db_path)
+    assert set(loaded.origins.values()) == {"default"}
+    assert (loaded.warnings, loaded.files) == ((), ())
+
+
+def test_the_process_environment_and_folder_are_used_when_none_are_given(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_LIMIT", "42")
+    monkeypatch.setenv("PLAIT_CONFIG", str(house.user_file))
+    monkeypatch.chdir(house.repo)
+    house.user()
+    loaded = config.load()
+    assert (loaded.settings.limit, loaded.project) == (42, str(house.repo))
+
+
+# Names of the environment.
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"PLAIT_DB": "/a.db"}, "/a.db"),
+        ({"PLAIT_DB_PATH": "/b.db"}, "/b.db"),
+        ({"PLAIT_DB": "/a.db", "PLAIT_DB_PATH": "/b.db"}, "/a.db"),
+        ({"PLAIT_DB": "~/m.db"}, "{home}/m.db"),
+        ({"PLAIT_DB": "notes/m.db"}, "{repo}/notes/m.db"),
+        ({"PLAIT_DB": ":memory:"}, ":memory:"),
+        ({"PLAIT_DB": ""}, "{home}/.local/share/plait/memory.db"),
+        ({"XDG_DATA_HOME": "/data"}, "/data/plait/memory.db"),
+        ({"XDG_DATA_HOME": "not/absolute"}, "{home}/.local/share/plait/memory.db"),
+    ],
+)
+@POSIX_ONLY
+def test_the_memory_file_is_found_by_its_names(
+    house: House, environ: dict[str, str], expected: str
+) -> None:
+    path = house.load(environ=environ).settings.db_path
+    assert path == expected.format(home=house.home, repo=house.repo)
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "db_path", "user_file"),
+    [
+        (
+            "linux",
+            {"XDG_CONFIG_HOME": "/c"},
+            "/h/.local/share/plait/memory.db",
+            "/c/plait/config.toml",
+        ),
+        ("linux", {}, "/h/.local/share/plait/memory.db", "/h/.config/plait/config.toml"),
+        (
+            "darwin",
+            {},
+            "/h/Library/Application Support/plait/memory.db",
+            "/h/Library/Application Support/plait/config.toml",
+        ),
+        (
+            "win32",
+            {"LOCALAPPDATA": "/l", "APPDATA": "/r"},
+            "/l/plait/memory.db",
+            "/r/plait/config.toml",
+        ),
+        (
+            "win32",
+            {},
+            "/h/AppData/Local/plait/memory.db",
+            "/h/AppData/Roaming/plait/config.toml",
+        ),
+        ("linux", {"PLAIT_CONFIG": "~/p.toml"}, "/h/.local/share/plait/memory.db", "/h/p.toml"),
+    ],
+)
+@POSIX_ONLY
+def test_each_platform_has_its_own_folders(
+    monkeypatch: pytest.MonkeyPatch,
+    platform: str,
+    environ: dict[str, str],
+    db_path: str,
+    user_file: str,
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    environ = {"HOME": "/h", **environ}
+    assert config.default_db_path(environ) == db_path
+    assert config.user_config_path(environ) == user_file
+
+
+def test_an_unknown_variable_is_ignored_aloud_with_a_suggestion(house: House) -> None:
+    loaded = house.load(environ={"PLAIT_CHUNK_SISE": "5", "PLAIT_ZZZ": "1", "PLAITED": "1"})
+    assert loaded.settings.chunk_size == 1200
+    assert loaded.warnings == (
+        "Ignored PLAIT_CHUNK_SISE: there is no such setting. Did you mean 'PLAIT_CHUNK_SIZE'?",
+        "Ignored PLAIT_ZZZ: there is no such setting.",
+    )
+
+
+def test_a_user_file_named_by_the_environment_but_missing_is_said_aloud(house: House) -> None:
+    loaded = house.load(environ={"PLAIT_CONFIG": "/nowhere/c.toml"})
+    assert loaded.warnings == ("There is no file /nowhere/c.toml (environment PLAIT_CONFIG).",)
+
+
+# Values.
+
+
+@pytest.mark.parametrize("word", ["on", "true", "1", "yes", " ON ", "True"])
+def test_words_that_mean_on(house: House, word: str) -> None:
+    assert house.load(environ={"PLAIT_AUTO_REINDEX": word}).settings.auto_reindex is True
+
+
+@pytest.mark.parametrize("word", ["off", "false", "0", "no", "Off"])
+def test_words_that_mean_off(house: House, word: str) -> None:
+    assert house.load({"quiet": word}, environ={"PLAIT_QUIET": "on"}).settings.quiet is False
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("auto_reindex = true", "auto_reindex", True),
+        ('auto_reindex = "on"', "auto_reindex", True),
+        ("sqlite_open_timeout_secs = 5", "sqlite_open_timeout_secs", 5.0),
+        ('ollama_url = "http://127.0.0.1:9/"', "ollama_url", "http://127.0.0.1:9"),
+        ('fusion = "seed001"', "fusion", "seed001"),
+        ('patterns = ["*.md", "*.adoc"]', "patterns", ("*.md", "*.adoc")),
+        ('patterns = "*.md, *.adoc"', "patterns", ("*.md", "*.adoc")),
+        ('embedding_provider = "ollama:nomic"', "embedding_provider", "ollama:nomic"),
+        ('memory_dir = "notes"', "memory_dir", "{repo}/notes"),
+        ('db_path = ".plait/m.db"', "db_path", "{repo}/.plait/m.db"),
+        ('project = "shop"', "project", "shop"),
+        ('backend = "SQLite"', "backend", "sqlite"),
+    ],
+)
+@POSIX_ONLY
+def test_toml_values_are_read(house: House, line: str, name: str, value: object) -> None:
+    house.project(line)
+    found = getattr(house.load().settings, name)
+    assert found == (value.format(repo=house.repo) if isinstance(value, str) else value)
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("limit", 0, "limit must be a whole number from 1 to 1000, got 0 (flag --limit)."),
+        (
+            "limit",
+            1_000_000,
+            "limit must be a whole number from 1 to 1000, got 1000000 (flag --limit).",
+        ),
+        (
+            "limit",
+            "many",
+            "limit must be a whole number from 1 to 1000, got 'many' (flag --limit).",
+        ),
+        ("limit", True, "limit must be a whole number from 1 to 1000, got True (flag --limit)."),
+        ("limit", 2.5, "limit must be a whole number from 1 to 1000, got 2.5 (flag --limit)."),
+        (
+            "min_score",
+            "nan",
+            "min_score must be a number from 0 to 1, got 'nan' (flag --min-score).",
+        ),
+        ("min_score", 1.1, "min_score must be a number from 0 to 1, got 1.1 (flag --min-score)."),
+        (
+            "min_score",
+            False,
+            "min_score must be a number from 0 to 1, got False (flag --min-score).",
+        ),
+        ("quiet", "maybe", "quiet must be on or off, got 'maybe' (flag --quiet)."),
+        (
+            "fusion",
+            "weigthed",
+            "fusion must be one of weighted, rrf, seed001, got 'weigthed' (flag --fusion). "
+            "Did you mean 'weighted'?",
+        ),
+        (
+            "backend",
+            "sqlit",
+            "backend must be sqlite, got 'sqlit' (flag --backend). Did you mean 'sqlite'?",
+        ),
+        ("backend", "duckdb", "backend must be sqlite, got 'duckdb' (flag --backend)."),
+        ("db_path", "", "db_path must be a path, got '' (flag --db)."),
+        ("db_path", "a\0b", "db_path must be a path, got 'a\\x00b' (flag --db)."),
+        ("db_path", 5, "db_path must be a path, got 5 (flag --db)."),
+        ("model", " ", "model must be a name, got ' ' (flag --model)."),
+        (
+            "ollama_url",
+            "localhost:11434",
+            "ollama_url must be an address such as http://localhost:11434, got "
+            "'localhost:11434' (flag --ollama-url).",
+        ),
+        (
+            "embedding_provider",
+            "custom:ftp://x",
+            "embedding_provider must be a name such as none, ollama:MODEL or "
+            "custom:https://HOST/PATH, got 'custom:ftp://x' (flag --embedding-provider).",
+        ),
+        ("patterns", [], "patterns must be patterns such as *.md,*.txt, got [] (flag --pattern)."),
+        ("project", 3, "project must be a name, a folder or personal, got 3 (flag --project)."),
+        ("chunk_sise", 3, "Unknown setting 'chunk_sise'. Did you mean 'chunk_size'?"),
+        ("zzzzz", 3, "Unknown setting 'zzzzz'."),
+        ("embedding_dimensions", 3, "Unknown setting 'embedding_dimensions'. Did you mean 'dims'?"),
+    ],
+)
+def test_a_bad_value_is_refused_with_what_was_expected(
+    house: House, name: str, value: object, message: str
+) -> None:
+    assert refusal(house, {name: value}) == message
+
+
+def test_a_long_bad_value_is_shown_shortened(house: House) -> None:
+    message = refusal(house, {"limit": "9" * 10_000})
+    assert len(message) < 200
+    assert "9…" in message
+
+
+def test_a_bad_value_names_its_variable_or_its_file(house: House) -> None:
+    assert "(environment PLAIT_DIMS)" in refusal(house, environ={"PLAIT_DIMS": "x"})
+    path = house.project('dims = "x"')
+    assert refusal(house).endswith(f"got 'x' ({path}).")
+
+
+@given(
+    name=st.sampled_from(sorted(SETTINGS)),
+    raw=st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters())
+    | st.lists(st.text() | st.integers(), max_size=3)
+    | st.dictionaries(st.text(), st.integers(), max_size=2),
+)
+def test_any_value_is_either_read_or_refused_in_a_sentence(name: str, raw: object) -> None:
+    try:
+        value = parse_setting(name, raw, "flag --x")
+    except ConfigError as error:
+        assert "flag --x" in str(error)
+    else:
+        assert parse_setting(name, value, "again") == value
+
+
+# Settings that depend on each other.
+
+
+@pytest.mark.parametrize(
+    ("flags", "keyword", "vector"),
+    [
+        ({}, None, None),
+        ({"keyword_weight": 0.3, "vector_weight": 0.7}, 0.3, 0.7),
+        ({"keyword_weight": 0.1, "vector_weight": 0.9000000001}, 0.1, 0.9000000001),
+        ({"keyword_weight": 0.2, "vector_weight": 0.3}, 0.2, 0.3),
+        ({"keyword_weight": "0"}, 0.0, 1.0),
+        ({"vector_weight": 0}, 1.0, 0.0),
+        ({"vector_weight": 0.7}, 0.3, 0.7),
+    ],
+)
+def test_weights_that_fit_are_kept_and_one_alone_gets_the_rest(
+    house: House, flags: dict[str, object], keyword: float | None, vector: float | None
+) -> None:
+    settings = house.load(flags).settings
+    assert (settings.keyword_weight, settings.vector_weight) == (keyword, vector)
+
+
+def test_a_weight_that_follows_from_the_other_says_so(house: House) -> None:
+    assert house.load({"keyword_weight": 0.4}).origins["vector_weight"] == "1 - keyword_weight"
+
+
+def test_weights_above_one_are_refused_with_their_sum(house: House) -> None:
+    house.user("vector_weight = 0.7")
+    assert refusal(house, {"keyword_weight": "0.5"}) == (
+        "keyword_weight 0.5 (flag --keyword-weight) and vector_weight 0.7 "
+        f"({house.user_file}) add up to 1.2; at most 1.0 is allowed."
+    )
+
+
+def test_two_weights_of_zero_are_refused(house: House) -> None:
+    message = refusal(house, {"keyword_weight": 0, "vector_weight": 0})
+    assert message.endswith("leave nothing to search with; raise one of them.")
+
+
+@pytest.mark.parametrize(
+    ("flags", "size", "overlap"),
+    [
+        ({}, 1200, 120),
+        ({"chunk_size": 512, "chunk_overlap": 50}, 512, 50),
+        ({"chunk_size": 512}, 512, 120),
+        ({"chunk_size": 240}, 240, 24),
+        ({"chunk_size": 100, "chunk_overlap": 49}, 100, 49),
+        ({"chunk_overlap": 0}, 1200, 0),
+    ],
+)
+def test_overlap_stays_under_half_a_passage(
+    house: House, flags: dict[str, object], size: int, overlap: int
+) -> None:
+    settings = house.load(flags).settings
+    assert (settings.chunk_size, settings.chunk_overlap) == (size, overlap)
+
+
+def test_an_overlap_of_half_a_passage_is_refused(house: House) -> None:
+    assert refusal(house, {"chunk_size": 100, "chunk_overlap": 50}) == (
+        "chunk_overlap 50 (flag --overlap) must be less than half of "
+        "chunk_size 100 (flag --chunk-size)."
+    )
+
+
+# Files.
+
+
+def test_an_unknown_key_in_a_file_gets_a_suggestion(house: House) -> None:
+    path = house.project("chunk_sise = 5")
+    expected = f"Unknown setting 'chunk_sise' in {path}. Did you mean 'chunk_size'?"
+    assert refusal(house) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("limit = 3", "'limit' in {path} stands outside [memory]; move it below it."),
+        ("[memori]\nlimit = 3", "Unknown name 'memori' in {path}. Did you mean 'memory'?"),
+        ("memory = 3", "'memory' in {path} must be a table: a line [memory], settings below."),
+        (
+            '[storage.provider.config]\nprovider = "postgres"',
+            "PostgreSQL ({path}) is not supported by this version of plait yet; "
+            'leave it out or set backend = "sqlite" in [memory].',
+        ),
+        (
+            '[memory]\nbackend = "postgresql"',
+            "PostgreSQL ({path}) is not supported by this version of plait yet; "
+            'leave it out or set backend = "sqlite" in [memory].',
+        ),
+        (
+            "[memory]\nlimit",
+            "Cannot read {path} as TOML: Expected '=' after a key in a key/value pair "
+            "(at end of document).",
+        ),
+        ("a = " + "[" * 50_000, "Cannot read {path} as TOML: "),
+        ("#" * 1_000_001, "Cannot read {path}: more than 1 MB cannot be settings."),
+    ],
+    ids=lambda text: text[:24],
+)
+def test_a_file_that_makes_no_sense_is_refused(house: House, text: str, message: str) -> None:
+    path = house.repo / "plait.toml"
+    path.write_text(text, encoding="utf-8")
+    assert refusal(house).startswith(message.format(path=path))
+
+
+def test_a_file_that_is_not_utf8_is_refused(house: House) -> None:
+    path = house.repo / "plait.toml"
+    path.write_bytes(b'[memory]\nmodel = "\xff"')
+    assert refusal(house) == f"Cannot read {path}: it is not UTF-8 text."
+
+
+def test_a_database_address_is_answered_like_the_other_engine(house: House) -> None:
+    message = refusal(house, {"db_path": "postgres://db/x"})
+    assert message.startswith("PostgreSQL (flag --db) is not supported")
+
+
+def test_tables_of_other_programs_are_ignored_aloud(house: House) -> None:
+    house.user_file.write_text(
+        '[gateway]\nport = 1\n[storage.provider.config]\nprovider = "sqlite"\n[memory]\nlimit = 3',
+        encoding="utf-8",
+    )
+    loaded = house.load()
+    assert loaded.settings.limit == 3
+    assert loaded.warnings == (
+        f"Ignored 'gateway' in {house.user_file}: settings belong in the table [memory].",
+    )
+
+
+def test_a_file_written_by_a_windows_editor_is_read(house: House) -> None:
+    (house.repo / "plait.toml").write_bytes(b"\xef\xbb\xbf[memory]\r\nlimit = 3\r\n")
+    assert house.load().settings.limit == 3
+
+
+@POSIX_ONLY
+def test_a_config_json_with_nine_keys_is_read_by_flag(house: House) -> None:
+    values = {
+        "db_path": "data/hybrid_search.db",
+        "ollama_url": "http://localhost:11434",
+        "model": "nomic-embed-text",
+        "chunk_size": 512,
+        "chunk_overlap": 50,
+        "keyword_weight": 0.3,
+        "vector_weight": 0.7,
+        "cache_size": 256,
+        "dims": 768,
+    }
+    path = house.home / "config.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    loaded = house.load(config=str(path))
+    assert {name: getattr(loaded.settings, name) for name in values} == {
+        **values,
+        "db_path": str(house.home / "data" / "hybrid_search.db"),
+    }
+    assert {loaded.origins[name] for name in values} == {str(path)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"dim": 3}', "Unknown setting 'dim' in {path}. Did you mean 'dims'?"),
+        (
+            '{"dims": "x"}',
+            "dims must be a whole number from 1 to 65536, got 'x' ({path}).",
+        ),
+        ("[1]", "Cannot read {path}: it must hold one JSON object with the settings."),
+        ("{", "Cannot read {path} as JSON: "),
+        ("[" * 100_000, "Cannot read {path} as JSON: "),
+    ],
+    ids=lambda text: text[:24],
+)
+def test_a_json_file_that_makes_no_sense_is_refused(house: House, text: str, message: str) -> None:
+    path = house.repo / "config.json"
+    path.write_text(text, encoding="utf-8")
+    assert refusal(house, config="config.json").startswith(message.format(path=path))
+
+
+def test_a_missing_file_named_by_flag_is_refused(house: House) -> None:
+    path = house.repo / "no.toml"
+    assert refusal(house, config="no.toml") == f"There is no file {path} (flag --config)."
+
+
+# The project and its file.
+
+
+def test_the_nearest_file_up_to_the_git_root_is_read(house: House) -> None:
+    house.project("limit = 1")
+    house.project("limit = 2", folder="a/b")
+    (house.repo / "a/b/c").mkdir()
+    assert house.load(cwd="a").settings.limit == 1
+    assert house.load(cwd="a/b/c").settings.limit == 2
+
+
+def test_no_file_above_the_git_root_is_read(house: House) -> None:
+    (house.repo.parent / "plait.toml").write_text("[memory]\nlimit = 1", encoding="utf-8")
+    assert house.load().settings.limit == 10
+
+
+def test_without_a_git_root_only_the_working_folder_counts(house: House) -> None:
+    (house.repo / ".git").rmdir()
+    house.project("limit = 1")
+    (house.repo / "a").mkdir()
+    assert house.load().settings.limit == 1
+    assert house.load(cwd="a").settings.limit == 10
+
+
+def test_the_project_is_the_git_root_also_of_a_worktree(house: House) -> None:
+    inner = house.repo / "work" / "deep"
+    inner.mkdir(parents=True)
+    assert config.find_project(str(inner)) == str(house.repo)
+    (house.repo / "work" / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
+    assert config.find_project(str(inner)) == str(house.repo / "work")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "{repo}"),
+        ("personal", None),
+        ("", None),
+        ("shop", "shop"),
+        ("team/shop", "team/shop"),
+        (".", "{repo}"),
+        ("./sub/folder", "{repo}"),
+        ("{home}/elsewhere", "{home}/elsewhere"),
+        ("~/elsewhere", "{home}/elsewhere"),
+    ],
+)
+@POSIX_ONLY
+def test_a_project_is_named_by_word_or_by_folder(
+    house: House, value: str | None, expected: str | None
+) -> None:
+    places = {"repo": house.repo, "home": house.home}
+    flags: dict[str, object] = {"project": None if value is None else value.format(**places)}
+    assert house.load(flags).project == (expected and expected.format(**places))
+
+
+def test_outside_any_repository_the_project_is_personal(house: House) -> None:
+    assert config.load(environ=house.environ, cwd=str(house.home)).project is None
+
+
+def test_an_empty_variable_chooses_the_personal_project(house: House) -> None:
+    assert house.load(environ={"PLAIT_PROJECT": ""}).project is None
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('db_path = "../stolen.db"', "outside the project"),
+        ('db_path = "/var/stolen.db"', "outside the project"),
+        ('db_path = "~/stolen.db"', "outside the project"),
+        ('db_path = "link/stolen.db"', "outside the project"),
+        ('db_path = ":memory:"', "outside the project"),
+        ('memory_dir = "~/.ssh"', "outside the project"),
+        ('memory_dir = "../repository"', "outside the project"),
+        ('project = "../client"', "outside the project"),
+        ('project = "/home/me/client"', "outside the project"),
+        ('ollama_url = "http://evil.example"', "which is not this machine"),
+        ('ollama_url = "http://localhost.evil.example"', "which is not this machine"),
+        ('ollama_url = "http://localhost@evil.example"', "which is not this machine"),
+        ('ollama_url = "http://localhost:80@evil.example"', "which is not this machine"),
+        ('ollama_url = "http://evil.example/http://localhost"', "which is not this machine"),
+        ('ollama_url = "http://localhost\\\\@evil.example"', "which is not this machine"),
+        ('embedding_provider = "openai"', "which may send text to another machine"),
+        ('embedding_provider = "custom:https://evil.example/v1"', "which may send text"),
+        ('embedding_provider = "Ollama-like:x"', "which may send text"),
+    ],
+)
+@POSIX_ONLY
+def test_a_repository_cannot_send_text_or_files_elsewhere(
+    house: House, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
+) -> None:
+    monkeypatch.chdir(house.repo)
+    (house.repo / "link").symlink_to(house.home)
+    path = house.project(line)
+    message = refusal(house)
+    assert message.startswith(f"{path} sets {line.split()[0]} to ")
+    assert reason in message
+    assert message.endswith(
+        f"; a project's file may not do that. If you want it, put it in {house.user_file}."
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'db_path = ".plait/m.db"',
+        'memory_dir = "."',
+        'project = "."',
+        'ollama_url = "http://localhost:11434"',
+        'ollama_url = "https://127.0.0.1/api"',
+        'ollama_url = "http://[::1]:9"',
+        'embedding_provider = "none"',
+        'embedding_provider = "builtin"',
+        'embedding_provider = "ollama:nomic-embed-text"',
+        'embedding_provider = "custom:http://localhost:8080/v1"',
+    ],
+)
+def test_a_repository_may_tune_what_stays_here(house: House, line: str) -> None:
+    path = house.project(line)
+    assert house.load().origins[line.split()[0]] == str(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'db_path = "/var/mine.db"',
+        'ollama_url = "http://gpu.example"',
+        'embedding_provider = "openai"',
+        'memory_dir = "~/notes"',
+    ],
+)
+def test_the_user_may_do_what_a_repository_may_not(house: House, line: str) -> None:
+    house.user(line)
+    assert house.load().origins[line.split()[0]] == str(house.user_file)
+    path = house.project(line)
+    assert house.load(config=str(path)).origins[line.split()[0]] == str(path)
+    trusted = house.load(environ={"PLAIT_CONFIG": str(path)})
+    assert (trusted.files, trusted.origins[line.split()[0]]) == ((str(path),), str(path))
+
+
+# Start-up.
+
+WATCHED = {"tomllib", "json", "difflib", "pathlib", "dataclasses", "inspect", "logging", "tempfile"}
+
+
+def modules_loaded_by(house: House) -> set[str]:
+    script = (
+        "import sys; before = set(sys.modules); from plait import config; "
+        f"config.load(environ={house.environ!r}, cwd={str(house.repo)!r}); "
+        "sys.stdout.write(' '.join(sys.modules))"
+    )
+    # -S, since what a site's own start-up files load is none of plait's business.
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script],
+        env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return set(done.stdout.split()) & WATCHED
+
+
+@POSIX_ONLY
+def test_no_parser_is_loaded_without_a_file(house: House) -> None:
+    assert modules_loaded_by(house) == set()
+
+
+@POSIX_ONLY
+def test_a_toml_file_loads_the_toml_parser_and_nothing_else(house: House) -> None:
+    house.user('embedding_provider = "none"')
+    assert modules_loaded_by(house) == {"tomllib"}
+
+
+@POSIX_ONLY
+def test_a_deleted_working_folder_does_not_stop_an_absolute_path(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    loaded = config.load({"db_path": "/m.db"}, environ=house.environ)
+    assert (loaded.settings.db_path, loaded.project) == ("/m.db", None)
+
+
+# Writing one value.
+
+
+@pytest.mark.parametrize(
+    ("before", "name", "value", "after"),
+    [
+        ("", "limit", "5", "[memory]\nlimit = 5\n"),
+        ("# mine\n", "limit", "5", "# mine\n\n[memory]\nlimit = 5\n"),
+        ("[memory]\nlimit = 3\n", "limit", "5", "[memory]\nlimit = 5\n"),
+        ("[memory]\nlimit = 3", "limit", "5", "[memory]\nlimit = 5\n"),
+        ("[memory]\n limit=3 # why\n", "limit", "5", "[memory]\nlimit = 5  # why\n"),
+        ("[memory]\n'limit' = 3\n", "limit", "5", "[memory]\nlimit = 5\n"),
+        (
+            '[memory]\nmodel = "a#b" # c\nrrf_k = 9\n',
+            "model",
+            "d#e",
+            '[memory]\nmodel = "d#e"  # c\nrrf_k = 9\n',
+        ),
+        (
+            "[memory] # ours\nrrf_k = 9\n\n# theirs\n[gateway]\nlimit = 1\n",
+            "limit",
+            "5",
+            "[memory] # ours\nrrf_k = 9\nlimit = 5\n\n# theirs\n[gateway]\nlimit = 1\n",
+        ),
+        (
+            '[memory]\npatterns = [\n  "*.md", # notes\n]\nrrf_k = 9\n',
+            "patterns",
+            "*.txt,*.md",
+            '[memory]\npatterns = ["*.txt", "*.md"]\nrrf_k = 9\n',
+        ),
+        (
+            "[memory]\r\nlimit = 3 # a\r\nrrf_k = 9\r\n",
+            "limit",
+            "5",
+            "[memory]\r\nlimit = 5  # a\r\nrrf_k = 9\r\n",
+        ),
+        (
+            "[gateway]\r\na = 1\r\n",
+            "quiet",
+            "on",
+            "[gateway]\r\na = 1\r\n\r\n[memory]\r\nquiet = true\r\n",
+        ),
+        ("", "auto_reindex", "on", "[memory]\nauto_reindex = true\n"),
+        ("", "min_score", "0.25", "[memory]\nmin_score = 0.25\n"),
+        ("", "db_path", "~/m.db", '[memory]\ndb_path = "~/m.db"\n'),
+        ("", "db_path", ":memory:", '[memory]\ndb_path = ":memory:"\n'),
+        ("", "project", "personal", '[memory]\nproject = ""\n'),
+    ],
+)
+def test_writing_a_value_changes_its_line_and_no_other(
+    tmp_path: Path, before: str, name: str, value: str, after: str
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(before.encode())
+    config.write_value(str(path), name, value)
+    assert path.read_bytes().decode() == after
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (name, default)
+        for name, default in Settings._field_defaults.items()
+        if default is not None and name != "project"
+    ],
+)
+def test_what_is_written_is_what_is_read(house: House, name: str, value: object) -> None:
+    config.write_value(str(house.user_file), name, config.shown(value))
+    loaded = house.load()
+    assert getattr(loaded.settings, name) == value
+    assert loaded.origins[name] == str(house.user_file)
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_any_text_survives_being_written(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.mktemp("written") / "config.toml"
+    path.write_text("[memory]\nlimit = 3\n[other]\nkept = 1\n", encoding="utf-8")
+    try:
+        config.write_value(str(path), "model", text)
+    except ConfigError:
+        assert not text.strip() or "\0" in text
+        return
+    data = tomllib.loads(path.read_bytes().decode())
+    assert data == {"memory": {"limit": 3, "model": text.strip()}, "other": {"kept": 1}}
+
+
+def test_a_relative_path_is_written_from_the_folder_the_person_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "elsewhere" / "config.toml"
+    config.write_value(str(path), "memory_dir", "notes")
+    assert tomllib.loads(path.read_text(encoding="utf-8")) == {
+        "memory": {"memory_dir": str(tmp_path / "notes")}
+    }
+
+
+@POSIX_ONLY
+def test_the_written_file_is_private_and_a_link_stays_a_link(tmp_path: Path) -> None:
+    target = tmp_path / "dotfiles.toml"
+    target.write_text("", encoding="utf-8")
+    target.chmod(0o644)
+    link = tmp_path / "made" / "config.toml"
+    link.parent.mkdir()
+    link.symlink_to(target)
+    config.write_value(str(link), "limit", 5)
+    assert link.is_symlink()
+    assert target.read_text(encoding="utf-8") == "[memory]\nlimit = 5\n"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["dotfiles.toml", "made"]
+
+
+@POSIX_ONLY
+def test_a_folder_made_for_the_file_is_private(tmp_path: Path) -> None:
+    config.write_value(str(tmp_path / "plait" / "config.toml"), "limit", 5)
+    assert stat.S_IMODE((tmp_path / "plait").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("before", "name", "value", "message"),
+    [
+        ("", "limit", "0", "limit must be a whole number from 1 to 1000, got '0' ({path})."),
+        ("", "limitt", "1", "Unknown setting 'limitt' in {path}. Did you mean 'limit'?"),
+        ("", "backend", "postgres", "PostgreSQL ({path}) is not supported"),
+        ("", "model", "\ud800", "Cannot write {path}: the value is not valid Unicode."),
+        (
+            "[memory]\nvector_weight = 0.7\n",
+            "keyword_weight",
+            "0.5",
+            "keyword_weight 0.5 ({path}) and vector_weight 0.7 ({path}) add up to 1.2",
+        ),
+        ("[memory]\nfusion = 'x'\n", "limit", "5", "fusion must be one of"),
+        ("[memory\n", "limit", "5", "Cannot read {path} as TOML: "),
+        ("memory = 3\n", "limit", "5", "'memory' in {path} must be a table"),
+        (
+            "memory = { limit = 3 }\n",
+            "limit",
+            "5",
+            "Cannot edit {path} safely; set limit in its [memory] by hand.",
+        ),
+        (
+            'note = """\n[memory]\nlimit = 3\n"""\n',
+            "limit",
+            "5",
+            "Cannot edit {path} safely; set limit in its [memory] by hand.",
+        ),
+    ],
+)
+def test_a_refused_write_leaves_the_file_as_it_was(
+    tmp_path: Path, before: str, name: str, value: str, message: str
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(before, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        config.write_value(str(path), name, value)
+    assert str(caught.value).startswith(message.format(path=path))
+    assert path.read_text(encoding="utf-8") == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_hold_the_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"^Cannot write .*config\.toml: "):
+        config.write_value(str(tmp_path / "file" / "config.toml"), "limit", 5)
+    with pytest.raises(ConfigError, match=r"^Cannot read "):
+        config.write_value(str(tmp_path), "limit", 5)
+
+
+def test_a_json_file_is_never_edited(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="only TOML files are edited"):
+        config.write_value(str(tmp_path / "config.json"), "limit", 5)

@@ -1,0 +1,500 @@
+"""Splitting, reading and cutting text, with SQLite's own FTS5 as the judge where one is needed."""
+
+from itertools import pairwise
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait.text import (
+    MAX_NEAR_WORDS,
+    MAX_QUERY_BYTES,
+    MAX_TERM_CHARS,
+    MAX_TERMS,
+    STOP_WORDS,
+    grams,
+    parse,
+    segments,
+    snippet,
+    split,
+)
+from plait.types import Expression, Group, Query, Term
+
+TOKENIZERS = (
+    "porter unicode61",
+    "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc' separators '\ufe0e\ufe0f'",
+)
+# Texts that mix everything the rules tell apart, denser than plain random Unicode.
+MIXED = st.text(
+    st.sampled_from(
+        "ab cZ9 \t\n\"'*()-_,.AND東京都のガｶﾞか\u3099한국어ทีมน้ำʼéßऔहिन्दीكَتبשָׁ。、「…😀\ufe0f\0\ud800"
+    )
+)
+ANY_TEXT = st.one_of(st.text(), MIXED, st.text(st.characters()))
+OPERATORS = st.lists(
+    st.sampled_from(
+        [
+            "AND",
+            "OR",
+            "NOT",
+            "(",
+            ")",
+            "NEAR(",
+            "NEAR(a,5)",
+            "NEAR(a\tb,5)",
+            '"',
+            '"ssh\tkeys"',
+            '"ssh"*',
+            "keys",
+            "rot*",
+            "the",
+            "ssh-key",
+            "東京都",
+            "水",
+            ",",
+            "*",
+            '12"',
+            "don't",
+            "C++",
+        ]
+    ),
+    max_size=14,
+).map(" ".join)
+
+
+def fts(*texts: str, tokenizer: str = TOKENIZERS[1]) -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    connection.execute(f'CREATE VIRTUAL TABLE t USING fts5(x, tokenize="{tokenizer}")')
+    for text in texts:
+        connection.execute("INSERT INTO t(x) VALUES (?)", (split(text) or text,))
+    return connection
+
+
+def quoted(words: tuple[str, ...]) -> str:
+    return '"' + " ".join(words) + '"'
+
+
+def match_string(expression: Expression) -> str:
+    if isinstance(expression, Group):
+        joined = f" {expression.operator.upper()} ".join(map(match_string, expression.parts))
+        return f"({joined})"
+    if expression.near:
+        return f"NEAR({' '.join(quoted((word,)) for word in expression.words)}, {expression.near})"
+    return quoted(expression.words) + ("*" if expression.prefix else "")
+
+
+def matching(connection: apsw.Connection, match: str) -> list[int]:
+    return [row[0] for row in connection.execute("SELECT rowid FROM t WHERE t MATCH ?", (match,))]
+
+
+def found(connection: apsw.Connection, text: str) -> list[int]:
+    query = parse(text)
+    bag = " OR ".join(quoted((word,)) for word in query.words)
+    return matching(connection, match_string(query.expression) if query.expression else bag)
+
+
+def words_of(expression: Expression | None) -> list[str]:
+    if expression is None:
+        return []
+    if isinstance(expression, Term):
+        return list(expression.words)
+    return [word for part in expression.parts for word in words_of(part)]
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("東京都", "東京 京都"),
+        ("東", "東"),
+        ("日本語のテスト", "日本 本語 語の のテ テス スト"),
+        ("한국어", "한국 국어"),
+        ("ภาษาไทย", "ภาษ าษา ษาไ าไท ไทย"),
+        ("ປີ", "ປີ"),
+        ("ខ្មែរ", "ខ្ម ្មែ មែរ"),
+        ("မြန်မာ", "မြန ြန် န်မ ်မာ"),
+        ("NASA計画2015年", "NASA 計画 2015 年"),
+        ("東京。大阪", "東京 。 大阪"),
+        ("ｶﾞｷﾞｸﾞ", "ガギ ギグ"),
+        ("か\u3099くせい", "がく くせ せい"),
+        ("\u1112\u1161\u11ab\u1100\u116e\u11a8", "한국"),
+        ("葛\U000e0100飾区", "葛飾 飾区"),
+        ("\uff21\uff22\uff23 \uff12\uff10\uff11\uff15", "abc 2015"),
+    ],
+)
+def test_spaceless_runs_become_overlapping_pieces(text: str, pieces: str) -> None:
+    assert (split(text) or "").split() == pieces.split()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "plain words", "naïve café - “quotes”", "Привет мир", "हिन्दी भाषा", "كتاب", "שלום", "😀"],
+)
+def test_scripts_with_spaces_are_left_to_the_engine(text: str) -> None:
+    assert split(text) is None
+
+
+@given(ANY_TEXT)
+def test_segments_cover_the_text_without_gap_or_overlap(text: str) -> None:
+    runs = list(segments(text))
+    assert "".join(text[start:end] for start, end, _ in runs) == text
+    assert all(start < end for start, end, _ in runs)
+    assert (split(text) is None) == all(n == 0 for _, _, n in runs)
+
+
+@given(ANY_TEXT)
+def test_grams_cover_every_character_of_their_run_in_order(text: str) -> None:
+    for start, end, n in segments(text):
+        if n:
+            places = [(left, right) for left, right, _ in grams(text, start, end, n)]
+            assert set().union(*(range(left, right) for left, right in places)) >= {
+                at for at in range(start, end) if not "\U000e0100" <= text[at] <= "\U000e01ef"
+            }
+            assert places == sorted(places)
+            assert all(start <= left < right <= end for left, right in places)
+
+
+@given(st.text(st.sampled_from("ab é東京都のカ한국ทีมน้")))
+def test_splitting_again_changes_nothing(text: str) -> None:
+    once = split(text)
+    if once is not None:
+        assert (split(once) or "").split() == once.split()
+
+
+def test_width_and_composition_do_not_change_what_is_indexed() -> None:
+    assert split("ガギグ") == split("ｶﾞｷﾞｸﾞ") == split("カ\u3099キ\u3099ク\u3099")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("how do we rotate the SSH-password?", ("rotate", "ssh", "password")),
+        ("C++", ("c",)),
+        ("ubuntu 20.04", ("ubuntu", "20", "04")),
+        ("foo:bar foo_bar", ("foo", "bar")),
+        ("John's keys don't rotate", ("john", "keys", "rotate")),
+        ("we\u2019ll rotate l\u2019eau", ("rotate", "eau")),
+        ("don't", ("don", "t")),
+        ("what is it", ("what", "is", "it")),
+        ("what is plait", ("what", "is", "plait")),
+        ("Key key KEY ring", ("key", "ring")),
+        ("東京都の天気 in May", ("東京", "京都", "都の", "の天", "天気", "may")),
+        ("2015年3月", ("2015", "年", "3", "月")),
+        ("\uff21\uff22\uff23 ｶﾞｷﾞｸﾞ", ("abc", "ガギ", "ギグ")),
+        ("हिन्दी भाषा", ("हिन्दी", "भाषा")),
+        ("✔️done ✔️️ ok", ("done", "ok")),
+        ("foo (bar) [baz]", ("foo", "bar", "baz")),
+    ],
+)
+def test_plain_text_becomes_its_content_words(text: str, words: tuple[str, ...]) -> None:
+    assert parse(text) == Query(text, words)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "?!", '"', '""', "()", "\0", "\ud800", "😀", "\ufe0f"])
+def test_query_without_any_word_has_no_words_and_no_expression(text: str) -> None:
+    query = parse(text)
+    assert (query.words, query.expression) == ((), None)
+
+
+SSH_KEYS, ROTATE = Term(("ssh", "keys")), Term(("rotate",))
+SSH_OR_KEYS = Group("or", (Term(("ssh",)), Term(("keys",))))
+A, B, C = Term(("alpha",)), Term(("beta",)), Term(("gamma",))
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expression"),
+    [
+        ('"ssh keys"', ("ssh", "keys"), SSH_KEYS),
+        (
+            'rotate the "ssh keys"',
+            ("rotate", "ssh", "keys"),
+            Group("and", (SSH_KEYS, Group("or", (SSH_KEYS, ROTATE)))),
+        ),
+        ('the "ssh keys"', ("ssh", "keys"), SSH_KEYS),
+        ('"ssh keys" "rotate"', ("ssh", "keys", "rotate"), Group("and", (SSH_KEYS, ROTATE))),
+        ('"state of the art"', ("state", "art"), Term(("state", "of", "the", "art"))),
+        ("alpha AND beta AND gamma", ("alpha", "beta", "gamma"), Group("and", (A, B, C))),
+        (
+            "alpha OR beta AND gamma",
+            ("alpha", "beta", "gamma"),
+            Group("or", (A, Group("and", (B, C)))),
+        ),
+        (
+            "(alpha OR beta) AND gamma",
+            ("alpha", "beta", "gamma"),
+            Group("and", (Group("or", (A, B)), C)),
+        ),
+        ("alpha NOT beta NOT gamma", ("alpha",), Group("not", (A, B, C))),
+        ("alpha AND NOT beta", ("alpha",), Group("not", (A, B))),
+        ("ssh the keys NOT alpha", ("ssh", "keys"), Group("not", (SSH_OR_KEYS, A))),
+        ("(ssh) keys NOT alpha", ("ssh", "keys"), Group("not", (SSH_OR_KEYS, A))),
+        (
+            "(alpha OR beta) (gamma OR rotate)",
+            ("alpha", "beta", "gamma", "rotate"),
+            Group("and", (Group("or", (A, B)), Group("or", (C, ROTATE)))),
+        ),
+        ("rotat*", ("rotat",), Term(("rotat",), prefix=True)),
+        (
+            "rotat* alpha",
+            ("rotat", "alpha"),
+            Group("or", (Term(("rotat",), prefix=True), A)),
+        ),
+        ("हिन्दी*", ("हिन्दी",), Term(("हिन्दी",), prefix=True)),
+        ("水 AND alpha", ("水", "alpha"), Group("and", (Term(("水",), prefix=True), A))),
+        ("John's AND alpha", ("john", "alpha"), Group("and", (Term(("john", "s")), A))),
+        ('"don\'t" NOT alpha', ("don", "t"), Group("not", (Term(("don", "t")), A))),
+        ('"ssh ke"*', ("ssh", "ke"), Term(("ssh", "ke"), prefix=True)),
+        ("ssh-keys AND rotate", ("ssh", "keys", "rotate"), Group("and", (SSH_KEYS, ROTATE))),
+        ('"東京都"', ("東京", "京都"), Term(("東京", "京都"))),
+        ("NEAR(ssh keys, 5)", ("ssh", "keys"), Term(("ssh", "keys"), near=5)),
+        ("NEAR(ssh keys)", ("ssh", "keys"), Term(("ssh", "keys"), near=10)),
+        ("NEAR(ssh keys, 0)", ("ssh", "keys"), Term(("ssh", "keys"), near=1)),
+        ("NEAR(ssh keys, 99999)", ("ssh", "keys"), Term(("ssh", "keys"), near=MAX_NEAR_WORDS)),
+        ("NEAR(alpha, 5)", ("alpha",), A),
+    ],
+)
+def test_operators_make_an_expression(
+    text: str, words: tuple[str, ...], expression: Expression
+) -> None:
+    assert parse(text) == Query(text, words, expression)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "salt and pepper or not",
+        "alpha AND",
+        "AND alpha beta",
+        "alpha OR OR beta",
+        "alpha OR NOT beta",
+        "NOT alpha beta",
+        '"alpha beta',
+        'alpha "" beta',
+        '12" and 14" disks',
+        'say"alpha"now beta',
+        "(alpha AND beta",
+        "alpha AND beta)",
+        "() AND alpha beta",
+        "NEAR(alpha AND (beta",
+        "NEAR(, 5) alpha",
+        "near(alpha beta)",
+        "5 * 3 *.md **bold** a*b",
+        "-alpha +beta ^gamma title:x {a b}",
+        "FOR ANDROID",
+        "alpha AND - AND beta",
+        "NOT AND alpha*",
+    ],
+)
+def test_what_does_not_parse_is_plain_words(text: str) -> None:
+    query = parse(text)
+    assert query.expression is None
+    assert query.words
+
+
+@pytest.mark.parametrize("unit", ["(", ")", "(a AND ", '"', "NEAR(", "a OR ", "NOT ", "((", "a* "])
+def test_deep_or_endless_operators_are_read_without_harm(unit: str) -> None:
+    for text in (unit * 10_000, unit * 10_000 + "a" + ")" * 10_000, unit * 40 + "a" + ")" * 40):
+        query = parse(text)
+        assert len(words_of(query.expression)) <= MAX_TERMS
+
+
+def test_nested_groups_up_to_the_cap_still_count() -> None:
+    text = "(" * 12 + "alpha AND beta" + ")" * 12
+    assert parse(text).expression == Group("and", (A, B))
+
+
+@given(st.one_of(ANY_TEXT, OPERATORS))
+def test_every_string_is_a_query_within_the_caps(text: str) -> None:
+    query = parse(text)
+    assert len(query.text.encode()) <= MAX_QUERY_BYTES
+    assert "\0" not in query.text
+    for words in (query.words, words_of(query.expression)):
+        assert len(words) <= MAX_TERMS
+        assert all(0 < len(word) <= MAX_TERM_CHARS for word in words)
+    assert len(set(query.words)) == len(query.words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * 1_000_000,
+        "é" * 1_000_000,
+        "word " * 200_000,
+        "東" * 1_000_000,
+        " " * 1_000_000,
+        "\ud800" * 9_999,
+    ],
+)
+def test_huge_queries_are_cut(text: str) -> None:
+    query = parse(text)
+    assert len(query.text.encode()) <= MAX_QUERY_BYTES
+    assert all(len(word) <= MAX_TERM_CHARS for word in query.words)
+
+
+def test_long_query_is_cut_between_words_and_keeps_its_first_terms() -> None:
+    words = [f"word{number:04}" for number in range(1_000)]
+    query = parse(" ".join(words))
+    assert query.text.split() == words[: len(query.text.split())]
+    assert query.words == tuple(words[:MAX_TERMS])
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@given(text=st.one_of(ANY_TEXT, OPERATORS))
+def test_fts5_accepts_the_words_and_the_expression_of_every_string(
+    tokenizer: str, text: str
+) -> None:
+    connection = fts("ssh keys", tokenizer=tokenizer)
+    query = parse(text)
+    if query.words:
+        matching(connection, " OR ".join(quoted((word,)) for word in query.words))
+    if query.expression is not None:
+        matching(connection, match_string(query.expression))
+    connection.close()
+
+
+# Not over all of Unicode: SQLite knows an older edition of it and takes unassigned characters in.
+@given(st.one_of(MIXED, st.text(st.characters(max_codepoint=0x24F)), st.text("ab 東京の한국ทีม")))
+def test_a_text_is_found_by_any_of_its_own_words(text: str) -> None:
+    query = parse(text.replace('"', "").replace("*", "").lower())
+    connection = fts(query.text)
+    for word in query.words[:8]:
+        if len(word) < MAX_TERM_CHARS and word.isalnum():
+            assert matching(connection, quoted((word,))) == [1]
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "word"),
+    [
+        ("We rotate the deploy keys every quarter.", "deploy"),
+        ("Мы меняем ключи каждый квартал.", "ключи"),
+        ("Αλλάζουμε τα ΚΛΕΙΔΙΆ κάθε τρίμηνο.", "κλειδιά"),
+        ("نقوم بتغيير المفاتيح كل ربع سنة.", "المفاتيح"),
+        ("אנחנו מחליפים מפתחות בכל רבעון.", "מפתחות"),
+        ("हम हर तिमाही में कुंजियाँ बदलते हैं।", "कुंजियाँ"),
+        ("我们每个季度更换部署密钥。", "部署"),
+        ("わたしたちはカギをときどきかえます。", "ときどき"),
+        ("デプロイキーヲコウカンスル", "ｺｳｶﾝ"),
+        ("우리는 분기마다 배포키를 교체합니다.", "배포키"),
+        ("เราเปลี่ยนกุญแจทุกไตรมาส", "กุญแจ"),
+    ],
+)
+def test_word_in_the_middle_of_a_sentence_is_found_in_every_script(
+    sentence: str, word: str
+) -> None:
+    connection = fts("nothing of the kind 天気 อากาศ 날씨 てんき", sentence)
+    assert found(connection, word) == [2]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "query"),
+    [("京都の水温", "水"), ("물을 마신다", "물"), ("ในปีนี้", "ปี"), ("水温", "水 foo")],
+)
+def test_short_spaceless_word_standing_alone_finds_what_it_begins(
+    sentence: str, query: str
+) -> None:
+    assert found(fts("unrelated", sentence), query) == [2]
+
+
+def test_phrase_is_required_and_words_beside_it_only_rank() -> None:
+    connection = fts("ssh keys", "rotate keys", "rotate ssh keys", "keys ssh rotate")
+    query = parse('rotate "ssh keys"')
+    assert query.expression is not None
+    rows = connection.execute(
+        "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank", (match_string(query.expression),)
+    )
+    assert [row[0] for row in rows] == [3, 1]
+
+
+def test_not_and_near_mean_what_they_say() -> None:
+    connection = fts("ssh keys", "ssh password", "keys one two three ssh")
+    assert found(connection, "ssh NOT password") == [1, 3]
+    assert found(connection, "NEAR(ssh keys, 2)") == [1]
+
+
+def test_stop_words_are_lower_case_words() -> None:
+    assert {"the", "how", "what", "who"} <= STOP_WORDS
+    assert not {"may", "get", "no", "before", "all"} & STOP_WORDS
+    assert all(word.isalpha() and word.islower() for word in STOP_WORDS)
+
+
+def tokens_of(text: str) -> list[tuple[int, int, str]]:
+    tokens: list[tuple[int, int, str]] = []
+    for start, end, n in segments(text):
+        if n:
+            tokens += grams(text, start, end, n)
+            continue
+        at = start
+        for word in text[start:end].split(" "):
+            if word.strip():
+                tokens.append((at, at + len(word), word.lower()))
+            at += len(word) + 1
+    return tokens
+
+
+def cut(text: str, *wanted: str, width: int = 40) -> tuple[str, list[str]]:
+    shown, places = snippet(text, tokens_of(text), frozenset(wanted), width)
+    return shown, [shown[start:end] for start, end in places]
+
+
+FILLER = "lorem ipsum dolor sit amet " * 20
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "width", "shown", "marked"),
+    [
+        ("", ("x",), 40, "", []),
+        ("short text", (), 40, "short text", []),
+        ("Rotate the keys", ("keys", "rotate"), 40, "Rotate the keys", ["Rotate", "keys"]),
+        ("  two\n\n  lines \t here  ", ("lines",), 40, "two lines here", ["lines"]),
+        ("one two three four five", (), 13, "one two three…", []),
+        ("one two three four five", ("four",), 10, "…four…", ["four"]),
+        ("one two three four five", ("three",), 7, "…three…", ["three"]),
+        ("東京都の天気は晴れです", ("天気",), 6, "…都の天気は晴…", ["天気"]),
+        ("東京都庁", ("東京", "京都", "都庁"), 40, "東京都庁", ["東京都庁"]),
+        ("x" * 50, ("x" * 50,), 10, "x" * 10 + "…", ["x" * 10]),
+    ],
+)
+def test_snippet_shows_the_wanted_terms(
+    text: str, wanted: tuple[str, ...], width: int, shown: str, marked: list[str]
+) -> None:
+    assert cut(text, *wanted, width=width) == (shown, marked)
+
+
+def test_snippet_prefers_distinct_terms_over_repeated_ones() -> None:
+    text = f"keys keys keys keys {FILLER} rotate ssh keys {FILLER}"
+    shown, marked = cut(text, "rotate", "ssh", "keys")
+    assert marked == ["rotate", "ssh", "keys"]
+    assert shown.startswith("…")
+    assert shown.endswith("…")
+
+
+def test_snippet_takes_the_first_of_equal_windows() -> None:
+    text = f"early needle {FILLER} late needle {FILLER}"
+    assert cut(text, "needle")[0].startswith("early needle")
+
+
+def test_snippet_never_cuts_a_spaced_word_in_two() -> None:
+    text = FILLER + "needle " + FILLER
+    for width in range(10, 80):
+        shown, _ = cut(text, "needle", width=width)
+        assert set(shown.strip("…").split()) <= {*FILLER.split(), "needle"}
+
+
+@given(MIXED, st.data(), st.integers(1, 60))
+def test_highlights_lie_inside_the_snippet_and_on_wanted_text(
+    text: str, data: st.DataObject, width: int
+) -> None:
+    tokens = tokens_of(text)
+    terms = sorted({term for _, _, term in tokens})
+    wanted = frozenset(data.draw(st.lists(st.sampled_from(terms)))) if terms else frozenset()
+    shown, places = snippet(text, tokens, wanted, width)
+    assert len(shown) <= width + 2
+    assert list(places) == sorted(places)
+    assert all(0 <= start < end <= len(shown) for start, end in places)
+    assert all(before[1] < after[0] for before, after in pairwise(places))
+    letters = {
+        letter for start, end, term in tokens if term in wanted for letter in text[start:end]
+    }
+    assert all(set(shown[start:end]) <= letters | {" "} for start, end in places)
+    assert bool(places) == bool(wanted)
