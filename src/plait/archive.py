@@ -10,12 +10,12 @@ from typing import Any
 
 from plait.errors import UsageError
 from plait.protocols import Entry
-from plait.types import KINDS, ORIGINS, TRUSTS, Document, Passage
+from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Passage
 
 FORMAT = "plait"
 VERSION = 1
 _TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session", "parent")
-_MORE_TEXTS = ("topic", "supersedes", "sha256")
+_MORE_TEXTS = ("topic", "supersedes", "sha256", "id", "title", "source")
 _WHOLE = ("created_at", "updated_at", "event_at", "indexed_at")
 _OPTIONAL_WHOLE = ("valid_from", "valid_to", "size", "mtime")
 
@@ -52,7 +52,7 @@ def read(lines: Iterable[str]) -> Iterator[Entry]:
             continue
         try:
             record = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(
                 f"Line {number} is not JSON ({error}). Nothing was imported."
             ) from None
@@ -63,7 +63,7 @@ def read(lines: Iterable[str]) -> Iterator[Entry]:
             continue
         try:
             yield _entry(record)
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError, LookupError) as error:
             raise UsageError(
                 f"Line {number} is no document of a plait export ({error}). Nothing was imported."
             ) from None
@@ -99,13 +99,20 @@ def _document(record: dict[str, Any]) -> Document:
     """A document whose every field has the type it should have."""
     if not isinstance(record.get("text"), str):
         raise TypeError("no text")
+    record["text"].encode()  # lone surrogates are a ValueError here, before anything is written
     for name in (*_TEXTS, *_MORE_TEXTS):
         if not isinstance(record.get(name), str | None):
             raise TypeError(f"{name} is not text")
     for name in (*_WHOLE, *_OPTIONAL_WHOLE):
         if not isinstance(record.get(name, 0), int | None) or isinstance(record.get(name), bool):
             raise TypeError(f"{name} is not a whole number")
-    for name, allowed in (("kind", KINDS), ("origin", ORIGINS), ("trust", TRUSTS)):
+    choices: tuple[tuple[str, tuple[str | None, ...]], ...] = (
+        ("kind", KINDS),
+        ("origin", ORIGINS),
+        ("trust", TRUSTS),
+        ("memory_type", (None, *MEMORY_TYPES)),
+    )
+    for name, allowed in choices:
         if name in record and record[name] not in allowed:
             raise ValueError(f"{name} is {record[name]!r}")
     tags = record.get("tags", [])
@@ -122,8 +129,9 @@ def _document(record: dict[str, Any]) -> Document:
             "metadata": metadata,
             "importance": None if importance is None else float(importance),
             "pinned": bool(record.get("pinned", False)),
-            "title": str(record.get("title", "")),
-            "source": str(record.get("source", "")),
+            "title": record.get("title") or "",
+            "source": record.get("source") or "",
+            "id": record.get("id") or "",
         }
     )
 

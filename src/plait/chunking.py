@@ -12,14 +12,11 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from plait.errors import UsageError
-from plait.types import Passage
+from plait.types import Cut, Passage
 
-# Part of the identity of an index: raise it whenever the same text would be cut differently.
-VERSION = 1
-
-# Characters, not tokens. The default is provisional until it has been measured on the evaluation.
-DEFAULT_SIZE = 1200
-DEFAULT_OVERLAP = 120
+# Characters, not tokens. Raise `Cut.rules` whenever the same text would be cut differently.
+DEFAULT_SIZE = Cut().size
+DEFAULT_OVERLAP = Cut().overlap
 
 Style = Literal["markdown", "plain", "rst", "org"]
 
@@ -105,15 +102,6 @@ class _Closer(NamedTuple):
 # Start and end of every stretch that must stay whole.
 _Fences = dict[int, int]
 _Outline = tuple[list[_Heading], _Fences]
-
-
-def identity(size: int = DEFAULT_SIZE, overlap: int = DEFAULT_OVERLAP) -> str:
-    """Name the way of cutting; an index whose passages carry another name is out of date.
-
-    >>> identity(1200, 120)
-    '1:1200:120'
-    """
-    return f"{VERSION}:{size}:{overlap}"
 
 
 def chunk(
@@ -433,17 +421,19 @@ def _split(
             sources.pop()
             continue
         held.append(block)
-        while held[-1].stop - held[0].start > size * WINDOW_CLOSES:
+        while block.stop - held[0].start > size * WINDOW_CLOSES:
+            too_long = block.stop - block.start > size * WINDOW_CLOSES
             cut = _best_cut(held, repeated, size)
             if cut is not None:
                 yield start, held[cut].start
                 held, repeated = _repeat(text, section, held, cut, overlap)
+            elif block.kind == "line" and (too_long or not repeated):
+                sources.append(_pieces(text, held.pop(), int(size * PIECE)))
+                break
             elif repeated:
                 del held[:repeated]
                 repeated = 0
             else:
-                if block.kind == "line":
-                    sources.append(_pieces(text, held.pop(), int(size * PIECE)))
                 break
             start = held[0].start
     yield start, section.end
@@ -483,7 +473,7 @@ def _repeat(
     following = held[cut:]
     earliest = max(following[0].start - overlap, section.body, held[0].start + 1)
     first = cut
-    for index in range(cut - 1, -1, -1):
+    for index in range(cut - 1, 0, -1):
         block = held[index]
         if block.start < earliest:
             break

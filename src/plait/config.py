@@ -62,6 +62,7 @@ class Config(NamedTuple):
     warnings: tuple[str, ...]
     project: str | None
     files: tuple[str, ...]
+    color: bool = True
 
 
 def load(
@@ -100,7 +101,15 @@ def load(
     origins = {name: given[name][1] if name in given else "default" for name in SETTINGS}
     settings = settle(values, origins)
     project = root if settings.project is None else settings.project or None
-    return Config(settings, origins, tuple(warnings), project, tuple(path for path, _ in files))
+    return Config(
+        settings,
+        origins,
+        tuple(warnings),
+        project,
+        tuple(path for path, _ in files),
+        # https://no-color.org: any value but an empty one.
+        color=not environ.get("NO_COLOR"),
+    )
 
 
 def find_project(start: str) -> str | None:
@@ -115,8 +124,9 @@ def find_project(start: str) -> str | None:
     return folder
 
 
-def user_config_path(environ: Mapping[str, str]) -> str:
+def user_config_path(environ: Mapping[str, str] | None = None) -> str:
     """The user's own file: ``PLAIT_CONFIG``, else ``plait/config.toml`` in the config folder."""
+    environ = os.environ if environ is None else environ
     if chosen := environ.get("PLAIT_CONFIG"):
         return _absolute(chosen, _working_folder(), environ)
     folder = _platform_folder(environ, "XDG_CONFIG_HOME", ".config", "APPDATA", "Roaming")

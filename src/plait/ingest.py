@@ -12,7 +12,17 @@ from typing import NamedTuple
 from plait import chunking, sources
 from plait.errors import EmbedderError, SourceError, UsageError
 from plait.protocols import Embedder, Entry, Pending, Store, Vector
-from plait.types import Document, FileReport, Filter, IngestReport, Outcome, Passage, Stored, Tuning
+from plait.types import (
+    Cut,
+    Document,
+    FileReport,
+    Filter,
+    IngestReport,
+    Outcome,
+    Passage,
+    Stored,
+    Tuning,
+)
 
 # One commit per batch: with a sync each, single files would cost ten times as much.
 BATCH_DOCUMENTS = 64
@@ -22,7 +32,6 @@ EMBED_BATCH = 256
 RACY_MS = 2_000
 BREADCRUMB_CHARS = 120
 TITLE_CHARS = 80
-SUMMARY_CHARS = 100
 
 STYLES: dict[str, chunking.Style] = {
     ".md": "markdown",
@@ -30,18 +39,6 @@ STYLES: dict[str, chunking.Style] = {
     ".rst": "rst",
     ".org": "org",
 }
-
-
-class Chunking(NamedTuple):
-    """How texts are cut, in characters."""
-
-    size: int = chunking.DEFAULT_SIZE
-    overlap: int = chunking.DEFAULT_OVERLAP
-
-    @property
-    def identity(self) -> str:
-        """What is stored beside the passages, so that a change is noticed."""
-        return chunking.identity(self.size, self.overlap)
 
 
 def now_ms() -> int:
@@ -59,7 +56,7 @@ def embedding_input(title: str, heading: str, text: str, limit: int) -> str:
 class Pen:
     """Turns documents into store entries; remembers when the embedder failed, and why."""
 
-    def __init__(self, store: Store, embedder: Embedder, cut: Chunking) -> None:
+    def __init__(self, store: Store, embedder: Embedder, cut: Cut) -> None:
         self._store = store
         self._embedder = embedder
         self._cut = cut
@@ -117,8 +114,13 @@ class Pen:
         found: list[Vector | None] = []
         try:
             for start in range(0, len(texts), EMBED_BATCH):
-                batch = self._embedder.embed(texts[start : start + EMBED_BATCH], "passage")
-                found += batch
+                batch = texts[start : start + EMBED_BATCH]
+                answer = self._embedder.embed(batch, "passage")
+                if len(answer) != len(batch):
+                    # Which vector belongs to which text is anybody's guess: take none of them.
+                    self.trouble = f"the embedder gave {len(answer)} vectors for {len(batch)} texts"
+                    break
+                found += answer
         except EmbedderError as error:
             self.trouble = str(error)
         return found
@@ -252,8 +254,9 @@ class Ingest:
         self._batch: list[tuple[Entry, Outcome]] = []
         self._chars = 0
         self._pending = 0
+        self._seen: set[str] = set()
 
-    def run(self, path: str, walk: sources.Walk) -> IngestReport:
+    def run(self, walk: sources.Walk) -> IngestReport:
         """Read every file the walk finds; one bad file never stops the rest."""
         interrupted = False
         unseen: list[str] = []
@@ -265,7 +268,7 @@ class Ingest:
                 else:
                     self._take(found)
             self._flush()
-            self._forget_vanished(sources.source_root(path), unseen)
+            self._forget_vanished(walk, unseen)
         except KeyboardInterrupt:
             interrupted = True
             self._drop_batch()
@@ -275,6 +278,7 @@ class Ingest:
         )
 
     def _take(self, candidate: sources.Candidate) -> None:
+        self._seen.add(candidate.key)
         probe = Document(key=candidate.key, source=candidate.root, project=self._project)
         old, _ = self._store.known(probe)
         if old is not None and self._incremental and _surely_unchanged(old, candidate):
@@ -282,31 +286,35 @@ class Ingest:
             return
         try:
             content = sources.read(candidate)
+        except sources.NotText as error:
+            self._report(FileReport(candidate.path, "skipped", reason=str(error)))
+            return
         except SourceError as error:
             self._report(FileReport(candidate.path, "failed", reason=str(error)))
             return
-        if old is not None and old.sha256 == content.sha256 and not self._must_redo(old):
+        if old is not None and old.sha256 == content.sha256:
             self._report(FileReport(candidate.path, "unchanged"))
             return
         document = complete(document_from_file(candidate, content, self._project), now_ms())
         entry = self._pen.entry(document, style_of(candidate.key))
         if not entry.passages:
-            self._report(FileReport(candidate.path, "skipped", reason="empty: no text in it"))
+            if old is not None:
+                # What it said is no longer said: it must not be found either.
+                self._store.delete([old.id])
+            outcome: Outcome = "skipped" if old is None else "removed"
+            self._report(FileReport(candidate.path, outcome, reason="empty: no text in it"))
             return
         self._batch.append((entry, "added" if old is None else "changed"))
         self._chars += len(content.text)
         if len(self._batch) >= BATCH_DOCUMENTS or self._chars >= BATCH_CHARS:
             self._flush()
 
-    def _must_redo(self, old: Document) -> bool:
-        """Same bytes, but cut or typed under other rules than today's."""
-        return not old.indexed_at
-
     def _flush(self) -> None:
-        batch, self._batch, self._chars = self._batch, [], 0
+        batch = self._batch
         if not batch:
             return
         stored = self._pen.write([entry for entry, _ in batch])
+        self._batch, self._chars = [], 0
         for (entry, outcome), done in zip(batch, stored, strict=True):
             self._pending += done.pending
             path = entry.document.path or ""
@@ -320,12 +328,15 @@ class Ingest:
             )
         self._batch = []
 
-    def _forget_vanished(self, root: str, unseen: Sequence[str]) -> None:
-        """Files that are gone leave the index; what could not be looked at stays."""
-        for document in self._store.scan(_files_of(root, self._project)):
-            path = document.path or ""
+    def _forget_vanished(self, walk: sources.Walk, unseen: Sequence[str]) -> None:
+        """Files that are gone or ruled out leave the index; what could not be looked at stays."""
+        for document in self._store.scan(_files_of(walk.root, self._project)):
+            key, path = document.key or "", document.path or ""
             hidden = any(path == place or path.startswith(place + os.sep) for place in unseen)
-            if not hidden and not os.path.lexists(path):
+            if key in self._seen or hidden:
+                continue
+            # A run with narrower patterns says nothing about the files it did not look for.
+            if not os.path.lexists(path) or (walk.is_folder and walk.wants(key)):
                 self._store.delete([document.id])
                 self._report(FileReport(path, "removed", chunks=document.chunk_count))
 
@@ -376,7 +387,7 @@ def embed_all(
     made = 0
     while True:
         made += fill_pending(store, embedder, pen, progress)
-        if pen.trouble is not None or current or store.swap(embedder.space):
+        if pen.trouble is not None or store.swap(embedder.space):
             return made, not current and pen.trouble is None
 
 
@@ -409,13 +420,20 @@ def _fill_singly_if_needed(
     try:
         return store.fill(embedder.space, rows, upto=rows[-1][0])
     except EmbedderError as error:
-        pen.trouble = str(error)
+        trouble = str(error)
     written = 0
+    refused: list[tuple[int, Vector | None]] = []
     for row in rows:
         try:
             written += store.fill(embedder.space, [row])
         except EmbedderError:
-            continue
+            refused.append((row[0], None))
+    if not written:
+        pen.trouble = trouble
+        return 0
+    # No direction, no vector: like a passage that the embedder declined. A few of these must not
+    # keep a whole memory from its new vectors.
+    store.fill(embedder.space, refused, upto=rows[-1][0])
     return written
 
 

@@ -19,6 +19,7 @@ from plait.types import (
     ORIGINS,
     TRUSTS,
     Answer,
+    Cut,
     Deleted,
     Document,
     Filter,
@@ -31,11 +32,15 @@ from plait.types import (
 )
 
 if TYPE_CHECKING:
-    from plait.ingest import Chunking, Pen, Progress, Reindexed
+    from plait.ingest import Pen, Progress, Reindexed
 
 MODE_ALIASES = {"fts": "keyword", "vec": "vector"}
 PERSONAL = ("", "personal")
 EXPORT_PAGE = 200
+_LISTS = frozenset(
+    name for name, default in Filter._field_defaults.items() if isinstance(default, tuple)
+) | {"projects"}
+SUMMARY_CHARS = 100
 
 # Spellings of time and place that callers may use; the rest of a filter passes through as it is.
 Where = Mapping[str, Any]
@@ -56,6 +61,7 @@ class Memory:
     ) -> None:
         self._store = store
         self._embedder = embedder
+        self._pens: list[Pen] = []
         self.config = config
         self.path = path
 
@@ -177,6 +183,37 @@ class Memory:
         self._note_chunker()
         return pen.write([entry])[0]
 
+    def store_many(self, documents: Iterable[Document]) -> list[Stored]:
+        """Remember many documents, each replacing the one of its key; one transaction per batch.
+
+        Documents without a project join this memory's.
+
+        Raises:
+            UsageError: A document has no text; those of earlier batches are stored.
+        """
+        from plait import ingest
+
+        pen = self._pen()
+        self._note_chunker()
+        now = ingest.now_ms()
+        entries = (
+            pen.entry(
+                ingest.complete(
+                    document._replace(
+                        text=ingest.check_text(document.text),
+                        project=document.project or self.config.project,
+                    ),
+                    now,
+                )
+            )
+            for document in documents
+        )
+        stored: list[Stored] = []
+        for batch in ingest.batches(entries):
+            stored += pen.write(batch)
+        self._required().settle()
+        return stored
+
     def ingest(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -208,14 +245,20 @@ class Memory:
             max_bytes=round(settings.max_file_mb * 1024 * 1024),
         )
         self._note_chunker()
+        pen = self._pen()
         run = ingest.Ingest(
             self._required(),
-            self._pen(),
+            pen,
             project=self.config.project,
             incremental=incremental,
             progress=progress,
         )
-        return run.run(os.fspath(place), walk)
+        report = run.run(walk)
+        if report.pending or not self._required().pending_count() or pen.trouble is not None:
+            return report
+        # Left over from a time when the embedder was down: it answers now.
+        self._fill()
+        return report
 
     # -- finding ---------------------------------------------------------------------------
 
@@ -255,8 +298,10 @@ class Memory:
             UsageError: The query is empty or a value is out of its range.
         """
         settings = self.config.settings
-        keyword = settings.keyword_weight if keyword_weight is None else keyword_weight
-        vector = settings.vector_weight if vector_weight is None else vector_weight
+        keyword, vector = keyword_weight, vector_weight
+        # subtle: one weight given here is completed to 1, not paired with the settings' other one.
+        if keyword is None and vector is None:
+            keyword, vector = settings.keyword_weight, settings.vector_weight
         _check_weights(keyword, vector)
         request = recall.Request(
             text=query,
@@ -279,6 +324,16 @@ class Memory:
             return Answer((), Receipt(query=query, mode_asked=request.mode, mode_used="keyword"))
         return recall.search(self._store, self._embedder, request)
 
+    def lookup(self, name: str) -> tuple[Document, Passage | None]:
+        """The whole document a name stands for, and the passage if it names one.
+
+        Raises:
+            NotFound: Nothing has that name.
+            AmbiguousId: Several have it; the message lists them.
+        """
+        document, passage = self._named(name)
+        return self._required().load([document.id])[0], passage
+
     def get(self, name: str) -> Document | Passage:
         """A document or a passage, whole, by id, unique id prefix, key or chunk_id.
 
@@ -286,19 +341,8 @@ class Memory:
             NotFound: Nothing has that name.
             AmbiguousId: Several have it; the message lists them.
         """
-        document, passage = self._named(name)
-        if passage is not None:
-            return passage
-        return self._required().load([document.id])[0]
-
-    def get_many(self, names: Sequence[str]) -> list[Document | Passage]:
-        """Several at once, in the order asked for."""
-        return [self.get(name) for name in names]
-
-    def document_of(self, name: str) -> Document:
-        """The whole document that has this name, or holds the passage that has it."""
-        document, _ = self._named(name)
-        return self._required().load([document.id])[0]
+        document, passage = self.lookup(name)
+        return document if passage is None else passage
 
     def passages_of(self, id_: str) -> list[Passage]:
         """All passages of a document, in order."""
@@ -324,9 +368,13 @@ class Memory:
             raise UsageError(f"limit is {limit}; choose 1 to {recall.MAX_LIMIT}.")
         if self._store is None:
             return []
-        return self._store.scan(
+        found = self._store.scan(
             self._filter(where, all_projects=all_projects), limit=limit, before=before
         )
+        return [
+            document._replace(text="", summary=document.summary or summarise(document.text))
+            for document in self._store.load([document.id for document in found])
+        ]
 
     # -- taking out ------------------------------------------------------------------------
 
@@ -336,6 +384,7 @@ class Memory:
         where: Filter | Where | None = None,
         purge: bool = False,
         dry_run: bool = False,
+        all_projects: bool = False,
     ) -> Deleted:
         """Forget documents by id, key or filter; 30 days of grace unless ``purge``.
 
@@ -343,12 +392,14 @@ class Memory:
             NotFound: One of the names fits nothing; then nothing is deleted.
             UsageError: Neither a name nor a filter was given.
         """
-        if not names and not where:
+        narrows = _narrows(where)
+        if not names and not narrows:
             raise UsageError("Say what to delete, by id, key, --path, --source or a filter.")
         store = self._required()
-        found = {document.id: document for document in map(self._deletable, names)}
-        if where:
-            every = self._filter(where)._replace(trusts=TRUSTS, all_versions=True)
+        chosen = [self._deletable(name, purge=purge) for name in names]
+        found = {document.id: document for document in chosen}
+        if where is not None and narrows:
+            every = self._filter(_widened(where), all_projects=all_projects)
             found.update({document.id: document for document in store.scan(every)})
         if dry_run:
             chosen = list(found.values())
@@ -359,13 +410,13 @@ class Memory:
             )
         return store.delete(list(found), purge=purge)
 
-    def _deletable(self, name: str) -> Document:
+    def _deletable(self, name: str, *, purge: bool) -> Document:
         try:
             document, _ = self._named(name)
         except NotFound:
             # Already in the trash: `delete --purge` must still be able to clear it.
             for _, _, trashed in self._required().trashed():
-                if name in (trashed.id, trashed.key):
+                if purge and name in (trashed.id, trashed.key):
                     return trashed
             raise
         return document
@@ -433,6 +484,12 @@ class Memory:
         ]
         return findings
 
+    def troubles(self) -> list[str]:
+        """What the embedder could not do during the latest write; the text itself is stored."""
+        return [
+            f"vectors are missing: {pen.trouble}" for pen in self._pens if pen.trouble is not None
+        ]
+
     def identity_warnings(self) -> list[str]:
         """What was indexed under other rules than today's; `reindex` mends it."""
         if self._store is None:
@@ -469,8 +526,7 @@ class Memory:
         yield archive.header()
         if self._store is None:
             return
-        every = self._filter(where, all_projects=where is None)
-        every = every._replace(trusts=TRUSTS, all_versions=True)
+        every = self._filter(_widened(where or {}), all_projects=where is None)
         documents = self._store.scan(every)
         for start in range(0, len(documents), EXPORT_PAGE):
             page = documents[start : start + EXPORT_PAGE]
@@ -495,6 +551,16 @@ class Memory:
         store.settle()
         return len(entries)
 
+    @property
+    def engine(self) -> Store:
+        """The store underneath, for programs that measure or examine it."""
+        return self._required()
+
+    @property
+    def embedder(self) -> Embedder:
+        """What turns text into vectors here."""
+        return self._embedder
+
     # -- inside ----------------------------------------------------------------------------
 
     def _required(self) -> Store:
@@ -502,15 +568,15 @@ class Memory:
             raise NotFound(f"There is no memory at {self.path} yet. Start with: plait store TEXT")
         return self._store
 
-    def _cut(self) -> "Chunking":
-        from plait.ingest import Chunking
-
-        return Chunking(self.config.settings.chunk_size, self.config.settings.chunk_overlap)
+    def _cut(self) -> Cut:
+        return Cut(self.config.settings.chunk_size, self.config.settings.chunk_overlap)
 
     def _pen(self) -> "Pen":
         from plait.ingest import Pen
 
-        return Pen(self._required(), self._embedder, self._cut())
+        pen = Pen(self._required(), self._embedder, self._cut())
+        self._pens = [pen]
+        return pen
 
     def _note_chunker(self) -> None:
         """The first write decides under which rules a memory was cut and indexed."""
@@ -535,9 +601,10 @@ class Memory:
             raise NotFound(f"Nothing is named {name}: there is no memory at {self.path} yet.")
         every = Filter(trusts=TRUSTS, all_versions=True)
         found = self._store.find(name, every)
-        here = [pair for pair in found if pair[0].project == self.config.project]
-        if len(here) == 1:
-            return here[0]
+        for nearest in (self.config.project, None):
+            here = [pair for pair in found if pair[0].project == nearest]
+            if len(here) == 1:
+                return here[0]
         if not found:
             raise NotFound(f"Nothing is named {name}. Look for it with: plait search WORDS")
         if len(found) > 1:
@@ -564,7 +631,7 @@ class Memory:
         """The caller's filter; unless it says otherwise, this project and personal things."""
         if isinstance(where, Filter):
             return where
-        fields = {name: value for name, value in (where or {}).items() if value not in (None, ())}
+        fields = {name: value for name, value in (where or {}).items() if _is_said(value)}
         unknown = fields.keys() - set(Filter._fields)
         if unknown:
             raise UsageError(
@@ -574,12 +641,31 @@ class Memory:
         for name in ("since", "until", "as_of"):
             if name in fields:
                 fields[name] = self._moment(fields[name])
+        for name in fields.keys() & _LISTS:
+            value = fields[name]
+            if name == "metadata" and isinstance(value, Mapping):
+                value = value.items()
+            # A lone string is a sequence too, of one-letter values.
+            fields[name] = (value,) if isinstance(value, str) else tuple(value)
         for name, allowed in (("kinds", KINDS), ("memory_types", MEMORY_TYPES), ("trusts", TRUSTS)):
             for value in fields.get(name, ()):
                 _one_of(name, value, allowed)
         if "projects" not in fields and not all_projects:
             fields["projects"] = (None, self.config.project) if self.config.project else (None,)
         return Filter(**fields)
+
+
+def summarise(text: str) -> str:
+    r"""The first words of a text, on one line.
+
+    >>> summarise("# Deploys\n\nWe deploy on Fridays.")
+    'Deploys We deploy on Fridays.'
+    """
+    from plait.chunking import front_matter
+
+    _, front = front_matter(text)
+    words = " ".join(text[front : front + 4 * SUMMARY_CHARS].replace("#", " ").split())
+    return words if len(words) <= SUMMARY_CHARS else words[: SUMMARY_CHARS - 1] + "…"
 
 
 def _choose_embedder(spec: str | None, store: Store | None) -> Embedder:
@@ -602,6 +688,26 @@ def named_embedder(spec: str) -> Embedder:
 
         return HashingEmbedder()
     return open_embedder(spec)
+
+
+def _is_said(value: object) -> bool:
+    return value is not None and value != () and value != [] and value is not False
+
+
+def _narrows(where: Filter | Where | None) -> bool:
+    """Whether a filter says anything: an empty one must never delete the whole memory."""
+    if isinstance(where, Filter):
+        return where != Filter()
+    said = {name for name, value in (where or {}).items() if _is_said(value)}
+    return bool(said - {"all_versions"})
+
+
+def _widened(where: Filter | Where) -> Filter | Where:
+    """For whole documents: the quarantined and superseded count too, unless it says otherwise."""
+    if isinstance(where, Filter):
+        return where
+    said = {name: value for name, value in where.items() if _is_said(value)}
+    return {"trusts": TRUSTS, "all_versions": "as_of" not in said, **said}
 
 
 def _check_weights(keyword: float | None, vector: float | None) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from plait import text as words
 from plait.errors import DeadlineExceeded, EmbedderError, StoreDamaged, UsageError
-from plait.protocols import Embedder, Scored, Store, Vector
+from plait.protocols import Embedder, Scored, Store, Token, Vector
 from plait.ranking import evidence, fuse, trace
 from plait.types import (
     Answer,
@@ -190,12 +190,14 @@ def _run_branches(
     if embed is not None:
         try:
             vector = embed()
+            if vector is not None:
+                size = _over_fetch(request, VECTOR_CANDIDATES)
+                by_vector = store.vector(vector, embedder.space, size, request.where)
         except EmbedderError as error:
+            # Down, slow, or a vector that the store refuses: no finite direction, wrong length.
+            vector = None
             degraded.append(f"vector search skipped: {error}")
-        if vector is not None:
-            size = _over_fetch(request, VECTOR_CANDIDATES)
-            by_vector = store.vector(vector, embedder.space, size, request.where)
-        elif by_keyword is None:
+        if vector is None and by_keyword is None:
             by_keyword = _by_keyword(store, request, query, degraded)
     return _Branches(by_keyword, by_vector, vector, tuple(degraded))
 
@@ -238,10 +240,12 @@ def _start_embedding(
             outcome.append(error)
 
     thread = Thread(target=work, daemon=True)
+    until = time.monotonic() + deadline
     thread.start()
 
     def wait() -> Vector | None:
-        thread.join(deadline)
+        # The keyword branch has used up part of the time already.
+        thread.join(max(0.0, until - time.monotonic()))
         if not outcome:
             raise EmbedderError(f"the embedder gave no answer within {deadline:g} s")
         if isinstance(outcome[0], EmbedderError):
@@ -374,7 +378,7 @@ class _Scorer:
         matched = self._wanted & found
         covered = evidence.coverage(self._wanted, matched, self._passages, self._holding)
         cosine = self._cosines.get(ref)
-        snippet, highlights = words.snippet(passage.text, tokens, self._wanted, SNIPPET_CHARS)
+        snippet, highlights = self._snippet(passage, tokens)
         signals = Signals(
             bm25=self._bm25.get(ref),
             cosine=cosine,
@@ -395,6 +399,14 @@ class _Scorer:
             highlights=highlights,
             signals=signals,
         )
+
+    def _snippet(
+        self, passage: Passage, tokens: Sequence[Token]
+    ) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """The words that answer; headings are shown beside them, not again inside."""
+        start = _after_headings(passage.text)
+        body = [(a - start, b - start, term) for a, b, term in tokens if a >= start]
+        return words.snippet(passage.text[start:], body, self._wanted, SNIPPET_CHARS)
 
     def _source(self, ref: Ref) -> Branch:
         """Which branch's own list held the hit, before the union was completed."""
@@ -424,6 +436,17 @@ def join(passages: Sequence[Passage]) -> str:
         parts.append(text)
         reached = max(reached or 0, passage.start + len(passage.text))
     return "".join(parts)
+
+
+def _after_headings(text: str) -> int:
+    """Where the body of a passage begins; 0 when it is nothing but headings."""
+    place = 0
+    while place < len(text) and text[place] in "#\n":
+        end = text.find("\n", place)
+        if end < 0:
+            return 0
+        place = end + 1
+    return place
 
 
 def _ranks(branch: list[Scored] | None) -> dict[Ref, int]:

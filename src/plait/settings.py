@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 from plait.errors import ConfigError
-from plait.types import FUSIONS, Fusion
+from plait.types import FUSIONS, Cut, Fusion
 
 Floor = Literal["relevance", "rrf"]
 Durability = Literal["full", "normal"]
@@ -47,8 +47,8 @@ class Settings(NamedTuple):
     keyword_weight: float | None = None
     fusion: Fusion = "weighted"
     floor: Floor = "relevance"
-    chunk_size: int = 1200
-    chunk_overlap: int = 120
+    chunk_size: int = Cut().size
+    chunk_overlap: int = Cut().overlap
     cache_size: int = 10_000
     expansion_factor: int = 3
     rrf_k: int = 60

@@ -152,6 +152,21 @@ def walk(
     return Walk(root, name, wanted, max_bytes, ignore_file, hidden)
 
 
+def named_file(path: str | os.PathLike[str]) -> Candidate:
+    """The one file that a path names.
+
+    Raises:
+        SourceError: It is no file, or one that cannot be taken.
+    """
+    found = walk(path)
+    if found.is_folder:
+        raise SourceError(f"{path} is a folder. Index it with: plait ingest {path}")
+    (only,) = found
+    if isinstance(only, Skipped):
+        raise SourceError(f"Cannot take {only.path}: {only.reason}.")
+    return only
+
+
 class Walk:
     """One pass over a source each time it is iterated: real files first, then links to files.
 
@@ -179,6 +194,11 @@ class Walk:
         self._hidden = hidden
         self._closed: set[Path] = set()
         self._found: dict[tuple[int, int], str] = {}
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the source is a folder rather than one named file."""
+        return self._name is None
 
     def __iter__(self) -> Iterator[Candidate | Skipped]:
         """Walk depth first, by name within each folder."""
@@ -271,7 +291,7 @@ class Walk:
         )
 
     def _file(self, place: "_Place", status: os.stat_result) -> Iterator[Candidate | Skipped]:
-        if not self._is_wanted(place):
+        if not self.wants(place.key):
             self.ignored += 1
             return
         outcome = self._judge(place, status, place.path)
@@ -284,7 +304,7 @@ class Walk:
             status = place.path.stat()
             target = place.path.resolve()
         except (OSError, RuntimeError) as error:
-            if self._is_wanted(place):
+            if self.wants(place.key):
                 yield place.skipped(_link_reason(error))
             else:
                 self.ignored += 1
@@ -292,7 +312,7 @@ class Walk:
         known = self._found.get((status.st_dev, status.st_ino))
         if stat.S_ISDIR(status.st_mode):
             yield place.skipped("a link to a folder; links to folders are not followed")
-        elif not self._is_wanted(place):
+        elif not self.wants(place.key):
             self.ignored += 1
         elif not target.is_relative_to(self.root):
             yield place.skipped("a link that leads out of the folder")
@@ -306,9 +326,10 @@ class Walk:
                 self._found[status.st_dev, status.st_ino] = outcome.key
             yield outcome
 
-    def _is_wanted(self, place: "_Place") -> bool:
+    def wants(self, key: str) -> bool:
+        """Whether a file of this name would count, going by the patterns alone."""
         # README.MD and NOTES.TXT are meant by *.md and *.txt.
-        parts = tuple(part.lower() for part in place.parts)
+        parts = tuple(key.lower().split("/"))
         return any(rule.fits(parts, folder=False) for rule in self._wanted)
 
     def _judge(self, place: "_Place", status: os.stat_result, target: Path) -> Candidate | Skipped:

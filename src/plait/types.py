@@ -56,6 +56,23 @@ class Tuning(NamedTuple):
     max_chars: int = 8_000
 
 
+class Cut(NamedTuple):
+    """How texts are cut into passages, in characters; ``rules`` counts up when chunking changes."""
+
+    size: int = 1200
+    overlap: int = 120
+    rules: int = 1
+
+    @property
+    def identity(self) -> str:
+        """What is stored beside the passages, so that a change is noticed.
+
+        >>> Cut(512, 50).identity
+        '1:512:50'
+        """
+        return f"{self.rules}:{self.size}:{self.overlap}"
+
+
 class Passage(NamedTuple):
     """A piece of a document. ``start`` is its character offset in the document's body."""
 

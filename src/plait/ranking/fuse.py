@@ -94,6 +94,9 @@ def weighted(
     middle = sorted(positive.values())[(len(positive) - 1) // 2] / nearest if has_vector else 0.0
     share_k = keyword_weight if has_keyword else 0.0
     share_v = vector_weight if has_vector else 0.0
+    if not share_k + share_v:
+        # Only a signal of weight 0 answered: its order is still better than none.
+        share_k, share_v = float(has_keyword), float(has_vector)
     total = share_k + share_v
     fused: dict[Item, Fused] = {}
     for item in candidates:

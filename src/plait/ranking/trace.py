@@ -35,6 +35,8 @@ def _shares(
         return keyword_weight, vector_weight
     keyword = keyword_weight if signals.keyword is not None else 0.0
     vector = vector_weight if signals.vector is not None else 0.0
+    if not keyword + vector:
+        keyword, vector = float(signals.keyword is not None), float(signals.vector is not None)
     total = (keyword + vector) or 1.0
     return keyword / total, vector / total
 

@@ -18,7 +18,7 @@ from plait.stores.sqlite.connection import (
     wal_is_safe,
 )
 from plait.stores.sqlite.generations import UNEMBEDDED, Generation, generations
-from plait.stores.sqlite.rows import rows
+from plait.stores.sqlite.rows import new_id, rows
 from plait.types import Finding, Ref
 
 PRIVATE_FILE = 0o600
@@ -237,7 +237,8 @@ def copy_to(connections: Connections, target: str) -> None:
     """A consistent copy by ``VACUUM INTO``, which reads one snapshot and blocks no writer."""
     if os.path.exists(target):
         raise UsageError(f"{target} exists already. Choose another name for the backup.")
-    partial = f"{target}.partial"
+    # A name of its own: what a killed backup left behind must not stop the next one.
+    partial = f"{target}.{new_id()}.partial"
     try:
         # subtle: VACUUM INTO would create the file 0644; it also accepts an empty file.
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))

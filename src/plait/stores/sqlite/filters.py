@@ -80,10 +80,7 @@ def _has_other_projects(connection: apsw.Connection, names: list[str]) -> bool:
         return True
     if connection.execute(_FOREIGN_ABOVE, (names[-1],)).get:
         return True
-    return any(
-        connection.execute(_FOREIGN_BETWEEN, pair).get
-        for pair in pairwise(names)
-    )
+    return any(connection.execute(_FOREIGN_BETWEEN, pair).get for pair in pairwise(names))
 
 
 def _after(prefix: str) -> str:

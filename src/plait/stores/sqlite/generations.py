@@ -147,6 +147,8 @@ def swap(connection: apsw.Connection, space: Space) -> bool:
     if generation is None:
         return False
     if generation.current:
+        # What was begun for another space and given up would be kept in step for ever.
+        connection.execute("DELETE FROM generations WHERE id <> ?", (generation.id,))
         return True
     unseen = connection.execute(
         "SELECT 1 FROM passages WHERE rowid > ? LIMIT 1", (generation.filled_to,)

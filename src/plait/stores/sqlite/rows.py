@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from hashlib import blake2b
 from os import urandom
 from typing import Any
 
@@ -78,6 +77,8 @@ def passage_from(row: Sequence[Any]) -> Passage:
 
 def passage_hash(heading: str, text: str) -> bytes:
     """Identity of a passage within its document: what a reader and the embedder would see."""
+    from hashlib import blake2b  # 2 ms that a search does not need
+
     digest = blake2b(digest_size=16)
     digest.update(heading.encode("utf-8", "surrogatepass"))
     digest.update(b"\0")
@@ -87,6 +88,8 @@ def passage_hash(heading: str, text: str) -> bytes:
 
 def fingerprint(text: str) -> bytes:
     """Equal for two observations that say the same in other spacing or case."""
+    from hashlib import blake2b
+
     return blake2b(" ".join(text.split()).casefold().encode("utf-8"), digest_size=16).digest()
 
 

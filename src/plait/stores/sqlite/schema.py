@@ -23,6 +23,16 @@ TOKENIZER_ARGUMENTS = (
 )
 ANALYZER = "porter unicode61, marks kept, 1"
 
+# Apart, because it can be lost and made again from the passages.
+_KEYWORD_INDEX = f"""
+CREATE VIRTUAL TABLE IF NOT EXISTS passages_fts USING fts5 (
+    title, heading, text,
+    content = 'passages_terms', content_rowid = 'rowid', tokenize = "{TOKENIZER}"
+);
+INSERT INTO passages_fts (passages_fts, rank) VALUES ('secure-delete', 1);
+CREATE VIRTUAL TABLE IF NOT EXISTS passages_vocab USING fts5vocab ('passages_fts', 'row');
+"""  # noqa: S608
+
 _M001 = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -97,13 +107,7 @@ CREATE VIEW passages_terms AS
            coalesce(text_terms, text) AS text
     FROM passages;
 
-CREATE VIRTUAL TABLE passages_fts USING fts5 (
-    title, heading, text,
-    content = 'passages_terms', content_rowid = 'rowid', tokenize = "{TOKENIZER}"
-);
-INSERT INTO passages_fts (passages_fts, rank) VALUES ('secure-delete', 1);
-CREATE VIRTUAL TABLE passages_vocab USING fts5vocab ('passages_fts', 'row');
-
+{_KEYWORD_INDEX}
 CREATE TRIGGER passages_inserted AFTER INSERT ON passages BEGIN
     INSERT INTO passages_fts (rowid, title, heading, text)
     VALUES (new.rowid, new.title_terms, coalesce(new.heading_terms, new.heading),
@@ -173,6 +177,17 @@ SCHEMA_VERSION = len(MIGRATIONS)
 def version_of(connection: apsw.Connection) -> int:
     """The schema version a file carries; 0 for one that is still empty."""
     return int(connection.execute("PRAGMA user_version").get)
+
+
+def is_ours(connection: apsw.Connection) -> bool:
+    """Whether a file that carries a version got it from plait."""
+    return int(connection.execute("PRAGMA application_id").get) == APPLICATION_ID
+
+
+def make_keyword_index(connection: apsw.Connection) -> None:
+    """Make the keyword index, empty, where it is missing."""
+    for _ in connection.execute(_KEYWORD_INDEX):
+        pass
 
 
 def refuse_newer(version: int, path: str) -> None:

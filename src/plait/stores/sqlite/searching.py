@@ -106,8 +106,9 @@ class Searcher:
             ]
             few = max(FEW, terms.passage_count(connection) * SHORT_SELECTION)
             selection = vectors.Selection(refs, short=len(refs) <= few)
-            while len(self._selections) >= CACHED_SELECTIONS:
-                self._selections.pop(next(iter(self._selections)), None)
+            # subtle: a copy, because another thread may add to the cache meanwhile.
+            for old in list(self._selections)[: 1 - CACHED_SELECTIONS]:
+                self._selections.pop(old, None)
             self._selections[key] = selection
         return selection
 

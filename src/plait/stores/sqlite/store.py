@@ -30,6 +30,8 @@ _TRASH = (
 )
 _TRASHED = "SELECT batch, deleted_at, document FROM trash ORDER BY deleted_at DESC, id"
 _TRASHED_IDS = "SELECT id, document FROM trash WHERE id IN (SELECT value FROM json_each(?))"
+_HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE name = 'passages_fts'"
+_LATEST_DELETE = "SELECT max(deleted_at) FROM trash"
 _LATEST_TRASH = (
     "SELECT id, document FROM trash WHERE batch = "
     "(SELECT batch FROM trash ORDER BY deleted_at DESC, batch LIMIT 1)"
@@ -95,11 +97,13 @@ class SQLiteStore:
         gone: list[Document] = []
         chunks = 0
         with self._guard, Transaction(self._connections) as connection:
+            # Two deletes of one millisecond, or a clock set back, must not change what undo means.
+            moment = max(now, 1 + (connection.execute(_LATEST_DELETE).get or 0))
             writer = writing.Writer(connection)
             for rowid, document in reading.load(connection, ids):
                 if not purge:
                     record = writing.trash_record(connection, rowid, document)
-                    connection.execute(_TRASH, (document.id, now, batch, record))
+                    connection.execute(_TRASH, (document.id, moment, batch, record))
                 chunks += writer.delete(rowid)
                 gone.append(document)
             writer.finish()
@@ -289,14 +293,18 @@ class SQLiteStore:
     def rebuild_keywords(self) -> int:
         """Rebuild the keyword index from the passages in one transaction; their number."""
         with self._guard, Transaction(self._connections) as connection:
-            writing.split_afresh(connection)
+            # In this order: splitting afresh updates the index row by row, which needs a sound one.
             connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
+            writing.split_afresh(connection)
             terms.count_frequent(connection)
             return terms.passage_count(connection)
 
     def _refill_empty_index(self) -> None:
-        """An index that is empty while passages exist was lost: fill it again."""
+        """An index that is missing, or empty while passages exist, was lost: fill it again."""
         connection = self._connections.get()
+        if not connection.execute(_HAS_INDEX).get:
+            with Transaction(self._connections):
+                schema.make_keyword_index(connection)
         filled = connection.execute("SELECT 1 FROM passages_fts_docsize LIMIT 1").get
         if not filled and connection.execute("SELECT 1 FROM passages LIMIT 1").get:
             self.rebuild_keywords()

@@ -8,7 +8,7 @@ bytes, scaled so that its largest component is 127. A row of zeros means "no vec
 import math
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import apsw
 
@@ -53,8 +53,8 @@ def _by_simsimd() -> Distances:
     def distances(query: bytes, rows: memoryview, dims: int) -> list[float]:
         matrix = rows.cast("b", shape=[len(rows) // dims, dims])
         tensor: Any = simsimd.cosine(memoryview(query).cast("b"), matrix)
-        flat: memoryview[Any] = memoryview(tensor)
-        return flat.tolist()
+        # The values are doubles; memoryview's type only knows of integers.
+        return cast(list[float], memoryview(tensor).tolist())
 
     return distances
 

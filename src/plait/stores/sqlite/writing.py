@@ -50,6 +50,7 @@ _INSERT_PASSAGE = (
     "INSERT INTO passages (id, document, ordinal, start, start_line, end_line, heading, text, "
     "title_terms, heading_terms, text_terms, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_PASSAGE_ID_TAKEN = "SELECT 1 FROM passages WHERE id = ?"
 _MOVE_PASSAGE = (
     "UPDATE passages SET ordinal = ?, start = ?, start_line = ?, end_line = ? WHERE rowid = ?"
 )
@@ -157,21 +158,22 @@ class Writer:
                 kept.setdefault(row[1], []).append(row)
         retitled = old is not None and old.title != document.title
         title = name_terms(document)
+        marks = [passage_hash(passage.heading, passage.text) for passage in entry.passages]
+        twins = [kept[mark].pop(0) if kept.get(mark) else None for mark in marks]
+        # First, so that a passage of an import may keep its id although its text was edited.
+        self.remove([row[0] for left in kept.values() for row in left])
         pending = 0
         for place, passage in enumerate(entry.passages):
-            mark = passage_hash(passage.heading, passage.text)
             vector = entry.vectors[place] if place < len(entry.vectors) else None
-            twins = kept.get(mark)
-            fresh = not twins
-            if twins:
-                ref = self._keep(twins.pop(0), passage)
+            twin = twins[place]
+            fresh = twin is None
+            if twin is None:
+                ref = self._add(rowid, passage, title, marks[place])
             else:
-                ref = self._add(rowid, passage, title, mark)
+                ref = self._keep(twin, passage)
             if fresh or retitled or vector is not None:
                 reason = "declined" if place in entry.declined else "pending"
                 pending += self._embed(ref, vector, entry.space, reason, fresh=fresh)
-        gone = [row[0] for left in kept.values() for row in left]
-        self.remove(gone)
         if old is not None:
             connection.execute(_RETITLE, (title, rowid, title))
         return pending
@@ -183,11 +185,17 @@ class Writer:
             self._connection.execute(_MOVE_PASSAGE, (*moved, ref))
         return int(ref)
 
+    def _free_id(self, wanted: str) -> str:
+        """The id that an import or undo asks for, unless another document's passage has it."""
+        if not wanted or self._connection.execute(_PASSAGE_ID_TAKEN, (wanted,)).get:
+            return new_id()
+        return wanted
+
     def _add(self, rowid: int, passage: Passage, title: str, mark: bytes) -> Ref:
         self._connection.execute(
             _INSERT_PASSAGE,
             (
-                passage.id or new_id(),
+                self._free_id(passage.id),
                 rowid,
                 passage.ordinal,
                 passage.start,

@@ -1,0 +1,78 @@
+"""Where words go: results to stdout, everything else to stderr, JSON when nobody is watching."""
+
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from plait.config import Config, load
+from plait.settings import SETTINGS
+
+Form = Literal["text", "json", "array"]
+
+
+class Output:
+    """What one command says, and in which form."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self.arguments = arguments
+        self.on_terminal = sys.stdout.isatty()
+        quietly: Form = "json" if arguments.json or not self.on_terminal else "text"
+        self.form: Form = getattr(arguments, "format", None) or quietly
+        self.config = _load(arguments)
+        self.quiet = self.config.settings.quiet
+        self.color = self.on_terminal and self.form == "text" and self.config.color
+        for warning in self.config.warnings:
+            self.warn(warning)
+
+    def result(self, value: Any, text: str) -> None:
+        """The answer itself: JSON or text, whichever was asked for."""
+        if self.form == "text":
+            if text:
+                sys.stdout.write(text + "\n")
+        else:
+            indent = 2 if self.on_terminal else None
+            sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=indent) + "\n")
+
+    def line(self, text: str) -> None:
+        """One line of a long answer, as it is."""
+        sys.stdout.write(text + "\n")
+
+    def warn(self, text: str) -> None:
+        """Something the user should know; silent under ``--quiet``."""
+        if not self.quiet:
+            sys.stderr.write(f"plait: {text}\n")
+
+    def warn_all(self, texts: Iterable[str]) -> None:
+        """Several warnings."""
+        for text in texts:
+            self.warn(text)
+
+    def suggest(self, command: str, why: str) -> None:
+        """The next command to try, for people only."""
+        if self.form == "text" and not self.quiet:
+            sys.stderr.write(f"\n{command}  # {why}\n")
+
+    def progress(self, done: int, path: str) -> None:
+        """How far a long command has come; only where somebody can see it."""
+        if sys.stderr.isatty() and not self.quiet:
+            name = path[-60:]
+            sys.stderr.write(f"\r\x1b[2K{done} {name}")
+            sys.stderr.flush()
+
+    def end_progress(self) -> None:
+        """Clear the progress line."""
+        if sys.stderr.isatty() and not self.quiet:
+            sys.stderr.write("\r\x1b[2K")
+
+    def flush(self) -> None:
+        """Make sure everything was said before the exit code is."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _load(arguments: Namespace) -> Config:
+    given = vars(arguments)
+    flags = {name: given[name] for name in SETTINGS if given.get(name) is not None}
+    return load(flags, config=given.get("config"))

@@ -1,0 +1,130 @@
+"""search, get, timeline: the verbs that only read."""
+
+from argparse import ArgumentParser, Namespace
+
+from plait import present
+from plait.cli.filters import add_filters, filters_of
+from plait.cli.output import Output
+from plait.errors import UsageError
+from plait.memory import Memory
+
+NOTHING_FOUND = 3
+
+
+def open_to_read(out: Output) -> Memory:
+    """The memory if there is one; an absent file stays absent and answers empty."""
+    memory = Memory.open(config=out.config, create=False)
+    out.warn_all(memory.identity_warnings())
+    return memory
+
+
+def search_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait search``."""
+    parser.add_argument("words", nargs="*", help="what to look for")
+    parser.add_argument("--query", help="the same, as one option")
+    parser.add_argument("--limit", type=int, default=None, help="how many hits (10)")
+    parser.add_argument("--mode", default="hybrid", help="hybrid, keyword (fts) or vector (vec)")
+    parser.add_argument("--min-score", type=float, default=None, help="least relevance, 0 to 1")
+    parser.add_argument("--window", type=int, default=0, help="neighbouring passages, 0 to 5")
+    parser.add_argument("--best-per-document", action="store_true", help="one hit a document")
+    parser.add_argument("--explain", action="store_true", help="why each hit scored what it did")
+    parser.add_argument("--format", choices=("text", "json", "array"), default=None, help="form")
+    add_filters(parser)
+
+
+def search_run(arguments: Namespace, out: Output) -> int:
+    """Find passages."""
+    query = arguments.query if arguments.query is not None else " ".join(arguments.words)
+    with open_to_read(out) as memory:
+        answer = memory.search(
+            query,
+            limit=arguments.limit,
+            mode=arguments.mode,
+            min_score=arguments.min_score,
+            window=arguments.window,
+            best_per_document=arguments.best_per_document,
+            explain=arguments.explain,
+            where=filters_of(arguments),
+            all_projects=arguments.all_projects,
+        )
+        stats = None if answer else memory.stats()
+    value = present.answer_dict(answer)
+    out.result(
+        value["results"] if out.form == "array" else value,
+        present.answer_text(answer, color=out.color),
+    )
+    out.warn_all(answer.receipt.degraded)
+    if answer:
+        first = answer[0].id[: present.SHORT_ID]
+        out.suggest(f"plait get {first}", present.receipt_text(answer.receipt, len(answer)))
+        return 0
+    if stats is not None and stats.doc_count == 0:
+        out.warn(f"the memory at {memory.path} is empty. Start with: plait ingest FOLDER")
+    elif not memory.config.settings.quiet:
+        out.warn("nothing found. Try other words, or --all-projects.")
+    return NOTHING_FOUND
+
+
+def get_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait get``."""
+    parser.add_argument("names", nargs="+", help="ids, prefixes of six or more, keys, chunk_ids")
+    parser.add_argument("--document", action="store_true", help="the whole document of a passage")
+    parser.add_argument("--format", choices=("text", "json"), default=None, help="form")
+
+
+def get_run(arguments: Namespace, out: Output) -> int:
+    """Read documents or passages whole."""
+    values, texts = [], []
+    with open_to_read(out) as memory:
+        for name in arguments.names:
+            document, passage = memory.lookup(name)
+            if passage is None or arguments.document:
+                values.append(present.document_dict(document))
+                texts.append(present.document_text(document))
+            else:
+                values.append(present.passage_dict(passage, document))
+                texts.append(present.passage_text(passage, document))
+    out.result({"results": values}, "\n\n".join(texts))
+    return 0
+
+
+def timeline_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait timeline``."""
+    parser.add_argument("--limit", type=int, default=20, help="how many (20)")
+    parser.add_argument("--cursor", help="go on where an earlier answer ended")
+    parser.add_argument("--format", choices=("text", "json"), default=None, help="form")
+    add_filters(parser)
+
+
+def timeline_run(arguments: Namespace, out: Output) -> int:
+    """List what happened, newest first."""
+    with open_to_read(out) as memory:
+        documents = memory.timeline(
+            limit=arguments.limit,
+            before=_cursor(arguments.cursor),
+            where=filters_of(arguments),
+            all_projects=arguments.all_projects,
+        )
+    following = None
+    if len(documents) == arguments.limit:
+        following = f"{documents[-1].event_at}-{documents[-1].id}"
+    value = {
+        "results": [present.timeline_dict(document) for document in documents],
+        "next": following,
+    }
+    out.result(value, present.timeline_text(documents))
+    if following is not None:
+        out.suggest(f"plait timeline --cursor {following}", "older ones")
+    if not documents:
+        out.warn(f"nothing in the memory at {memory.path} for that time.")
+        return NOTHING_FOUND
+    return 0
+
+
+def _cursor(text: str | None) -> tuple[int, str] | None:
+    if text is None:
+        return None
+    moment, dash, id_ = text.rpartition("-")
+    if not dash or not moment.lstrip("-").isdecimal() or not id_:
+        raise UsageError(f"'{text}' is not a cursor. Use the one an earlier answer gave as next.")
+    return int(moment), id_

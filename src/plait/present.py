@@ -1,0 +1,360 @@
+"""Values to JSON and to text. Pure: nothing is read, written or decided here."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plait.times import show_day, show_time
+from plait.types import (
+    Answer,
+    Deleted,
+    Document,
+    Finding,
+    Hit,
+    IngestReport,
+    Passage,
+    Receipt,
+    Stats,
+    Stored,
+)
+
+SHORT_ID = 8  # two more than the shortest prefix that is accepted
+BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+INDENT = " " * 6
+
+
+def _time(moment: int | None) -> str | None:
+    return None if not moment else show_time(moment)
+
+
+def hit_dict(hit: Hit) -> dict[str, Any]:
+    """A hit with every name that users of the seed systems look for."""
+    signals = hit.signals
+    found: dict[str, Any] = {
+        "id": hit.id,
+        "doc_id": hit.doc_id,
+        "chunk_id": hit.chunk_id,
+        "score": round(hit.score, 4),
+        "relevance": round(hit.relevance, 4),
+        "source": hit.source,
+        "heading": hit.heading,
+        "text": hit.text.strip("\n"),
+        "content": hit.content.strip("\n"),
+        "snippet": hit.snippet,
+        "file_path": hit.file_path,
+        "file_title": hit.file_title,
+        "start_line": hit.start_line,
+        "end_line": hit.end_line,
+        "kind": hit.document.kind,
+        "memory_type": hit.memory_type,
+        "type": hit.document.type,
+        "tags": list(hit.document.tags),
+        "project": hit.document.project,
+        "origin": hit.document.origin,
+        "trust": hit.document.trust,
+        "event_at": _time(hit.document.event_at),
+        "chunk_rowid": hit.chunk_rowid,
+        "signals": {
+            "bm25": _rounded(signals.bm25),
+            "cosine": _rounded(signals.cosine),
+            "keyword": _rounded(signals.keyword),
+            "vector": _rounded(signals.vector),
+            "coverage": _rounded(signals.coverage),
+            "matched": list(signals.matched),
+        },
+    }
+    if hit.reasons:
+        found["reasons"] = list(hit.reasons)
+    return found
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 4)
+
+
+def receipt_dict(receipt: Receipt) -> dict[str, Any]:
+    """What the answer cost and how far it can be trusted."""
+    return {
+        "query": receipt.query,
+        "mode_asked": receipt.mode_asked,
+        "mode_used": receipt.mode_used,
+        "fusion": receipt.fusion,
+        "weights": {"keyword": receipt.keyword_weight, "vector": receipt.vector_weight},
+        "degraded": list(receipt.degraded),
+        "candidates": {
+            "keyword": receipt.keyword_candidates,
+            "vector": receipt.vector_candidates,
+            "union": receipt.candidates,
+        },
+        "pending_vectors": receipt.pending_vectors,
+        "indexed_at": _time(receipt.indexed_at),
+        "milliseconds": receipt.milliseconds,
+        "tokens": receipt.tokens,
+    }
+
+
+def answer_dict(answer: Answer) -> dict[str, Any]:
+    """A whole answer, the one shape of every search."""
+    return {
+        "results": [hit_dict(hit) for hit in answer],
+        "receipt": receipt_dict(answer.receipt),
+    }
+
+
+def document_dict(document: Document) -> dict[str, Any]:
+    """A document; its text only where it was loaded."""
+    found: dict[str, Any] = {
+        "id": document.id,
+        "doc_id": document.doc_id,
+        **{name: value for name, value in document._asdict().items() if name not in ("id", "text")},
+        "tags": list(document.tags),
+        "source_path": document.path,
+        "file_mtime": _time(document.mtime),
+    }
+    for name in ("created_at", "updated_at", "event_at", "valid_from", "valid_to", "indexed_at"):
+        found[name] = _time(found[name])
+    del found["mtime"]
+    if document.text:
+        found["text"] = document.text
+    return found
+
+
+def passage_dict(passage: Passage, document: Document) -> dict[str, Any]:
+    """A passage and where it stands."""
+    return {
+        "id": passage.id,
+        "doc_id": document.doc_id,
+        "chunk_id": f"{document.doc_id}-{passage.ordinal}",
+        "document": document.id,
+        "title": document.title,
+        "heading": passage.heading,
+        "text": passage.text.strip("\n"),
+        "file_path": document.path,
+        "start_line": passage.start_line,
+        "end_line": passage.end_line,
+        "kind": document.kind,
+        "type": document.type,
+        "tags": list(document.tags),
+        "trust": document.trust,
+        "origin": document.origin,
+        "event_at": _time(document.event_at),
+    }
+
+
+def timeline_dict(document: Document) -> dict[str, Any]:
+    """One row of a timeline: enough to decide whether to read on."""
+    return {
+        "id": document.id,
+        "doc_id": document.doc_id,
+        "created_at": _time(document.created_at),
+        "event_at": _time(document.event_at),
+        "kind": document.kind,
+        "type": document.type,
+        "tags": list(document.tags),
+        "title": document.title,
+        "summary": document.summary or "",
+    }
+
+
+def stored_dict(stored: Stored) -> dict[str, Any]:
+    """What ``store`` did."""
+    return {
+        "doc_id": stored.doc_id,
+        "chunks": stored.chunks,
+        "id": stored.id,
+        "duplicate": stored.duplicate,
+        "replaced": stored.replaced,
+        "pending": stored.pending,
+    }
+
+
+def ingest_dict(report: IngestReport) -> dict[str, Any]:
+    """What ``ingest`` did, with every file that did not get in."""
+    left_out = [row for row in report.reports if row.outcome in ("skipped", "failed")]
+    return {
+        "files": report.count("added", "changed"),
+        "chunks": report.chunks,
+        "skipped": report.count("unchanged", "skipped"),
+        "errors": [
+            f"{row.path}: {row.reason}" for row in report.reports if row.outcome == "failed"
+        ],
+        "added": report.count("added"),
+        "changed": report.count("changed"),
+        "unchanged": report.count("unchanged"),
+        "removed": report.count("removed"),
+        "ignored": report.ignored,
+        "pending": report.pending,
+        "interrupted": report.interrupted,
+        "left_out": [
+            {"path": row.path, "outcome": row.outcome, "reason": row.reason} for row in left_out
+        ],
+    }
+
+
+def deleted_dict(deleted: Deleted) -> dict[str, Any]:
+    """What ``delete`` removed."""
+    return {
+        "doc_id": deleted.doc_ids[0] if len(deleted.doc_ids) == 1 else None,
+        "chunks_deleted": deleted.chunks_deleted,
+        "doc_ids": list(deleted.doc_ids),
+        "ids": list(deleted.ids),
+        "purged": deleted.purged,
+    }
+
+
+def stats_dict(stats: Stats) -> dict[str, Any]:
+    """Counts and sizes."""
+    found = stats._asdict()
+    for name in ("first_event_at", "last_event_at", "indexed_at"):
+        found[name] = _time(found[name])
+    found["space"] = None if stats.space is None else str(stats.space)
+    found["kinds"] = dict(stats.kinds)
+    found["projects"] = {name or "personal": count for name, count in stats.projects}
+    found["sources"] = dict(stats.sources)
+    return found
+
+
+def findings_dict(findings: Sequence[Finding]) -> dict[str, Any]:
+    """What ``doctor`` saw."""
+    return {
+        "ok": all(finding.level != "error" for finding in findings),
+        "findings": [finding._asdict() for finding in findings],
+    }
+
+
+# -- text for people -----------------------------------------------------------------------
+
+
+def _paint(text: str, code: str, *, color: bool) -> str:
+    return f"{code}{text}{PLAIN}" if color and text else text
+
+
+def highlighted(hit: Hit, *, color: bool) -> str:
+    """The snippet, with the words that matched in bold on a terminal."""
+    if not color:
+        return hit.snippet
+    parts, reached = [], 0
+    for start, end in hit.highlights:
+        parts += [hit.snippet[reached:start], _paint(hit.snippet[start:end], BOLD, color=True)]
+        reached = end
+    return "".join([*parts, hit.snippet[reached:]])
+
+
+def place(hit: Hit) -> str:
+    """Where a hit stands: ``ops/ssh.md:41`` for a file, its name or id for stored text."""
+    if hit.document.kind == "file" or hit.document.key:
+        return f"{hit.doc_id}:{hit.start_line}"
+    return f"{hit.document.kind} {show_day(hit.document.event_at)}"
+
+
+def answer_text(answer: Answer, *, color: bool = False) -> str:
+    """Two lines a hit: score, id and place, then the words that answer."""
+    lines = []
+    for hit in answer:
+        heading = f"  {hit.heading}" if hit.heading else ""
+        warning = "  [untrusted]" if hit.document.trust != "trusted" else ""
+        where = _paint(place(hit), BOLD, color=color) + _paint(heading, DIM, color=color)
+        lines.append(f"{hit.score:.2f}  {hit.id[:SHORT_ID]}  {where}{warning}")
+        shown = hit.snippet if hit.context is None else hit.text.strip("\n")
+        body = highlighted(hit, color=color) if hit.context is None else shown
+        lines += [f"{INDENT}{line}" for line in body.splitlines()]
+        lines += [_paint(f"{INDENT}  {reason}", DIM, color=color) for reason in hit.reasons]
+    return "\n".join(lines)
+
+
+def receipt_text(receipt: Receipt, hits: int) -> str:
+    """The receipt in one line."""
+    number = "1 hit" if hits == 1 else f"{hits} hits"
+    mode: str = receipt.mode_used
+    if receipt.mode_used != receipt.mode_asked:
+        mode = f"{receipt.mode_used} (asked: {receipt.mode_asked})"
+    return f"{number}, {mode}, {receipt.milliseconds:.1f} ms, about {receipt.tokens} tokens"
+
+
+def document_text(document: Document) -> str:
+    """A whole document under a line that says what it is."""
+    facts = [document.kind, document.type or "", ", ".join(document.tags)]
+    facts += [show_day(document.event_at), document.path or "", _trust(document)]
+    title = document.title or document.doc_id
+    body = document.text.strip("\n")
+    return f"{document.id}  {title}  ({'; '.join(filter(None, facts))})\n\n{body}"
+
+
+def passage_text(passage: Passage, document: Document) -> str:
+    """A whole passage with its heading path."""
+    where = f"{document.doc_id}:{passage.start_line}-{passage.end_line}"
+    head = "  ".join(filter(None, [passage.id, where, passage.heading, _trust(document)]))
+    return f"{head}\n\n{passage.text.strip(chr(10))}"
+
+
+def _trust(document: Document) -> str:
+    return "" if document.trust == "trusted" else f"[{document.trust}]"
+
+
+def timeline_text(documents: Sequence[Document]) -> str:
+    """One line a document, newest first."""
+    lines = []
+    for document in documents:
+        kind = document.type or document.kind
+        words = document.summary or document.title
+        if document.title and document.title not in words:
+            words = f"{document.title}: {words}"
+        lines.append(f"{show_day(document.event_at)}  {document.id[:SHORT_ID]}  {kind:<11} {words}")
+    return "\n".join(lines)
+
+
+def ingest_text(report: IngestReport) -> str:
+    """The outcome in one line, then every file that was left out and why."""
+    counts = [
+        f"{report.count(outcome)} {outcome}"
+        for outcome in ("added", "changed", "unchanged", "removed", "skipped", "failed")
+        if report.count(outcome)
+    ]
+    total = len(report.reports)
+    lines = [f"{total} files: {', '.join(counts) or 'none'}; {report.chunks} passages written"]
+    if report.ignored:
+        lines[0] += f"; {report.ignored} files of other types ignored"
+    if report.pending:
+        lines.append(f"{report.pending} passages wait for a vector. Run: plait reindex")
+    lines += [
+        f"  {row.outcome}: {row.path} ({row.reason})"
+        for row in report.reports
+        if row.outcome in ("skipped", "failed")
+    ]
+    return "\n".join(lines)
+
+
+def stats_text(stats: Stats) -> str:
+    """What is in a memory."""
+    kinds = ", ".join(f"{count} {name}" for name, count in stats.kinds) or "nothing yet"
+    lines = [
+        f"memory     {stats.path}",
+        f"documents  {stats.doc_count} ({kinds})",
+        f"passages   {stats.chunk_count}",
+        f"vectors    {_vectors(stats)}",
+        f"size       {stats.db_size_bytes / 1024 / 1024:.1f} MB",
+    ]
+    if stats.projects:
+        names = ", ".join(f"{name or 'personal'} ({count})" for name, count in stats.projects)
+        lines.append(f"projects   {names}")
+    if stats.trash_count:
+        lines.append(f"trash      {stats.trash_count} (plait delete --undo brings back the last)")
+    if stats.indexed_at:
+        lines.append(f"indexed    {show_time(stats.indexed_at)}")
+    return "\n".join(lines)
+
+
+def _vectors(stats: Stats) -> str:
+    if stats.space is None:
+        return "none (keyword search only)"
+    waiting = f", {stats.pending_count} pending" if stats.pending_count else ""
+    return f"{stats.embedded_count}{waiting}, {stats.space}"
+
+
+def findings_text(findings: Sequence[Finding], *, color: bool = False) -> str:
+    """One line a check."""
+    lines = []
+    for finding in findings:
+        mark = "fixed" if finding.fixed else finding.level
+        shown = _paint(f"{mark:<8}", BOLD if finding.level != "ok" else DIM, color=color)
+        lines.append(f"{shown} {finding.check}: {finding.message}")
+    return "\n".join(lines)

@@ -1,0 +1,229 @@
+"""Bugs to plant. A harness counts only if it was seen to catch some of these; see the README here.
+
+Each is a context manager that spoils plait inside this process and mends it at the end. No source
+file is touched.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+from unittest import mock
+
+import apsw
+
+from plait.stores.sqlite import connection, fts, schema, searching, store, terms, vectors, writing
+
+
+def planted(name: str) -> AbstractContextManager[object]:
+    """The bug of this name; none for an empty name."""
+    return PLANTS[name]() if name else nullcontext()
+
+
+@contextmanager
+def _two_transactions() -> Iterator[None]:
+    """The document row is committed before its passages are written."""
+    honest = writing.Writer._passages
+
+    def passages(self: writing.Writer, *arguments: Any) -> int:
+        _commit_here(self)
+        return honest(self, *arguments)
+
+    with mock.patch.object(writing.Writer, "_passages", passages):
+        yield
+
+
+@contextmanager
+def _vectors_later() -> Iterator[None]:
+    """Text is committed first, its vectors in a transaction of their own."""
+    honest = writing.Writer.finish
+
+    def finish(self: writing.Writer) -> None:
+        _commit_here(self)
+        honest(self)
+
+    with mock.patch.object(writing.Writer, "finish", finish):
+        yield
+
+
+def _commit_here(writer: writing.Writer) -> None:
+    writer._connection.execute("COMMIT")
+    writer._connection.execute("BEGIN IMMEDIATE")
+
+
+@contextmanager
+def _no_delete_trigger() -> Iterator[None]:
+    """Deleted passages stay in the keyword index."""
+    (script,) = schema.MIGRATIONS[:1]
+    head, _, rest = script.partition("CREATE TRIGGER passages_deleted")
+    tail = rest.partition("CREATE TRIGGER")[2]
+    spoilt = f"{head}CREATE TRIGGER{tail}"
+    with mock.patch.object(schema, "MIGRATIONS", (spoilt, *schema.MIGRATIONS[1:])):
+        yield
+
+
+@contextmanager
+def _vectors_stay() -> Iterator[None]:
+    """Vectors of deleted passages stay in their blocks."""
+    honest = writing.Writer.remove
+
+    def remove(self: writing.Writer, refs: Any) -> None:
+        before = {number: dict(rows) for number, rows in self._rows.items()}
+        honest(self, refs)
+        self._rows = before
+
+    with mock.patch.object(writing.Writer, "remove", remove):
+        yield
+
+
+@contextmanager
+def _deferred_begin() -> Iterator[None]:
+    """Transactions read first and ask for the write lock when it may be too late."""
+    honest = connection.Transaction.__enter__
+
+    def enter(self: connection.Transaction) -> apsw.Connection:
+        taken = honest(self)
+        taken.execute("ROLLBACK")
+        taken.execute("BEGIN")
+        return taken
+
+    with mock.patch.object(connection.Transaction, "__enter__", enter):
+        yield
+
+
+@contextmanager
+def _replace_documents() -> Iterator[None]:
+    """``INSERT OR REPLACE`` instead of looking for the document that is replaced."""
+    insert = writing._INSERT_DOCUMENT.replace("INSERT INTO", "INSERT OR REPLACE INTO")
+    with (
+        mock.patch.object(writing, "_INSERT_DOCUMENT", insert),
+        mock.patch.object(writing, "find_existing", lambda *_: None),
+    ):
+        yield
+
+
+@contextmanager
+def _rebuild_in_place() -> Iterator[None]:
+    """A new generation throws the old one away before it is filled."""
+    honest = store.generations.begin
+
+    def begin(taken: apsw.Connection, space: Any, *, anew: bool = False) -> Any:
+        taken.execute("DELETE FROM generations")
+        return honest(taken, space, anew=anew)
+
+    with mock.patch.object(store.generations, "begin", begin):
+        yield
+
+
+@contextmanager
+def _errors_swallowed() -> Iterator[None]:
+    """What SQLite refuses is acknowledged all the same."""
+    honest = connection.Transaction.__exit__
+
+    def leave(self: connection.Transaction, kind: Any, error: Any, trace: Any) -> bool:
+        try:
+            honest(self, kind, error, trace)
+        except apsw.Error:
+            return True
+        return isinstance(error, apsw.Error)
+
+    with mock.patch.object(connection.Transaction, "__exit__", leave):
+        yield
+
+
+@contextmanager
+def _no_rollback() -> Iterator[None]:
+    """A failed transaction is left open."""
+    with (
+        mock.patch.object(connection.Transaction, "_roll_back", staticmethod(lambda _: None)),
+        mock.patch.object(connection.Connections, "drop", lambda *_: None),
+    ):
+        yield
+
+
+@contextmanager
+def _engine_errors() -> Iterator[None]:
+    """SQLite's own exceptions reach the caller."""
+    with mock.patch.object(connection.Guard, "__exit__", lambda *_: None):
+        yield
+
+
+@contextmanager
+def _one_connection() -> Iterator[None]:
+    """All threads share the first thread's connection."""
+    honest = connection.Connections.get
+
+    def get(self: connection.Connections) -> apsw.Connection:
+        shared: apsw.Connection | None = next(iter(self._by_thread.values()), None)
+        return honest(self) if shared is None else shared
+
+    with mock.patch.object(connection.Connections, "get", get):
+        yield
+
+
+@contextmanager
+def _no_deadline() -> Iterator[None]:
+    """Nobody looks at the clock while a query runs."""
+    honest = searching.Searcher.keyword
+
+    def keyword(self: searching.Searcher, *arguments: Any) -> Any:
+        return honest(self, *arguments[:-1], None)
+
+    with mock.patch.object(searching.Searcher, "keyword", keyword):
+        yield
+
+
+@contextmanager
+def _raw_query() -> Iterator[None]:
+    """The words of a query go to FTS5 as they are."""
+    with mock.patch.object(fts, "quote", lambda word: word):
+        yield
+
+
+@contextmanager
+def _no_scrub() -> Iterator[None]:
+    """Purging leaves the journal as it is."""
+    with mock.patch.object(store.SQLiteStore, "_scrub", lambda _: None):
+        yield
+
+
+@contextmanager
+def _no_secure_delete() -> Iterator[None]:
+    """Freed space keeps its bytes."""
+
+    def forgetful(taken: apsw.Connection) -> None:
+        honest_execute(taken)
+
+    def honest_execute(taken: apsw.Connection) -> None:
+        taken.execute("PRAGMA secure_delete = OFF").fetchall()
+
+    honest = connection.Connections._prepare
+
+    def prepare(self: connection.Connections, taken: apsw.Connection) -> None:
+        honest(self, taken)
+        forgetful(taken)
+
+    script = schema.MIGRATIONS[0].replace("('secure-delete', 1)", "('secure-delete', 0)")
+    with (
+        mock.patch.object(connection.Connections, "_prepare", prepare),
+        mock.patch.object(schema, "MIGRATIONS", (script, *schema.MIGRATIONS[1:])),
+    ):
+        yield
+
+
+PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
+    "two transactions": _two_transactions,
+    "vectors later": _vectors_later,
+    "no delete trigger": _no_delete_trigger,
+    "vectors stay": _vectors_stay,
+    "deferred begin": _deferred_begin,
+    "replace documents": _replace_documents,
+    "rebuild in place": _rebuild_in_place,
+    "errors swallowed": _errors_swallowed,
+    "no rollback": _no_rollback,
+    "engine errors": _engine_errors,
+    "one connection": _one_connection,
+    "no deadline": _no_deadline,
+    "raw query": _raw_query,
+    "no scrub": _no_scrub,
+    "no secure delete": _no_secure_delete,
+}

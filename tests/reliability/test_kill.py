@@ -1,0 +1,151 @@
+"""kill -9 at any moment: what was acknowledged is whole and searchable, the rest is wholly absent."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from plait.ingest import embedding_input
+from tests.reliability import kill_child, memories
+from tests.reliability.processes import Child, children, posix_only
+from tests.reliability.scale import SCALE
+
+pytestmark = [posix_only, pytest.mark.slow]
+
+# Seconds within which the process dies after it is ready: a few operations of each kind.
+SCENARIOS = {"write": 0.06, "ingest": 0.08, "reindex": 0.08, "create": 0.06}
+
+
+class Killer:
+    """Kills one life after another on the same memory and keeps the ledger of what was promised."""
+
+    def __init__(self, folder: Path, *, seed: int, plant: str = "") -> None:
+        self._folder = folder
+        self._dice = random.Random(seed)
+        self._plant = plant
+        self._memory = folder / "memory.db"
+        self._ledger: memories.Contents = {}
+        self._tokens: dict[str, str] = {}
+        self._lives = 0
+        self.acknowledged = 0
+        self.problems: list[str] = []
+
+    def kill(self, scenario: str) -> None:
+        """One life, one death, one look at what is left."""
+        self._lives += 1
+        path = self._memory
+        if scenario == "create":
+            path, self._ledger = self._folder / f"new{self._lives}.db", {}
+        seed = self._dice.randrange(10**9)
+        with children(Child(kill_child.live, path, scenario, seed, self._plant)) as (child,):
+            child.expect("ready")
+            child.listen(self._dice.uniform(0, SCENARIOS[scenario]))
+            child.kill()
+        self.problems += [f"{scenario}: {error}" for error in child.errors()]
+        with memories.open_memory(path) as memory:
+            unsure = self._compare(memory, child)
+            found = [
+                *memories.faults(memory),
+                *memories.unsearchable(memory, self._ledger, self._tokens),
+                *self._vectors(memory, unsure),
+            ]
+            self._backup(self._folder / "backup.db")
+            self._tokens = {}
+            self.problems += [f"{scenario} {seed}: {problem}" for problem in found]
+        if scenario == "create":
+            with memories.open_memory(self._memory) as memory:
+                self._ledger = memories.contents(memory)
+
+    def _compare(self, memory: memories.Memory, child: Child) -> set[str]:
+        """The ledger against the memory; only what was in flight may have gone either way."""
+        flying: tuple[kill_child.Effects, bool] | None = None
+        for message in child.said:
+            if message[0] == "begin":
+                flying = message[1], message[2]
+            elif message[0] == "ack" and flying is not None:
+                self._apply(flying[0])
+                self.acknowledged += 1
+                flying = None
+        if flying is not None:
+            effects, atomic = flying
+            actual = memories.contents(memory)
+            done = {name: text for name, text in effects.items() if actual.get(name) == text}
+            undone = {name for name in effects if actual.get(name) == self._ledger.get(name)}
+            if atomic and effects and len(done) < len(effects) and len(undone) < len(effects):
+                self.problems.append(f"half of an operation: {sorted(done)} of {sorted(effects)}")
+            self._apply(done)
+        self.problems += memories.differences(memory, self._ledger)
+        # What was found wrong once must not be counted after every later death too.
+        self._ledger = memories.contents(memory)
+        return set() if flying is None else set(flying[0])
+
+    def _apply(self, effects: kill_child.Effects) -> None:
+        for name, text in effects.items():
+            if text is None:
+                old = self._ledger.pop(name, None)
+            else:
+                old, self._ledger[name] = self._ledger.get(name), text
+                self._tokens[memories.token_of(text)] = name
+            if old is not None:
+                self._tokens[memories.token_of(old)] = name
+
+    def _vectors(self, memory: memories.Memory, unsure: set[str]) -> list[str]:
+        """Search by vector never goes dark, and a reindex takes up what a crash left behind.
+
+        What an undo brought back gets its vectors right after, so death may come in between.
+        """
+        space = memories.store_of(memory).space()
+        certain = sorted(self._ledger.keys() - unsure)
+        if space is None or not certain:
+            return []
+        problems = []
+        name = self._dice.choice(certain)
+        with memories.open_memory(Path(memory.path), space.dims) as same:
+            document = next(d for d in memories.documents(same) if memories.name_of(d) == name)
+            passage = self._dice.choice(same.passages_of(document.id))
+            seen = embedding_input(document.title, passage.heading, passage.text, 8_000)
+            hits = same.search(seen, mode="vector", limit=20)
+            if passage.id not in [hit.id for hit in hits]:
+                problems.append(f"no vector leads to {name}")
+            if unsure or self._dice.random() < 0.2:
+                same.reindex(embeddings=self._dice.random() < 0.5)
+                problems += [
+                    f"after reindex: {finding.message}"
+                    for finding in same.doctor()
+                    if finding.level != "ok" and finding.check != "vectors being built"
+                ]
+        return problems
+
+    def _backup(self, target: Path) -> None:
+        if target.exists():
+            with memories.open_memory(target) as copy:
+                self.problems += [f"backup: {fault}" for fault in memories.faults(copy)]
+            for file in target.parent.glob("backup.db*"):
+                file.unlink()
+
+
+def test_nothing_acknowledged_is_lost_and_nothing_is_half_done_after_kill_9(tmp_path):
+    killer = Killer(tmp_path, seed=2026)
+    scenarios = ["write", "ingest", "write", "reindex", "create"]
+    for number in range(SCALE.kills):
+        killer.kill(scenarios[number % len(scenarios)])
+        assert killer.problems == []
+    assert killer.acknowledged > SCALE.kills  # most deaths came in the middle of real work
+
+
+@pytest.mark.parametrize(
+    ("plant", "scenario", "complaint"),
+    [
+        ("two transactions", "write", "passages"),
+        ("vectors later", "write", "vectors"),
+        (kill_child.ACK_FIRST, "write", "lost"),
+        ("rebuild in place", "reindex", "no vector"),
+    ],
+)
+def test_the_harness_catches(tmp_path, plant, scenario, complaint):
+    killer = Killer(tmp_path, seed=7, plant=plant)
+    for _ in range(200):
+        killer.kill(scenario)
+        if any(complaint in problem for problem in killer.problems):
+            return
+    pytest.fail(f"200 kills did not show the planted bug: {killer.problems}")

@@ -1,0 +1,85 @@
+"""Many processes, one file: no write is lost, doubled, resurrected or seen half-done, none is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.reliability import ledger_child, memories
+from tests.reliability.processes import Child, children, posix_only
+from tests.reliability.scale import SCALE
+
+pytestmark = [posix_only, pytest.mark.slow]
+
+READERS = 2
+NEWCOMERS = 8
+
+
+def load(path: Path, seconds: float, plant: str = "") -> list[str]:
+    """Put a memory under load; everything that was wrong during or after it."""
+    writers = [
+        Child(ledger_child.write, path, number, seconds, plant)
+        for number in range(ledger_child.WRITERS)
+    ]
+    readers = [Child(ledger_child.read, path, number, seconds) for number in range(READERS)]
+    problems: list[str] = []
+    ledger: memories.Contents = {}
+    with children(*writers, *readers) as everybody:
+        for child in everybody:
+            child.expect("ready")
+        for child in everybody:
+            child.tell("go")
+        for child in everybody:
+            child.finish()
+            problems += child.errors()
+    for child in writers:
+        for _, written, operations in child.said if not child.errors() else ():
+            ledger |= written
+            assert operations > 0
+    for child in readers:
+        for _, broken, searches, hits in child.said if not child.errors() else ():
+            problems += broken
+            assert searches > 0
+            assert hits > 0
+    with memories.open_memory(path) as memory:
+        problems += [*memories.differences(memory, ledger), *memories.faults(memory)]
+    return problems
+
+
+def start_together(path: Path, plant: str = "") -> list[str]:
+    """Several processes open an absent memory at once; everything that was wrong."""
+    problems: list[str] = []
+    newcomers = [Child(ledger_child.start_first, path, n, plant) for n in range(NEWCOMERS)]
+    with children(*newcomers):
+        for child in newcomers:
+            child.expect("ready")
+        for child in newcomers:
+            child.tell("go")
+        for child in newcomers:
+            child.finish()
+            problems += child.errors()
+    expected = {f"note:first{n}": memories.prose(f"first{n}") for n in range(NEWCOMERS)}
+    with memories.open_memory(path) as memory:
+        problems += [*memories.differences(memory, expected), *memories.faults(memory)]
+    return problems
+
+
+def test_four_writers_and_two_readers_agree_with_their_ledgers(tmp_path):
+    assert load(tmp_path / "memory.db", SCALE.load_seconds) == []
+
+
+def test_eight_processes_may_start_at_once_on_a_file_that_does_not_exist(tmp_path):
+    for number in range(SCALE.first_starts):
+        assert start_together(tmp_path / f"{number}" / "memory.db") == []
+
+
+@pytest.mark.parametrize(
+    ("plant", "complaint"),
+    [
+        ("deferred begin", "locked"),
+        ("no delete trigger", "keyword index"),
+        ("replace documents", "vectors without a passage"),
+    ],
+)
+def test_the_load_test_catches(tmp_path, plant, complaint):
+    problems = load(tmp_path / "memory.db", 1.0, plant)
+    assert any(complaint in problem for problem in problems), problems
