@@ -7,9 +7,10 @@ write. Whatever an embedder does, the text is searchable by keyword.
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plait import chunking, sources
+from plait import text as words
 from plait.errors import EmbedderError, SourceError, UsageError
 from plait.protocols import Embedder, Entry, Pending, Store, Vector
 from plait.types import (
@@ -150,6 +151,7 @@ class Pen:
 
 def complete(document: Document, now: int) -> Document:
     """A document with its times and title filled in."""
+    document = _cleaned(document)
     values, _ = chunking.front_matter(document.text)
     event = document.event_at or _event_time(values) or document.mtime or now
     return document._replace(
@@ -158,6 +160,19 @@ def complete(document: Document, now: int) -> Document:
         updated_at=document.updated_at or now,
         event_at=event,
         indexed_at=now,
+    )
+
+
+def _cleaned(document: Document) -> Document:
+    """No field holds anything that cannot be written down as UTF-8."""
+    texts: dict[str, Any] = {
+        name: words.clean(value)
+        for name, value in document._asdict().items()
+        if isinstance(value, str)
+    }
+    metadata = {words.clean(name): words.clean(text) for name, text in document.metadata.items()}
+    return document._replace(
+        **texts, tags=tuple(map(words.clean, document.tags)), metadata=metadata
     )
 
 
@@ -459,7 +474,7 @@ def check_text(text: str) -> str:
         raise UsageError('There is no text to store. Give some, as in: plait store "a fact"')
     if "\0" in text:
         raise UsageError("The text holds NUL bytes; it looks like a binary file, not text.")
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    return words.clean(text).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def batches(entries: Iterable[Entry], size: int = BATCH_DOCUMENTS) -> Iterator[list[Entry]]:

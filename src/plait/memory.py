@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from plait import recall
+from plait import text as words
 from plait.config import Config, load
 from plait.embedders import open_embedder
 from plait.errors import AmbiguousId, NotFound, PlaitError, UsageError
@@ -600,7 +601,7 @@ class Memory:
         if self._store is None:
             raise NotFound(f"Nothing is named {name}: there is no memory at {self.path} yet.")
         every = Filter(trusts=TRUSTS, all_versions=True)
-        found = self._store.find(name, every)
+        found = self._store.find(words.clean(name), every)
         for nearest in (self.config.project, None):
             here = [pair for pair in found if pair[0].project == nearest]
             if len(here) == 1:
@@ -664,8 +665,8 @@ def summarise(text: str) -> str:
     from plait.chunking import front_matter
 
     _, front = front_matter(text)
-    words = " ".join(text[front : front + 4 * SUMMARY_CHARS].replace("#", " ").split())
-    return words if len(words) <= SUMMARY_CHARS else words[: SUMMARY_CHARS - 1] + "…"
+    first = " ".join(text[front : front + 4 * SUMMARY_CHARS].replace("#", " ").split())
+    return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"
 
 
 def _choose_embedder(spec: str | None, store: Store | None) -> Embedder:

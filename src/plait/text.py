@@ -162,6 +162,19 @@ def _composed(run: str) -> list[tuple[int, int, str]]:
     ] or [(0, len(run), run)]
 
 
+def clean(text: str) -> str:
+    r"""Text that any engine can hold: what is no character becomes U+FFFD, NUL a space.
+
+    >>> clean("one\0two")
+    'one two'
+    """
+    if "\0" in text:
+        text = text.replace("\0", " ")
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def parse(text: str) -> Query:
     """Read a search string; every string is a valid query.
 

@@ -64,14 +64,15 @@ class Child:
 
     def finish(self) -> list[Message]:
         """Everything the child said until its end."""
-        self._process.join(PATIENCE_S)
-        assert self._process.exitcode is not None, "the child hangs"
+        # subtle: a long message blocks its sender until it is read, so reading comes first.
         try:
-            while True:
+            while self._ours.poll(PATIENCE_S):
                 self.said.append(self._ours.recv())
         except (EOFError, OSError):
             self._ours.close()
-            self._process.close()
+        self._process.join(PATIENCE_S)
+        assert self._process.exitcode is not None, "the child hangs"
+        self._process.close()
         return self.said
 
     def errors(self) -> list[str]:

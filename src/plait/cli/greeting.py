@@ -9,7 +9,8 @@ from plait.cli.read import open_to_read
 
 def greet(arguments: Namespace) -> int:
     """Say hello to a newcomer, or say what is there."""
-    arguments.format = None if arguments.json else "text"
+    if not arguments.json:
+        arguments.format = "text"
     out = Output(arguments)
     with open_to_read(out) as memory:
         stats = memory.stats()

@@ -28,7 +28,6 @@ def search_options(parser: ArgumentParser) -> None:
     parser.add_argument("--window", type=int, default=0, help="neighbouring passages, 0 to 5")
     parser.add_argument("--best-per-document", action="store_true", help="one hit a document")
     parser.add_argument("--explain", action="store_true", help="why each hit scored what it did")
-    parser.add_argument("--format", choices=("text", "json", "array"), default=None, help="form")
     add_filters(parser)
 
 
@@ -69,7 +68,6 @@ def get_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait get``."""
     parser.add_argument("names", nargs="+", help="ids, prefixes of six or more, keys, chunk_ids")
     parser.add_argument("--document", action="store_true", help="the whole document of a passage")
-    parser.add_argument("--format", choices=("text", "json"), default=None, help="form")
 
 
 def get_run(arguments: Namespace, out: Output) -> int:
@@ -92,7 +90,6 @@ def timeline_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait timeline``."""
     parser.add_argument("--limit", type=int, default=20, help="how many (20)")
     parser.add_argument("--cursor", help="go on where an earlier answer ended")
-    parser.add_argument("--format", choices=("text", "json"), default=None, help="form")
     add_filters(parser)
 
 

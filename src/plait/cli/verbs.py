@@ -64,7 +64,8 @@ GLOBAL_VALUES: tuple[tuple[str, str, type, str], ...] = (
     ("--vector-weight", "vector_weight", float, "weight of vector search, 0 to 1"),
     ("--fusion", "fusion", str, f"how both are merged: {', '.join(FUSIONS)}"),
 )
-_TAKES_VALUE = frozenset(flag for flag, *_ in GLOBAL_VALUES)
+FORMS = ("text", "json", "array")
+_TAKES_VALUE = frozenset({"--format", *(flag for flag, *_ in GLOBAL_VALUES)})
 _SWITCHES = frozenset({"--quiet", "-q", "--json"})
 
 
@@ -89,6 +90,9 @@ def add_globals(parser: ArgumentParser) -> None:
     for flag, name, kind, words in GLOBAL_VALUES:
         group.add_argument(flag, dest=name, type=kind, metavar="X", default=None, help=words)
     group.add_argument("--json", action="store_true", help="answer in JSON, also on a terminal")
+    group.add_argument(
+        "--format", choices=FORMS, help="form of the answer; array is search's bare list of hits"
+    )
     group.add_argument("-q", "--quiet", action="store_true", default=None, help="no warnings")
     group.add_argument("-V", "--version", action="store_true", help=SUPPRESS)
 

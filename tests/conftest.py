@@ -1,0 +1,61 @@
+"""What every test gets: a home of its own, a fixed course of examples, and small memories."""
+
+import os
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import settings
+
+from plait.memory import Memory
+from plait.stores.sqlite.store import SQLiteStore
+
+# A failure must come back on the next run and on every other machine; slow machines are no failure.
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("explore", max_examples=2_000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+_homes = count()
+
+
+def pytest_report_header() -> str:
+    return f"SQLite {apsw.sqlite_lib_version()} through APSW {apsw.apsw_version()}"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home folder, so that no test reads or writes the memory of whoever runs it."""
+    folder = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
+    folder.mkdir(parents=True)
+    for name in [*os.environ]:
+        if name.startswith(("PLAIT_", "XDG_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("USERPROFILE", str(folder))
+    monkeypatch.setenv("APPDATA", str(folder / "AppData"))
+    monkeypatch.setenv("LOCALAPPDATA", str(folder / "AppData"))
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SQLiteStore]:
+    """An empty store in a file."""
+    opened = SQLiteStore(str(tmp_path / "memory.db"), timeout=5.0)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    """An empty memory in a file, by keyword only."""
+    with Memory.open(tmp_path / "memory.db", embedder="none", project="") as opened:
+        yield opened
+
+
+@pytest.fixture
+def hashing_memory(tmp_path: Path) -> Iterator[Memory]:
+    """An empty memory in a file, with the embedder of `plait.testing`."""
+    with Memory.open(tmp_path / "memory.db", embedder="hashing", project="") as opened:
+        yield opened
