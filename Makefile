@@ -47,7 +47,7 @@ test: check
 	done
 
 soak: $(INSTALLED)
-	$(BIN)/python -m pytest -m soak
+	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability -q
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py

@@ -5,6 +5,7 @@ are taken in a seeded order until there are enough. Nothing of it is kept or com
 """
 
 import gzip
+import os
 import random
 import re
 import sys
@@ -25,6 +26,7 @@ PASSAGES_PER_DOCUMENT = 8
 
 # Prose first; program text is used where that is not enough.
 PROSE = (".md", ".rst", ".txt", ".gz", ".1", ".3", ".5", ".7", ".8", ".html")
+NO_PROSE = (".json.gz", ".xml.gz", ".svg.gz")
 PROGRAMS = (".py", ".pyi", ".h", ".hpp", ".pm", ".pl", ".c", ".js", ".sh", ".cmake")
 
 _ROFF = re.compile(r"^[.'].*$|\\f[A-Z]|\\[-&]|\\\([a-z]{2}", re.MULTILINE)
@@ -62,20 +64,13 @@ def roots() -> list[Path]:
 def _files(endings: tuple[str, ...]) -> list[Path]:
     found: dict[Path, None] = {}
     for root in roots():
-        for folder, folders, names in root.walk() if hasattr(root, "walk") else _walk(root):
-            folders.sort()
-            for name in sorted(names):
-                if name.endswith(endings):
+        for folder, _, names in os.walk(root):
+            for name in names:
+                if name.endswith(endings) and not name.endswith(NO_PROSE):
                     found.setdefault(Path(folder) / name)
-    files = list(found)
+    files = sorted(found)
     random.Random(SEED).shuffle(files)
     return files
-
-
-def _walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    import os  # Path.walk came with Python 3.12
-
-    return os.walk(root)
 
 
 def _text(path: Path) -> str:

@@ -11,11 +11,14 @@ from hypothesis import settings
 
 from plait.memory import Memory
 from plait.stores.sqlite.store import SQLiteStore
+from tests.reliability import raw_open
 
 # A failure must come back on the next run and on every other machine; slow machines are no failure.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+raw_open.install()
 
 _homes = count()
 
@@ -37,6 +40,14 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("APPDATA", str(folder / "AppData"))
     monkeypatch.setenv("LOCALAPPDATA", str(folder / "AppData"))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def no_raw_open() -> Iterator[None]:
+    """Fail a test in which a memory's file was opened by plain ``open``, whoever swallowed it."""
+    raw_open.alarms()
+    yield
+    assert raw_open.alarms() == []
 
 
 @pytest.fixture

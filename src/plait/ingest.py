@@ -245,7 +245,8 @@ def style_of(key: str) -> chunking.Style:
     return STYLES.get(os.path.splitext(key)[1].lower(), "plain")  # noqa: PTH122
 
 
-Progress = Callable[[int, str], None]
+# How many are done, how many there are (0 where nobody knows yet), and the last one's name.
+Progress = Callable[[int, int, str], None]
 
 
 class Ingest:
@@ -269,6 +270,7 @@ class Ingest:
         self._batch: list[tuple[Entry, Outcome]] = []
         self._chars = 0
         self._pending = 0
+        self._total = 0
         self._seen: set[str] = set()
 
     def run(self, walk: sources.Walk) -> IngestReport:
@@ -276,7 +278,9 @@ class Ingest:
         interrupted = False
         unseen: list[str] = []
         try:
-            for found in walk:
+            everything = list(walk)
+            self._total = len(everything)
+            for found in everything:
                 if isinstance(found, sources.Skipped):
                     unseen.append(found.path)
                     self._report(FileReport(found.path, "skipped", reason=found.reason))
@@ -358,7 +362,7 @@ class Ingest:
     def _report(self, report: FileReport) -> None:
         self._reports.append(report)
         if self._progress is not None:
-            self._progress(len(self._reports), report.path)
+            self._progress(len(self._reports), self._total, report.path)
 
 
 def _files_of(root: str, project: str | None) -> Filter:
@@ -421,7 +425,7 @@ def fill_pending(
         after = rows[-1][0] if rows else batch[-1].ref
         filled += _fill_singly_if_needed(store, embedder, rows, pen)
         if progress is not None:
-            progress(filled, "")
+            progress(filled, 0, "")
         if pen.trouble is not None:
             return filled
 

@@ -175,7 +175,7 @@ class Memory:
             origin=_one_of("origin", origin, ORIGINS),
             trust=_one_of("trust", trust, TRUSTS),
             session=session,
-            importance=importance,
+            importance=_share("importance", importance),
             pinned=pinned,
             event_at=self._moment(event_at) or 0,
         )
@@ -229,7 +229,7 @@ class Memory:
             path: What to read; the setting ``memory_dir`` when omitted.
             patterns: Which files of a folder count, as in ``*.md``.
             incremental: Trust size and time of a file that was indexed before.
-            progress: Called with the number of files done and the last one's path.
+            progress: Called with the files done, the files in all, and the last one's path.
 
         Raises:
             SourceError: There is no such file or folder.
@@ -333,7 +333,11 @@ class Memory:
             AmbiguousId: Several have it; the message lists them.
         """
         document, passage = self._named(name)
-        return self._required().load([document.id])[0], passage
+        whole = self._required().load([document.id])
+        if not whole:
+            # Another process was quicker between the two reads.
+            raise NotFound(f"Nothing is named {name} any more: it was deleted just now.")
+        return whole[0], passage
 
     def get(self, name: str) -> Document | Passage:
         """A document or a passage, whole, by id, unique id prefix, key or chunk_id.
@@ -449,7 +453,7 @@ class Memory:
         Args:
             embeddings: Make every vector anew, not only the missing ones.
             compact: Give free space back to the disk at the end.
-            progress: Called with the number of passages embedded so far.
+            progress: Called with the number of passages embedded so far, 0 and an empty name.
         """
         from plait import ingest
 
@@ -730,6 +734,12 @@ def _one_of(name: str, value: str, allowed: Sequence[Choice]) -> Choice:
         if choice == value:
             return choice
     raise UsageError(f"{name} is '{value}'; choose one of: {', '.join(allowed)}.")
+
+
+def _share(name: str, value: float | None) -> float | None:
+    if value is not None and not 0.0 <= value <= 1.0:
+        raise UsageError(f"{name} is {value:g}; choose 0 to 1.")
+    return value
 
 
 def _key(key: str | None) -> str | None:

@@ -20,6 +20,7 @@ from plait.types import (
 SHORT_ID = 8  # two more than the shortest prefix that is accepted
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 6
+NAMES_SHOWN = 8  # a line's worth
 
 
 def _time(moment: int | None) -> str | None:
@@ -228,6 +229,22 @@ def _paint(text: str, code: str, *, color: bool) -> str:
     return f"{code}{text}{PLAIN}" if color and text else text
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, as people write it.
+
+    >>> counted(1, "passage"), counted(1932, "passage"), counted(2, "entity")
+    ('1 passage', '1,932 passages', '2 entities')
+    """
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else many}"
+
+
+def waiting(pending: int) -> str:
+    """What to do about passages that have no vector yet."""
+    verb = "waits" if pending == 1 else "wait"
+    return f"{counted(pending, 'passage')} {verb} for a vector. Run: plait reindex"
+
+
 def highlighted(hit: Hit, *, color: bool) -> str:
     """The snippet, with the words that matched in bold on a terminal."""
     if not color:
@@ -263,11 +280,11 @@ def answer_text(answer: Answer, *, color: bool = False) -> str:
 
 def receipt_text(receipt: Receipt, hits: int) -> str:
     """The receipt in one line."""
-    number = "1 hit" if hits == 1 else f"{hits} hits"
     mode: str = receipt.mode_used
     if receipt.mode_used != receipt.mode_asked:
         mode = f"{receipt.mode_used} (asked: {receipt.mode_asked})"
-    return f"{number}, {mode}, {receipt.milliseconds:.1f} ms, about {receipt.tokens} tokens"
+    spent = f"{receipt.milliseconds:.1f} ms, about {receipt.tokens} tokens"
+    return f"{counted(hits, 'hit')}, {mode}, {spent}"
 
 
 def document_text(document: Document) -> str:
@@ -309,12 +326,13 @@ def ingest_text(report: IngestReport) -> str:
         for outcome in ("added", "changed", "unchanged", "removed", "skipped", "failed")
         if report.count(outcome)
     ]
-    total = len(report.reports)
-    lines = [f"{total} files: {', '.join(counts) or 'none'}; {report.chunks} passages written"]
+    total = counted(len(report.reports), "file")
+    written = counted(report.chunks, "passage")
+    lines = [f"{total}: {', '.join(counts) or 'none fits'}; {written} written"]
     if report.ignored:
-        lines[0] += f"; {report.ignored} files of other types ignored"
+        lines[0] += f"; {counted(report.ignored, 'file')} of other types ignored"
     if report.pending:
-        lines.append(f"{report.pending} passages wait for a vector. Run: plait reindex")
+        lines.append(waiting(report.pending))
     lines += [
         f"  {row.outcome}: {row.path} ({row.reason})"
         for row in report.reports
@@ -323,13 +341,21 @@ def ingest_text(report: IngestReport) -> str:
     return "\n".join(lines)
 
 
+def deleted_text(deleted: Deleted) -> str:
+    """What went, by name as far as a line holds it."""
+    names = ", ".join(deleted.doc_ids[:NAMES_SHOWN])
+    more = " …" if len(deleted.doc_ids) > NAMES_SHOWN else ""
+    documents = counted(len(deleted.ids), "document")
+    return f"{documents}, {counted(deleted.chunks_deleted, 'passage')}: {names}{more}"
+
+
 def stats_text(stats: Stats) -> str:
     """What is in a memory."""
-    kinds = ", ".join(f"{count} {name}" for name, count in stats.kinds) or "nothing yet"
+    kinds = ", ".join(counted(count, name) for name, count in stats.kinds) or "nothing yet"
     lines = [
         f"memory     {stats.path}",
-        f"documents  {stats.doc_count} ({kinds})",
-        f"passages   {stats.chunk_count}",
+        f"documents  {stats.doc_count:,} ({kinds})",
+        f"passages   {stats.chunk_count:,}",
         f"vectors    {_vectors(stats)}",
         f"size       {stats.db_size_bytes / 1024 / 1024:.1f} MB",
     ]

@@ -152,13 +152,13 @@ def walk(
     return Walk(root, name, wanted, max_bytes, ignore_file, hidden)
 
 
-def named_file(path: str | os.PathLike[str]) -> Candidate:
+def named_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> Candidate:
     """The one file that a path names.
 
     Raises:
         SourceError: It is no file, or one that cannot be taken.
     """
-    found = walk(path)
+    found = walk(path, max_bytes=max_bytes)
     if found.is_folder:
         raise SourceError(f"{path} is a folder. Index it with: plait ingest {path}")
     (only,) = found

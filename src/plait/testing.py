@@ -29,7 +29,7 @@ class HashingEmbedder:
         self.dims = dims
         self.space = Space("hashing", f"char-{NGRAM}-grams", dims, revision="1")
         # Measured on pairs of sentences: unrelated ones lie around 0.15, one typo apart above 0.7.
-        self.tuning = Tuning(keyword_weight=0.7, vector_weight=0.3, floor=0.3, ceiling=0.9)
+        self.tuning = Tuning(keyword_weight=0.8, vector_weight=0.2, floor=0.3, ceiling=0.9)
         self._words: dict[str, tuple[tuple[int, int], ...]] = {}
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:

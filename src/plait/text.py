@@ -449,20 +449,20 @@ def snippet(
         start += 1
     while last < end < len(text) and not _between_words(text, end):
         end -= 1
-    shown, places = _single_spaced(text[start:end])
+    window = text[start:end]
     before = "…" if text[:start].strip() else ""
     after = "…" if text[end:].strip() else ""
     marked: list[tuple[int, int]] = []
     for left, right, _ in found:
         if right <= start or left >= end:
             continue
-        opening = len(before) + places[max(left, start) - start]
-        closing = len(before) + places[min(right, end) - start]
+        opening = len(before) + _place(window, max(left, start) - start)
+        closing = len(before) + _place(window, min(right, end) - start)
         if marked and opening <= marked[-1][1]:
             marked[-1] = (marked[-1][0], max(closing, marked[-1][1]))
         elif closing > opening:
             marked.append((opening, closing))
-    return before + shown + after, tuple(marked)
+    return before + _single_spaced(window) + after, tuple(marked)
 
 
 def _densest(found: Sequence[tuple[int, int, str]], width: int) -> tuple[int, int]:
@@ -493,15 +493,12 @@ def _between_words(text: str, at: int) -> bool:
     return min(left, right) >= _FIRST_SPACELESS and bool(_runs().fullmatch(left + right))
 
 
-def _single_spaced(window: str) -> tuple[str, list[int]]:
-    """The window with single spaces, and for each of its characters the place in the result."""
-    shown: list[str] = []
-    places: list[int] = []
-    for character in window:
-        places.append(len(shown))
-        if not character.isspace():
-            shown.append(character)
-        elif shown and shown[-1] != " ":
-            shown.append(" ")
-    text = "".join(shown).rstrip()
-    return text, [min(place, len(text)) for place in [*places, len(shown)]]
+def _single_spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _place(window: str, at: int) -> int:
+    """Where a character of the window stands once its white space is single."""
+    before = _single_spaced(window[:at])
+    gap = bool(before) and window[at - 1].isspace() and bool(window[at:].strip())
+    return len(before) + gap

@@ -1,9 +1,10 @@
-"""What every engine promises (`plait.protocols.Store`), in the order in which the protocol says it."""
+"""What every engine promises (`plait.protocols.Store`), in the order of the protocol."""
 
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from plait.types import Document, Filter, Group, Passage, Query, Space, Term
 from tests.builders import NOW, SPACE, document, entry, vector
 
 OTHER = Space("test", "other axes", 4)
+Fields = dict[str, Any]
 EVERYTHING = Filter(trusts=("trusted", "untrusted", "quarantined"), all_versions=True)
 X, Y, Z = vector(1, 0, 0, 0), vector(0, 1, 0, 0), vector(0, 0, 1, 0)
 
@@ -131,9 +133,9 @@ def test_the_same_key_replaces_the_document_and_keeps_its_id_and_birthday(store:
     assert store.stats().doc_count == 1
 
 
-@pytest.mark.parametrize("field", ["project", "source"])
-def test_the_same_key_elsewhere_is_another_document(store: Store, field: str) -> None:
-    store.put([entry("k", "one"), entry("k", "two", **{field: "elsewhere"})])
+@pytest.mark.parametrize("fields", [{"project": "p"}, {"source": "/s"}])
+def test_the_same_key_elsewhere_is_another_document(store: Store, fields: Fields) -> None:
+    store.put([entry("k", "one"), entry("k", "two", **fields)])
     assert store.stats().doc_count == 2
 
 
@@ -228,13 +230,11 @@ def test_tags_and_a_files_own_name_are_searched(store: Store, words: str) -> Non
     ],
 )
 def test_an_observation_said_again_is_kept_once(
-    store: Store, fields: dict[str, str], duplicate: bool
+    store: Store, fields: Fields, duplicate: bool
 ) -> None:
-    said = {"key": None, "kind": "observation"}
-    first_one = entry(None, "We deploy on Fridays", kind="observation")
-    [first] = store.put([first_one])
-    again = entry(**{**said, **fields}, **{})._replace(passages=[Passage("we  DEPLOY on fridays")])  # type: ignore[arg-type]
-    again = again._replace(document=again.document._replace(text="we  DEPLOY on\nfridays "))
+    [first] = store.put([entry(None, "We deploy on Fridays", kind="observation")])
+    said: Fields = {"key": None, "kind": "observation", **fields}
+    again = entry(said.pop("key"), "we  DEPLOY on\nfridays ", **said)
     [second] = store.put([again])
     assert second.duplicate is duplicate
     assert (second.id == first.id) is duplicate
@@ -267,11 +267,11 @@ def test_a_deleted_document_is_nowhere(store: Store) -> None:
 
 def test_restore_brings_the_latest_delete_back_as_it_was(store: Store) -> None:
     store.put([entry(key, f"{key} text ", "more", tags=("t",), title=key) for key in "abc"])
-    before = {key: (store.load([store.find(key, EVERYTHING)[0][0].id]), passages(store, key)) for key in "abc"}
-    ids = {key: value[0][0].id for key, value in before.items()}
+    ids = {key: store.find(key, EVERYTHING)[0][0].id for key in "abc"}
+    before = {key: (store.load([ids[key]]), passages(store, key)) for key in "abc"}
     store.delete([ids["a"]])
     store.delete([ids["b"], ids["c"]])
-    assert [(d.key) for _, _, d in store.trashed()][-1] == "a"
+    assert [d.key for _, _, d in store.trashed()][-1] == "a"
     assert {d.key for d in store.restore()} == {"b", "c"}
     assert [d.key for _, _, d in store.trashed()] == ["a"]
     for key in "bc":
@@ -413,7 +413,12 @@ def test_a_memory_without_vectors_answers_nothing(store: Store) -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [vector(1, 0), vector(0, 0, 0, 0), vector(float("nan"), 0, 0, 1), vector(float("inf"), 0, 0, 1)],
+    [
+        vector(1, 0),
+        vector(0, 0, 0, 0),
+        vector(float("nan"), 0, 0, 1),
+        vector(float("inf"), 0, 0, 1),
+    ],
     ids=["short", "zero", "nan", "inf"],
 )
 def test_a_vector_that_is_none_is_refused_everywhere(store: Store, bad: object) -> None:
@@ -439,7 +444,7 @@ def test_a_vector_that_is_none_is_refused_everywhere(store: Store, bad: object) 
         ("Running DEPLOYS", ["run", "deploi"]),
         ("naïve Über", ["naiv", "uber"]),
         ("日本語 ok", ["日本", "本語", "ok"]),
-        ("🦊 fox", ["fox"]),
+        ("— fox! —", ["fox"]),
         ("", []),
     ],
 )
@@ -494,7 +499,8 @@ def test_things_are_found_by_every_name_they_have(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["aabbc", "notes/", "notes/a.md-2", "notes/a.md-", "notes/a.md-٣", "a%", "", "-0", "k" * 40]
+    "name",
+    ["aabbc", "notes/", "notes/a.md-2", "notes/a.md-", "notes/a.md-٣", "a%", "", "-0", "k" * 40],
 )
 def test_what_is_no_name_finds_nothing(store: Store, name: str) -> None:
     store.put([entry("notes/a.md", "one ", "two", id="aabbccddeeffg")])
@@ -626,7 +632,7 @@ def test_beginning_anew_builds_the_same_space_beside_the_current_one(store: Stor
     assert not store.begin(SPACE, anew=True)
     [row] = store.pending(SPACE, 0, 10)
     store.put([entry("late", "b", vectors=[Y])])
-    assert near(store, 1, 1, 0, 0) == ["k", "late"] or near(store, 1, 1, 0, 0) == ["late", "k"]
+    assert sorted(near(store, 1, 1, 0, 0)) == ["k", "late"]
     store.fill(SPACE, [(row.ref, Y)], upto=row.ref)
     assert near(store, 1, 0, 0, 0) == ["k"]
     late = store.pending(SPACE, 0, 10)
@@ -677,7 +683,7 @@ def test_facts_about_the_memory_are_kept(store: Store) -> None:
 def test_an_empty_store_answers_everything(store: Store) -> None:
     assert found(store, "apple") == []
     assert near(store, 1, 0, 0, 0) == []
-    assert store.scan(EVERYTHING) == store.load(["x"]) == store.trashed() == store.restore() == []
+    assert not [*store.scan(EVERYTHING), *store.load(["x"]), *store.trashed(), *store.restore()]
     assert store.frequencies(["a"]) == (0, {"a": 0})
     assert (store.newest(), store.space(), store.pending_count()) == (None, None, 0)
     assert store.rebuild_keywords() == 0

@@ -73,23 +73,23 @@ class Worker:
     def write(self) -> None:
         """One random operation of those that are one transaction each."""
         crowded = len(self._now) > 30
-        self._dice.choice(
-            [self._forget, self._forget_several, self._purge]
-            if crowded
-            else [self._note, self._note, self._replace, self._observe, self._forget]
-            + [self._forget_several, self._undo, self._purge, self._import, self._back_up]
-        )()
+        removals = [self._forget, self._forget_several, self._purge]
+        additions = [self._note, self._note, self._replace, self._observe, self._import]
+        others = [self._undo, self._back_up]
+        self._dice.choice(removals if crowded else [*removals, *additions, *others])()
 
     def _note(self) -> None:
         key, text = f"{self._life}k{self._count}", self._text()
         self._do({f"note:{key}": text}, lambda: self._memory.store(text, key=key))
 
     def _replace(self) -> None:
-        for name in self._some("note:"):
-            old, key = self._now[name], name.partition(":")[2]
-            # Half of the old text stays, so that some passages are kept and others replaced.
-            text = memories.token_of(self._text()) + " " + old[: len(old) // 2] + self._text()
-            self._do({name: text}, lambda: self._memory.store(text, key=key))
+        names = self._some("note:")
+        if not names:
+            return
+        old, key = self._now[names[0]], names[0].partition(":")[2]
+        # Half of the old text stays, so that some passages are kept and others replaced.
+        text = memories.token_of(self._text()) + " " + old[: len(old) // 2] + self._text()
+        self._do({names[0]: text}, lambda: self._memory.store(text, key=key))
 
     def _observe(self) -> None:
         text = self._text()

@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 
 from plait.config import Config
+from plait.ingest import now_ms
 from plait.memory import Memory
 from plait.settings import Settings
 from plait.stores.sqlite.store import SQLiteStore
@@ -19,9 +20,10 @@ OTHER_DIMS = 128
 PASSAGE_CHARS = 200  # several passages per document, so that half of one would be seen
 EVERYTHING = Filter(trusts=TRUSTS, all_versions=True)
 WORDS = (
-    "anchor basket copper dragon ember falcon garden harbor island jacket kettle ladder "
-    "marble needle orchid pepper quartz ribbon saddle timber umbrella velvet willow zephyr"
-).split()
+    *("anchor", "basket", "copper", "dragon", "ember", "falcon", "garden", "harbor", "island"),
+    *("jacket", "kettle", "ladder", "marble", "needle", "orchid", "pepper", "quartz", "ribbon"),
+    *("saddle", "timber", "umbrella", "velvet", "willow", "zephyr"),
+)
 
 Contents = dict[str, str]
 
@@ -50,11 +52,10 @@ def open_specially(
     *,
     durability: str = "full",
     vfs: str | None = None,
-    clock: Callable[[], int] | None = None,
+    clock: Callable[[], int] = now_ms,
 ) -> Memory:
     """A memory on another VFS or clock, which the front door does not offer."""
-    more = {} if clock is None else {"clock": clock}
-    store = SQLiteStore(str(path), durability=durability, vfs=vfs, **more)
+    store = SQLiteStore(str(path), durability=durability, vfs=vfs, clock=clock)
     config = settings(path, durability=durability)
     return Memory(store, HashingEmbedder(dims), config, path=str(path))
 
@@ -105,7 +106,7 @@ def faults(memory: Memory) -> list[str]:
     found = [
         f"{finding.check}: {finding.message}"
         for finding in memory.doctor()
-        if finding.level == "error" or finding.check == "counts" and finding.level != "ok"
+        if finding.level == "error" or (finding.check == "counts" and finding.level != "ok")
     ]
     whole = documents(memory)
     twins = [name for name, count in Counter(map(name_of, whole)).items() if count > 1]

@@ -11,7 +11,17 @@ from unittest import mock
 
 import apsw
 
-from plait.stores.sqlite import connection, fts, schema, searching, store, terms, vectors, writing
+from plait import text
+from plait.stores.sqlite import (
+    connection,
+    fts,
+    generations,
+    schema,
+    searching,
+    store,
+    writing,
+)
+from plait.types import Query
 
 
 def planted(name: str) -> AbstractContextManager[object]:
@@ -104,13 +114,13 @@ def _replace_documents() -> Iterator[None]:
 @contextmanager
 def _rebuild_in_place() -> Iterator[None]:
     """A new generation throws the old one away before it is filled."""
-    honest = store.generations.begin
+    honest = generations.begin
 
     def begin(taken: apsw.Connection, space: Any, *, anew: bool = False) -> Any:
         taken.execute("DELETE FROM generations")
         return honest(taken, space, anew=anew)
 
-    with mock.patch.object(store.generations, "begin", begin):
+    with mock.patch.object(generations, "begin", begin):
         yield
 
 
@@ -127,16 +137,6 @@ def _errors_swallowed() -> Iterator[None]:
         return isinstance(error, apsw.Error)
 
     with mock.patch.object(connection.Transaction, "__exit__", leave):
-        yield
-
-
-@contextmanager
-def _no_rollback() -> Iterator[None]:
-    """A failed transaction is left open."""
-    with (
-        mock.patch.object(connection.Transaction, "_roll_back", staticmethod(lambda _: None)),
-        mock.patch.object(connection.Connections, "drop", lambda *_: None),
-    ):
         yield
 
 
@@ -165,8 +165,10 @@ def _no_deadline() -> Iterator[None]:
     """Nobody looks at the clock while a query runs."""
     honest = searching.Searcher.keyword
 
-    def keyword(self: searching.Searcher, *arguments: Any) -> Any:
-        return honest(self, *arguments[:-1], None)
+    def keyword(
+        self: searching.Searcher, taken: Any, query: Any, limit: Any, conditions: Any, _: Any
+    ) -> Any:
+        return honest(self, taken, query, limit, conditions, None)
 
     with mock.patch.object(searching.Searcher, "keyword", keyword):
         yield
@@ -174,8 +176,15 @@ def _no_deadline() -> Iterator[None]:
 
 @contextmanager
 def _raw_query() -> Iterator[None]:
-    """The words of a query go to FTS5 as they are."""
-    with mock.patch.object(fts, "quote", lambda word: word):
+    """What somebody typed goes to FTS5 as it is."""
+
+    def parse(typed: str) -> Query:
+        return Query(typed, tuple(typed.split()))
+
+    with (
+        mock.patch.object(text, "parse", parse),
+        mock.patch.object(fts, "quote", lambda word: word),
+    ):
         yield
 
 
@@ -189,18 +198,11 @@ def _no_scrub() -> Iterator[None]:
 @contextmanager
 def _no_secure_delete() -> Iterator[None]:
     """Freed space keeps its bytes."""
-
-    def forgetful(taken: apsw.Connection) -> None:
-        honest_execute(taken)
-
-    def honest_execute(taken: apsw.Connection) -> None:
-        taken.execute("PRAGMA secure_delete = OFF").fetchall()
-
     honest = connection.Connections._prepare
 
     def prepare(self: connection.Connections, taken: apsw.Connection) -> None:
         honest(self, taken)
-        forgetful(taken)
+        taken.pragma("secure_delete", False)
 
     script = schema.MIGRATIONS[0].replace("('secure-delete', 1)", "('secure-delete', 0)")
     with (
@@ -219,7 +221,6 @@ PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "replace documents": _replace_documents,
     "rebuild in place": _rebuild_in_place,
     "errors swallowed": _errors_swallowed,
-    "no rollback": _no_rollback,
     "engine errors": _engine_errors,
     "one connection": _one_connection,
     "no deadline": _no_deadline,

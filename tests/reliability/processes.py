@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.reliability import raw_open
+
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs fork and POSIX signals")
 
 _context = multiprocessing.get_context("forkserver") if os.name == "posix" else None
@@ -35,6 +37,7 @@ class Child:
         self._process.start()
         theirs.close()
         self.said: list[Message] = []
+        self.ended = False
 
     def expect(self, word: str) -> Message:
         """Wait for the next message and check what it is."""
@@ -73,6 +76,7 @@ class Child:
         self._process.join(PATIENCE_S)
         assert self._process.exitcode is not None, "the child hangs"
         self._process.close()
+        self.ended = True
         return self.said
 
     def errors(self) -> list[str]:
@@ -81,6 +85,7 @@ class Child:
 
 
 def _live(pipe: Connection, act: Callable[..., None], arguments: tuple[object, ...]) -> None:
+    raw_open.install()
     try:
         act(pipe, *arguments)
     except Exception:  # noqa: BLE001 - the one door of a child: the parent must see everything
@@ -96,5 +101,5 @@ def children(*started: Child) -> Iterator[tuple[Child, ...]]:
         yield started
     finally:
         for child in started:
-            if child._process._closed is False:  # type: ignore[attr-defined]
+            if not child.ended:
                 child.kill()

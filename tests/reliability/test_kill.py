@@ -1,4 +1,4 @@
-"""kill -9 at any moment: what was acknowledged is whole and searchable, the rest is wholly absent."""
+"""kill -9 at any moment: what was acknowledged is whole and found, the rest is wholly absent."""
 
 import random
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from plait.ingest import embedding_input
+from plait.memory import Memory
 from tests.reliability import kill_child, memories
 from tests.reliability.processes import Child, children, posix_only
 from tests.reliability.scale import SCALE
@@ -56,7 +57,7 @@ class Killer:
             with memories.open_memory(self._memory) as memory:
                 self._ledger = memories.contents(memory)
 
-    def _compare(self, memory: memories.Memory, child: Child) -> set[str]:
+    def _compare(self, memory: Memory, child: Child) -> set[str]:
         """The ledger against the memory; only what was in flight may have gone either way."""
         flying: tuple[kill_child.Effects, bool] | None = None
         for message in child.said:
@@ -89,7 +90,7 @@ class Killer:
             if old is not None:
                 self._tokens[memories.token_of(old)] = name
 
-    def _vectors(self, memory: memories.Memory, unsure: set[str]) -> list[str]:
+    def _vectors(self, memory: Memory, unsure: set[str]) -> list[str]:
         """Search by vector never goes dark, and a reindex takes up what a crash left behind.
 
         What an undo brought back gets its vectors right after, so death may come in between.

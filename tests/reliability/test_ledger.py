@@ -1,9 +1,10 @@
-"""Many processes, one file: no write is lost, doubled, resurrected or seen half-done, none is refused."""
+"""Many processes, one file: no write is lost, doubled, undead, seen half-done or refused."""
 
 from pathlib import Path
 
 import pytest
 
+from plait.stores.sqlite import reading, rows
 from tests.reliability import ledger_child, memories
 from tests.reliability.processes import Child, children, posix_only
 from tests.reliability.scale import SCALE
@@ -70,6 +71,27 @@ def test_four_writers_and_two_readers_agree_with_their_ledgers(tmp_path):
 def test_eight_processes_may_start_at_once_on_a_file_that_does_not_exist(tmp_path):
     for number in range(SCALE.first_starts):
         assert start_together(tmp_path / f"{number}" / "memory.db") == []
+
+
+@pytest.mark.parametrize("change", ["delete", "replace"])
+def test_a_document_that_changes_while_it_is_read_is_read_whole(tmp_path, monkeypatch, change):
+    path, text = tmp_path / "memory.db", "---\ntitle: Old\n---\n" + memories.prose("old")
+    honest = rows.rows
+
+    def interrupted(connection, sql, *values):
+        found = honest(connection, sql, *values)
+        if sql == reading._LOAD:
+            monkeypatch.undo()
+            if change == "delete":
+                other.delete("note")
+            else:
+                other.store(memories.prose("new"), key="note")
+        return found
+
+    with memories.open_memory(path) as memory, memories.open_memory(path) as other:
+        memory.store(text, key="note")
+        monkeypatch.setattr(reading, "rows", interrupted)
+        assert memory.get("note").text == text
 
 
 @pytest.mark.parametrize(

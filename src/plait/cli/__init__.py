@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from plait import __version__
 from plait.cli.output import Output
-from plait.cli.verbs import VERBS, arguments_for, overview
-from plait.errors import PlaitError
+from plait.cli.verbs import VERBS, arguments_for, overview, unknown_verb
+from plait.errors import PlaitError, UsageError
 
 INTERRUPTED = 130
 
@@ -21,15 +21,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     _speak_utf8()
     try:
         return _run(words)
+    except SystemExit as done:  # argparse, after --help
+        return done.code if isinstance(done.code, int) else 0
     except BrokenPipeError:
         # The reader (`head`, a pager) has had enough; that is no failure of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
     except PlaitError as error:
         sys.stderr.write(f"plait: {error}\n")
         return error.exit_code
+    except OSError as error:
+        _abandon_stdout()
+        # Without a name it was our own output: a full disk behind `plait … > file`.
+        act = f"read or write {error.filename}" if error.filename else "write the answer"
+        sys.stderr.write(f"plait: Cannot {act}: {error.strerror or error}.\n")
+        return 1
     except Exception:  # noqa: BLE001 - the one broad handler of this door
         import traceback
 
@@ -40,15 +48,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if words and words[0] in ("-V", "--version", "version"):
-        sys.stdout.write(f"plait {__version__}\n")
-        return 0
+        return _say(f"plait {__version__}\n")
     if words and words[0] in ("-h", "--help", "help"):
-        if len(words) > 1 and words[1] in VERBS:
-            words = [words[1], "--help"]
-        else:
-            sys.stdout.write(overview())
-            return 0
+        if len(words) == 1:
+            return _say(overview())
+        if words[1] not in VERBS:
+            raise UsageError(unknown_verb(words[1]))
+        words = [words[1], "--help"]
     verb, arguments = arguments_for(words)
+    if arguments.version:
+        return _say(f"plait {__version__}\n")
     if verb is None:
         from plait.cli.greeting import greet
 
@@ -60,9 +69,25 @@ def _run(words: list[str]) -> int:
         out.flush()
 
 
+def _say(text: str) -> int:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    return 0
+
+
 def _speak_utf8() -> None:
     """Whatever the locale says: recalled text is Unicode, and a pipe must not break on it."""
-    for stream in (sys.stdout, sys.stderr, sys.stdin):
-        reconfigure = getattr(stream, "reconfigure", None)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, as in `plait … >&-`
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        reconfigure = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _abandon_stdout() -> None:
+    """What is still in the buffer goes nowhere; else Python complains about it at its exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # a stream without a file behind it has nothing to abandon
+        return

@@ -3,12 +3,13 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 
 from plait import present
 from plait.cli.filters import add_filters, filters_of
 from plait.cli.output import Output
-from plait.cli.read import open_to_read
-from plait.errors import PlaitError
+from plait.cli.read import open_to_read, say_if_empty
+from plait.errors import PlaitError, UsageError
 from plait.memory import Memory
 
 
@@ -32,7 +33,8 @@ def reindex_run(arguments: Namespace, out: Output) -> int:
         "rechunked": done.rechunked,
         "swapped": done.swapped,
     }
-    text = f"{done.chunks} passages indexed, {done.embedded} vectors made"
+    text = f"{present.counted(done.chunks, 'passage')} indexed, "
+    text += f"{present.counted(done.embedded, 'vector')} made"
     out.result(value, text)
     if done.trouble is not None:
         out.warn(f"some vectors are still missing: {done.trouble}")
@@ -48,9 +50,8 @@ def stats_run(arguments: Namespace, out: Output) -> int:
     """Say how much is in the memory."""
     with open_to_read(out) as memory:
         stats = memory.stats()
-    out.result(present.stats_dict(stats), present.stats_text(stats))
-    if not stats.doc_count:
-        out.warn(f"the memory at {stats.path} is empty. Start with: plait ingest FOLDER")
+        out.result(present.stats_dict(stats), present.stats_text(stats))
+        say_if_empty(memory, out)
     return 0
 
 
@@ -69,7 +70,7 @@ def doctor_run(arguments: Namespace, out: Output) -> int:
 
 def backup_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait backup``."""
-    parser.add_argument("target", help="the new file")
+    parser.add_argument("target", metavar="FILE", help="the new file")
 
 
 def backup_run(arguments: Namespace, out: Output) -> int:
@@ -83,7 +84,9 @@ def backup_run(arguments: Namespace, out: Output) -> int:
 
 def export_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait export``."""
-    parser.add_argument("target", nargs="?", default="-", help="a new file, or - for stdout")
+    parser.add_argument(
+        "target", nargs="?", default="-", metavar="FILE", help="a new file, or - for stdout"
+    )
     add_filters(parser)
 
 
@@ -94,45 +97,62 @@ def export_run(arguments: Namespace, out: Output) -> int:
         if arguments.target == "-":
             for line in lines:
                 out.line(line)
+            say_if_empty(memory, out)
             return 0
-        # 0600 from the first byte: an export holds everything that is remembered.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        try:
-            handle = os.open(arguments.target, flags, 0o600)
-        except OSError as error:
-            raise PlaitError(f"Cannot write {arguments.target}: {error.strerror}.") from error
-        count = -1  # the header is no document
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            for line in lines:
-                file.write(line + "\n")
-                count += 1
-    out.result(
-        {"path": arguments.target, "documents": count},
-        f"Wrote {count} documents to {arguments.target}",
-    )
+        count = _write_new(arguments.target, lines) - 1  # the header is no document
+        out.result(
+            {"path": os.path.abspath(arguments.target), "documents": count},
+            f"Wrote {present.counted(count, 'document')} to {arguments.target}",
+        )
+        say_if_empty(memory, out)
     return 0
+
+
+def _write_new(target: str, lines: Iterable[str]) -> int:
+    """Write lines to a file that did not exist, whole or not at all; how many there were."""
+    count = 0
+    try:
+        # 0600 from the first byte: an export holds everything that is remembered.
+        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                for line in lines:
+                    file.write(line + "\n")
+                    count += 1
+        except BaseException:
+            os.unlink(target)
+            raise
+    except FileExistsError as error:
+        raise UsageError(f"{target} exists already. Choose another name for the export.") from error
+    except OSError as error:
+        raise PlaitError(
+            f"Cannot write {target}: {error.strerror}. Choose another place."
+        ) from error
+    return count
 
 
 def import_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait import``."""
-    parser.add_argument("path", help="an export, or - for standard input")
+    parser.add_argument("path", metavar="FILE", help="an export, or - for standard input")
 
 
 def import_run(arguments: Namespace, out: Output) -> int:
     """Take in an export, all of it or nothing."""
-    if arguments.path == "-":
-        with Memory.open(config=out.config) as memory:
-            count = memory.import_lines(sys.stdin)
-    else:
-        try:
-            with (
-                open(arguments.path, encoding="utf-8") as lines,
-                Memory.open(config=out.config) as memory,
-            ):
-                count = memory.import_lines(lines)
-        except OSError as error:
-            raise PlaitError(f"Cannot read {arguments.path}: {error.strerror}.") from error
-        except UnicodeDecodeError as error:
-            raise PlaitError(f"{arguments.path} is not UTF-8 text: {error.reason}.") from error
-    out.result({"documents": count}, f"Imported {count} documents")
+    place = arguments.path
+    name = "Standard input" if place == "-" else place
+    try:
+        # closefd: standard input belongs to whoever started us.
+        source = sys.stdin.fileno() if place == "-" else place
+        with (
+            open(source, encoding="utf-8", closefd=place != "-") as lines,
+            Memory.open(config=out.config) as memory,
+        ):
+            count = memory.import_lines(lines)
+    except OSError as error:
+        raise PlaitError(f"Cannot read {name}: {error.strerror}. Check the path.") from error
+    except UnicodeDecodeError as error:
+        raise PlaitError(
+            f"{name} is no export: it is not UTF-8 text ({error.reason}). Nothing was imported."
+        ) from error
+    out.result({"documents": count}, f"Imported {present.counted(count, 'document')}")
     return 0

@@ -3,13 +3,71 @@
 from argparse import ArgumentParser, Namespace
 
 from plait.cli.output import Output
+from plait.cli.verbs import whole_number
+from plait.memory import MODE_ALIASES, Memory
+from plait.types import MODES
 
 
 def eval_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait eval``."""
-    parser.add_argument("folders", nargs="+")
+    parser.add_argument(
+        "folders", nargs="+", help="each with corpus.jsonl, queries.jsonl and qrels.tsv"
+    )
+    parser.add_argument(
+        "--mode",
+        dest="modes",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"only this one: {', '.join(MODES)}; else all that the embedder can do",
+    )
+    parser.add_argument(
+        "--max-queries", type=whole_number, metavar="N", help="only the first queries of a folder"
+    )
+    parser.add_argument(
+        "--pad", type=whole_number, default=0, metavar="N", help="fill up with noise to N passages"
+    )
+    parser.add_argument(
+        "--pad-from", action="append", default=[], metavar="FOLDER", help="noise from here first"
+    )
+    parser.add_argument(
+        "--planner",
+        dest="planners",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="plan of long keyword queries: auto, always or never",
+    )
+    parser.add_argument(
+        "--no-deep", action="store_true", help="leave recall@100 out; twice as fast"
+    )
+    parser.add_argument("--no-grep", action="store_true", help="leave the grep baseline out")
 
 
 def eval_run(arguments: Namespace, out: Output) -> int:
-    """Measure."""
+    """Measure search on collections, each in a memory of its own that is deleted afterwards."""
+    from plait import evaluate
+
+    options = evaluate.Options(
+        modes=tuple(MODE_ALIASES.get(mode, mode) for mode in arguments.modes),
+        planners=tuple(arguments.planners) or ("auto",),
+        max_queries=arguments.max_queries,
+        pad=arguments.pad,
+        pad_from=tuple(arguments.pad_from),
+        deep=not arguments.no_deep,
+        grep=not arguments.no_grep,
+    )
+
+    def open_memory(path: str) -> Memory:
+        return Memory.open(config=out.config_for(db_path=path, project="personal"))
+
+    found = []
+    for folder in arguments.folders:
+        found.append(evaluate.evaluate(folder, options, open_memory=open_memory, progress=out.step))
+        out.end_progress()
+    value = {
+        "collections": [evaluate.as_dict(evaluation) for evaluation in found],
+        "mean": {name: quality._asdict() for name, quality in evaluate.means(found)},
+    }
+    out.result(value, evaluate.table(found).rstrip("\n"))
     return 0

@@ -10,6 +10,7 @@ from plait.config import Config, load
 from plait.settings import SETTINGS
 
 Form = Literal["text", "json", "array"]
+BAR_MARKS = 20
 
 
 class Output:
@@ -20,11 +21,29 @@ class Output:
         self.on_terminal = sys.stdout.isatty()
         quietly: Form = "json" if arguments.json or not self.on_terminal else "text"
         self.form: Form = getattr(arguments, "format", None) or quietly
-        self.config = _load(arguments)
-        self.quiet = self.config.settings.quiet
-        self.color = self.on_terminal and self.form == "text" and self.config.color
-        for warning in self.config.warnings:
-            self.warn(warning)
+        self._config: Config | None = None
+
+    @property
+    def config(self) -> Config:
+        """The settings, read when first needed: ``config set`` must be able to mend a bad file."""
+        if self._config is None:
+            self._config = _load(self.arguments)
+            self.warn_all(self._config.warnings)
+        return self._config
+
+    def config_for(self, **flags: str) -> Config:
+        """The same settings with other values for some of them."""
+        return _load(Namespace(**{**vars(self.arguments), **flags}))
+
+    @property
+    def quiet(self) -> bool:
+        """Whether only results and errors are wanted."""
+        return bool(self.arguments.quiet) or self.config.settings.quiet
+
+    @property
+    def color(self) -> bool:
+        """Whether the reader's terminal is to see colours."""
+        return self.on_terminal and self.form == "text" and self.config.color
 
     def result(self, value: Any, text: str) -> None:
         """The answer itself: JSON or text, whichever was asked for."""
@@ -54,11 +73,16 @@ class Output:
         if self.form == "text" and not self.quiet:
             sys.stderr.write(f"\n{command}  # {why}\n")
 
-    def progress(self, done: int, path: str) -> None:
+    def progress(self, done: int, total: int, name: str) -> None:
         """How far a long command has come; only where somebody can see it."""
         if sys.stderr.isatty() and not self.quiet:
-            name = path[-60:]
-            sys.stderr.write(f"\r\x1b[2K{done} {name}")
+            sys.stderr.write(f"\r\x1b[2K{_bar(done, total)} {name[-50:]}")
+            sys.stderr.flush()
+
+    def step(self, text: str) -> None:
+        """What a long command is doing now; only where somebody can see it."""
+        if sys.stderr.isatty() and not self.quiet:
+            sys.stderr.write(f"\r\x1b[2K{text}")
             sys.stderr.flush()
 
     def end_progress(self) -> None:
@@ -70,6 +94,18 @@ class Output:
         """Make sure everything was said before the exit code is."""
         sys.stdout.flush()
         sys.stderr.flush()
+
+
+def _bar(done: int, total: int) -> str:
+    """A bar of twenty marks, or a plain count while the end is unknown.
+
+    >>> _bar(5, 10), _bar(7, 0)
+    ('[##########----------] 5/10', '7')
+    """
+    if total <= 0:
+        return str(done)
+    marks = BAR_MARKS * min(done, total) // total
+    return f"[{'#' * marks:-<{BAR_MARKS}}] {done}/{total}"
 
 
 def _load(arguments: Namespace) -> Config:

@@ -1,10 +1,12 @@
 """search, get, timeline: the verbs that only read."""
 
+import re
 from argparse import ArgumentParser, Namespace
 
 from plait import present
 from plait.cli.filters import add_filters, filters_of
 from plait.cli.output import Output
+from plait.cli.verbs import number, whole_number
 from plait.errors import UsageError
 from plait.memory import Memory
 
@@ -18,14 +20,26 @@ def open_to_read(out: Output) -> Memory:
     return memory
 
 
+def say_if_empty(memory: Memory, out: Output) -> bool:
+    """Tell a newcomer that there is nothing to find yet, and where to begin."""
+    if memory.stats().doc_count:
+        return False
+    out.warn(f"the memory at {memory.path} is empty. Start with: plait ingest FOLDER")
+    return True
+
+
 def search_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait search``."""
     parser.add_argument("words", nargs="*", help="what to look for")
-    parser.add_argument("--query", help="the same, as one option")
-    parser.add_argument("--limit", type=int, default=None, help="how many hits (10)")
-    parser.add_argument("--mode", default="hybrid", help="hybrid, keyword (fts) or vector (vec)")
-    parser.add_argument("--min-score", type=float, default=None, help="least relevance, 0 to 1")
-    parser.add_argument("--window", type=int, default=0, help="neighbouring passages, 0 to 5")
+    parser.add_argument("--query", metavar="TEXT", help="the same, as one option")
+    parser.add_argument("--limit", type=whole_number, metavar="N", help="how many hits (10)")
+    parser.add_argument(
+        "--mode", default="hybrid", metavar="NAME", help="hybrid, keyword (fts) or vector (vec)"
+    )
+    parser.add_argument("--min-score", type=number, metavar="R", help="least relevance, 0 to 1")
+    parser.add_argument(
+        "--window", type=whole_number, default=0, metavar="N", help="passages around a hit, 0 to 5"
+    )
     parser.add_argument("--best-per-document", action="store_true", help="one hit a document")
     parser.add_argument("--explain", action="store_true", help="why each hit scored what it did")
     add_filters(parser)
@@ -33,7 +47,9 @@ def search_options(parser: ArgumentParser) -> None:
 
 def search_run(arguments: Namespace, out: Output) -> int:
     """Find passages."""
-    query = arguments.query if arguments.query is not None else " ".join(arguments.words)
+    if arguments.query is not None and arguments.words:
+        raise UsageError("Give the query once: as words or with --query.")
+    query = " ".join(arguments.words) if arguments.query is None else arguments.query
     with open_to_read(out) as memory:
         answer = memory.search(
             query,
@@ -46,7 +62,7 @@ def search_run(arguments: Namespace, out: Output) -> int:
             where=filters_of(arguments),
             all_projects=arguments.all_projects,
         )
-        stats = None if answer else memory.stats()
+        empty = not answer and say_if_empty(memory, out)
     value = present.answer_dict(answer)
     out.result(
         value["results"] if out.form == "array" else value,
@@ -57,16 +73,16 @@ def search_run(arguments: Namespace, out: Output) -> int:
         first = answer[0].id[: present.SHORT_ID]
         out.suggest(f"plait get {first}", present.receipt_text(answer.receipt, len(answer)))
         return 0
-    if stats is not None and stats.doc_count == 0:
-        out.warn(f"the memory at {memory.path} is empty. Start with: plait ingest FOLDER")
-    elif not memory.config.settings.quiet:
+    if not empty:
         out.warn("nothing found. Try other words, or --all-projects.")
     return NOTHING_FOUND
 
 
 def get_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait get``."""
-    parser.add_argument("names", nargs="+", help="ids, prefixes of six or more, keys, chunk_ids")
+    parser.add_argument(
+        "names", nargs="+", help="ids, unique beginnings of six or more characters, keys, chunk_ids"
+    )
     parser.add_argument("--document", action="store_true", help="the whole document of a passage")
 
 
@@ -88,8 +104,8 @@ def get_run(arguments: Namespace, out: Output) -> int:
 
 def timeline_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait timeline``."""
-    parser.add_argument("--limit", type=int, default=20, help="how many (20)")
-    parser.add_argument("--cursor", help="go on where an earlier answer ended")
+    parser.add_argument("--limit", type=whole_number, default=20, metavar="N", help="how many (20)")
+    parser.add_argument("--cursor", metavar="TEXT", help="go on where an earlier answer ended")
     add_filters(parser)
 
 
@@ -102,6 +118,7 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
             where=filters_of(arguments),
             all_projects=arguments.all_projects,
         )
+        empty = not documents and say_if_empty(memory, out)
     following = None
     if len(documents) == arguments.limit:
         following = f"{documents[-1].event_at}-{documents[-1].id}"
@@ -112,16 +129,15 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
     out.result(value, present.timeline_text(documents))
     if following is not None:
         out.suggest(f"plait timeline --cursor {following}", "older ones")
-    if not documents:
-        out.warn(f"nothing in the memory at {memory.path} for that time.")
-        return NOTHING_FOUND
-    return 0
+    if not documents and not empty:
+        out.warn("nothing found. Try another time or filter, or --all-projects.")
+    return 0 if documents else NOTHING_FOUND
 
 
 def _cursor(text: str | None) -> tuple[int, str] | None:
     if text is None:
         return None
-    moment, dash, id_ = text.rpartition("-")
-    if not dash or not moment.lstrip("-").isdecimal() or not id_:
+    moment, _, id_ = text.rpartition("-")
+    if not re.fullmatch(r"-?\d{1,18}", moment, re.ASCII) or not id_:
         raise UsageError(f"'{text}' is not a cursor. Use the one an earlier answer gave as next.")
     return int(moment), id_

@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
+from os.path import abspath
 
 from plait.cli.output import Output
 from plait.cli.verbs import GLOBAL_VALUES, VERBS, parser_for
@@ -14,7 +15,13 @@ SHELLS = ("bash", "zsh", "fish")
 
 def config_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait config``."""
-    parser.add_argument("act", nargs="?", default="show", choices=("show", "get", "set", "path"))
+    parser.add_argument(
+        "act",
+        nargs="?",
+        default="show",
+        choices=("show", "get", "set", "path"),
+        help="show all settings, get or set one, or say where the user's file is",
+    )
     parser.add_argument("name", nargs="?", help="the setting")
     parser.add_argument("value", nargs="?", help="its new value")
     parser.add_argument("--origin", action="store_true", help="where each value comes from")
@@ -22,29 +29,30 @@ def config_options(parser: ArgumentParser) -> None:
 
 def config_run(arguments: Namespace, out: Output) -> int:
     """Show or change settings."""
+    place = user_config_path() if arguments.config is None else abspath(arguments.config)
     if arguments.act == "path":
-        place = user_config_path()
         out.result({"path": place}, place)
         return 0
     if arguments.act == "set":
         if arguments.name is None or arguments.value is None:
             raise UsageError("Give a name and a value, as in: plait config set limit 5")
-        place = user_config_path()
         write_value(place, arguments.name, arguments.value)
         out.result(
             {"path": place, arguments.name: arguments.value},
             f"{arguments.name} = {arguments.value} in {place}",
         )
         return 0
-    names = list(SETTINGS)
-    if arguments.act == "get":
-        if arguments.name is None:
-            raise UsageError("Say which setting, as in: plait config get db_path")
-        if arguments.name not in SETTINGS:
-            hint = did_you_mean(arguments.name, SETTINGS)
-            raise UsageError(f"There is no setting '{arguments.name}'.{hint}")
-        names = [arguments.name]
-    _show(names, arguments.origin, out)
+    if arguments.name is None and arguments.act == "get":
+        raise UsageError("Say which setting, as in: plait config get db_path")
+    if arguments.name is not None and arguments.name not in SETTINGS:
+        hint = did_you_mean(arguments.name, SETTINGS) or " See them all with: plait config show"
+        raise UsageError(f"There is no setting '{arguments.name}'.{hint}")
+    names = list(SETTINGS) if arguments.name is None else [arguments.name]
+    if arguments.act == "get" and not arguments.origin:
+        value = getattr(out.config.settings, arguments.name)
+        out.result({arguments.name: value}, shown(value))  # bare, for `$(plait config get …)`
+    else:
+        _show(names, arguments.origin, out)
     return 0
 
 
@@ -62,7 +70,7 @@ def _show(names: list[str], with_origin: bool, out: Output) -> None:
 
 def completion_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait completion``."""
-    parser.add_argument("shell", choices=SHELLS)
+    parser.add_argument("shell", choices=SHELLS, help="the shell you use")
 
 
 def completion_run(arguments: Namespace, out: Output) -> int:
@@ -88,7 +96,7 @@ _plait() {{
     esac
   done
   case "$verb" in
-    "") words="{" ".join(VERBS)} {" ".join(flag for flag, *_ in GLOBAL_VALUES)}" ;;
+    "") words="{" ".join(VERBS)} {" ".join(flag for flag, *_ in GLOBAL_VALUES)} --json --quiet" ;;
 {cases}
   esac
   if [[ "$verb" == "" || "$word" == -* ]]; then

@@ -1,18 +1,25 @@
 """Which verbs there are, and the options of the one that was chosen."""
 
-from argparse import SUPPRESS, ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import (
+    SUPPRESS,
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from plait.errors import UsageError
 from plait.types import FUSIONS
 
 
 class Verb(NamedTuple):
-    """A command: its module, what it does in one line, and an example."""
+    """A command: its module, what follows its name, what it does in one line, and an example."""
 
     module: str
+    arguments: str
     summary: str
     example: str
 
@@ -32,48 +39,156 @@ class Verb(NamedTuple):
 
 
 VERBS: dict[str, Verb] = {
-    "store": Verb("write:store", "remember a text", 'plait store "We deploy on Fridays"'),
-    "ingest": Verb("write:ingest", "index files and folders", "plait ingest ~/notes"),
-    "search": Verb("read:search", "find the passages that answer", "plait search rotate ssh keys"),
-    "get": Verb("read:get", "read documents or passages whole", "plait get 3f9c2a7b"),
-    "timeline": Verb("read:timeline", "what happened, newest first", "plait timeline --since 7d"),
-    "delete": Verb("write:delete", "forget, with 30 days to undo", "plait delete TOOLS"),
-    "reindex": Verb("care:reindex", "rebuild indexes, make missing vectors", "plait reindex"),
-    "stats": Verb("care:stats", "how much is in the memory", "plait stats"),
-    "doctor": Verb("care:doctor", "examine and mend the memory", "plait doctor --fix"),
-    "backup": Verb("care:backup", "copy the memory while it is in use", "plait backup copy.db"),
-    "export": Verb("care:export", "write everything as JSON lines", "plait export all.jsonl"),
-    "import": Verb("care:import", "take in an export", "plait import all.jsonl"),
-    "watch": Verb("write:watch", "index a folder whenever it changes", "plait watch ~/notes"),
-    "eval": Verb("evaluation:eval", "measure how well search finds", "plait eval FOLDER"),
-    "config": Verb("settings:config", "show and change settings", "plait config show --origin"),
-    "completion": Verb("settings:completion", "tab completion", "plait completion bash"),
+    "store": Verb(
+        "write:store",
+        "TEXT | - | --file PATH",
+        "remember a text",
+        'plait store "Deploy on Fridays"',
+    ),
+    "ingest": Verb("write:ingest", "[PATH …]", "index files and folders", "plait ingest ~/notes"),
+    "search": Verb(
+        "read:search", "WORDS …", "find the passages that answer", "plait search rotate ssh keys"
+    ),
+    "get": Verb(
+        "read:get", "NAME …", "read documents or passages whole", "plait get 3f9c2a7b TOOLS.md"
+    ),
+    "timeline": Verb(
+        "read:timeline", "", "what happened, newest first", "plait timeline --since 7d"
+    ),
+    "delete": Verb(
+        "write:delete", "[NAME …]", "forget, with 30 days to undo", "plait delete TOOLS"
+    ),
+    "reindex": Verb(
+        "care:reindex", "", "rebuild indexes, make missing vectors", "plait reindex --embeddings"
+    ),
+    "stats": Verb("care:stats", "", "how much is in the memory", "plait stats --json"),
+    "doctor": Verb("care:doctor", "", "examine and mend the memory", "plait doctor --fix"),
+    "backup": Verb(
+        "care:backup", "FILE", "copy the memory while it is in use", "plait backup copy.db"
+    ),
+    "export": Verb(
+        "care:export", "[FILE]", "write everything as JSON lines", "plait export all.jsonl"
+    ),
+    "import": Verb("care:import", "FILE | -", "take in an export", "plait import all.jsonl"),
+    "watch": Verb(
+        "write:watch", "[PATH …]", "index a folder whenever it changes", "plait watch ~/notes"
+    ),
+    "eval": Verb(
+        "evaluation:eval", "FOLDER …", "measure how well search finds", "plait eval my-questions"
+    ),
+    "config": Verb(
+        "settings:config",
+        "[show | get NAME | set NAME VALUE | path]",
+        "show and change settings",
+        "plait config show --origin",
+    ),
+    "completion": Verb(
+        "settings:completion",
+        "bash | zsh | fish",
+        "print a script for tab completion",
+        'eval "$(plait completion bash)"',
+    ),
 }
 
-# Options that every verb takes, before or after its name: flag, setting, kind, help.
-GLOBAL_VALUES: tuple[tuple[str, str, type, str], ...] = (
-    ("--db", "db_path", str, "the memory's file"),
-    ("--config", "config", str, "read settings from this file only (TOML or JSON)"),
-    ("--project", "project", str, "the project to work in ('personal' for none)"),
-    ("--embedder", "embedding_provider", str, "none or hashing"),
-    ("--ollama-url", "ollama_url", str, "where Ollama listens"),
-    ("--model", "model", str, "the embedding model"),
-    ("--chunk-size", "chunk_size", int, "passage size in characters"),
-    ("--overlap", "chunk_overlap", int, "overlap of passages in characters"),
-    ("--keyword-weight", "keyword_weight", float, "weight of keyword search, 0 to 1"),
-    ("--vector-weight", "vector_weight", float, "weight of vector search, 0 to 1"),
-    ("--fusion", "fusion", str, f"how both are merged: {', '.join(FUSIONS)}"),
+# What other programs call our verbs. Not aliases, one act has one name; but we know what was meant.
+OTHER_NAMES = {
+    "add": "store",
+    "ask": "search",
+    "cat": "get",
+    "check": "doctor",
+    "find": "search",
+    "forget": "delete",
+    "fsck": "doctor",
+    "history": "timeline",
+    "index": "ingest",
+    "info": "stats",
+    "list": "timeline",
+    "log": "timeline",
+    "ls": "timeline",
+    "query": "search",
+    "read": "get",
+    "recall": "search",
+    "remember": "store",
+    "remove": "delete",
+    "restore": "delete --undo",
+    "rm": "delete",
+    "save": "store",
+    "settings": "config",
+    "show": "get",
+    "status": "stats",
+    "undo": "delete --undo",
+    "vacuum": "reindex --compact",
+}
+
+
+def whole_number(text: str) -> int:
+    """An integer, or a refusal that quotes what was typed."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"'{text}' is not a whole number") from None
+
+
+def number(text: str) -> float:
+    """A number, or a refusal that quotes what was typed."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"'{text}' is not a number") from None
+
+
+# Options that every verb takes, before or after its name: flag, setting, kind, placeholder, help.
+GLOBAL_VALUES: tuple[tuple[str, str, Callable[[str], object], str, str], ...] = (
+    ("--db", "db_path", str, "FILE", "the memory's file"),
+    ("--config", "config", str, "FILE", "read settings from this file only (TOML or JSON)"),
+    ("--project", "project", str, "NAME", "the project to work in ('personal' for none)"),
+    ("--embedder", "embedding_provider", str, "NAME", "what makes vectors: none or hashing"),
+    ("--ollama-url", "ollama_url", str, "URL", "where Ollama listens (for a later version)"),
+    ("--model", "model", str, "NAME", "the embedding model (for a later version)"),
+    ("--chunk-size", "chunk_size", whole_number, "N", "passage size in characters"),
+    ("--overlap", "chunk_overlap", whole_number, "N", "overlap of passages in characters"),
+    ("--keyword-weight", "keyword_weight", number, "W", "weight of keyword search, 0 to 1"),
+    ("--vector-weight", "vector_weight", number, "W", "weight of vector search, 0 to 1"),
+    ("--fusion", "fusion", str, "NAME", f"how both are merged: {', '.join(FUSIONS)}"),
 )
 FORMS = ("text", "json", "array")
 _TAKES_VALUE = frozenset({"--format", *(flag for flag, *_ in GLOBAL_VALUES)})
-_SWITCHES = frozenset({"--quiet", "-q", "--json"})
+_SWITCHES = frozenset({"--quiet", "-q", "--json", "--help", "-h", "--version", "-V"})
 
 
-def parser_for(verb: str) -> ArgumentParser:
+# argparse's words, and what a person would say.
+_PLAINLY = (
+    ("unrecognized arguments:", "There is no use here for:"),
+    ("the following arguments are required:", "Something is missing:"),
+    ("expected one argument", "its value is missing"),
+    ("expected at least one argument", "its value is missing"),
+    ("invalid choice:", "there is no"),
+)
+# Likeness (0 to 1) at which an unknown option counts as a slip of the pen.
+ALMOST_THE_SAME = 0.75
+
+
+class Parser(ArgumentParser):
+    """Says what is wrong in one sentence; the usage of twenty options would bury it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line."""
+        message = message.removeprefix("argument ")
+        for theirs, ours in _PLAINLY:
+            message = message.replace(theirs, ours)
+        raise UsageError(f"{message}. See: {self.prog} --help")
+
+    def format_help(self) -> str:
+        """The options of a verb, or all verbs where none was given."""
+        return overview() if self.prog == "plait" else super().format_help()
+
+
+def parser_for(verb: str) -> Parser:
     """The parser of one verb alone: building all of them would cost a search 10 ms."""
     chosen = VERBS[verb]
-    parser = ArgumentParser(
+    parser = Parser(
         prog=f"plait {verb}",
+        usage=" ".join(filter(None, ["plait", verb, chosen.arguments, "[options]"])),
         description=f"{chosen.summary[0].upper()}{chosen.summary[1:]}.",
         epilog=f"Example:\n  {chosen.example}",
         formatter_class=RawDescriptionHelpFormatter,
@@ -87,8 +202,8 @@ def parser_for(verb: str) -> ArgumentParser:
 def add_globals(parser: ArgumentParser) -> None:
     """Declare the options that every verb takes."""
     group = parser.add_argument_group("options of every command")
-    for flag, name, kind, words in GLOBAL_VALUES:
-        group.add_argument(flag, dest=name, type=kind, metavar="X", default=None, help=words)
+    for flag, name, kind, value, words in GLOBAL_VALUES:
+        group.add_argument(flag, dest=name, type=kind, metavar=value, default=None, help=words)
     group.add_argument("--json", action="store_true", help="answer in JSON, also on a terminal")
     group.add_argument(
         "--format", choices=FORMS, help="form of the answer; array is search's bare list of hits"
@@ -101,22 +216,41 @@ def arguments_for(words: Sequence[str]) -> tuple[str | None, Namespace]:
     """The verb and its options; no verb at all is a greeting.
 
     Raises:
-        UsageError: There is no such verb.
+        UsageError: There is no such verb or option.
     """
     leading, rest = _split(words)
     if not rest:
-        parser = ArgumentParser(prog="plait", allow_abbrev=False)
+        parser = Parser(prog="plait", allow_abbrev=False)
         add_globals(parser)
         return None, parser.parse_args(leading)
     verb = rest[0]
     if verb not in VERBS:
-        raise UsageError(_unknown(verb))
+        raise UsageError(unknown_verb(verb))
     parser = parser_for(verb)
-    arguments, left_over = parser.parse_known_args([*leading, *rest[1:]])
+    typed = [*leading, *rest[1:]]
+    arguments, left_over = parser.parse_known_args(typed)
     if left_over:
+        _refuse_unknown_option(parser, left_over)
         # Words between options; argparse can do that too, but only 3 ms more slowly.
-        arguments = parser.parse_intermixed_args([*leading, *rest[1:]])
+        arguments = parser.parse_intermixed_args(typed)
     return verb, arguments
+
+
+def _refuse_unknown_option(parser: ArgumentParser, left_over: Sequence[str]) -> None:
+    for word in left_over:
+        if word == "--":
+            return
+        name = word.partition("=")[0]
+        if word.startswith("-") and word != "-" and name not in parser._option_string_actions:
+            from plait.settings import did_you_mean
+
+            hint = (
+                did_you_mean(name, parser._option_string_actions, ALMOST_THE_SAME)
+                or f" See: {parser.prog} --help"
+            )
+            raise UsageError(
+                f"There is no option {name}.{hint} (To use it as a word: {parser.prog} -- {name})"
+            )
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -124,14 +258,19 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
     place = 0
     while place < len(words) and words[place].startswith("-") and words[place] != "-":
         name, equals, _ = words[place].partition("=")
+        if name not in _TAKES_VALUE and name not in _SWITCHES:
+            raise UsageError(
+                f"{name} cannot stand before the command. Write: plait COMMAND … {words[place]}"
+            )
         place += 2 if name in _TAKES_VALUE and not equals else 1
     return list(words[:place]), list(words[place:])
 
 
-def _unknown(verb: str) -> str:
+def unknown_verb(verb: str) -> str:
+    """A sentence that names the closest verb there is."""
     from difflib import get_close_matches
 
-    near = get_close_matches(verb, VERBS, n=1)
+    near = [OTHER_NAMES[verb]] if verb in OTHER_NAMES else get_close_matches(verb, VERBS, n=1)
     hint = f"Did you mean: plait {near[0]}" if near else "See them all with: plait --help"
     return f"There is no command '{verb}'. {hint}"
 
@@ -142,10 +281,15 @@ def overview() -> str:
     lines = [
         "plait: memory your agent can search, by keyword and by meaning, in one file.",
         "",
-        "usage: plait [options] COMMAND …",
+        "usage: plait COMMAND … [options]",
         "",
     ]
     lines += [f"  {name:<{width}}  {verb.summary}" for name, verb in VERBS.items()]
-    lines += ["", "plait COMMAND --help tells the rest. Try:", ""]
+    lines += [
+        "",
+        "Every command takes --db FILE, --json and --quiet, before or after its name;",
+        "plait COMMAND --help lists the rest. Try:",
+        "",
+    ]
     lines += [f"  {VERBS[name].example}" for name in ("ingest", "search", "store")]
     return "\n".join(lines) + "\n"

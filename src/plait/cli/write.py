@@ -7,7 +7,9 @@ from plait import present
 from plait.cli import INTERRUPTED
 from plait.cli.filters import add_filters, filters_of, pair
 from plait.cli.output import Output
-from plait.errors import PlaitError, UsageError
+from plait.cli.read import NOTHING_FOUND
+from plait.cli.verbs import number
+from plait.errors import PlaitError, SourceError, UsageError
 from plait.memory import Memory
 from plait.types import MEMORY_TYPES, ORIGINS, TRUSTS, IngestReport
 
@@ -22,28 +24,52 @@ def open_to_write(out: Output) -> Memory:
 def store_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait store``."""
     parser.add_argument("words", nargs="*", help="the text; - reads it from standard input")
-    parser.add_argument("--text", help="the same, as one option")
-    parser.add_argument("--file", help="take the text from a file")
+    parser.add_argument("--text", metavar="TEXT", help="the same, as one option")
+    parser.add_argument("--file", metavar="PATH", help="take the text from a file")
     parser.add_argument(
-        "--doc-id", "--key", dest="key", help="name it; storing the name again replaces it"
+        "--doc-id",
+        "--key",
+        dest="key",
+        metavar="NAME",
+        help="name it; storing the name again replaces it",
     )
-    parser.add_argument("--title", default="", help="title (else the first heading or the name)")
-    parser.add_argument("--type", help="decision, fact, preference, … or your own")
-    parser.add_argument("--memory-type", choices=MEMORY_TYPES, help="kind of memory")
-    parser.add_argument("--tags", default="", help="comma-separated")
-    parser.add_argument("--metadata", nargs="+", action="extend", metavar="K=V", default=[])
-    parser.add_argument("--summary", help="what a timeline shows of it")
-    parser.add_argument("--session", help="the session it belongs to")
-    parser.add_argument("--origin", choices=ORIGINS, default="user", help="where it came from")
-    parser.add_argument("--trust", choices=TRUSTS, default="trusted", help="how far to trust it")
-    parser.add_argument("--importance", type=float, help="0 to 1")
+    parser.add_argument(
+        "--title", default="", metavar="TEXT", help="title (else the first heading)"
+    )
+    parser.add_argument("--type", metavar="X", help="decision, fact, preference, … or your own")
+    parser.add_argument(
+        "--memory-type", choices=MEMORY_TYPES, metavar="X", help=", ".join(MEMORY_TYPES)
+    )
+    parser.add_argument(
+        "--tags", "--tag", action="append", default=[], metavar="X,Y", help="comma-separated"
+    )
+    parser.add_argument(
+        "--metadata", nargs="+", action="extend", metavar="K=V", default=[], help="your own fields"
+    )
+    parser.add_argument("--summary", metavar="TEXT", help="what a timeline shows of it")
+    parser.add_argument("--session", metavar="NAME", help="the session it belongs to")
+    parser.add_argument(
+        "--origin",
+        choices=ORIGINS,
+        default="user",
+        metavar="X",
+        help=f"where it came from: {', '.join(ORIGINS)}",
+    )
+    parser.add_argument(
+        "--trust",
+        choices=TRUSTS,
+        default="trusted",
+        metavar="X",
+        help=f"how far to trust it: {', '.join(TRUSTS)}",
+    )
+    parser.add_argument("--importance", type=number, metavar="N", help="0 to 1")
     parser.add_argument("--pinned", action="store_true", help="never let it sink")
-    parser.add_argument("--event-at", help="when it happened: 2026-03-01, 2d")
+    parser.add_argument("--event-at", metavar="TIME", help="when it happened: 2026-03-01, 2d")
 
 
 def store_run(arguments: Namespace, out: Output) -> int:
     """Remember one text."""
-    text, key, path = _text(arguments)
+    text, key, path = _text(arguments, out)
     with open_to_write(out) as memory:
         stored = memory.store(
             text,
@@ -51,8 +77,8 @@ def store_run(arguments: Namespace, out: Output) -> int:
             title=arguments.title,
             type=arguments.type,
             memory_type=arguments.memory_type,
-            tags=[tag.strip() for tag in arguments.tags.split(",") if tag.strip()],
-            metadata=dict(pair(text) for text in arguments.metadata),
+            tags=[tag.strip() for tag in ",".join(arguments.tags).split(",") if tag.strip()],
+            metadata=dict(pair(word) for word in arguments.metadata),
             summary=arguments.summary,
             session=arguments.session,
             origin=arguments.origin,
@@ -64,38 +90,68 @@ def store_run(arguments: Namespace, out: Output) -> int:
         )
     verb = "Known already as" if stored.duplicate else "Replaced" if stored.replaced else "Stored"
     name = stored.doc_id if stored.doc_id != stored.id else stored.id[: present.SHORT_ID]
-    out.result(present.stored_dict(stored), f"{verb} {name} ({stored.chunks} passages)")
+    out.result(
+        present.stored_dict(stored), f"{verb} {name} ({present.counted(stored.chunks, 'passage')})"
+    )
     if stored.pending:
-        out.warn(f"{stored.pending} passages wait for a vector. Run: plait reindex")
+        out.warn(present.waiting(stored.pending))
     return 0
 
 
-def _text(arguments: Namespace) -> tuple[str, str | None, str | None]:
+def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | None]:
     """The text to store, its key and the file it came from, from exactly one place."""
     inline = " ".join(arguments.words) if arguments.words else None
     given = [value for value in (inline, arguments.text, arguments.file) if value is not None]
     if len(given) > 1:
         raise UsageError("Give the text once: as words, with --text, or with --file.")
-    if arguments.file is not None:
+    limit = round(out.config.settings.max_file_mb * 1024 * 1024)
+    if arguments.file not in (None, "-"):
         from plait import sources
 
-        candidate = sources.named_file(arguments.file)
-        content = sources.read(candidate)
-        return content.text, arguments.key or candidate.key, candidate.path
-    text = inline if arguments.text is None else arguments.text
-    if text == "-" or (text is None and not sys.stdin.isatty()):
-        return sys.stdin.read(), arguments.key, None
+        candidate = sources.named_file(arguments.file, max_bytes=limit)
+        try:
+            content = sources.read(candidate)
+        except SourceError as error:
+            raise SourceError(f"Cannot take {candidate.path}: {error}.") from error
+        key = candidate.key if arguments.key is None else arguments.key
+        return content.text, key, candidate.path
+    text = given[0] if given else None
+    if text == "-" or (text is None and sys.stdin is not None and not sys.stdin.isatty()):
+        return _standard_input(limit), arguments.key, None
     if text is None:
         raise UsageError('There is no text to store. Give some, as in: plait store "a fact"')
     return text, arguments.key, None
 
 
+def _standard_input(limit: int) -> str:
+    """All of it, under the rules that hold for files: UTF-8, and no more than the size cap."""
+    data = sys.stdin.buffer.read(limit + 1)
+    if len(data) > limit:
+        raise UsageError(
+            f"Standard input holds more than {limit / 1024 / 1024:g} MB. "
+            "Raise the cap with: plait config set max_file_mb 50"
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"Standard input is not UTF-8 text (byte {error.start}). "
+            "Convert it first, as in: iconv -f latin1 -t utf-8"
+        ) from error
+
+
 def ingest_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait ingest``."""
     parser.add_argument("paths", nargs="*", help="files and folders; else the setting memory_dir")
-    parser.add_argument("--path", dest="more_paths", action="append", default=[], help="the same")
     parser.add_argument(
-        "--pattern", action="append", default=[], help="which files of a folder, as in *.md"
+        "--path", dest="more_paths", action="append", default=[], metavar="PATH", help="the same"
+    )
+    parser.add_argument(
+        "--pattern",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="which files of a folder, as in '*.md'; may be given several times",
     )
     parser.add_argument(
         "--incremental", action="store_true", help="trust size and time of files already indexed"
@@ -140,8 +196,18 @@ def _together(reports: list[IngestReport]) -> IngestReport:
 
 def delete_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait delete``."""
-    parser.add_argument("names", nargs="*", help="ids, prefixes of six or more, or keys")
-    parser.add_argument("--doc-id", "--key", dest="keys", action="append", default=[], help="same")
+    parser.add_argument(
+        "names", nargs="*", help="ids, unique beginnings of six or more characters, or keys"
+    )
+    parser.add_argument(
+        "--doc-id",
+        "--key",
+        dest="keys",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="the same, as an option",
+    )
     parser.add_argument("--undo", action="store_true", help="bring back the latest delete")
     parser.add_argument("--purge", action="store_true", help="leave no byte and no way back")
     parser.add_argument("--dry-run", action="store_true", help="only say what would go")
@@ -166,12 +232,11 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             all_projects=arguments.all_projects,
         )
     verb = "Would delete" if arguments.dry_run else "Purged" if deleted.purged else "Deleted"
-    listed = ", ".join(deleted.doc_ids[:8]) + (" …" if len(deleted.doc_ids) > 8 else "")
-    text = f"{verb} {len(deleted.ids)} documents, {deleted.chunks_deleted} passages: {listed}"
+    text = f"{verb} {present.deleted_text(deleted)}" if deleted.ids else ""
     out.result({**present.deleted_dict(deleted), "dry_run": arguments.dry_run}, text)
     if not deleted.ids:
-        out.warn("no document fits.")
-        return 3
+        out.warn("no document fits, nothing was deleted. Try --all-projects.")
+        return NOTHING_FOUND
     if not (deleted.purged or arguments.dry_run):
         out.suggest("plait delete --undo", "bring it back, within 30 days")
     return 0
@@ -202,10 +267,21 @@ def watch_run(arguments: Namespace, out: Output) -> int:
     if places == [None]:
         raise UsageError("Say what to watch, as in: plait watch ~/notes")
     arguments.incremental = True
-    ingest_run(arguments, out)
+    if ingest_run(arguments, out) == INTERRUPTED:
+        return INTERRUPTED
     out.flush()
     out.warn("watching; stop with Ctrl-C")
-    for _ in watch(*places, raise_interrupt=False):
-        ingest_run(arguments, out)
+    database = out.config.settings.db_path
+    # The memory's own file may lie in the folder, and each look at it would wake us again.
+    for _ in watch(
+        *places,
+        watch_filter=lambda _, path: not path.startswith(database),
+        raise_interrupt=False,
+    ):
+        try:
+            ingest_run(arguments, out)
+        except PlaitError as error:
+            # A locked file or a vanished folder now need not be one at the next change.
+            out.warn(str(error))
         out.flush()
     return 0

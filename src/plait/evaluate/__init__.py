@@ -47,8 +47,8 @@ PAD_PREFIX = "pad/"
 class Options(NamedTuple):
     """What to measure. Without ``modes``: all that the memory's embedder can do.
 
-    ``pad`` fills the memory up to so many passages with the documents of the folders ``pad_from``
-    and, where they do not suffice, with phrases of all documents mixed anew. ``deep`` adds
+    ``pad`` fills the memory up to so many passages with the documents of the folders ``pad_from``,
+    other than the one measured, and where they do not suffice, with phrases of all mixed anew. ``deep`` adds
     recall@100, which costs a second, longer search per question. ``db`` keeps the memory there.
     """
 
@@ -103,7 +103,13 @@ def evaluate(
         began = time.process_time()
         stored = _store(memory, collection.documents)
         spent = time.process_time() - began
-        _pad(memory, collection, options, tell)
+        _pad(
+            memory,
+            collection,
+            [place for place in options.pad_from if not _same(place, folder)],
+            options.pad,
+            tell,
+        )
         runs = [
             _measure(memory, questions, options, mode, planner, tell)
             for mode in options.modes or _modes(memory)
@@ -199,18 +205,24 @@ def _ask(
     return tuple(hit.doc_id for hit in answer)
 
 
-def _pad(memory: Memory, collection: Collection, options: Options, tell: Progress) -> None:
-    if memory.stats().chunk_count >= options.pad:
+def _same(place: str, other: str) -> bool:
+    return Path(place).resolve() == Path(other).resolve()
+
+
+def _pad(
+    memory: Memory, collection: Collection, folders: Sequence[str], pad: int, tell: Progress
+) -> None:
+    if memory.stats().chunk_count >= pad:
         return
-    tell(f"{collection.name}: padding to {options.pad} passages")
+    tell(f"{collection.name}: padding to {pad} passages")
     others = [
         document._replace(key=f"{PAD_PREFIX}{number}/{document.key}")
-        for number, folder in enumerate(options.pad_from)
+        for number, folder in enumerate(folders)
         for document in load_documents(folder)
     ]
     distractors = chain(others, _mixed([*collection.documents, *others]))
     # A document makes at least one passage, so this never overshoots by more than a batch's rest.
-    while (missing := options.pad - memory.stats().chunk_count) > 0:
+    while (missing := pad - memory.stats().chunk_count) > 0:
         _store(memory, list(islice(distractors, min(PAD_BATCH, missing))))
 
 

@@ -86,6 +86,12 @@ def _place(connections: Connections, *, fix: bool) -> Iterator[Finding]:
     if os.name != "posix":
         return
     yield _modes(path, fix=fix)
+    folder = os.path.dirname(path)
+    mode_of_folder = os.stat(folder).st_mode
+    if mode_of_folder & WRITABLE_BY_OTHERS and not mode_of_folder & stat.S_ISVTX:
+        yield Finding(
+            "folder", "warning", f"Other users may write in {folder}. Run: chmod go-w {folder}"
+        )
 
 
 def _modes(path: str, *, fix: bool) -> Finding:
@@ -94,13 +100,6 @@ def _modes(path: str, *, fix: bool) -> Finding:
         for name in (path, path + "-wal", path + "-shm")
         if os.path.exists(name) and os.stat(name).st_mode & OTHERS
     ]
-    folder = os.path.dirname(path)
-    if os.stat(folder).st_mode & WRITABLE_BY_OTHERS and not (
-        os.stat(folder).st_mode & stat.S_ISVTX
-    ):
-        return Finding(
-            "modes", "warning", f"Other users may write in {folder}. Run: chmod go-w {folder}"
-        )
     if not loose:
         return Finding("modes", "ok", "readable by you alone")
     if fix:
@@ -178,11 +177,11 @@ def _vectors(
 ) -> Finding:
     """Two-way anti-join: no vector without a passage, no passage without a vector or a reason."""
     name = "vectors" if generation.current else "vectors being built"
-    present = {
-        ref for refs in vectors.occupied(connection, generation.id, generation.dims) for ref in refs
-    }
-    refs = {ref for (ref,) in connection.execute(_PASSAGE_REFS)}
-    excused = {ref: reason for ref, reason in rows(connection, _EXCUSED, (generation.id,))}
+    with connection:  # One snapshot: others may be writing, and that is no damage.
+        blocks = vectors.occupied(connection, generation.id, generation.dims)
+        present = {ref for refs in blocks for ref in refs}
+        refs = {ref for (ref,) in connection.execute(_PASSAGE_REFS)}
+        excused = {ref: reason for ref, reason in rows(connection, _EXCUSED, (generation.id,))}
     if not generation.current:
         refs = {ref for ref in refs if ref <= generation.filled_to}
     ghosts = {ref for ref in present if ref not in refs and ref <= max(refs, default=0)}

@@ -6,7 +6,7 @@ the process drops SQLite's locks, and acknowledged writes with them.
 
 import os
 import time
-from _thread import allocate_lock, get_ident
+from _thread import RLock, allocate_lock, get_ident
 from collections.abc import Callable
 from types import TracebackType
 from typing import Literal, NoReturn, Self
@@ -141,6 +141,8 @@ class Connections:
         durability: str = "full",
         vfs: str | None = None,
     ) -> None:
+        if os.path.isdir(path):
+            raise StoreError(f"{path} is a folder. Give a file, as in: --db {path}/memory.db")
         self.path = path
         self.timeout = timeout
         self._durability = "FULL" if durability == "full" else "NORMAL"
@@ -149,11 +151,9 @@ class Connections:
         self._by_thread: dict[int, apsw.Connection] = {}
         self._closed = False
         self.wrote = False
-        self._address = path
-        if path == ":memory:":
-            # memdb lets several threads share one database that never touches the disk.
-            self._address = f"file:/plait-{os.urandom(8).hex()}?vfs=memdb"
-        elif create and not os.path.exists(path):
+        # A database in memory belongs to one connection, so threads take turns on it.
+        self.turns = RLock() if self.in_memory else None
+        if create and not self.in_memory and not os.path.exists(path):
             create_private(path)
         self.get()
 
@@ -164,7 +164,7 @@ class Connections:
 
     def get(self) -> apsw.Connection:
         """This thread's connection."""
-        ident = get_ident()
+        ident = 0 if self.in_memory else get_ident()
         connection = self._by_thread.get(ident)
         if connection is None:
             if self._closed:
@@ -191,7 +191,7 @@ class Connections:
                 raise translate(error, self.path) from error
 
     def _prepared(self, flags: int) -> apsw.Connection:
-        connection = apsw.Connection(self._address, flags=flags, vfs=self._vfs)
+        connection = apsw.Connection(self.path, flags=flags, vfs=self._vfs)
         try:
             self._prepare(connection)
         except BaseException:
@@ -200,7 +200,7 @@ class Connections:
         return connection
 
     def _prepare(self, connection: apsw.Connection) -> None:
-        connection.set_busy_timeout(WAIT_STEP_MS)
+        connection.set_busy_timeout(min(WAIT_STEP_MS, round(self.timeout * 1000)))
         # A reader must not checkpoint, not even by being the last to leave: writers do that.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         for pragma in (
@@ -333,11 +333,14 @@ def _patiently(act: Callable[[], object], timeout: float) -> None:
 class Guard:
     """Turns APSW's errors into ours at the seam, so that nothing above knows the engine."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, connections: Connections) -> None:
+        self._path = connections.path
+        self._turns = connections.turns
 
     def __enter__(self) -> Self:
-        """Nothing to do on the way in."""
+        """Wait for one's turn where a connection is shared."""
+        if self._turns is not None:
+            self._turns.acquire()
         return self
 
     def __exit__(
@@ -347,6 +350,8 @@ class Guard:
         trace: TracebackType | None,
     ) -> None:
         """Translate what SQLite raised."""
+        if self._turns is not None:
+            self._turns.release()
         if isinstance(error, apsw.Error):
             raise translate(error, self._path) from error
         if isinstance(error, UnicodeEncodeError | OverflowError):

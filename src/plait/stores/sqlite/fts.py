@@ -8,16 +8,20 @@ from collections.abc import Mapping, Sequence
 
 from plait.types import Expression, Query, Term
 
-# Title, heading, text. Title x 2 is the best single setting over the eight English collections.
+# Title, heading, text. Title x 1 lost 0.002 of nDCG@10 over the eight English collections; x 1.5 to
+# x 4 lay within 0.002 of each other (benchmarks/quality.md).
 COLUMN_WEIGHTS = (2.0, 1.0, 1.0)
-RANK = "bm25({}, {}, {})".format(*COLUMN_WEIGHTS)
+_WEIGHTS = ", ".join(map(str, COLUMN_WEIGHTS))
+RANK = f"bm25({_WEIGHTS})"
+SCORE = f"-bm25(passages_fts, {_WEIGHTS})"
 BM25_K1 = 1.2  # fixed inside FTS5
 
-# FTS5 ranks about 700,000 matches per CPU second; below this many, plain OR is fast enough.
+# FTS5 ranks about 1,000 passages per CPU millisecond; below this many, plain OR is fast enough.
 PLAIN_OR_MATCHES = 5_000
-ANCHOR_TERMS = 5
-# A term this rare is worth a visit by itself.
-VERY_RARE = 0.002
+# The rarest words find passages alone, up to this many together; the next few only in pairs.
+# Measured at 100,000 passages: 0.99 of plain OR's ten best, in a third of its time.
+ANCHORED_ALONE = 1_500
+PAIRED_WORDS = 4
 
 
 def quote(word: str) -> str:
@@ -45,30 +49,37 @@ def compile_expression(expression: Expression) -> str:
     return "(" + operator.join(compile_expression(part) for part in expression.parts) + ")"
 
 
-def pairs_anchored(words: Sequence[str], frequency: Mapping[str, int], passages: int) -> str:
-    """Visit only passages with two of the rarest words, or one very rare; rank them by all words.
-
-    OR over common words makes FTS5 rank most of the store; nearly all of the best passages hold
-    at least two of the query's rare words.
-    """
-    rarest = sorted(dict.fromkeys(words), key=lambda word: frequency.get(word, 0))[:ANCHOR_TERMS]
-    anchors = [
-        f"({quote(one)} AND {quote(other)})"
-        for place, one in enumerate(rarest)
-        for other in rarest[place + 1 :]
-    ]
-    anchors += [
-        quote(word) for word in rarest if 0 < frequency.get(word, 0) <= passages * VERY_RARE
-    ]
-    return f"({' OR '.join(anchors)}) AND ({any_of(words)})"
-
-
-def plan(query: Query, frequency: Mapping[str, int], passages: int, *, force: bool = False) -> str:
-    """The FTS5 text for a query; ``frequency`` counts the passages that hold each word."""
+def matching(query: Query) -> str:
+    """What a query matches, and by which words its matches are ranked."""
     if query.expression is not None:
         return compile_expression(query.expression)
-    known = [word for word in query.words if frequency.get(word, 1) > 0]
-    crowded = sum(frequency.get(word, 0) for word in known) > PLAIN_OR_MATCHES
-    if len(known) > 1 and (crowded or force):
-        return pairs_anchored(known, frequency, passages)
     return any_of(query.words)
+
+
+def anchors(words: Sequence[str], frequency: Mapping[str, int]) -> str | None:
+    """Which passages are worth ranking: those with a rare word, or with two less rare ones.
+
+    Nearly all of the best passages are among them. ``frequency`` counts the passages that hold each
+    word. ``None`` means that all words together are rare enough to rank whatever matches.
+
+    >>> print(anchors(["deploy", "zanzibar"], {"deploy": 9000, "zanzibar": 3}))
+    "zanzibar"
+    >>> print(anchors(["deploy", "key", "host"], {"deploy": 9000, "key": 7000, "host": 8000}))
+    ("key" AND "host") OR ("key" AND "deploy") OR ("host" AND "deploy")
+    """
+    known = {word: frequency[word] for word in words if frequency[word]}
+    rest = sorted(known, key=known.__getitem__)
+    found: list[str] = []
+    matches = 0
+    while rest and matches + frequency[rest[0]] <= ANCHORED_ALONE:
+        matches += frequency[rest[0]]
+        found.append(quote(rest.pop(0)))
+    if not rest:
+        return None
+    paired = rest[:PAIRED_WORDS]
+    found += [
+        f"({quote(one)} AND {quote(other)})"
+        for place, one in enumerate(paired)
+        for other in paired[place + 1 :]
+    ]
+    return " OR ".join(found) or None

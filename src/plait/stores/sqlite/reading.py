@@ -100,9 +100,10 @@ def _prefixed(connection: apsw.Connection, name: str) -> list[Named]:
 def load(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, Document]]:
     """Whole documents with their rowids, text put together from passages."""
     found = []
-    for rowid, preface, *row in rows(connection, _LOAD, (json.dumps(list(ids)),)):
-        pieces = [(start, text) for start, text in rows(connection, _PIECES, (rowid,))]
-        found.append((rowid, document_from(row, stitched(preface, pieces))))
+    with connection:  # One snapshot: between two, another process may replace or delete it.
+        for rowid, preface, *row in rows(connection, _LOAD, (json.dumps(list(ids)),)):
+            pieces = [(start, text) for start, text in rows(connection, _PIECES, (rowid,))]
+            found.append((rowid, document_from(row, stitched(preface, pieces))))
     return found
 
 

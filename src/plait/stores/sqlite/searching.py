@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import apsw
@@ -20,12 +20,20 @@ FEW = 200
 PROGRESS_STEPS = 500  # virtual machine steps between two looks at the clock: well under 1 ms
 CACHED_SELECTIONS = 8
 
-_KEYWORD = (
+# FTS5 ranks all that matches, whatever the conditions.
+_RANKED = (
     "SELECT rowid, -rank FROM passages_fts WHERE passages_fts MATCH ? AND rank MATCH ? "
     "/*where*/ ORDER BY rank LIMIT ?"
 )
+# The same score, but only for passages that meet the conditions: walking past one that does not
+# costs a tenth of ranking it. The order of ties is the only difference.
+_SIFTED = (
+    f"SELECT rowid, {fts.SCORE} AS score FROM passages_fts WHERE passages_fts MATCH ? "  # noqa: S608
+    "/*where*/ ORDER BY score DESC, rowid LIMIT ?"
+)
 # subtle: the unary plus keeps SQLite from running one full-text query per listed passage.
-_AMONG = "AND +rowid IN (SELECT value FROM json_each(?))"
+_AMONG = "AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
+_ANCHORED = "AND +rowid IN (SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?) "
 _WHERE = (
     "AND EXISTS (SELECT 1 FROM passages AS p JOIN documents AS d ON d.rowid = p.document "
     "WHERE p.rowid = passages_fts.rowid AND /*conditions*/)"
@@ -43,6 +51,8 @@ class Searcher:
         self.planner: Planner = "auto"
         self._selections: dict[tuple[object, ...], vectors.Selection] = {}
         self._distances: vectors.Distances | None = None
+        self._blocks = vectors.Blocks()
+        self._latest: tuple[object, vectors.Scan] = (None, vectors.Scan())
 
     def keyword(
         self,
@@ -53,26 +63,54 @@ class Searcher:
         deadline: float | None,
     ) -> list[Scored]:
         """Best passages by BM25, higher is better."""
-        match = self._plan(connection, query)
-        extra, values = self._restriction(connection, conditions)
         if deadline is not None:
             connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
         try:
-            found = rows(
-                connection,
-                _KEYWORD.replace("/*where*/", extra),
-                (match, fts.RANK, *values, limit),
-            )
+            return self._by_keyword(connection, query, limit, conditions)
         finally:
             if deadline is not None:
                 connection.set_progress_handler(None)
-        return [(ref, score) for ref, score in found]
 
-    def _plan(self, connection: apsw.Connection, query: Query) -> str:
-        passages = terms.passage_count(connection)
-        small = self.planner == "auto" and passages < terms.PLANNER_PASSAGES
-        if query.expression is not None or self.planner == "never" or small:
-            return fts.plan(query, {}, passages)
+    def _by_keyword(
+        self,
+        connection: apsw.Connection,
+        query: Query,
+        limit: int,
+        conditions: list[filters.Clause],
+    ) -> list[Scored]:
+        """The cheapest way that answers: all of them rank by the same words."""
+        match = fts.matching(query)
+        where = ""
+        values: list[object] = []
+        if conditions:
+            selection = self._select(connection, conditions)
+            if selection.refs is not None:
+                return _best_among(connection, match, selection.refs, limit)
+            sql, values = filters.joined(conditions)
+            where = _WHERE.replace("/*conditions*/", sql)
+        anchors = self._anchors(connection, query)
+        if anchors is not None:
+            found: list[Scored] = rows(
+                connection,
+                _SIFTED.replace("/*where*/", _ANCHORED + where),
+                (match, anchors, *values, limit),
+            )
+            # Words that never meet would otherwise find less than there is.
+            if len(found) == limit:
+                return found
+        return rows(
+            connection,
+            _RANKED.replace("/*where*/", where),
+            (match, fts.RANK, *values, limit),
+        )
+
+    def _anchors(self, connection: apsw.Connection, query: Query) -> str | None:
+        """Which passages are worth ranking; ``None`` for all that match."""
+        if query.expression is not None or self.planner == "never":
+            return None
+        forced = self.planner == "always"
+        if not forced and terms.passage_count(connection) < terms.PLANNER_PASSAGES:
+            return None
         stems = {
             word: {term for _, _, term in terms.tokens(connection, word)} for word in query.words
         }
@@ -80,19 +118,9 @@ class Searcher:
         frequency = {
             word: min((counts[term] for term in found), default=0) for word, found in stems.items()
         }
-        return fts.plan(query, frequency, passages, force=self.planner == "always")
-
-    def _restriction(
-        self, connection: apsw.Connection, conditions: list[filters.Clause]
-    ) -> tuple[str, Sequence[object]]:
-        """The filter inside the keyword branch, before any limit."""
-        if not conditions:
-            return "", ()
-        selection = self._select(connection, conditions)
-        if selection.refs is not None:
-            return _AMONG, (json.dumps(list(selection.refs)),)
-        sql, values = filters.joined(conditions)
-        return _WHERE.replace("/*conditions*/", sql), values
+        if not forced and sum(frequency.values()) <= fts.PLAIN_OR_MATCHES:
+            return None
+        return fts.anchors(query.words, frequency)
 
     def _select(
         self, connection: apsw.Connection, conditions: list[filters.Clause]
@@ -126,7 +154,22 @@ class Searcher:
             return []
         query = vectors.quantise(vector, generation.dims)
         selection = self._select(connection, conditions) if conditions else None
-        return vectors.nearest(connection, generation.id, query, limit, selection, self._kernel())
+        if selection is not None and selection.refs is not None:
+            cosines = self._pick(connection, generation, query, selection.refs)
+            ranked = sorted((-cosine, ref) for ref, cosine in cosines.items() if cosine > 0.0)
+            return [(ref, -negative) for negative, ref in ranked[:limit]]
+        version = _version(connection)
+        scan = vectors.Scan()
+        found = vectors.nearest(
+            self._blocks.scan(connection, generation.id, generation.dims, version),
+            query,
+            limit,
+            None if selection is None else selection.flags,
+            self._kernel(),
+            scan,
+        )
+        self._latest = ((generation.id, version, query), scan)
+        return found
 
     def cosines(
         self, connection: apsw.Connection, vector: Vector, space: Space, refs: Sequence[Ref]
@@ -136,7 +179,24 @@ class Searcher:
         if generation is None or generation.space != generations.space_text(space):
             return {}
         query = vectors.quantise(vector, generation.dims)
-        return vectors.pick(connection, generation.id, query, refs, self._kernel())
+        key, scan = self._latest
+        if key != (generation.id, _version(connection), query):
+            return self._pick(connection, generation, query, refs)
+        known, unknown = scan.cosines(refs)
+        return known | self._pick(connection, generation, query, unknown)
+
+    def _pick(
+        self,
+        connection: apsw.Connection,
+        generation: generations.Generation,
+        query: bytes,
+        refs: Collection[Ref],
+    ) -> dict[Ref, float]:
+        if not refs:
+            return {}
+        version = _version(connection)
+        found = self._blocks.rows(connection, generation.id, generation.dims, version, refs)
+        return vectors.pick(found, query, self._kernel())
 
     def _kernel(self) -> vectors.Distances:
         if self._distances is None:
@@ -144,10 +204,20 @@ class Searcher:
         return self._distances
 
 
-def _version(connection: apsw.Connection) -> tuple[int, int, int]:
+def _best_among(
+    connection: apsw.Connection, match: str, refs: Collection[Ref], limit: int
+) -> list[Scored]:
+    """The best of a few passages."""
+    if not refs:
+        return []
+    among = (min(refs), max(refs), json.dumps(list(refs)))
+    return rows(connection, _SIFTED.replace("/*where*/", _AMONG), (match, *among, limit))
+
+
+def _version(connection: apsw.Connection) -> tuple[apsw.Connection, int, int]:
     """Changes whenever this or any other connection commits."""
     return (
-        id(connection),
+        connection,
         int(connection.execute("PRAGMA data_version").get),
         connection.total_changes(),
     )

@@ -63,7 +63,7 @@ class SQLiteStore:
         self._connections = Connections(
             self.path, create=create, timeout=timeout, durability=durability, vfs=vfs
         )
-        self._guard = Guard(self.path)
+        self._guard = Guard(self._connections)
         self._searcher = Searcher()
         with self._guard:
             self._refill_empty_index()
@@ -166,15 +166,19 @@ class SQLiteStore:
             return []
         with self._guard:
             connection = self._connections.get()
-            conditions = self._conditions(connection, where)
-            return self._searcher.keyword(connection, query, limit, conditions, deadline)
+            with connection:  # One snapshot: what a filter may leave out must still hold.
+                conditions = self._conditions(connection, where)
+                found = self._searcher.keyword(connection, query, limit, conditions, deadline)
+        return found
 
     def vector(self, vector: Vector, space: Space, limit: int, where: Filter) -> list[Scored]:
         """Nearest passages by cosine, exact, among vectors of this space only."""
         with self._guard:
             connection = self._connections.get()
-            conditions = self._conditions(connection, where)
-            return self._searcher.nearest(connection, vector, space, limit, conditions)
+            with connection:
+                conditions = self._conditions(connection, where)
+                found = self._searcher.nearest(connection, vector, space, limit, conditions)
+        return found
 
     def cosines(self, vector: Vector, space: Space, refs: Sequence[Ref]) -> dict[Ref, float]:
         """Cosine for these passages; those without a vector are absent."""
@@ -209,7 +213,9 @@ class SQLiteStore:
         """Documents and passages named by id, key, chunk_id or a prefix of an id."""
         with self._guard:
             connection = self._connections.get()
-            return reading.find(connection, name, self._conditions(connection, where))
+            with connection:
+                found = reading.find(connection, name, self._conditions(connection, where))
+        return found
 
     def load(self, ids: Sequence[str]) -> list[Document]:
         """Whole documents, text included, in the order asked for."""
@@ -228,10 +234,12 @@ class SQLiteStore:
         """Documents without text, newest event first, starting after the cursor ``before``."""
         with self._guard:
             connection = self._connections.get()
-            conditions = self._conditions(connection, where)
-            if before is not None:
-                conditions.append(("(d.event_at, d.id) < (?, ?)", list(before)))
-            return reading.newest_first(connection, conditions, limit)
+            with connection:
+                conditions = self._conditions(connection, where)
+                if before is not None:
+                    conditions.append(("(d.event_at, d.id) < (?, ?)", list(before)))
+                found = reading.newest_first(connection, conditions, limit)
+        return found
 
     def known(
         self, document: Document, passages: Sequence[Passage] = ()

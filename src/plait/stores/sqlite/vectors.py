@@ -7,24 +7,30 @@ bytes, scaled so that its largest component is 127. A row of zeros means "no vec
 
 import math
 from array import array
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import apsw
 
 from plait.errors import EmbedderError
 from plait.protocols import Scored, Vector
+from plait.stores.sqlite.rows import rows
 from plait.types import Ref
 
 BLOCK_ROWS = 2_048
 INT8_MAX = 127
+NO_HIT = 1.0  # this distance is a cosine of 0
+# A process that searches more than once keeps this much of the blocks: 250,000 rows of 256 dims.
+KEPT_BYTES = 64 * 1024 * 1024
 
+_PLACES = "SELECT block, rowid FROM vector_blocks WHERE generation = ? ORDER BY block"
 _BLOCKS = "SELECT block, data FROM vector_blocks WHERE generation = ? ORDER BY block"
 _BLOCK = "SELECT data FROM vector_blocks WHERE generation = ? AND block = ?"
 _BLOCK_ROW = "SELECT rowid FROM vector_blocks WHERE generation = ? AND block = ?"
 _ADD_BLOCK = "INSERT INTO vector_blocks (generation, block, data) VALUES (?, ?, zeroblob(?))"
 
-Distances = Callable[[bytes, memoryview, int], list[float]]
+# Cosine distances from one row to many.
+Distances = Callable[[bytes, memoryview, int], "memoryview[float]"]
 
 
 def quantise(vector: Vector, dims: int) -> bytes:
@@ -50,11 +56,11 @@ def quantise(vector: Vector, dims: int) -> bytes:
 def _by_simsimd() -> Distances:
     import simsimd
 
-    def distances(query: bytes, rows: memoryview, dims: int) -> list[float]:
+    def distances(query: bytes, rows: memoryview, dims: int) -> "memoryview[float]":
         matrix = rows.cast("b", shape=[len(rows) // dims, dims])
         tensor: Any = simsimd.cosine(memoryview(query).cast("b"), matrix)
         # The values are doubles; memoryview's type only knows of integers.
-        return cast(list[float], memoryview(tensor).tolist())
+        return cast("memoryview[float]", memoryview(tensor))
 
     return distances
 
@@ -62,27 +68,27 @@ def _by_simsimd() -> Distances:
 def _by_numpy() -> Distances:
     import numpy  # type: ignore[import-not-found, unused-ignore]
 
-    def distances(query: bytes, rows: memoryview, dims: int) -> list[float]:
+    def distances(query: bytes, rows: memoryview, dims: int) -> "memoryview[float]":
         matrix = numpy.frombuffer(rows, dtype=numpy.int8).reshape(-1, dims).astype(numpy.float32)
         wanted = numpy.frombuffer(query, dtype=numpy.int8).astype(numpy.float32)
         norms = numpy.sqrt((matrix * matrix).sum(axis=1)) * numpy.sqrt((wanted * wanted).sum())
-        found: list[float] = (1.0 - (matrix @ wanted) / numpy.maximum(norms, 1e-9)).tolist()
-        return found
+        found: Any = 1.0 - (matrix @ wanted) / numpy.maximum(norms, 1e-9)
+        return cast("memoryview[float]", memoryview(found))
 
     return distances
 
 
 def _by_hand() -> Distances:
-    def distances(query: bytes, rows: memoryview, dims: int) -> list[float]:
+    def distances(query: bytes, rows: memoryview, dims: int) -> "memoryview[float]":
         wanted = array("b", query)
         length = math.sqrt(sum(value * value for value in wanted))
-        found = []
+        found = array("d")
         for start in range(0, len(rows), dims):
             row = rows[start : start + dims].cast("b")
             norm = math.sqrt(sum(value * value for value in row)) * length
             dot = sum(map(int.__mul__, wanted, row))
             found.append(1.0 - dot / norm if norm else 1.0)
-        return found
+        return cast("memoryview[float]", memoryview(found))
 
     return distances
 
@@ -116,70 +122,131 @@ class Selection:
                 flags[slot] = 1
 
 
+class Scan:
+    """The distances that one query's scan computed, so that the union's are not computed again."""
+
+    __slots__ = ("by_block",)
+
+    def __init__(self) -> None:
+        self.by_block: dict[int, memoryview[float]] = {}
+
+    def cosines(self, refs: Iterable[Ref]) -> tuple[dict[Ref, float], list[Ref]]:
+        """What the scan knows of these passages, and those it has to be asked for again."""
+        known: dict[Ref, float] = {}
+        unknown: list[Ref] = []
+        for ref in refs:
+            block, slot = divmod(ref, BLOCK_ROWS)
+            near = self.by_block.get(block)
+            # subtle: this may also be the distance to a row of zeros, which is no vector.
+            if near is None or near[slot] == NO_HIT:
+                unknown.append(ref)
+            else:
+                known[ref] = 1.0 - near[slot]
+        return known, unknown
+
+
+class Blocks:
+    """Reads blocks out of the file; the second scan of an unchanged file keeps what it read."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[object, dict[int, bytes] | None] = (None, None)
+
+    def scan(
+        self, connection: apsw.Connection, generation: int, dims: int, version: object
+    ) -> Iterator[tuple[int, memoryview]]:
+        """Every block in order; a view may be overwritten when the next one is asked for."""
+        key = (generation, version)
+        seen, kept = self._kept
+        if seen == key and kept is not None:
+            for block, data in kept.items():
+                yield block, memoryview(data)
+            return
+        places = rows(connection, _PLACES, (generation,))
+        size = BLOCK_ROWS * dims
+        keeps = seen == key and len(places) * size <= KEPT_BYTES
+        fresh: dict[int, bytes] = {}
+        buffer = bytearray(0 if keeps else size)
+        if places:
+            with connection.blob_open("main", "vector_blocks", "data", places[0][1], False) as blob:
+                for block, place in places:
+                    blob.reopen(place)
+                    if keeps:
+                        fresh[block] = blob.read()
+                    else:
+                        blob.read_into(buffer)
+                    yield block, memoryview(fresh[block] if keeps else buffer)
+        self._kept = (key, fresh if keeps else None)
+
+    def rows(
+        self,
+        connection: apsw.Connection,
+        generation: int,
+        dims: int,
+        version: object,
+        refs: Iterable[Ref],
+    ) -> Iterator[tuple[Ref, bytes]]:
+        """The rows of these passages; those in blocks that do not exist are left out."""
+        seen, kept = self._kept
+        at_hand = kept if kept is not None and seen == (generation, version) else {}
+        by_block: dict[int, list[Ref]] = {}
+        for ref in sorted(refs):
+            by_block.setdefault(ref // BLOCK_ROWS, []).append(ref)
+        for block, members in by_block.items():
+            # Pages of a blob are a chain, so reading its last row costs as much as reading all.
+            data = at_hand.get(block) or connection.execute(_BLOCK, (generation, block)).get
+            for ref in members if data else ():
+                first = ref % BLOCK_ROWS * dims
+                yield ref, data[first : first + dims]
+
+
 def nearest(
-    connection: apsw.Connection,
-    generation: int,
+    blocks: Iterable[tuple[int, memoryview]],
     query: bytes,
     limit: int,
-    selection: Selection | None,
+    flags: Mapping[int, bytearray] | None,
     distances: Distances,
+    scan: Scan,
 ) -> list[Scored]:
-    """The closest passages with a positive cosine, best first, exact over all that are selected."""
+    """The closest passages with a positive cosine, best first, exact over all that are flagged."""
     dims = len(query)
-    if selection is not None and selection.refs is not None:
-        cosines = pick(connection, generation, query, selection.refs, distances)
-        ranked = sorted((-cosine, ref) for ref, cosine in cosines.items() if cosine > 0.0)
-        return [(ref, -negative) for negative, ref in ranked[:limit]]
     best: list[tuple[float, Ref]] = []
-    bar = 1.0  # a distance of 1 is a cosine of 0: no hit
-    for block, data in connection.execute(_BLOCKS, (generation,)):
-        first = block * BLOCK_ROWS
-        near = distances(query, memoryview(data), dims)
-        if selection is None:
-            found = [(d, first + slot) for slot, d in enumerate(near) if d < bar]
-        else:
-            flags = selection.flags.get(block)
-            if flags is None:
-                continue
-            found = [(d, first + slot) for slot, d in enumerate(near) if d < bar and flags[slot]]
-        if found:
-            best += found
-            if len(best) > limit:
-                best.sort()
-                del best[limit:]
-                bar = best[-1][0]
-    best.sort()
-    return [(ref, 1.0 - distance) for distance, ref in best]
-
-
-def pick(
-    connection: apsw.Connection,
-    generation: int,
-    query: bytes,
-    refs: Iterable[Ref],
-    distances: Distances,
-) -> dict[Ref, float]:
-    """Cosines of these passages only; those without a vector are absent."""
-    dims = len(query)
-    by_block: dict[int, list[Ref]] = {}
-    for ref in refs:
-        by_block.setdefault(ref // BLOCK_ROWS, []).append(ref)
-    wanted: list[Ref] = []
-    rows = bytearray()
-    for block, members in by_block.items():
-        place = connection.execute(_BLOCK_ROW, (generation, block)).get
-        if place is None:
+    bar = NO_HIT
+    for block, data in blocks:
+        chosen = None if flags is None else flags.get(block)
+        if flags is not None and chosen is None:
             continue
-        with connection.blob_open("main", "vector_blocks", "data", place, False) as blob:
-            for ref in members:
-                blob.seek(ref % BLOCK_ROWS * dims)
-                row = blob.read(dims)
-                if any(row):
-                    wanted.append(ref)
-                    rows += row
+        scan.by_block[block] = distances(query, data, dims)
+        near = cast(list[float], scan.by_block[block].tolist())
+        if chosen is not None:
+            # What is not chosen gets the distance of no hit.
+            near = [d if yes else NO_HIT for d, yes in zip(near, chosen, strict=True)]
+        if len(best) < limit <= len(near):
+            # Otherwise half of the first block would pass, and be sorted, before there is a bar.
+            bar = min(bar, math.nextafter(sorted(near)[limit - 1], 2.0))
+        elif len(scan.by_block) > limit and min(near) >= bar:
+            # By now most blocks hold nothing new, and ``min`` sees that in half the time.
+            continue
+        first = block * BLOCK_ROWS
+        best += [(d, first + slot) for slot, d in enumerate(near) if d < bar]
+        if len(best) > limit:
+            best.sort()
+            del best[limit:]
+            bar = best[-1][0]
+    best.sort()
+    return [(ref, 1.0 - distance) for distance, ref in best[:limit]]
+
+
+def pick(rows: Iterable[tuple[Ref, bytes]], query: bytes, distances: Distances) -> dict[Ref, float]:
+    """Cosines of these rows; those without a vector are absent."""
+    wanted: list[Ref] = []
+    found = bytearray()
+    for ref, row in rows:
+        if any(row):
+            wanted.append(ref)
+            found += row
     if not wanted:
         return {}
-    near = distances(query, memoryview(rows), dims)
+    near = distances(query, memoryview(found), len(query))
     return {ref: 1.0 - distance for ref, distance in zip(wanted, near, strict=True)}
 
 

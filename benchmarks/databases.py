@@ -1,0 +1,88 @@
+"""The memories that are searched, built through the store from the corpus."""
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import corpus
+
+from plait.protocols import Entry
+from plait.stores.sqlite.store import SQLiteStore
+from plait.testing import HashingEmbedder
+from plait.types import Document, Passage
+
+BATCH_DOCUMENTS = 500
+FIRST_EVENT_MS = 1_700_000_000_000
+# Documents that carry each tag, in hundredths, spread evenly by a multiplicative hash.
+TAGS = (("one", 1), ("half", 50), ("most", 99))
+
+
+class Built(NamedTuple):
+    """A finished memory and what it cost to build."""
+
+    path: Path
+    passages: int
+    documents: int
+    seconds: float
+    embedding_seconds: float
+
+    @property
+    def bytes_per_passage(self) -> float:
+        return self.path.stat().st_size / self.passages
+
+
+def tags_of(number: int) -> tuple[str, ...]:
+    """The tags of a document, so that filters of known selectivity can be asked for."""
+    place = (number * 2_654_435_761 & 0xFFFF_FFFF) * 100 >> 32
+    return tuple(name for name, share in TAGS if place < share)
+
+
+def entries(
+    found: Sequence[corpus.Passage], embedder: HashingEmbedder, spent: list[float]
+) -> Iterator[Entry]:
+    """Documents of up to eight neighbouring passages, with their vectors."""
+    for number, group in groupby(found, key=lambda passage: passage.document):
+        texts = [passage.text for passage in group]
+        began = time.process_time()
+        vectors = embedder.embed(texts, "passage")
+        spent[0] += time.process_time() - began
+        passages, start = [], 0
+        for place, text in enumerate(texts):
+            passages.append(Passage(text, start=start, ordinal=place))
+            start += len(text)
+        moment = FIRST_EVENT_MS + number * 1000
+        document = Document(
+            key=f"{number:08d}",
+            kind="file",
+            title=f"Document {number}",
+            text="".join(texts),
+            source="corpus",
+            tags=tags_of(number),
+            created_at=moment,
+            updated_at=moment,
+            event_at=moment,
+            indexed_at=moment,
+        )
+        yield Entry(document, passages, vectors, embedder.space)
+
+
+def build(path: Path, found: Sequence[corpus.Passage]) -> Built:
+    """Write the corpus into a new memory."""
+    store = SQLiteStore(str(path), durability="normal")
+    embedder = HashingEmbedder()
+    spent = [0.0]
+    documents = 0
+    began = time.process_time()
+    batch: list[Entry] = []
+    for entry in entries(found, embedder, spent):
+        batch.append(entry)
+        documents += 1
+        if len(batch) == BATCH_DOCUMENTS:
+            store.put(batch)
+            batch = []
+    store.put(batch)
+    store.settle()
+    store.close()
+    return Built(path, len(found), documents, time.process_time() - began, spent[0])

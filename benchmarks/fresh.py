@@ -1,0 +1,103 @@
+"""Searches by a fresh process: what an agent or a person at a shell waits for."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from measure import Process, Spread, plain_environment, processes, spread
+
+ROOT = Path(__file__).resolve().parent.parent
+STARTS = 20
+
+
+class Installed(NamedTuple):
+    """An environment with plait in it, and how it came there."""
+
+    folder: Path
+    how: str
+
+    @property
+    def python(self) -> str:
+        return str(self.folder / "bin" / "python")
+
+    @property
+    def plait(self) -> str:
+        return str(self.folder / "bin" / "plait")
+
+
+def install(folder: Path) -> Installed:
+    """A real install, compiled to bytecode; offline, the environment that runs this."""
+    fresh = folder / "venv"
+    venv.create(fresh, with_pip=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        [str(fresh / "bin" / "python"), "-m", "pip", "install", "--quiet", str(ROOT)],
+        env={**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 0:
+        return Installed(fresh, "pip install . into a new virtual environment")
+    shutil.rmtree(fresh)
+    sys.stderr.write(f"pip install failed, measuring this environment instead:\n{done.stderr}\n")
+    return Installed(Path(sys.prefix), "the environment that ran the benchmark")
+
+
+class Fresh(NamedTuple):
+    """CPU milliseconds and peak memory of fresh processes."""
+
+    cpu: Spread
+    rss_mb: float
+
+
+def _cost(found: Sequence[Process]) -> Fresh:
+    failed = [process.code for process in found if process.code not in (0, 3)]
+    if failed:
+        raise SystemExit(f"a measured process ended with exit code {failed[0]}")
+    return Fresh(spread(p.cpu_ms for p in found), max(p.rss_mb for p in found))
+
+
+def starts(installed: Installed, home: Path) -> dict[str, Fresh]:
+    """Processes that search nothing: what Python and the imports cost by themselves."""
+    commands = {
+        "python -c pass": [installed.python, "-c", "pass"],
+        "import plait": [installed.python, "-c", "import plait"],
+        "import plait.memory": [installed.python, "-c", "import plait.memory"],
+        "plait --version": [installed.plait, "--version"],
+    }
+    environment = plain_environment(home)
+    return {
+        name: _cost(processes([command] * (STARTS + 1), environment)[1:])
+        for name, command in commands.items()
+    }
+
+
+def modules(installed: Installed, home: Path, statement: str) -> int:
+    """How many modules a statement loads beyond the interpreter's own."""
+    counted = (
+        f"import sys; before = len(sys.modules); {statement}; print(len(sys.modules) - before)"
+    )
+    done = subprocess.run(
+        [installed.python, "-c", counted],
+        env=plain_environment(home),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(done.stdout)
+
+
+def search(
+    installed: Installed, home: Path, path: Path, asked: Sequence[str], mode: str = "hybrid"
+) -> Fresh:
+    """``plait search`` once per query, each in its own process."""
+    common = [installed.plait, "search", "--db", str(path), "--mode", mode, "--query"]
+    environment = plain_environment(home)
+    processes([[*common, asked[0]]], environment)  # compiles the bytecode, fills the page cache
+    return _cost(processes([[*common, query] for query in asked], environment))

@@ -1,0 +1,367 @@
+"""Bad input: one clear sentence with the value and the next step, the right code, nothing lost."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from plait.memory import Memory
+from tests.interfaces.command import PATIENCE_S, PLAIT, Ran, environment, spawn
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX limits and permissions")
+MEGABYTE = 1024 * 1024
+
+
+def assert_clear(ran: Ran, code: int, *fragments: str) -> None:
+    """One line on stderr that starts with our name and holds every fragment; no answer."""
+    assert ran.code == code, ran
+    assert ran.out == ""
+    assert ran.err.startswith("plait: ")
+    assert ran.err.count("\n") == 1, ran.err
+    assert "Traceback" not in ran.err
+    for fragment in fragments:
+        assert fragment in ran.err, ran.err
+
+
+@pytest.fixture
+def keeper(plait):
+    """A memory whose one fact must survive whatever is tried."""
+    plait("store", "--doc-id", "kept", "--text", "the fact that must stay")
+    yield plait
+    assert plait("get", "kept").json["results"][0]["text"] == "the fact that must stay"
+    assert plait("stats").json["doc_count"] == 1
+    assert plait("doctor").json["ok"]
+
+
+TABLE: list[tuple[list[str], int, list[str]]] = [
+    # files and folders
+    (["ingest", "nowhere"], 1, ["No such file or folder: nowhere", "Check the spelling"]),
+    (["ingest", ""], 1, ["No such file or folder"]),
+    (["ingest"], 2, ["plait ingest ~/notes"]),
+    (["store", "--file", "nowhere.md"], 1, ["nowhere.md", "Check the spelling"]),
+    (["store", "--file", "."], 1, [". is a folder", "plait ingest ."]),
+    (["eval", "nowhere"], 2, ["nowhere", "corpus.jsonl"]),
+    (["import", "nowhere.jsonl"], 1, ["Cannot read nowhere.jsonl", "Check the path"]),
+    (["import", "."], 1, ["Cannot read ."]),
+    (["import", "garbage.txt"], 2, ["Line 1 is not JSON", "Nothing was imported"]),
+    (["import", "binary.bin"], 1, ["binary.bin", "not UTF-8", "Nothing was imported"]),
+    (["import", "other.jsonl"], 2, ["Line 1", "Nothing was imported"]),
+    (["import", "newer.jsonl"], 2, ["plait version 99", "Nothing was imported"]),
+    (["import", "cut.jsonl"], 2, ["Line 2 is not JSON", "Nothing was imported"]),
+    (["backup", "garbage.txt"], 2, ["garbage.txt exists already", "Choose another name"]),
+    (["backup", "no/such/folder/copy.db"], 1, ["no/such/folder/copy.db", "another place"]),
+    (["export", "garbage.txt"], 2, ["garbage.txt exists already", "Choose another name"]),
+    (["export", "no/such/folder/all.jsonl"], 1, ["no/such/folder", "another place"]),
+    # the memory's file
+    (["--db", "garbage.db", "search", "x"], 1, ["garbage.db", "not a plait memory"]),
+    (["--db", "garbage.db", "store", "x"], 1, ["garbage.db", "not a plait memory"]),
+    (["--db", "garbage.db", "doctor", "--fix"], 1, ["garbage.db", "not a plait memory"]),
+    (["--db", "stranger.db", "search", "x"], 1, ["stranger.db", "not a plait memory", "--db"]),
+    (["--db", "stranger.db", "store", "x"], 1, ["stranger.db", "not a plait memory", "--db"]),
+    (["--db", ".", "search", "x"], 1, ["folder", "--db"]),
+    (["--db", ".", "store", "x"], 1, ["folder", "--db"]),
+    (["--db", "", "search", "x"], 2, ["db_path must be a path", "--db"]),
+    (["--db", "postgres://host/db", "search", "x"], 2, ["PostgreSQL", "not supported"]),
+    # queries
+    (["search"], 2, ["The query is empty", "plait search"]),
+    (["search", ""], 2, ["The query is empty"]),
+    (["search", "  \t"], 2, ["The query is empty"]),
+    (["search", "--query", ""], 2, ["The query is empty"]),
+    (["search", "x", "--query", "y"], 2, ["once"]),
+    (["search", "x", "--limit", "0"], 2, ["limit", "got 0", "1 to 1000"]),
+    (["search", "x", "--limit", "-3"], 2, ["limit", "got -3", "1 to 1000"]),
+    (["search", "x", "--limit", "1000000"], 2, ["limit", "got 1000000", "1 to 1000"]),
+    (["search", "x", "--limit", "many"], 2, ["--limit", "'many' is not a whole number"]),
+    (["search", "x", "--limit"], 2, ["--limit", "value is missing", "--help"]),
+    (["timeline", "--limit", "0"], 2, ["limit", "got 0"]),
+    (["timeline", "--cursor", "abc"], 2, ["'abc' is not a cursor"]),
+    (["timeline", "--cursor", "99999999999999999999999-x"], 2, ["9999"]),
+    (["search", "x", "--mode", "fuzzy"], 2, ["'fuzzy'", "hybrid, keyword, vector"]),
+    (["search", "x", "--fusion", "sum"], 2, ["'sum'", "weighted, rrf, seed001"]),
+    (["search", "x", "--window", "6"], 2, ["window is 6", "0 to 5"]),
+    (["search", "x", "--min-score", "1.5"], 2, ["min_score", "1.5", "0 to 1"]),
+    (["search", "x", "--min-score", "nan"], 2, ["min_score", "nan"]),
+    (["search", "x", "--since", "gestern"], 2, ["'gestern' is not a time", "2026-03-01"]),
+    (["search", "x", "--as-of", "99999-01-01"], 2, ["'99999-01-01' is not a time"]),
+    (["search", "x", "--kind", "banana"], 2, ["'banana'", "file, note, observation"]),
+    (["search", "x", "--metadata", "author"], 2, ["'author' is not KEY=VALUE"]),
+    (["search", "x", "--embedder", "oracle"], 2, ["'oracle'", "none, hashing"]),
+    (["search", "x", "--format", "xml"], 2, ["--format", "'xml'", "'json'"]),
+    (["search", "x", "--keyword-weight", "0.8", "--vector-weight", "0.8"], 2, ["1.6", "at most 1"]),
+    (["search", "x", "--keyword-weight", "0", "--vector-weight", "0"], 2, ["nothing to search"]),
+    (["search", "x", "--keyword-weight", "-1"], 2, ["keyword_weight", "-1", "0 to 1"]),
+    (["search", "x", "--vector-weight", "lots"], 2, ["'lots' is not a number"]),
+    # names
+    (["get"], 2, ["missing", "plait get --help"]),
+    (["get", "nobody"], 3, ["nobody", "plait search"]),
+    (["get", ""], 3, ["plait search"]),
+    (["delete"], 2, ["Say what to delete"]),
+    (["delete", "nobody"], 3, ["nobody"]),
+    (["delete", "kept", "nobody"], 3, ["nobody"]),
+    (["delete", "--all-projects"], 2, ["Say what to delete"]),
+    (["delete", "--undo", "kept"], 2, ["--undo", "no names"]),
+    (["delete", "--purge", "--kind", "note"], 2, ["cannot be undone", "--dry-run"]),
+    # texts
+    (["store", ""], 2, ["no text", "plait store"]),
+    (["store", "--text", " \n"], 2, ["no text"]),
+    (["store", "--text", "x", "--file", "garbage.txt"], 2, ["once"]),
+    (["store", "--doc-id", "", "--text", "x"], 2, ["key is empty", "--doc-id TOOLS"]),
+    (["store", "--doc-id", " ", "--text", "x"], 2, ["key is empty"]),
+    (["store", "--doc-id", "", "--file", "garbage.txt"], 2, ["key is empty"]),
+    (["store", "x", "--metadata", "author"], 2, ["'author' is not KEY=VALUE", "author=Ana"]),
+    (["store", "x", "--metadata", "=Ana"], 2, ["'=Ana' is not KEY=VALUE"]),
+    (["store", "x", "--event-at", "soon"], 2, ["'soon' is not a time"]),
+    (["store", "x", "--trust", "maybe"], 2, ["'maybe'", "trusted"]),
+    (["store", "x", "--importance", "high"], 2, ["'high' is not a number"]),
+    (["store", "x", "--importance", "7"], 2, ["importance", "7", "0 to 1"]),
+    (["store", "a\0b"], 2, ["NUL"]),
+    (["store", "--file", "binary.bin"], 1, ["binary.bin"]),
+    # options and settings
+    (["search", "x", "--limti", "5"], 2, ["--limti", "Did you mean '--limit'?"]),
+    (["search", "x", "--zzz"], 2, ["no option --zzz", "plait search --help", "-- --zzz"]),
+    (["--zzz", "search", "x"], 2, ["--zzz", "before the command"]),
+    (["--limit", "5", "search", "x"], 2, ["--limit", "before the command"]),
+    (["--db"], 2, ["--db", "value is missing"]),
+    (["stats", "extra"], 2, ["extra", "plait stats --help"]),
+    (["completion", "tcsh"], 2, ["'tcsh'", "'bash'"]),
+    (["help", "frobnicate"], 2, ["no command 'frobnicate'", "plait --help"]),
+    (["config", "get", "limt"], 2, ["'limt'", "Did you mean 'limit'?"]),
+    (["config", "get", "zzz"], 2, ["'zzz'", "plait config show"]),
+    (["config", "get"], 2, ["plait config get db_path"]),
+    (["config", "set", "limit"], 2, ["plait config set limit 5"]),
+    (["config", "set", "limt", "5"], 2, ["'limt'", "Did you mean 'limit'?"]),
+    (["config", "set", "limit", "lots"], 2, ["limit", "1 to 1000", "'lots'"]),
+    (["stats", "--config", "nowhere.toml"], 2, ["nowhere.toml", "--config"]),
+    (["stats", "--config", "garbage.txt"], 2, ["garbage.txt"]),
+    (["stats", "--config", "unknown.toml"], 2, ["'colour'", "unknown.toml"]),
+    (["stats", "--config", "heavy.toml"], 2, ["0.9", "1.8", "heavy.toml"]),
+    (["stats", "--config", "postgres.toml"], 2, ["PostgreSQL", "not supported"]),
+    (["search", "x", "--chunk-size", "1"], 2, ["chunk_size", "got 1"]),
+    (["search", "x", "--overlap", "900"], 2, ["chunk_overlap", "900", "half"]),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "fragments"), TABLE, ids=lambda part: str(part)[:60])
+def test_a_bad_command_is_refused_clearly_and_costs_nothing(keeper, work, words, code, fragments):
+    (work / "garbage.txt").write_text("this is no database, no export, no TOML\n" * 40, "utf-8")
+    (work / "garbage.db").write_text("this is no database\n" * 400, "utf-8")
+    (work / "binary.bin").write_bytes(b"\x89PNG\x00\xff" * 100)
+    (work / "other.jsonl").write_text('{"role": "user", "content": "hello"}\n', "utf-8")
+    (work / "newer.jsonl").write_text('{"format": "plait", "version": 99}\n', "utf-8")
+    (work / "cut.jsonl").write_text('{"key": "a", "text": "b"}\n{"key": "c", "te', "utf-8")
+    (work / "unknown.toml").write_text('[memory]\ncolour = "blue"\n', "utf-8")
+    (work / "heavy.toml").write_text(
+        "[memory]\nkeyword_weight = 0.9\nvector_weight = 0.9\n", "utf-8"
+    )
+    (work / "postgres.toml").write_text(
+        '[storage.provider.config]\nprovider = "postgres"\n', "utf-8"
+    )
+    stranger = apsw.Connection(str(work / "stranger.db"))
+    stranger.execute("CREATE TABLE IF NOT EXISTS songs (title)").fetchall()
+    stranger.close()
+    before = {path: path.read_bytes() for path in work.iterdir()}
+    assert_clear(keeper(*words), code, *fragments)
+    after = {path: path.read_bytes() for path in work.iterdir()}
+    assert after == before
+
+
+def test_an_ambiguous_beginning_lists_its_candidates(plait):
+    ids = {"abcdefaaaaaaa": "first", "abcdefbbbbbbb": "second"}
+    header = '{"format": "plait", "version": 1}'
+    rows = [f'{{"id": "{id_}", "key": "{key}", "text": "{key}"}}' for id_, key in ids.items()]
+    Path("two.jsonl").write_text("\n".join([header, *rows]), encoding="utf-8")
+    assert plait("import", "two.jsonl").code == 0
+    assert_clear(plait("get", "abcdef"), 2, "fits 2", *ids, "Give a longer id")
+    assert_clear(plait("delete", "abcdef"), 2, "fits 2", *ids)
+    assert plait("get", "abcdefa").json["results"][0]["key"] == "first"
+    assert plait("stats").json["doc_count"] == 2
+
+
+def test_a_memory_from_a_newer_plait_is_refused_and_left_alone(plait, work):
+    plait("--db", "memory.db", "store", "a fact")
+    connection = apsw.Connection("memory.db")
+    version = connection.execute("PRAGMA user_version").fetchall()[0][0]
+    connection.execute("PRAGMA user_version = 99").fetchall()
+    connection.close()
+    for words in (["search", "fact"], ["store", "another"], ["doctor", "--fix"], ["stats"]):
+        assert_clear(plait("--db", "memory.db", *words), 1, "memory.db", "newer", "99")
+    connection = apsw.Connection("memory.db")
+    connection.execute(f"PRAGMA user_version = {version}").fetchall()
+    connection.close()
+    assert plait("--db", "memory.db", "stats").json["doc_count"] == 1
+
+
+def test_a_locked_memory_is_read_all_the_same_and_written_later(plait, work):
+    plait("--db", "memory.db", "store", "a fact")
+    Path("hasty.toml").write_text("[memory]\nsqlite_open_timeout_secs = 0.05\n", encoding="utf-8")
+    hasty = ["--db", "memory.db", "--config", "hasty.toml"]
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, "memory.db"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment(),
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        for words in (["store", "another"], ["delete", "--kind", "observation"], ["reindex"]):
+            assert_clear(plait(*hasty, *words), 1, "memory.db", "locked", "Try again")
+        assert plait(*hasty, "search", "fact").code == 0
+        holder.communicate(b"\n", PATIENCE_S)
+    assert plait(*hasty, "store", "another").code == 0
+    assert plait(*hasty, "stats").json["doc_count"] == 2
+
+
+HOLD = """
+import apsw, sys
+connection = apsw.Connection(sys.argv[1])
+connection.execute("BEGIN IMMEDIATE").fetchall()
+print("held", flush=True)
+sys.stdin.readline()
+connection.execute("ROLLBACK").fetchall()
+"""
+
+
+@posix_only
+@pytest.mark.parametrize("room", [40_000, 150_000, 400_000])
+def test_a_full_disk_stops_a_command_but_loses_nothing(work, room):
+    spawn("store", "--doc-id", "kept", "--text", "the fact that must stay")
+    (work / "notes").mkdir()
+    for number in range(300):
+        text = f"# Note {number}\n\n" + f"Word{number} fills the disk. " * 60
+        (work / "notes" / f"{number}.md").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [*PLAIT, "ingest", "notes"],
+        capture_output=True,
+        encoding="utf-8",
+        env=environment(PYTHONDONTWRITEBYTECODE="1"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert_clear(Ran(done.returncode, done.stdout, done.stderr), 1, "memory.db")
+    assert "disk" in done.stderr or "space" in done.stderr
+    assert spawn("get", "kept").json["results"][0]["text"] == "the fact that must stay"
+    assert spawn("doctor").json["ok"]
+    assert spawn("ingest", "notes").json["errors"] == []
+    assert spawn("stats").json["doc_count"] == 301
+
+
+# Root reads everything, so the child becomes nobody; by then it must have loaded all it needs,
+# since the interpreter may live in a folder that is root's alone.
+AS_NOBODY = """
+import difflib, encodings.utf_8_sig, importlib, locale, os, pkgutil, sys, tempfile, traceback
+import plait
+for module in pkgutil.walk_packages(plait.__path__, "plait."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+from plait.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@posix_only
+def test_what_may_not_be_read_is_named_and_the_rest_goes_in(tmp_path):
+    # pytest keeps its folders to their owner; nobody needs a way in.
+    for place in (tmp_path, *tmp_path.parents):
+        if place.stat().st_mode & 0o055 != 0o055:
+            place.chmod(0o755)
+    notes = tmp_path / "notes"
+    (notes / "closed").mkdir(parents=True)
+    (notes / "open.md").write_text("An open secret.\n", encoding="utf-8")
+    (notes / "shut.md").write_text("A shut secret.\n", encoding="utf-8")
+    (notes / "closed" / "in.md").write_text("A closed secret.\n", encoding="utf-8")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home").chmod(0o777)
+    (notes / "shut.md").chmod(0)
+    (notes / "closed").chmod(0)
+
+    def run(*words: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, "--db", str(tmp_path / "home" / "m.db"), *words],
+            capture_output=True,
+            encoding="utf-8",
+            env=environment(HOME=str(tmp_path / "home")),
+            cwd=tmp_path,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    try:
+        ran = run("ingest", "notes")
+        assert ran.json["files"] == 1
+        reasons = {Path(row["path"]).name: row["reason"] for row in ran.json["left_out"]}
+        assert reasons.keys() == {"shut.md", "closed"}
+        assert all("ermission" in reason for reason in reasons.values())
+        assert_clear(run("ingest", "notes/closed"), 1, "notes/closed", "permissions")
+        assert_clear(run("store", "--file", "notes/shut.md"), 1, "shut.md", "ermission")
+        assert run("search", "secret").json["results"][0]["doc_id"] == "open.md"
+        assert_clear(run("--db", "/m.db", "store", "x"), 1, "/m.db", "ermission", "--db")
+        assert_clear(run("backup", "notes/closed/b.db"), 1, "notes/closed/b.db", "ermission")
+        assert_clear(run("export", "notes/closed/e.jsonl"), 1, "ermission")
+    finally:
+        (notes / "closed").chmod(0o755)
+
+
+@posix_only
+def test_a_file_of_200_mb_in_one_line_is_skipped_without_being_read(work):
+    (work / "notes").mkdir()
+    (work / "notes" / "small.md").write_text("A small note.\n", encoding="utf-8")
+    with (work / "notes" / "huge.md").open("wb") as file:
+        file.truncate(200 * MEGABYTE)  # one line of NULs that takes no room on the disk
+    child = subprocess.Popen([*PLAIT, "ingest", "notes"], stdout=subprocess.PIPE, env=environment())
+    assert child.stdout is not None
+    report = Ran(0, child.stdout.read().decode(), "").json
+    child.stdout.close()
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0
+    assert (report["files"], report["skipped"]) == (1, 1)
+    (left_out,) = report["left_out"]
+    assert "200" in left_out["reason"]
+    assert "10 MB" in left_out["reason"]
+    assert used.ru_maxrss < 100 * 1024  # KiB on Linux, bytes elsewhere: there it says nothing
+    ran = spawn("store", "--file", "notes/huge.md")
+    assert_clear(ran, 1, "huge.md", "10 MB")
+    assert spawn("search", "small note").code == 0
+
+
+@posix_only
+@pytest.mark.parametrize("megabytes", [20, pytest.param(200, marks=pytest.mark.soak)])
+@pytest.mark.slow
+def test_a_huge_line_goes_in_when_the_cap_is_raised(work, megabytes):
+    words = b"the quick brown fox jumps over the lazy dog and then some more of them "
+    line = words * (megabytes * MEGABYTE // len(words)) + b"needle\n"
+    (work / "huge.md").write_bytes(line)
+    (work / "big.toml").write_text("[memory]\nmax_file_mb = 256\n", encoding="utf-8")
+    ran = spawn("--config", "big.toml", "ingest", "huge.md")
+    assert (ran.code, ran.json["files"]) == (0, 1)
+    assert ran.json["chunks"] > len(line) // 2_000
+    found = spawn("search", "needle").json["results"]
+    assert found[0]["text"].endswith("needle")
+
+
+def test_a_damaged_memory_is_named_and_never_answers_nonsense(plait, work):
+    with Memory.open("memory.db", project="") as memory:
+        for number in range(200):
+            memory.store(f"fact number {number} " * 20, key=f"k{number}")
+    data = bytearray(Path("memory.db").read_bytes())
+    for place in range(8 * 4096, len(data) - 4096, 4096):
+        data[place : place + 64] = b"\xa5" * 64
+    Path("memory.db").write_bytes(bytes(data))
+    for words in (["search", "fact"], ["get", "k7"], ["timeline"], ["doctor"], ["stats"]):
+        ran = plait("--db", "memory.db", *words)
+        assert "Traceback" not in ran.err
+        assert ran.code in (0, 1)
+        if ran.code == 1 and words != ["doctor"]:
+            assert_clear(ran, 1, "memory.db", "damaged")
+    report = plait("--db", "memory.db", "doctor")
+    assert report.code == 1

@@ -1,0 +1,774 @@
+"""Every verb of the command line, its forms, its answers and its exit codes."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plait import __version__
+from plait.cli.verbs import OTHER_NAMES, VERBS
+from plait.memory import Memory
+from tests.interfaces.command import SAMPLE, spawn
+
+HIT_FIELDS = {
+    *("doc_id", "chunk_id", "heading", "text", "score", "source"),
+    *("content", "file_path", "file_title", "memory_type", "start_line", "end_line"),
+    *("chunk_rowid", "signals", "type", "relevance", "id", "snippet", "trust", "event_at"),
+}
+RECEIPT_FIELDS = {
+    *("mode_asked", "mode_used", "degraded", "candidates", "indexed_at", "milliseconds"),
+    *("tokens", "fusion", "weights", "pending_vectors"),
+}
+
+
+def default_memory(home: Path) -> Path:
+    with Memory.open(create=False) as memory:
+        place = Path(memory.path)
+    assert home in place.parents
+    return place
+
+
+# -- a newcomer ----------------------------------------------------------------------------
+
+
+def test_plait_alone_greets_a_newcomer_and_makes_no_file(plait, home):
+    ran = plait()
+    assert ran.code == 0
+    assert str(default_memory(home)) in ran.out
+    assert len(re.findall(r"^  plait \w+", ran.out, re.M)) == 3
+    assert "plait --help" in ran.out
+    assert ran.err == ""
+    assert not default_memory(home).exists()
+
+
+def test_plait_alone_says_what_is_there(plait, notes):
+    plait("ingest", "notes")
+    plait("store", "a fact")
+    ran = plait()
+    assert "documents  4 (3 files, 1 observation)" in ran.out
+    assert len(re.findall(r"^  plait \w+", ran.out, re.M)) == 3
+    assert plait("--json").json["doc_count"] == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "answer"),
+    [
+        (["search", "ssh keys"], 3, '"results": []'),
+        (["search", "ssh keys", "--format", "array"], 3, "[]"),
+        (["search", "ssh keys", "--mode", "vector"], 3, '"results": []'),
+        (["timeline"], 3, '"results": []'),
+        (["stats"], 0, '"doc_count": 0'),
+        (["export"], 0, '"format": "plait"'),
+    ],
+)
+@pytest.mark.parametrize("there", [False, True], ids=["absent", "empty"])
+def test_a_memory_without_anything_in_it_answers_empty_and_says_so(
+    plait, home, words, code, answer, there
+):
+    if there:
+        Memory.open().close()
+    ran = plait(*words)
+    assert ran.code == code
+    assert answer in ran.out
+    assert "is empty. Start with: plait ingest FOLDER" in ran.err
+    assert default_memory(home).exists() == there
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["doctor", "--fix"]])
+def test_doctor_has_nothing_against_an_absent_memory(plait, home, words):
+    ran = plait(*words)
+    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert not default_memory(home).exists()
+
+
+@pytest.mark.parametrize(
+    "words", [["get", "abcdef"], ["delete", "abcdef"], ["delete", "--undo"], ["reindex"]]
+)
+def test_verbs_that_need_something_say_that_there_is_no_memory_yet(plait, home, words):
+    ran = plait(*words)
+    assert (ran.code, ran.out) == (3, "")
+    assert "no memory at" in ran.err
+    assert not default_memory(home).exists()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"], ["--db", "x.db", "--help"]])
+def test_help_lists_every_verb(plait, words):
+    ran = plait(*words)
+    assert ran.code == 0
+    for verb, row in VERBS.items():
+        assert f"  {verb}" in ran.out
+        assert row.summary in ran.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself_with_an_example(plait, verb):
+    ran = plait(verb, "--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == plait("help", verb).out
+    assert ran.out.startswith(f"usage: plait {verb} ")
+    assert VERBS[verb].example in ran.out
+    assert "--db FILE" in ran.out
+    undocumented = re.findall(r"^  (--[\w-]+)(?: [A-Z=,]+)?$\n(?! {6})", ran.out, re.M)
+    assert undocumented == []
+
+
+@pytest.mark.parametrize("words", [["--version"], ["-V"], ["version"], ["search", "--version"]])
+def test_version_is_one_line(plait, words):
+    assert plait(*words) == (0, f"plait {__version__}\n", "")
+
+
+# -- store ---------------------------------------------------------------------------------
+
+
+def test_store_takes_the_seeds_form(plait):
+    ran = plait("store", "--doc-id", "TOOLS", "--text", "The GPU server is gpu-1")
+    assert ran.code == 0
+    assert {"doc_id": "TOOLS", "chunks": 1}.items() <= ran.json.items()
+    hit = plait("search", "--query", "gpu server", "--limit", "5", "--mode", "keyword").json
+    assert [hit["doc_id"] for hit in hit["results"]] == ["TOOLS"]
+
+
+def test_storing_a_key_again_replaces_the_document(plait):
+    plait("store", "--doc-id", "X", "--text", "the first text")
+    ran = plait("store", "--key", "X", "--text", "quite another", "--format", "text")
+    assert ran.out == "Replaced X (1 passage)\n"
+    assert plait("search", "first").code == 3
+    assert plait("stats").json["doc_count"] == 1
+
+
+def test_storing_the_same_observation_twice_keeps_one(plait):
+    first = plait("store", "We", "deploy", "on", "Fridays").json
+    again = plait("store", "We deploy on  Fridays").json
+    assert (again["id"], again["duplicate"], first["duplicate"]) == (first["id"], True, False)
+    assert plait("stats").json["doc_count"] == 1
+
+
+def test_store_takes_a_file_under_its_name_or_another(plait, notes):
+    assert plait("store", "--file", "notes/TOOLS.md").json["doc_id"] == "TOOLS.md"
+    assert plait("store", "--doc-id", "TOOLS", "--file", "notes/TOOLS.md").json["doc_id"] == "TOOLS"
+    assert plait("get", "TOOLS").json["results"][0]["path"] == str(notes / "TOOLS.md")
+
+
+def test_store_keeps_every_field_it_is_given(plait):
+    fields = {
+        "title": "Deploys",
+        "type": "decision",
+        "memory_type": "semantic",
+        "summary": "when we deploy",
+        "session": "s-1",
+        "origin": "agent",
+        "trust": "untrusted",
+        "importance": 0.5,
+        "pinned": True,
+        "tags": ["ops", "weekly", "team"],
+        "metadata": {"author": "Ana", "sprint": "7"},
+    }
+    plait(
+        *("store", "We deploy on Fridays", "--key", "deploys", "--title", "Deploys"),
+        *("--type", "decision", "--memory-type", "semantic", "--summary", "when we deploy"),
+        *("--session", "s-1", "--origin", "agent", "--trust", "untrusted", "--importance", "0.5"),
+        *("--pinned", "--tags", "ops, weekly", "--tag", "team", "--event-at", "2026-03-01T12:00Z"),
+        *("--metadata", "author=Ana", "sprint=7"),
+    )
+    found = plait("get", "deploys").json["results"][0]
+    assert {name: found[name] for name in fields} == fields
+    assert found["event_at"].startswith("2026-03-01")
+    assert (found["kind"], found["text"], found["chunk_count"]) == (
+        "note",
+        "We deploy on Fridays",
+        1,
+    )
+    assert {"source_path", "file_mtime", "indexed_at"} <= found.keys()
+
+
+@pytest.mark.parametrize("words", [["-"], ["--text", "-"], ["--file", "-"], []])
+def test_store_reads_standard_input(home, words):
+    ran = spawn("store", "--key", "piped", *words, stdin="\ufeffGrüße aus 京都\r\n".encode())
+    assert (ran.code, ran.json["chunks"]) == (0, 1)
+    assert spawn("get", "piped").json["results"][0]["text"].strip() == "Grüße aus 京都"
+
+
+# -- search --------------------------------------------------------------------------------
+
+
+def test_a_search_answers_with_results_and_a_receipt(plait, notes):
+    plait("ingest", "notes", "--embedder", "hashing")
+    ran = plait("search", "how", "do", "we", "rotate", "keys")
+    assert ran.code == 0
+    assert set(ran.json) == {"results", "receipt"}
+    best = ran.json["results"][0]
+    assert best.keys() >= HIT_FIELDS
+    assert best["doc_id"] == "ops/keys.md"
+    assert best["chunk_id"] == "ops/keys.md-0"
+    assert best["content"] == best["text"]
+    assert best["file_path"] == str(notes / "ops" / "keys.md")
+    assert best["file_title"] == "Rotate keys"
+    assert (best["type"], best["source"], best["score"]) == ("runbook", "hybrid", 1.0)
+    assert (best["start_line"], best["end_line"]) == (6, 8)
+    assert ran.json["receipt"].keys() >= RECEIPT_FIELDS
+    assert ran.json["receipt"]["mode_used"] == "hybrid"
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "keyword", "vector", "fts", "vec"])
+def test_every_mode_and_its_alias_answers(plait, notes, mode):
+    plait("ingest", "notes", "--embedder", "hashing")
+    ran = plait("search", "--query", "rotate the deploy keys", "--limit", "5", "--mode", mode)
+    assert ran.json["results"][0]["doc_id"] == "ops/keys.md"
+    used = {"fts": "keyword", "vec": "vector"}.get(mode, mode)
+    assert ran.json["receipt"]["mode_used"] == used
+    assert {hit["source"] for hit in ran.json["results"]} <= {used, "keyword", "vector", "hybrid"}
+
+
+def test_the_three_forms_of_an_answer(plait, notes):
+    plait("ingest", "notes")
+    whole = plait("search", "ssh password", "--json").json
+    array = plait("search", "ssh password", "--format", "array").json
+    assert [hit["id"] for hit in array] == [hit["id"] for hit in whole["results"]]
+    assert plait("search", "ssh password", "--format", "json").json["results"] == array
+    text = plait("search", "ssh password", "--format", "text")
+    first, second = text.out.splitlines()[:2]
+    assert re.fullmatch(r"1\.00  [a-z2-7]{8}  TOOLS\.md:\d+  Tools > GPU server", first), (
+        "score, id, place, heading"
+    )
+    assert "otter-lagoon" in second
+    assert re.search(r"plait get [a-z2-7]{8}  # \d+ hits?, keyword", text.err)
+    assert "\x1b" not in text.out + text.err
+
+
+def test_options_may_stand_before_after_and_between_the_words(plait, notes, work):
+    database = str(work / "mine.db")
+    plait("--db", database, "ingest", "notes")
+    asked = [
+        ["--db", database, "--json", "search", "ssh", "password", "--limit", "1"],
+        ["search", "ssh", "--limit", "1", "password", f"--db={database}"],
+        ["search", "--limit=1", "--db", database, "--", "ssh", "password"],
+        ["-q", "search", "--query", "ssh password", "--limit", "1", "--db", database],
+    ]
+    answers = [plait(*words).json["results"] for words in asked]
+    assert all(answer == answers[0] for answer in answers)
+    assert len(answers[0]) == 1
+
+
+def test_nothing_found_is_the_empty_form_and_exit_code_3(plait):
+    plait("store", "something")
+    ran = plait("search", "xylophone")
+    assert (ran.code, ran.json["results"]) == (3, [])
+    assert "nothing found" in ran.err
+    assert plait("search", "xylophone", "--quiet").err == ""
+    assert plait("search", "xylophone", "--format", "text").out == ""
+
+
+def test_explain_gives_every_hit_its_reasons(plait, notes):
+    plait("ingest", "notes", "--embedder", "hashing")
+    ran = plait("search", "ssh password", "--explain")
+    assert all(hit["reasons"] for hit in ran.json["results"])
+    assert "reasons" not in plait("search", "ssh password").json["results"][0]
+    text = plait("search", "ssh password", "--explain", "--format", "text").out
+    assert ran.json["results"][0]["reasons"][0] in text
+
+
+def test_window_best_per_document_and_min_score(plait, notes):
+    plait("ingest", "notes")
+    lone = plait("search", "ssh password", "--limit", "1").json["results"][0]
+    wide = plait("search", "ssh password", "--limit", "1", "--window", "5").json["results"][0]
+    assert lone["text"] in wide["text"]
+    assert "filtered water" in wide["text"]
+    hits = plait("search", "tools", "--best-per-document").json["results"]
+    assert len(hits) == len({hit["doc_id"] for hit in hits})
+    assert plait("search", "password xylophone zebra", "--min-score", "0.99").code == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["--kind", "file"], {"ops/keys.md"}),
+        (["--kind", "note", "--kind", "file"], {"ops/keys.md", "deploys"}),
+        (["--type", "runbook"], {"ops/keys.md"}),
+        (["--memory-type", "procedural"], {"deploys"}),
+        (["--tag", "ops"], {"ops/keys.md", "deploys"}),
+        (["--tag", "ops", "--tag", "ssh"], {"ops/keys.md"}),
+        (["--metadata", "author=Ana"], {"deploys"}),
+        (["--key-prefix", "dep"], {"deploys"}),
+        (["--path", "notes/ops"], {"ops/keys.md"}),
+        (["--path", "notes/ops/keys.md"], {"ops/keys.md"}),
+        (["--path", "notes/op"], set()),
+        (["--source", "notes"], {"ops/keys.md"}),
+        (["--session", "s-1"], {"deploys"}),
+        (["--since", "2026-03-01", "--until", "2026-03-02"], {"ops/keys.md"}),
+        (["--until", "2020-01-01"], set()),
+        (["--trust", "untrusted"], set()),
+    ],
+)
+@pytest.mark.parametrize("verb", ["search", "timeline"])
+def test_filters_narrow_what_counts(plait, notes, verb, words, found):
+    plait("ingest", "notes/ops/keys.md")
+    plait("delete", "keys.md", "--purge")
+    plait("ingest", "notes", "--pattern", "keys.md")
+    plait(
+        *("store", "Deploy keys rest on Fridays", "--key", "deploys", "--tags", "ops"),
+        *("--memory-type", "procedural", "--session", "s-1", "--metadata", "author=Ana"),
+    )
+    ran = plait(verb, *(["deploy keys"] if verb == "search" else []), *words)
+    assert {row["doc_id"] for row in ran.json["results"]} == found
+    assert ran.code == (0 if found else 3)
+
+
+def test_a_folder_reached_by_a_link_is_the_same_source(plait, notes, work):
+    (work / "link").symlink_to(notes)
+    plait("ingest", "link")
+    assert plait("search", "rotate", "--source", "link").code == 0
+    assert plait("search", "rotate", "--path", "link/ops").code == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("GPU server SSH password", "hunter2-otter-lagoon"),
+        ("Raspberry Pi IP address", "192.168.40.7"),
+        ("Ollama embedding model", "nomic-embed-text"),
+    ],
+)
+def test_the_sample_memory_answers_the_seeds_questions(plait, query, words):
+    assert plait("ingest", str(SAMPLE)).json["files"] == len([*SAMPLE.rglob("*.md")])
+    hits = plait("search", "--query", query, "--limit", "3").json["results"]
+    assert words in hits[0]["text"]
+    assert hits[0]["doc_id"] == "TOOLS.md"
+
+
+def test_projects_are_kept_apart_until_all_are_asked_for(plait, work):
+    plait("store", "the alpha secret", "--project", "alpha")
+    plait("store", "the personal secret")
+    assert [hit["text"] for hit in plait("search", "secret").json["results"]] == [
+        "the personal secret"
+    ]
+    assert len(plait("search", "secret", "--all-projects").json["results"]) == 2
+    assert len(plait("search", "secret", "--project", "alpha").json["results"]) == 2
+    assert plait("search", "alpha", "--project", "beta").code == 3
+
+
+# -- ingest --------------------------------------------------------------------------------
+
+
+def test_ingest_takes_the_seeds_form_and_reports_every_file(plait, notes):
+    (notes / "latin1.md").write_bytes("café".encode("latin-1"))
+    words = ["ingest", "--path", "notes", "--pattern", "*.md", "--incremental"]
+    ran = plait(*words)
+    assert ran.code == 0
+    first = ran.json
+    assert (first["files"], first["skipped"], first["errors"]) == (2, 1, [])
+    assert first["chunks"] >= 2
+    assert first["ignored"] == 2
+    (left_out,) = first["left_out"]
+    assert left_out["path"] == str(notes / "latin1.md")
+    assert "UTF-8" in left_out["reason"]
+    again = plait(*words).json
+    assert (again["files"], again["chunks"], again["skipped"]) == (0, 0, 3)
+
+
+def test_ingest_follows_what_changed_and_what_vanished(plait, notes):
+    plait("ingest", "notes")
+    (notes / "diary.txt").write_text("We painted the fence blue.\n", encoding="utf-8")
+    (notes / "TOOLS.md").unlink()
+    (notes / "new.rst").write_text("Fresh\n=====\n\nNew words.\n", encoding="utf-8")
+    report = plait("ingest", "notes", "--incremental").json
+    counts = [report[name] for name in ("added", "changed", "unchanged", "removed")]
+    assert counts == [1, 1, 1, 1]
+    assert plait("search", "password").code == 3
+    assert plait("search", "fence green").json["results"][0]["text"].endswith("blue.")
+
+
+def test_ingest_without_a_path_takes_memory_dir(plait, notes, work):
+    (work / "mine.toml").write_text(f'[memory]\nmemory_dir = "{notes}"\n', encoding="utf-8")
+    assert plait("ingest", "--config", "mine.toml").json["files"] == 3
+
+
+def test_ingest_of_several_places_is_one_report(plait, notes):
+    ran = plait("ingest", "notes/ops", "--path", "notes/diary.txt", "--format", "text")
+    assert ran.out == "2 files: 2 added; 2 passages written\n"
+    assert "plait search WORDS" in ran.err
+
+
+def test_the_users_files_are_never_changed_nor_redacted(plait, notes):
+    before = {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()}
+    plait("ingest", "notes")
+    plait("reindex")
+    plait("delete", "--source", "notes", "--purge", "--yes")
+    assert {path: path.read_bytes() for path in notes.rglob("*") if path.is_file()} == before
+
+
+# -- get and timeline ----------------------------------------------------------------------
+
+
+def test_get_takes_ids_prefixes_keys_and_chunk_ids(plait, notes):
+    plait("ingest", "notes")
+    hit = plait("search", "ssh password").json["results"][0]
+    for name in (hit["id"], hit["id"][:6], hit["chunk_id"]):
+        (passage,) = plait("get", name).json["results"]
+        assert (passage["id"], passage["text"]) == (hit["id"], hit["text"])
+    (document,) = plait("get", "TOOLS.md").json["results"]
+    assert document["text"] == (notes / "TOOLS.md").read_text(encoding="utf-8")
+    (whole,) = plait("get", hit["id"], "--document").json["results"]
+    assert whole == document
+    both = plait("get", "TOOLS.md", "diary.txt", "--format", "text").out
+    assert "# Tools" in both
+    assert "painted the fence" in both
+
+
+def test_the_timeline_is_paged_by_its_cursor_without_gap_or_repeat(plait):
+    for day in range(1, 8):
+        plait("store", f"event {day}", "--event-at", f"2026-03-0{day}T12:00Z")
+    seen: list[str] = []
+    words = ["timeline", "--limit", "3"]
+    for _ in range(3):
+        page = plait(*words).json
+        seen += [row["summary"] for row in page["results"]]
+        words = ["timeline", "--limit", "3", "--cursor", page["next"] or ""]
+    assert page["next"] is None
+    assert seen == [f"event {day}" for day in range(7, 0, -1)]
+    assert {"id", "created_at", "type", "tags", "summary"} <= page["results"][0].keys()
+
+
+def test_the_timeline_takes_times_as_people_write_them(plait):
+    plait("store", "long ago", "--event-at", "2020-01-01")
+    plait("store", "last week", "--event-at", "6d")
+    plait("store", "just now")
+    for words, found in (
+        (["--since", "7d"], ["just now", "last week"]),
+        (["--since", "2019-12-31", "--until", "2020-02-01T00:00:00+02:00"], ["long ago"]),
+        (["--since", "today"], ["just now"]),
+        (["--until", "2019-01-01"], []),
+    ):
+        ran = plait("timeline", *words)
+        assert [row["summary"] for row in ran.json["results"]] == found
+    text = plait("timeline", "--limit", "1", "--format", "text")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d  [a-z2-7]{8}  observation +just now\n", text.out)
+    assert re.search(r"plait timeline --cursor \S+  # older", text.err)
+
+
+# -- delete --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def five(plait, notes):
+    """Three files, a note and an observation."""
+    plait("ingest", "notes")
+    plait("store", "--doc-id", "X", "--text", "a note to go", "--tags", "old")
+    plait("store", "an observation to stay")
+    return plait
+
+
+def names(plait) -> set[str]:
+    return {row["title"] or row["summary"] for row in plait("timeline").json["results"]}
+
+
+def test_delete_by_key_answers_as_the_seed_does(five):
+    ran = five("delete", "--doc-id", "X")
+    assert ran.code == 0
+    assert {"doc_id": "X", "chunks_deleted": 1}.items() <= ran.json.items()
+    assert five("search", "note to go").code == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "gone"),
+    [
+        (["X"], {"X"}),
+        (["--key", "X"], {"X"}),
+        (["TOOLS.md", "diary.txt"], {"TOOLS.md", "diary.txt"}),
+        (["--path", "notes/ops"], {"ops/keys.md"}),
+        (["--path", "notes/diary.txt"], {"diary.txt"}),
+        (["--source", "notes"], {"TOOLS.md", "ops/keys.md", "diary.txt"}),
+        (["--tag", "old"], {"X"}),
+        (["--kind", "file", "--until", "2026-03-02"], {"ops/keys.md"}),
+        (["X", "--path", "notes/ops"], {"X", "ops/keys.md"}),
+    ],
+)
+def test_delete_by_name_path_source_and_filter(five, words, gone):
+    looked = five("delete", *words, "--dry-run").json
+    assert (set(looked["doc_ids"]), looked["dry_run"]) == (gone, True)
+    assert five("stats").json["doc_count"] == 5
+    ran = five("delete", *words)
+    assert set(ran.json["doc_ids"]) == gone
+    assert five("stats").json["doc_count"] == 5 - len(gone)
+
+
+def test_delete_by_id_and_by_the_beginning_of_one(five):
+    id_ = five("get", "X").json["results"][0]["id"]
+    assert five("delete", id_[:6]).json["ids"] == [id_]
+    assert five("delete", "--undo").json == {"restored": ["X"]}
+    assert five("delete", id_).json["doc_id"] == "X"
+
+
+def test_undo_brings_back_the_latest_delete_as_a_whole(five):
+    five("delete", "X")
+    five("delete", "TOOLS.md", "diary.txt")
+    assert set(five("delete", "--undo").json["restored"]) == {"TOOLS.md", "diary.txt"}
+    assert five("search", "ssh password").json["results"][0]["doc_id"] == "TOOLS.md"
+    assert five("delete", "--undo", "--format", "text").out == "Brought back X\n"
+    ran = five("delete", "--undo")
+    assert ran.code == 3
+    assert "Nothing to undo" in ran.err
+
+
+def test_purge_leaves_no_way_back_and_no_byte(five, home):
+    five("store", "--doc-id", "secret", "--text", "xyzzyplugh")
+    five("delete", "secret", "--purge")
+    assert five("delete", "--undo").code == 3
+    for file in default_memory(home).parent.iterdir():
+        assert b"xyzzyplugh" not in file.read_bytes(), file.name
+
+
+def test_purge_reaches_what_is_in_the_trash_already(five):
+    five("delete", "X")
+    assert five("delete", "X", "--purge").json["purged"]
+    assert five("delete", "--undo").code == 3
+
+
+def test_purging_by_filter_wants_to_be_meant(five):
+    ran = five("delete", "--kind", "file", "--purge")
+    assert (ran.code, five("stats").json["doc_count"]) == (2, 5)
+    assert "--dry-run" in ran.err
+    assert five("delete", "--kind", "file", "--purge", "--yes").json["purged"]
+
+
+def test_a_filter_that_fits_nothing_deletes_nothing(five):
+    ran = five("delete", "--tag", "nobody")
+    assert (ran.code, ran.json["doc_ids"]) == (3, [])
+    assert "no document fits" in ran.err
+
+
+# -- looking after -------------------------------------------------------------------------
+
+
+def test_reindex_makes_vectors_and_gives_space_back(plait, notes):
+    plait("ingest", "notes")
+    first = plait("reindex", "--embedder", "hashing").json
+    assert first["status"] == "ok"
+    assert first["embedded"] == first["chunks"] == plait("stats").json["embedded_count"]
+    assert plait("reindex").json["embedded"] == 0
+    anew = plait("reindex", "--embeddings", "--compact").json
+    assert (anew["embedded"], anew["swapped"]) == (first["chunks"], True)
+    assert plait("search", "pasword", "--mode", "vector").code == 0
+
+
+def test_another_chunk_size_is_said_aloud_and_mended_by_reindex(plait, notes):
+    plait("ingest", "notes")
+    ran = plait("search", "password", "--chunk-size", "64")
+    assert ran.code == 0
+    assert "Run: plait reindex" in ran.err
+    assert plait("reindex", "--chunk-size", "64").json["rechunked"] == 3
+    assert plait("search", "password", "--chunk-size", "64").err == ""
+
+
+def test_stats_answer_as_the_seed_does(plait, notes, home):
+    plait("ingest", "notes", "--embedder", "hashing")
+    found = plait("stats").json
+    assert found["doc_count"] == 3
+    assert found["embedded_count"] == found["chunk_count"] > 3
+    assert found["db_size_bytes"] >= default_memory(home).stat().st_size
+    text = plait("stats", "--format", "text").out
+    assert "hashing:char-3-grams" in text
+
+
+def test_doctor_finds_a_healthy_memory_healthy(plait, notes):
+    plait("ingest", "notes", "--embedder", "hashing")
+    ran = plait("doctor")
+    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert {finding["level"] for finding in ran.json["findings"]} == {"ok"}
+    assert all(
+        line.startswith("ok ") for line in plait("doctor", "--format", "text").out.splitlines()
+    )
+
+
+def test_doctor_notices_that_others_may_read_the_file_and_mends_it(plait, home):
+    plait("store", "a fact")
+    default_memory(home).chmod(0o644)
+    assert "warning" in {finding["level"] for finding in plait("doctor").json["findings"]}
+    assert any(finding["fixed"] for finding in plait("doctor", "--fix").json["findings"])
+    assert stat.S_IMODE(default_memory(home).stat().st_mode) == 0o600
+
+
+def test_backup_is_private_whole_and_never_overwrites(plait, notes, work):
+    plait("ingest", "notes")
+    copy = plait("backup", "copy.db").json
+    assert copy["path"] == str(work / "copy.db")
+    assert stat.S_IMODE((work / "copy.db").stat().st_mode) == 0o600
+    assert plait("--db", "copy.db", "stats").json["doc_count"] == 3
+    before = (work / "copy.db").stat()
+    ran = plait("backup", "copy.db")
+    assert (ran.code, ran.out) == (2, "")
+    assert "exists already" in ran.err
+    assert (work / "copy.db").stat().st_size == before.st_size
+
+
+def test_export_and_import_are_a_lossless_round_trip(plait, notes, work):
+    plait("ingest", "notes")
+    plait("store", "--doc-id", "X", "--text", "líneas\nde 日本", "--tags", "a,b", "--pinned")
+    done = plait("export", "all.jsonl").json
+    assert done["documents"] == 4
+    assert stat.S_IMODE((work / "all.jsonl").stat().st_mode) == 0o600
+    assert plait("--db", "second.db", "import", "all.jsonl").json == {"documents": 4}
+    # When a document was indexed is a fact about the memory it is in, not about the document.
+    first, second = (
+        re.sub(r'"indexed_at": \d+', "", exported)
+        for exported in (
+            (work / "all.jsonl").read_text("utf-8"),
+            plait("--db", "second.db", "export").out,
+        )
+    )
+    assert first == second
+    again = plait("export", "all.jsonl")
+    assert (again.code, "exists already" in again.err) == (2, True)
+    ids = [
+        plait(*db, "search", "password").json["results"][0]["id"]
+        for db in ([], ["--db", "second.db"])
+    ]
+    assert ids[0] == ids[1]
+
+
+def test_export_takes_filters_and_writes_to_standard_output(plait, notes):
+    plait("ingest", "notes")
+    header, *rows = plait("export", "--tag", "ssh").out.splitlines()
+    assert json.loads(header)["format"] == "plait"
+    assert [json.loads(row)["key"] for row in rows] == ["ops/keys.md"]
+
+
+def test_import_reads_standard_input(plait, work):
+    plait("store", "a fact to carry")
+    exported = plait("export").out
+    ran = spawn("--db", "other.db", "import", "-", stdin=exported.encode())
+    assert (ran.code, ran.json) == (0, {"documents": 1})
+
+
+def test_eval_measures_a_folder_of_questions(plait, work):
+    folder = work / "questions"
+    folder.mkdir()
+    texts = {"a": "Rotate the deploy keys every quarter.", "b": "The fence is green."}
+    rows = [json.dumps({"_id": name, "text": text}) for name, text in texts.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    (folder / "queries.jsonl").write_text('{"_id": "1", "text": "rotate keys"}', encoding="utf-8")
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n1\ta\t1\n", encoding="utf-8")
+    ran = plait("eval", "questions", "--embedder", "hashing")
+    runs = {run["name"]: run["quality"] for run in ran.json["collections"][0]["runs"]}
+    assert runs.keys() == {"keyword", "vector", "hybrid", "grep"}
+    assert runs["hybrid"]["ndcg_10"] == 1.0
+    one = plait("eval", "questions", "--mode", "fts", "--no-grep", "--no-deep", "--format", "text")
+    assert "| questions | keyword | 1.000 |" in one.out
+    assert not (work / "memory.db").exists()
+
+
+# -- settings ------------------------------------------------------------------------------
+
+
+def test_config_shows_sets_and_tells_where_values_come_from(plait, home):
+    place = plait("config", "path", "--format", "text").out.strip()
+    assert str(home) in place
+    assert plait("config", "set", "limit", "5").json["path"] == place
+    assert stat.S_IMODE(Path(place).stat().st_mode) == 0o600
+    assert plait("config", "get", "limit", "--format", "text").out == "5\n"
+    assert plait("config", "get", "limit").json == {"limit": 5}
+    shown = plait("config", "show", "--origin").json
+    assert shown["limit"] == {"value": 5, "origin": place}
+    assert shown["rrf_k"] == {"value": 60, "origin": "default"}
+    assert plait("config", "--chunk-size", "512").json["chunk_size"] == 512
+    assert re.search(
+        rf"^limit +=+ 5  # {place}$",
+        plait("config", "show", "--origin", "--format", "text").out,
+        re.M,
+    )
+
+
+def test_a_setting_takes_effect_and_a_flag_wins_over_it(plait, monkeypatch):
+    for number in range(4):
+        plait("store", f"number {number} of many")
+    plait("config", "set", "limit", "2")
+    assert len(plait("search", "many").json["results"]) == 2
+    monkeypatch.setenv("PLAIT_LIMIT", "3")
+    assert len(plait("search", "many").json["results"]) == 3
+    assert len(plait("search", "many", "--limit", "4").json["results"]) == 4
+
+
+def test_a_bad_settings_file_can_be_mended_by_config_set(plait, home):
+    place = Path(plait("config", "path", "--format", "text").out.strip())
+    place.parent.mkdir(parents=True)
+    place.write_text("[memory]\nlimit = 5000\n", encoding="utf-8")
+    assert plait("search", "x").code == 2
+    assert plait("config", "path").code == 0
+    assert plait("config", "set", "limit", "5").code == 0
+    assert plait("config", "get", "limit").json == {"limit": 5}
+
+
+def test_config_set_writes_the_file_that_config_names(plait, work):
+    (work / "mine.toml").write_text("# mine\n", encoding="utf-8")
+    assert plait("--config", "mine.toml", "config", "set", "limit", "7").code == 0
+    assert (work / "mine.toml").read_text(encoding="utf-8").startswith("# mine\n")
+    assert plait("config", "get", "limit", "--config", "mine.toml").json == {"limit": 7}
+    assert plait("config", "get", "limit").json == {"limit": 10}
+
+
+def test_a_config_json_of_seed_001_is_read(plait, work):
+    settings = {
+        "db_path": "data/hybrid_search.db",
+        "ollama_url": "http://localhost:11434",
+        "model": "nomic-embed-text",
+        "chunk_size": 512,
+        "chunk_overlap": 50,
+        "keyword_weight": 0.3,
+        "vector_weight": 0.7,
+        "cache_size": 256,
+        "dims": 768,
+    }
+    (work / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    plait("--config", "config.json", "store", "--doc-id", "X", "--text", "T")
+    assert (work / "data" / "hybrid_search.db").exists()
+    shown = plait("--config", "config.json", "config", "show").json
+    assert {**settings, "db_path": str(work / "data" / "hybrid_search.db")}.items() <= shown.items()
+
+
+# -- completion ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_verb_and_option(plait, shell):
+    script = plait("completion", shell).out
+    for verb in VERBS:
+        assert re.search(rf"\b{verb}\b", script)
+    assert "best-per-document" in script
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs bash")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("plait sea", ["search"]),
+        ("plait --db x re", ["reindex"]),
+        ("plait search --best", ["--best-per-document"]),
+        ("plait doctor --f", ["--fix", "--format", "--fusion"]),
+        ("plait ingest no", ["notes"]),
+    ],
+)
+def test_the_bash_completion_completes(plait, notes, work, line, offered):
+    (work / "plait.bash").write_text(plait("completion", "bash").out, encoding="utf-8")
+    subprocess.run(["bash", "-n", "plait.bash"], check=True)
+    drive = "source plait.bash; COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _plait"
+    done = subprocess.run(
+        ["bash", "-c", f'{drive}; printf "%s\\n" "${{COMPREPLY[@]}}"', "bash", line],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert sorted(done.stdout.split()) == offered
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("serch", "search"), ("ingset", "ingest"), ("doctr", "doctor"), *OTHER_NAMES.items()],
+)
+def test_an_unknown_verb_is_answered_with_the_one_that_was_meant(plait, typed, meant):
+    ran = plait(typed, "words")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"plait: There is no command '{typed}'. Did you mean: plait {meant}\n"
+    assert meant.split()[0] in VERBS

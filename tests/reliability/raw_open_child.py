@@ -1,0 +1,36 @@
+"""The process of finding 2: writes, perhaps sniffs at its own file, writes on, and is killed."""
+
+import sqlite3
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from tests.reliability import memories, raw_open
+
+MORE = 50
+
+
+def write(pipe: Connection, path: Path, sniff: bool) -> None:
+    """One note; then, after somebody else came and went, fifty more."""
+    memory = memories.open_memory(path)
+    memory.store(memories.prose("n0"), key="n0")
+    if sniff:
+        with raw_open.permitted(), path.open("rb") as file:
+            file.read(16)
+    pipe.send(("ready",))
+    pipe.recv()
+    for number in range(1, MORE + 1):
+        memory.store(memories.prose(f"n{number}"), key=f"n{number}")
+    pipe.send(("done",))
+    pipe.recv()
+
+
+def visit(pipe: Connection, path: Path) -> None:
+    """Open the file as any tool does, look, and close it cleanly.
+
+    The tool brings its own SQLite. The newer one inside APSW looks at one lock more before it
+    removes a journal, and would spare us the lesson.
+    """
+    connection = sqlite3.connect(path)
+    connection.execute("SELECT count(*) FROM documents").fetchall()
+    connection.close()
+    pipe.send(("seen",))

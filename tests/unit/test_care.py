@@ -1,0 +1,315 @@
+"""Doctor: every planted damage is found, and mended where it can be."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from plait.errors import StoreError, UsageError
+from plait.stores.sqlite import care, vectors
+from plait.stores.sqlite.store import SQLiteStore
+from plait.text import parse
+from plait.types import Filter, Finding
+from tests.builders import SPACE, entry, vector
+
+X, Y = vector(1, 0, 0, 0), vector(0, 1, 0, 0)
+POSIX = pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX notion")
+
+
+@pytest.fixture
+def store(store: SQLiteStore) -> SQLiteStore:
+    store.put(
+        [
+            entry("a", "apple pie ", "日本語 text", vectors=[X, Y], title="A"),
+            entry("b", "banana", vectors=[X], title="B"),
+        ]
+    )
+    return store
+
+
+def finding(store: SQLiteStore, check: str, *, fix: bool = False) -> Finding:
+    [found] = [one for one in store.check(fix=fix) if one.check == check]
+    return found
+
+
+def run(store: SQLiteStore, sql: str, *values: object) -> None:
+    store._connections.get().execute(sql, values).fetchall()
+
+
+def without_triggers(store: SQLiteStore, sql: str) -> None:
+    connection = store._connections.get()
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    run(store, sql)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+
+
+def patch_vectors(store: SQLiteStore, ref: int, row: bytes | None) -> None:
+    vectors.write(store._connections.get(), 1, SPACE.dims, {ref: row})
+
+
+DAMAGES: dict[str, tuple[str, Callable[[SQLiteStore], None]]] = {
+    "a ghost in the keyword index": (
+        "keyword index",
+        lambda store: run(
+            store, "INSERT INTO passages_fts (rowid, text) VALUES (999, 'nobody wrote this')"
+        ),
+    ),
+    "a passage missing from the keyword index": (
+        "keyword index",
+        lambda store: run(
+            store,
+            "INSERT INTO passages_fts (passages_fts, rowid, title, heading, text) "
+            "SELECT 'delete', rowid, title, heading, text FROM passages_terms WHERE rowid = 1",
+        ),
+    ),
+    "stale words in the keyword index": (
+        "keyword index",
+        lambda store: without_triggers(store, "UPDATE passages SET text = 'new' WHERE rowid = 1"),
+    ),
+    "a stale title in the keyword index": (
+        "keyword index",
+        lambda store: without_triggers(store, "UPDATE passages SET title_terms = 'new'"),
+    ),
+    "a vector without a passage": (
+        "vectors",
+        lambda store: patch_vectors(store, 999, b"\1\1\1\1"),
+    ),
+    "a passage that lost its vector": ("vectors", lambda store: patch_vectors(store, 1, None)),
+    "a vector marked as missing": (
+        "vectors",
+        lambda store: run(store, "INSERT INTO unembedded VALUES (1, 1, 'pending')"),
+    ),
+    "a wrong count of passages": (
+        "counts",
+        lambda store: run(store, "UPDATE documents SET chunk_count = 7 WHERE key = 'a'"),
+    ),
+}
+
+
+def test_a_sound_store_has_nothing_to_mend(store: SQLiteStore) -> None:
+    findings = store.check()
+    assert {one.level for one in findings} == {"ok"}, findings
+    assert {"sqlite", "file system", "modes", "pages", "keyword index", "rows", "counts"} | {
+        "vectors",
+        "journal",
+    } == {one.check for one in findings}
+
+
+@pytest.mark.parametrize(("check", "plant"), DAMAGES.values(), ids=DAMAGES)
+def test_planted_damage_is_found_and_mended(
+    store: SQLiteStore, check: str, plant: Callable[[SQLiteStore], None]
+) -> None:
+    plant(store)
+    found = finding(store, check)
+    assert found.level in ("error", "warning")
+    assert "plait doctor --fix" in found.message
+    assert not found.fixed
+    mended = finding(store, check, fix=True)
+    assert (mended.level, mended.fixed) == ("ok", True)
+    assert all(one.level != "error" for one in store.check())
+    assert finding(store, "keyword index").level == "ok"
+    assert store.stats().doc_count == 2
+
+
+def test_what_lost_its_vector_waits_for_another(store: SQLiteStore) -> None:
+    patch_vectors(store, 1, None)
+    store.check(fix=True)
+    assert [row.ref for row in store.pending(SPACE, 0, 10)] == [1]
+    assert "1 passages wait" in finding(store, "vectors").message
+
+
+def test_damage_in_a_generation_that_is_being_built_is_found_too(store: SQLiteStore) -> None:
+    other = SPACE._replace(model="other")
+    store.begin(other)
+    assert finding(store, "vectors being built").level == "warning"
+    first = store.pending(other, 0, 1)
+    store.fill(other, [(first[0].ref, X)], upto=first[0].ref)
+    assert "not finished" in finding(store, "vectors being built").message
+    vectors.write(store._connections.get(), 2, SPACE.dims, {first[0].ref: None})
+    assert finding(store, "vectors being built").level == "error"
+    assert finding(store, "vectors being built", fix=True).fixed
+
+
+def test_a_passage_without_its_document_is_an_error(store: SQLiteStore) -> None:
+    connection = store._connections.get()
+    connection.execute("PRAGMA foreign_keys = OFF").fetchall()
+    run(store, "UPDATE passages SET document = 999 WHERE rowid = 1")
+    connection.execute("PRAGMA foreign_keys = ON").fetchall()
+    assert finding(store, "rows").level == "error"
+
+
+@POSIX
+def test_loose_modes_are_found_and_made_private(store: SQLiteStore) -> None:
+    path = Path(store.path)
+    path.chmod(0o644)
+    Path(store.path + "-wal").chmod(0o666)
+    assert finding(store, "modes").level == "warning"
+    assert finding(store, "modes", fix=True).fixed
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(store.path + "-wal").stat().st_mode) == 0o600
+    assert finding(store, "modes").level == "ok"
+
+
+@POSIX
+@pytest.mark.parametrize(("mode", "warned"), [(0o700, 0), (0o755, 0), (0o777, 1), (0o1777, 0)])
+def test_a_folder_that_others_may_write_is_warned_of(
+    store: SQLiteStore, mode: int, warned: int
+) -> None:
+    folder = Path(store.path).parent
+    Path(store.path).chmod(0o644)
+    folder.chmod(mode)
+    findings = store.check(fix=True)
+    assert len([one for one in findings if one.check == "folder"]) == warned
+    assert stat.S_IMODE(Path(store.path).stat().st_mode) == 0o600, "its files are mended anyway"
+
+
+def test_broken_pages_are_an_error_and_nothing_is_mended_on_top_of_them(
+    store: SQLiteStore,
+) -> None:
+    store.compact()
+    connection = store._connections.get()
+    root = connection.execute(
+        "SELECT rootpage FROM sqlite_schema WHERE name = 'documents_by_event'"
+    ).get
+    size = connection.execute("PRAGMA page_size").get
+    path = Path(store.path)
+    store.close()
+    data = bytearray(path.read_bytes())
+    start = (root - 1) * size
+    data[start : start + 100] = b"\xff" * 100
+    path.write_bytes(data)
+    broken = SQLiteStore(str(path))
+    findings = broken.check(fix=True)
+    assert findings[-1].check == "pages"
+    assert findings[-1].level == "error"
+    assert "backup" in findings[-1].message
+    broken.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "level"), [((3, 40, 1), "error"), ((3, 51, 2), "error"), ((3, 54, 1), "ok")]
+)
+def test_an_unsafe_sqlite_is_an_error(
+    store: SQLiteStore,
+    monkeypatch: pytest.MonkeyPatch,
+    version: tuple[int, int, int],
+    level: str,
+) -> None:
+    monkeypatch.setattr(care, "sqlite_version", lambda: version)
+    assert finding(store, "sqlite").level == level
+
+
+def test_wal_on_a_network_file_system_is_an_error(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(care, "file_system", lambda _: "nfs4")
+    assert "nfs4" in finding(store, "file system").message
+    assert finding(store, "file system").level == "error"
+
+
+def test_the_journal_is_emptied_by_a_fix(store: SQLiteStore) -> None:
+    wal = Path(store.path + "-wal")
+    assert wal.stat().st_size > 0
+    assert "bytes" in finding(store, "journal").message
+    assert finding(store, "journal", fix=True).fixed
+    assert wal.stat().st_size == 0
+
+
+def test_a_journal_in_use_is_said_to_be(store: SQLiteStore) -> None:
+    reader = apsw.Connection(store.path)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM documents").fetchall()
+    store._connections.get().set_busy_timeout(1)
+    store.put([entry("c", "cherry")])
+    found = finding(store, "journal", fix=True)
+    assert (found.level, found.fixed) == ("warning", False)
+    reader.close()
+
+
+def test_a_store_in_memory_is_examined_too() -> None:
+    store = SQLiteStore(":memory:")
+    store.put([entry("a", "apple", vectors=[X])])
+    assert {one.level for one in store.check(fix=True)} == {"ok"}
+    store.close()
+
+
+# A lost index is filled again when the file is opened.
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [
+        "INSERT INTO passages_fts (passages_fts) VALUES ('delete-all')",
+        "DROP TABLE passages_fts",
+    ],
+)
+def test_an_index_that_is_empty_or_gone_is_filled_at_the_next_opening(
+    store: SQLiteStore, lose: str
+) -> None:
+    run(store, lose)
+    store.close()
+    again = SQLiteStore(store.path)
+    assert len(again.keyword(parse("banana"), 10, Filter())) == 1
+    assert len(again.keyword(parse("日本"), 10, Filter())) == 1
+    assert again.frequencies(["banana"]) == (3, {"banana": 1})
+    assert {one.level for one in again.check()} == {"ok"}
+    again.put([entry("c", "cherry")])
+    again.delete([again.find("a", Filter())[0][0].id])
+    assert {one.level for one in again.check() if one.check == "keyword index"} == {"ok"}
+    again.close()
+
+
+def test_passages_split_under_older_rules_are_split_afresh_even_over_a_lost_index(
+    store: SQLiteStore,
+) -> None:
+    run(store, "UPDATE passages SET text_terms = 'old split' WHERE rowid = 2")
+    run(store, "INSERT INTO passages_fts (passages_fts) VALUES ('delete-all')")
+    assert store.rebuild_keywords() == 3
+    assert len(store.keyword(parse("日本"), 10, Filter())) == 1
+    assert store.keyword(parse("split"), 10, Filter()) == []
+    assert finding(store, "keyword index").level == "ok"
+
+
+# Backups
+
+
+@POSIX
+def test_a_backup_is_private_whatever_the_umask(store: SQLiteStore, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store.backup(str(tmp_path / "copy.db"))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
+
+
+def test_a_backup_never_overwrites(store: SQLiteStore, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    target.write_text("precious", encoding="utf-8")
+    with pytest.raises(UsageError, match="exists already"):
+        store.backup(str(target))
+    assert target.read_text(encoding="utf-8") == "precious"
+
+
+def test_a_backup_that_fails_leaves_nothing_behind(store: SQLiteStore, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="Cannot write the backup"):
+        store.backup(str(tmp_path / "absent" / "copy.db"))
+    with pytest.raises(StoreError):
+        store.backup(str(tmp_path / ("n" * 300)))
+    assert [file.name for file in tmp_path.iterdir() if "memory.db" not in file.name] == []
+
+
+def test_a_backup_is_of_one_moment_while_others_write(store: SQLiteStore, tmp_path: Path) -> None:
+    writer = SQLiteStore(store.path)
+    connection = writer._connections.get()
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("UPDATE documents SET title = 'half done'")
+    store.backup(str(tmp_path / "copy.db"))
+    connection.execute("ROLLBACK")
+    writer.close()
+    copy = SQLiteStore(str(tmp_path / "copy.db"))
+    assert sorted(document.title for document in copy.scan(Filter())) == ["A", "B"]
+    copy.close()

@@ -1,0 +1,345 @@
+"""Measuring search: the arithmetic by hand, and small collections from end to end."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait import evaluate
+from plait.errors import UsageError
+from plait.evaluate import Evaluation, Options, Quality, Run
+from plait.evaluate.measures import ndcg, recall, reciprocal_rank
+from plait.memory import Memory
+
+SHARED = Path(__file__).parents[3] / "shared" / "eval"
+
+DOCUMENTS = [
+    {"_id": "ann/1", "title": "Keys", "text": "Rotate the ssh keys every quarter."},
+    {"_id": "ann/2", "title": "", "text": "The garden needs water in summer."},
+    {"_id": "ben/1", "title": "", "text": "Ben keeps his ssh keys on a token; ssh keys expire."},
+    {"_id": "ben/2", "title": "Empty", "text": ""},
+    {"_id": "ben/3", "title": "", "text": ""},
+]
+
+
+def write(folder: Path, documents: Any, queries: Any, qrels: str) -> str:
+    folder.mkdir(exist_ok=True)
+    for name, rows in (("corpus", documents), ("queries", queries)):
+        lines = rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "qrels.tsv").write_text(qrels, encoding="utf-8")
+    return str(folder)
+
+
+def collection(folder: Path, *queries: dict[str, Any], **answers: str) -> str:
+    """A folder with the documents above; ``answers`` are ids with spaces between."""
+    lines = [f"{query}\t{key}\t1\n" for query, keys in answers.items() for key in keys.split()]
+    return write(folder, DOCUMENTS, queries, "query-id\tcorpus-id\tscore\n" + "".join(lines))
+
+
+def run_of(evaluation: Evaluation, name: str) -> Run:
+    return next(run for run in evaluation.runs if run.name == name)
+
+
+@pytest.mark.parametrize(
+    ("ranking", "grades", "expected"),
+    [
+        ("abc", {"a": 1}, 1.0),
+        ("xya", {"a": 1}, 1 / math.log2(4)),
+        ("axb", {"a": 1, "b": 1}, (1 + 1 / 2) / (1 + 1 / math.log2(3))),
+        # Gains are linear: a grade of 2 counts twice, not three times.
+        ("ba", {"a": 2, "b": 1}, (1 + 2 / math.log2(3)) / (2 + 1 / math.log2(3))),
+        ("", {"a": 1}, 0.0),
+        ("xyz", {"a": 1}, 0.0),
+        ("0123456789a", {"a": 1}, 0.0),
+        ("abc", {}, 0.0),
+        # With more answers than places, ten right ones are perfect.
+        ("abcdefghij", dict.fromkeys("abcdefghijklmno", 1), 1.0),
+    ],
+)
+def test_ndcg_is_what_one_computes_by_hand(
+    ranking: str, grades: dict[str, float], expected: float
+) -> None:
+    assert ndcg(ranking, grades) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("ranking", "depth", "expected"),
+    [("abxxx", 5, 1.0), ("axxxxb", 5, 0.5), ("axxxxb", 10, 1.0), ("", 5, 0.0)],
+)
+def test_recall_counts_the_answers_among_the_first(
+    ranking: str, depth: int, expected: float
+) -> None:
+    assert recall(ranking, {"a": 1, "b": 1}, depth) == expected
+
+
+@pytest.mark.parametrize(
+    ("ranking", "expected"), [("ax", 1.0), ("xxb", 1 / 3), ("xxxxxxxxxxa", 0.0), ("", 0.0)]
+)
+def test_reciprocal_rank_looks_for_the_first_answer(ranking: str, expected: float) -> None:
+    assert reciprocal_rank(ranking, {"a": 1, "b": 1}) == pytest.approx(expected)
+
+
+@given(
+    grades=st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from([1.0, 2.0]), min_size=1),
+    ranking=st.permutations("abcdefgh"),
+)
+def test_no_order_beats_the_one_by_grade(grades: dict[str, float], ranking: list[str]) -> None:
+    best = sorted("abcdefgh", key=lambda key: -grades.get(key, 0.0))
+    assert 0.0 <= ndcg(ranking, grades) <= ndcg(best, grades) == pytest.approx(1.0)
+
+
+def test_a_collection_is_measured_end_to_end(tmp_path: Path) -> None:
+    folder = collection(
+        tmp_path / "notes",
+        {"_id": "first", "text": "garden water"},
+        {"_id": "second", "text": "rotate ssh keys"},
+        {"_id": "third", "text": "zeppelin"},
+        {"_id": "unjudged", "text": "summer"},
+        first="ann/2",
+        second="ben/1 ann/1",
+        third="ann/2",
+    )
+    found = evaluate.evaluate(folder)
+    assert (found.collection, found.documents, found.passages) == ("notes", 5, 4)
+    assert (found.chunk_size, found.chunk_overlap) == (1200, 120)
+    assert found.ingest_per_s > 0
+    run = run_of(found, "keyword")
+    assert [one.name for one in found.runs] == ["keyword", "grep"]
+    assert run.quality[0] == 3
+    assert run.quality[1:] == pytest.approx([2 / 3] * 5)
+    assert run.median_ms is not None
+    assert run.p95_ms is not None
+    assert 0 <= run.median_ms <= run.p95_ms
+
+
+def test_hits_collapse_to_documents_so_that_long_ones_count_once(tmp_path: Path) -> None:
+    long = " ".join(f"Paragraph {n} about ssh keys and nothing else.\n\n" for n in range(200))
+    documents = [{"_id": "long", "text": long}, {"_id": "short", "text": "a lock and keys"}]
+    folder = write(
+        tmp_path / "long", documents, [{"_id": "q", "text": "ssh keys"}], "q\tshort\t1\n"
+    )
+    found = evaluate.evaluate(folder)
+    assert found.passages > 5
+    assert run_of(found, "keyword").quality.mrr_10 == 0.5
+
+
+def test_conv_narrows_the_search_to_its_own_documents(tmp_path: Path) -> None:
+    asked = {"_id": "q", "text": "ssh keys"}
+    free = evaluate.evaluate(collection(tmp_path / "free", asked, q="ann/1"))
+    narrow = evaluate.evaluate(collection(tmp_path / "narrow", {**asked, "conv": "ben"}, q="ann/1"))
+    for name in ("keyword", "grep"):
+        assert run_of(free, name).quality.recall_10 == 1.0, name
+        assert run_of(narrow, name).quality.recall_10 == 0.0, name
+
+
+def test_categories_are_measured_apart(tmp_path: Path) -> None:
+    folder = collection(
+        tmp_path / "notes",
+        {"_id": "easy", "text": "garden", "category": 1},
+        {"_id": "hard", "text": "zeppelin", "category": "two"},
+        {"_id": "plain", "text": "garden"},
+        easy="ann/2",
+        hard="ann/2",
+        plain="ann/2",
+    )
+    found = evaluate.evaluate(folder)
+    categories = dict(run_of(found, "keyword").categories)
+    assert {name: (one.queries, one.ndcg_10) for name, one in categories.items()} == {
+        "1": (1, 1.0),
+        "two": (1, 0.0),
+    }
+    assert "notes, category two" in evaluate.table([found])
+
+
+def test_grep_ranks_by_distinct_words_and_then_by_how_often(tmp_path: Path) -> None:
+    documents = [
+        {"_id": "often", "text": "key KEY key key"},
+        {"_id": "both", "text": "monkeys need water"},
+        {"_id": "none", "text": "a garden"},
+        {"_id": "once", "title": "Key", "text": "something"},
+    ]
+    queries = [{"_id": "q", "text": "where is the key to the water?"}]
+    ranks = {}
+    for key in ("often", "both", "none", "once"):
+        found = evaluate.evaluate(write(tmp_path / key, documents, queries, f"q\t{key}\t1\n"))
+        ranks[key] = run_of(found, "grep").quality.mrr_10
+    assert ranks == {"both": 1.0, "often": 0.5, "once": pytest.approx(1 / 3), "none": 0.0}
+
+
+def test_an_embedder_adds_the_other_modes(tmp_path: Path) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "gardn watr"}, q="ann/2")
+
+    def open_memory(path: str) -> Memory:
+        return Memory.open(path, embedder="hashing", project="")
+
+    found = evaluate.evaluate(folder, Options(grep=False), open_memory=open_memory)
+    ranks = {run.name: run.quality.mrr_10 for run in found.runs}
+    assert ranks == {"keyword": 0.0, "vector": 1.0, "hybrid": 1.0}
+    only = evaluate.evaluate(
+        folder, Options(modes=("hybrid",), keyword_weight=1.0, vector_weight=0.0, grep=False),
+        open_memory=open_memory,
+    )  # fmt: skip
+    assert {run.name: run.quality.mrr_10 for run in only.runs} == {"hybrid": 0.0}
+
+
+def test_a_search_that_is_not_whole_is_no_measurement(tmp_path: Path) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden"}, q="ann/2")
+    with pytest.raises(UsageError, match="no embedder"):
+        evaluate.evaluate(folder, Options(modes=("vector",)))
+
+
+def test_every_planner_is_a_run_of_its_own(tmp_path: Path) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden water"}, q="ann/2")
+    found = evaluate.evaluate(folder, Options(planners=("always", "never"), grep=False))
+    assert [(run.name, run.quality.ndcg_10) for run in found.runs] == [
+        ("keyword, planner always", 1.0),
+        ("keyword, planner never", 1.0),
+    ]
+
+
+def test_padding_fills_the_memory_with_other_text_first_and_then_with_mixed_phrases(
+    tmp_path: Path,
+) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden water"}, q="ann/2")
+    other = tmp_path / "other"
+    write(other, [{"_id": "ann/2", "text": "garden water, garden water"}], [], "")
+    one_more = evaluate.evaluate(folder, Options(pad=5, pad_from=(folder, str(other))))
+    assert one_more.passages == 5
+    assert run_of(one_more, "keyword").quality.mrr_10 == 0.5, "the other folder answers better"
+    place = tmp_path / "kept.db"
+    many = evaluate.evaluate(folder, Options(pad=40, pad_from=(str(other),), db=str(place)))
+    assert many.passages == 40
+    with Memory.open(place, project="") as kept:
+        keys = {document.key for document in kept.timeline(limit=100)}
+    assert {"ann/2", "pad/0/ann/2", "pad/mixed/0"} <= keys
+
+
+def test_the_memory_is_deleted_unless_a_place_for_it_was_given(tmp_path: Path) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden"}, q="ann/2")
+    opened: list[str] = []
+
+    def open_memory(path: str) -> Memory:
+        opened.append(path)
+        return Memory.open(path, project="")
+
+    evaluate.evaluate(folder, open_memory=open_memory)
+    kept = tmp_path / "kept.db"
+    evaluate.evaluate(folder, Options(db=str(kept)), open_memory=open_memory)
+    assert opened[1] == str(kept)
+    assert [Path(path).exists() for path in opened] == [False, True]
+
+
+def test_only_the_first_queries_count_when_asked(tmp_path: Path) -> None:
+    queries = [{"_id": f"q{n}", "text": "garden"} for n in range(5)]
+    answers = {f"q{n}": "ann/2" for n in range(5)}
+    lines: list[str] = []
+    found = evaluate.evaluate(
+        collection(tmp_path / "notes", *queries, **answers),
+        Options(max_queries=2, deep=False),
+        progress=lines.append,
+    )
+    assert run_of(found, "keyword").quality == Quality(2, 1.0, 1.0, 1.0, None, 1.0)
+    assert lines == ["notes: storing 5 documents", "2 questions: keyword", "2 questions: grep"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("corpus.jsonl", '{"_id": "a", "text": "x"}\n{"_id"', r"corpus\.jsonl:2: not JSON"),
+        ("corpus.jsonl", "[1]\n", r"corpus\.jsonl:1: expected an object"),
+        ("corpus.jsonl", '{"text": "x"}\n', r"corpus\.jsonl:1: '_id' must be a text, not null"),
+        ("corpus.jsonl", '{"_id": " ", "text": "x"}\n', r"corpus\.jsonl:1: '_id' is empty"),
+        ("corpus.jsonl", '{"_id": true, "text": "x"}\n', r"'_id' must be a text, not true"),
+        ("corpus.jsonl", '{"_id": "a", "text": ["x"]}\n', r"'text' must be a text, not \[\"x\"\]"),
+        ("corpus.jsonl", '{"_id": "a"}\n\n{"_id": "a"}\n', r"corpus\.jsonl:3: the _id 'a' occurs"),
+        ("queries.jsonl", '{"_id": "q", "text": ""}\n', r"queries\.jsonl:1: 'text' is empty"),
+        ("queries.jsonl", '{"_id": "z", "text": "x"}\n', r"queries\.jsonl has no query 'q'"),
+        ("queries.jsonl", '{"_id":"q","text":"x"}\n' * 2, r"queries\.jsonl:2: the _id 'q' occurs"),
+        ("qrels.tsv", "q\tann/1\n", r"qrels\.tsv:1: expected query-id, corpus-id and a number"),
+        ("qrels.tsv", "q\tann/1\tyes\n", r"qrels\.tsv:1: expected query-id"),
+        ("qrels.tsv", "\nq\tcat\t1\n", r"qrels\.tsv:2: corpus\.jsonl has no document 'cat'"),
+        ("qrels.tsv", "q\tann/1\t0\n", r"No query of .* has an answer"),
+        ("qrels.tsv", "", r"No query of .* has an answer"),
+        ("qrels.tsv", None, r"Cannot read .*qrels\.tsv \(No such file"),
+        ("queries.jsonl", b"\xff\xfe", r"queries\.jsonl is not UTF-8"),
+    ],
+)
+def test_a_malformed_folder_is_refused_with_file_and_line(
+    tmp_path: Path, file: str, content: str | bytes | None, message: str
+) -> None:
+    folder = tmp_path / "notes"
+    collection(folder, {"_id": "q", "text": "garden"}, q="ann/2")
+    if content is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UsageError, match=message):
+        evaluate.evaluate(str(folder))
+
+
+def test_an_absent_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"A collection is a folder with corpus\.jsonl"):
+        evaluate.evaluate(str(tmp_path / "absent"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_queries": 0}, "max_queries is 0"),
+        ({"pad": -1}, "pad is -1"),
+        ({"modes": ("psychic",)}, "There is no 'psychic'. Choose from: hybrid, keyword, vector."),
+        ({"planners": ("psychic",)}, "Choose from: auto, always, never."),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden"}, q="ann/2")
+    with pytest.raises(UsageError, match=message):
+        evaluate.evaluate(folder, Options(**options))
+
+
+def _evaluation(name: str, ndcg_10: float, deep: float | None) -> Evaluation:
+    quality = Quality(2, ndcg_10, 0.5, 0.6, deep, 0.7)
+    runs = (Run("keyword", quality, (), 1.234, 5.678), Run("grep", quality))
+    return Evaluation(name, 3, 4, 1000.4, 1200, 120, runs)
+
+
+def test_the_table_shows_every_run_and_the_means() -> None:
+    table = evaluate.table([_evaluation("one", 0.5, 0.9), _evaluation("two", 0.25, None)])
+    lines = table.splitlines()
+    assert {line.count("|") for line in lines} == {13}
+    assert lines[2] == (
+        "| one | keyword | 0.500 | 0.500 | 0.600 | 0.900 | 0.700 | 2 | 4 | 1.2 | 5.7 | 1000 |"
+    )
+    assert lines[3] == "| one | grep | 0.500 | 0.500 | 0.600 | 0.900 | 0.700 | 2 |  |  |  |  |"
+    assert lines[-1] == "| **mean** | grep | 0.375 | 0.500 | 0.600 |  | 0.700 | 4 |  |  |  |  |"
+    assert "mean" not in evaluate.table([_evaluation("one", 0.5, 0.9)])
+
+
+def test_results_can_be_written_as_json() -> None:
+    evaluation = _evaluation("one", 0.5, None)
+    evaluation = evaluation._replace(
+        runs=(evaluation.runs[0]._replace(categories=(("1", evaluation.runs[0].quality),)),)
+    )
+    found = json.loads(json.dumps(evaluate.as_dict(evaluation)))
+    assert found["collection"] == "one"
+    assert found["runs"][0]["quality"]["ndcg_10"] == 0.5
+    assert found["runs"][0]["quality"]["recall_100"] is None
+    assert found["runs"][0]["categories"]["1"]["queries"] == 2
+
+
+@pytest.mark.eval
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the evaluation collections are not here")
+@pytest.mark.parametrize(
+    ("name", "least"), [("friendsqa_dev_utterances", 0.5), ("xquad_zh", 0.9), ("xquad_th", 0.9)]
+)
+def test_real_collections_reach_their_level(name: str, least: float) -> None:
+    options = Options(modes=("keyword",), max_queries=40, deep=False, grep=False)
+    found = evaluate.evaluate(str(SHARED / name), options)
+    assert run_of(found, "keyword").quality.ndcg_10 >= least

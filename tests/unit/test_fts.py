@@ -1,0 +1,232 @@
+"""Queries as FTS5 text: nothing a person types is an operator unless it was read as one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait.stores.sqlite import fts, terms
+from plait.stores.sqlite.fts import anchors, any_of, compile_expression, matching, quote
+from plait.stores.sqlite.schema import TOKENIZER
+from plait.stores.sqlite.store import SQLiteStore
+from plait.text import parse
+from plait.types import Expression, Filter, Group, Query, Term
+from tests.builders import entry
+
+ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
+WORDS = st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
+TERMS = st.builds(
+    Term,
+    st.lists(WORDS, min_size=1, max_size=3).map(tuple),
+    prefix=st.booleans(),
+    near=st.sampled_from([0, 1, 5, 1_000]),
+)
+EXPRESSIONS: st.SearchStrategy[Expression] = st.recursive(
+    TERMS,
+    lambda inner: st.builds(
+        Group,
+        st.sampled_from(["and", "or", "not"]),
+        st.lists(inner, min_size=2, max_size=3).map(tuple),
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.fixture(scope="module")
+def index() -> Iterator[apsw.Connection]:
+    connection = apsw.Connection(":memory:")
+    connection.execute(f'CREATE VIRTUAL TABLE t USING fts5 (text, tokenize = "{TOKENIZER}")')
+    for text in ("apple pie", "banana split", "apple banana", "c++ and -- NOT", 'say "hi"'):
+        connection.execute("INSERT INTO t VALUES (?)", (text,))
+    yield connection
+    connection.close()
+
+
+def matches(index: apsw.Connection, text: str) -> list[int]:
+    return [ref for (ref,) in index.execute("SELECT rowid FROM t WHERE t MATCH ?", (text,))]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["NOT", "AND", "OR", "NEAR", "a:b", "-a", "a*", '"', '""', "(", "^a", "{a}", "a\0b", "+"],
+)
+def test_a_quoted_word_is_never_an_operator(index: apsw.Connection, word: str) -> None:
+    matches(index, quote(word))
+    matches(index, any_of([word, "apple"]))
+
+
+@given(text=ANY_TEXT)
+def test_quoting_never_makes_fts5_fail(index: apsw.Connection, text: str) -> None:
+    matches(index, quote(text))
+
+
+@given(expression=EXPRESSIONS)
+def test_every_compiled_expression_is_accepted_by_fts5(
+    index: apsw.Connection, expression: Expression
+) -> None:
+    matches(index, compile_expression(expression))
+
+
+@given(text=ANY_TEXT)
+def test_every_plan_of_every_string_is_accepted_by_fts5(index: apsw.Connection, text: str) -> None:
+    query = parse(text)
+    if query.words or query.expression:
+        matches(index, matching(query))
+        counts = {word: place * 1_000 for place, word in enumerate(query.words)}
+        anchored = anchors(query.words, counts)
+        if anchored is not None:
+            matches(index, anchored)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text", "refs"),
+    [
+        (Term(("apple",)), '"apple"', [1, 3]),
+        (Term(("apple", "pie")), '"apple pie"', [1]),
+        (Term(("app",), prefix=True), '"app" *', [1, 3]),
+        (Term(("banana", "apple"), near=3), 'NEAR("banana" "apple", 3)', [3]),
+        (Group("and", (Term(("apple",)), Term(("banana",)))), '("apple" AND "banana")', [3]),
+        (Group("or", (Term(("pie",)), Term(("split",)))), '("pie" OR "split")', [1, 2]),
+        (Group("not", (Term(("apple",)), Term(("pie",)))), '("apple" NOT "pie")', [3]),
+        (
+            Group("not", (Term(("apple",)), Group("or", (Term(("pie",)), Term(("banana",)))))),
+            '("apple" NOT ("pie" OR "banana"))',
+            [],
+        ),
+        (Term(('"hi"',)), '"""hi"""', [5]),
+    ],
+)
+def test_an_expression_means_in_fts5_what_it_says(
+    index: apsw.Connection, expression: Expression, text: str, refs: list[int]
+) -> None:
+    assert compile_expression(expression) == text
+    assert matches(index, text) == refs
+
+
+@pytest.mark.parametrize(
+    ("words", "counts", "anchored"),
+    [
+        ((), {}, None),
+        (("a", "b"), {"a": 1_000, "b": 500}, None),
+        (("a", "b"), {"a": 1_000, "b": 501}, '"b"'),
+        (("common", "rare"), {"common": 9_000, "rare": 3}, '"rare"'),
+        (("one", "other"), {"one": 8_000, "other": 9_000}, '("one" AND "other")'),
+        (("a", "b", "a"), {"a": 9_000, "b": 8_000}, '("b" AND "a")'),
+        (("common", "unheard"), {"common": 9_000, "unheard": 0}, None),
+        (
+            ("x", "rare", "y"),
+            {"x": 9_000, "rare": 10, "y": 2_000},
+            '"rare" OR ("y" AND "x")',
+        ),
+    ],
+)
+def test_passages_worth_ranking_hold_a_rare_word_or_two_common_ones(
+    words: tuple[str, ...], counts: dict[str, int], anchored: str | None
+) -> None:
+    assert anchors(words, counts) == anchored
+
+
+def test_an_expression_is_matched_as_it_stands() -> None:
+    assert matching(Query("", ("a", "b"), Term(("a", "b")))) == '"a b"'
+    assert matching(Query("", ("a", "b"))) == '"a" OR "b"'
+
+
+def test_only_the_rarest_of_the_common_words_are_paired() -> None:
+    words = [f"w{number}" for number in range(12)]
+    counts = {word: 5_000 + number for number, word in enumerate(words)}
+    anchored = anchors(words, counts)
+    assert anchored is not None
+    assert '"w3"' in anchored
+    assert '"w4"' not in anchored
+
+
+@pytest.mark.parametrize("planner", ["always", "never", "auto"])
+def test_every_plan_finds_the_passage_with_most_of_the_words(
+    store: SQLiteStore, planner: Any
+) -> None:
+    store.put([entry(f"{n}", f"common filler {n}") for n in range(30)])
+    store.put([entry("wanted", "common rare precious"), entry("half", "common rare")])
+    store.planner = planner
+    assert store.planner == planner
+    hits = store.keyword(parse("common rare precious"), 3, Filter())
+    rows = store.passages([ref for ref, _ in hits])
+    assert [rows[ref][1].key for ref, _ in hits][:2] == ["wanted", "half"]
+
+
+@pytest.fixture
+def crowded(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> SQLiteStore:
+    """A memory that counts as large, with a common word, a rare one and one in between."""
+    monkeypatch.setattr(terms, "PLANNER_PASSAGES", 20)
+    monkeypatch.setattr(fts, "PLAIN_OR_MATCHES", 10)
+    monkeypatch.setattr(fts, "ANCHORED_ALONE", 5)
+    store.put([entry(f"c{n}", f"common {n}") for n in range(30)])
+    store.put([entry(f"r{n}", "common " * n + "rare") for n in range(3)])
+    store.put([entry(f"m{n}", "middling filler") for n in range(8)])
+    return store
+
+
+def test_a_large_memory_ranks_what_is_worth_it_by_all_words_as_a_small_one_does(
+    crowded: SQLiteStore,
+) -> None:
+    query = parse("common rare middling")
+    crowded.planner = "never"
+    plain = crowded.keyword(query, 3, Filter())
+    crowded.planner = "auto"
+    assert crowded.keyword(query, 3, Filter()) == plain
+
+
+def test_in_a_large_memory_one_common_word_alone_gives_way_to_two_together(
+    crowded: SQLiteStore,
+) -> None:
+    crowded.put([entry("both", "common middling" + " padding" * 300)])
+    query = parse("common middling")
+    crowded.planner = "never"
+    assert keys(crowded, query) != ["both"]
+    crowded.planner = "auto"
+    assert keys(crowded, query) == ["both"]
+
+
+def keys(store: SQLiteStore, query: Query) -> list[str | None]:
+    hits = store.keyword(query, 1, Filter())
+    rows = store.passages([ref for ref, _ in hits])
+    return [rows[ref][1].key for ref, _ in hits]
+
+
+@pytest.mark.parametrize("query", ["common rare", "common middling", "common rare middling 7"])
+def test_a_large_memory_never_finds_less_than_a_small_one(crowded: SQLiteStore, query: str) -> None:
+    crowded.planner = "never"
+    plain = crowded.keyword(parse(query), 100, Filter())
+    crowded.planner = "auto"
+    assert crowded.keyword(parse(query), 100, Filter()) == plain
+
+
+@pytest.mark.parametrize("planner", ["always", "never"])
+def test_a_filter_that_lets_few_passages_through_sees_all_of_them_and_their_true_scores(
+    crowded: SQLiteStore, planner: Any
+) -> None:
+    query = parse("common rare middling")
+    everything = dict(crowded.keyword(query, 100, Filter()))
+    crowded.planner = planner
+    few = crowded.keyword(query, 100, Filter(keys=("c3", "m0", "r1")))
+    assert len(few) == 3
+    assert dict(few).items() <= everything.items()
+    assert crowded.keyword(query, 100, Filter(keys=("absent",))) == []
+
+
+def test_common_terms_are_counted_once_and_again_when_the_memory_grew(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terms, "PLANNER_PASSAGES", 10)
+    store.put([entry(f"{n}", "common") for n in range(12)])
+    store.settle()
+    assert store.meta("counted_passages") == "12"
+    store.put([entry("more", "common")])
+    store.settle()
+    assert store.meta("counted_passages") == "12", "one more passage misleads nobody"
+    assert store.frequencies(["common"]) == (13, {"common": 12})
+    store.put([entry(f"m{n}", "common") for n in range(12)])
+    store.settle()
+    assert store.frequencies(["common"]) == (25, {"common": 25})

@@ -1,0 +1,118 @@
+"""The reasons of a hit: readable, and they add up to its score."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait.ranking.fuse import Fused, rrf, seed001, weighted
+from plait.ranking.trace import explain
+from plait.types import Fusion, Signals
+
+NAMES = st.sampled_from("abcdef")
+KEYWORD = st.none() | st.dictionaries(NAMES, st.floats(0.01, 50.0), max_size=6)
+COSINES = st.none() | st.dictionaries(NAMES, st.floats(0.01, 1.0), max_size=6)
+FUSIONS = st.sampled_from(["weighted", "rrf", "seed001"])
+
+
+def added_up(lines: tuple[str, ...]) -> float:
+    """What a reader gets who adds the contributions with a pencil."""
+    total = 0.0
+    for line in lines:
+        if line.startswith(("keyword ", "vector ")):
+            numbers = line.split(" (")[0].split(" ")
+            total += float(numbers[-1])
+            if len(numbers) > 2:
+                value, share = float(numbers[1]), float(numbers[3])
+                assert value * share == pytest.approx(float(numbers[-1]), abs=0.006)
+    return total
+
+
+def fuse(
+    fusion: Fusion,
+    keyword: dict[str, float] | None,
+    cosines: dict[str, float] | None,
+    weights: tuple[float, float],
+) -> dict[str, Fused]:
+    ranked = None if keyword is None else sorted(keyword.items(), key=lambda pair: -pair[1])
+    near = None if cosines is None else sorted(cosines.items(), key=lambda pair: -pair[1])
+    if fusion == "rrf":
+        return rrf(ranked, near)
+    if fusion == "seed001":
+        return seed001(ranked, near, keyword_weight=weights[0], vector_weight=weights[1])
+    return weighted(
+        ranked,
+        cosines,
+        list(dict.fromkeys([*(keyword or ()), *(cosines or ())])),
+        keyword_weight=weights[0],
+        vector_weight=weights[1],
+    )
+
+
+@given(FUSIONS, KEYWORD, COSINES, st.sampled_from([0.0, 0.25, 0.3, 0.5, 0.6, 1.0]))
+def test_the_contributions_add_up_to_the_score(
+    fusion: Fusion,
+    keyword: dict[str, float] | None,
+    cosines: dict[str, float] | None,
+    weight: float,
+) -> None:
+    for one in fuse(fusion, keyword, cosines, (weight, 1.0 - weight)).values():
+        lines = explain(
+            one.score,
+            0.5,
+            Signals(keyword=one.keyword, vector=one.vector, bm25=1.0, cosine=0.5),
+            fusion=fusion,
+            keyword_weight=weight,
+            vector_weight=1.0 - weight,
+        )
+        [total] = [line for line in lines if line.startswith("score ")]
+        assert float(total.split()[1]) == pytest.approx(one.score, abs=1e-4)
+        assert added_up(lines) == pytest.approx(one.score, abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("signals", "said"),
+    [
+        (
+            Signals(keyword=1.0, bm25=3.25, keyword_rank=2, vector=0.5, cosine=0.4, vector_rank=7),
+            ["keyword 1.0000 x 0.60 = 0.6000 (bm25 3.250, rank 2)",
+             "vector 0.5000 x 0.40 = 0.2000 (cosine 0.400, rank 7)"],
+        ),
+        (
+            Signals(keyword=0.0, vector=1.0, cosine=0.9, vector_rank=1),
+            ["keyword 0.0000 x 0.60 = 0.0000 (not among the keyword candidates)",
+             "vector 1.0000 x 0.40 = 0.4000 (cosine 0.900, rank 1)"],
+        ),
+        (
+            Signals(keyword=1.0, bm25=1.0, keyword_rank=1, vector=0.5, cosine=0.4),
+            ["keyword 1.0000 x 0.60 = 0.6000 (bm25 1.000, rank 1)",
+             "vector 0.5000 x 0.40 = 0.2000 (cosine 0.400, not among the vector candidates)"],
+        ),
+        (
+            Signals(keyword=1.0, bm25=1.0, keyword_rank=1, vector=0.5),
+            ["keyword 1.0000 x 0.60 = 0.6000 (bm25 1.000, rank 1)",
+             "vector 0.5000 x 0.40 = 0.2000 (vector pending: median of the others)"],
+        ),
+        (
+            Signals(keyword=1.0, bm25=1.0, keyword_rank=1),
+            ["keyword 1.0000 (bm25 1.000, rank 1)"],
+        ),
+        (Signals(), []),
+    ],
+)  # fmt: skip
+def test_each_line_names_its_signal_and_where_it_came_from(
+    signals: Signals, said: list[str]
+) -> None:
+    lines = explain(0.5, 0.9, signals, fusion="weighted", keyword_weight=0.6, vector_weight=0.4)
+    assert [line for line in lines if re.match("keyword|vector", line)] == said
+
+
+@pytest.mark.parametrize(
+    ("matched", "words"), [((), "words found none (0%)"), (("key", "ssh"), "words found key, ssh")]
+)
+def test_the_last_line_tells_the_evidence(matched: tuple[str, ...], words: str) -> None:
+    signals = Signals(keyword=1.0, matched=matched, coverage=0.5 if matched else 0.0)
+    lines = explain(1.0, 0.25, signals, fusion="rrf", keyword_weight=0.5, vector_weight=0.5)
+    assert lines[-1].startswith("relevance 0.25")
+    assert words in lines[-1]
