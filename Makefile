@@ -48,6 +48,7 @@ test: check
 
 soak: $(INSTALLED)
 	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability -q
+	$(BIN)/python -m pytest -m soak -q
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py

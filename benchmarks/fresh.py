@@ -94,10 +94,10 @@ def modules(installed: Installed, home: Path, statement: str) -> int:
 
 
 def search(
-    installed: Installed, home: Path, path: Path, asked: Sequence[str], mode: str = "hybrid"
+    installed: Installed, home: Path, path: Path, asked: Sequence[str], *options: str
 ) -> Fresh:
     """``plait search`` once per query, each in its own process."""
-    common = [installed.plait, "search", "--db", str(path), "--mode", mode, "--query"]
+    common = [installed.plait, "search", "--db", str(path), *options, "--query"]
     environment = plain_environment(home)
     processes([[*common, asked[0]]], environment)  # compiles the bytecode, fills the page cache
     return _cost(processes([[*common, query] for query in asked], environment))

@@ -6,14 +6,15 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import thread_time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from measure import Spread, cpu_ms, spread
 
 from plait import text as words
 from plait.memory import Memory
-from plait.protocols import Entry, Vector
+from plait.protocols import Entry, Store, Vector
 from plait.stores.sqlite import vectors
+from plait.stores.sqlite.searching import Planner
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing import HashingEmbedder
 from plait.types import Document, Filter, Passage, Space
@@ -23,6 +24,7 @@ KEYWORD_LIMIT = 200
 VECTOR_LIMIT = 100
 TOP = 10
 EVERYTHING = Filter()
+PLANS: tuple[Planner, ...] = ("never", "auto")
 
 
 class _Timed:
@@ -66,7 +68,7 @@ def hybrid(path: Path, asked: Sequence[str]) -> Split:
     costs: list[tuple[float, float, float]] = []
     with open_memory(path) as memory:
         timed = _Timed(memory.engine)
-        memory._store = timed  # type: ignore[assignment]
+        memory._store = cast(Store, timed)
         for query in asked[:WARM_UP]:
             memory.search(query)
         for query in asked:
@@ -172,8 +174,8 @@ def planner(path: Path, questions: Sequence[str]) -> Planned:
         assert isinstance(store, SQLiteStore)
         for query in questions:
             parsed = words.parse(query)
-            for plan in ("never", "auto"):
-                store.planner = plan  # type: ignore[assignment]
+            for plan in PLANS:
+                store.planner = plan
                 began = thread_time()
                 found = store.keyword(parsed, KEYWORD_LIMIT, EVERYTHING)
                 costs[plan].append((thread_time() - began) * 1000)
@@ -223,7 +225,8 @@ def _recall(
     matrix = memoryview(flat).cast("B").cast("f", shape=[len(exact), space.dims])
     hits = 0
     for query in asked:
-        distances = memoryview(simsimd.cosine(memoryview(query), matrix)).tolist()
+        tensor: Any = simsimd.cosine(memoryview(query), matrix)
+        distances = memoryview(tensor).tolist()
         worst = sorted(distances)[TOP - 1] + 1e-6
         found = store.vector(query, space, TOP, EVERYTHING)
         # A new memory numbers its passages from 1.

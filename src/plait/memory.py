@@ -107,10 +107,9 @@ class Memory:
                 timeout=found.settings.sqlite_open_timeout_secs,
                 durability=found.settings.durability,
             )
-        chosen = embedder if embedder is not None and not isinstance(embedder, str) else None
-        if chosen is None:
-            chosen = _choose_embedder(found.settings.embedding_provider, store)
-        return cls(store, chosen, found, path=place)
+        if embedder is None or isinstance(embedder, str):
+            embedder = _choose_embedder(embedder or found.settings.embedding_provider, store)
+        return cls(store, embedder, found, path=place)
 
     def __enter__(self) -> Self:
         """For ``with``: closes at the end."""
@@ -524,14 +523,20 @@ class Memory:
         self._required().backup(place)
         return place
 
-    def export(self, *, where: Filter | Where | None = None) -> Iterator[str]:
-        """The memory as lines of JSON, first a header, then one document each."""
+    def export(
+        self, *, where: Filter | Where | None = None, all_projects: bool = False
+    ) -> Iterator[str]:
+        """The memory as lines of JSON, first a header, then one document each.
+
+        Without a filter that is everything; with one, this project and personal things, unless
+        ``all_projects``.
+        """
         from plait import archive
 
         yield archive.header()
         if self._store is None:
             return
-        every = self._filter(_widened(where or {}), all_projects=where is None)
+        every = self._filter(_widened(where or {}), all_projects=where is None or all_projects)
         documents = self._store.scan(every)
         for start in range(0, len(documents), EXPORT_PAGE):
             page = documents[start : start + EXPORT_PAGE]
@@ -551,7 +556,6 @@ class Memory:
         entries = [
             entry._replace(document=ingest.complete(entry.document, now)) for entry in entries
         ]
-        entries = [entry for entry in entries if entry.passages]
         pen.write(entries)
         store.settle()
         return len(entries)

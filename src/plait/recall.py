@@ -336,7 +336,7 @@ class _Scorer:
 
     def best(self) -> list[Hit]:
         request = self._request
-        order = sorted(self._fused, key=lambda ref: (-self._fused[ref].score, ref))
+        order = [ref for _, ref in sorted((-row.score, ref) for ref, row in self._fused.items())]
         hits: list[Hit] = []
         seen: set[str] = set()
         start = 0
@@ -373,8 +373,8 @@ class _Scorer:
         fused = self._fused[ref]
         tokens = self._store.tokens(passage.text)
         found = {term for _, _, term in tokens}
-        for beside in (document.title, passage.heading, *document.tags):
-            found.update(term for _, _, term in self._store.tokens(beside))
+        beside = "\n".join((document.title, passage.heading, *document.tags))
+        found.update(term for _, _, term in self._store.tokens(beside))
         matched = self._wanted & found
         covered = evidence.coverage(self._wanted, matched, self._passages, self._holding)
         cosine = self._cosines.get(ref)
@@ -405,8 +405,9 @@ class _Scorer:
     ) -> tuple[str, tuple[tuple[int, int], ...]]:
         """The words that answer; headings are shown beside them, not again inside."""
         start = _after_headings(passage.text)
-        body = [(a - start, b - start, term) for a, b, term in tokens if a >= start]
-        return words.snippet(passage.text[start:], body, self._wanted, SNIPPET_CHARS)
+        if start:
+            tokens = [(a - start, b - start, term) for a, b, term in tokens if a >= start]
+        return words.snippet(passage.text[start:], tokens, self._wanted, SNIPPET_CHARS)
 
     def _source(self, ref: Ref) -> Branch:
         """Which branch's own list held the hit, before the union was completed."""

@@ -450,19 +450,24 @@ def snippet(
     while last < end < len(text) and not _between_words(text, end):
         end -= 1
     window = text[start:end]
+    shown = _single_spaced(window)
+    # Where every gap was one character already, every character stays in its place.
+    shifts = len(shown) != len(window)
     before = "…" if text[:start].strip() else ""
     after = "…" if text[end:].strip() else ""
     marked: list[tuple[int, int]] = []
     for left, right, _ in found:
         if right <= start or left >= end:
             continue
-        opening = len(before) + _place(window, max(left, start) - start)
-        closing = len(before) + _place(window, min(right, end) - start)
+        opening, closing = max(left, start) - start, min(right, end) - start
+        if shifts:
+            opening, closing = _place(window, opening), _place(window, closing)
+        opening, closing = len(before) + opening, len(before) + closing
         if marked and opening <= marked[-1][1]:
             marked[-1] = (marked[-1][0], max(closing, marked[-1][1]))
         elif closing > opening:
             marked.append((opening, closing))
-    return before + _single_spaced(window) + after, tuple(marked)
+    return before + shown + after, tuple(marked)
 
 
 def _densest(found: Sequence[tuple[int, int, str]], width: int) -> tuple[int, int]:

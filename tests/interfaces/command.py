@@ -46,5 +46,6 @@ def spawn(
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's environment, where `plait` can be imported from anywhere."""
-    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), **more}
+    """This process's environment; `plait` is found from anywhere, and compiled only once."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(ROOT / "src"), **more}

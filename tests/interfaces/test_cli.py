@@ -636,6 +636,13 @@ def test_export_takes_filters_and_writes_to_standard_output(plait, notes):
     assert [json.loads(row)["key"] for row in rows] == ["ops/keys.md"]
 
 
+def test_export_with_a_filter_keeps_to_the_project_unless_all_are_asked_for(plait):
+    plait("store", "alpha's fact", "--project", "alpha", "--tags", "ops")
+    plait("store", "personal fact", "--tags", "ops")
+    for words, count in (([], 2), (["--tag", "ops"], 1), (["--tag", "ops", "--all-projects"], 2)):
+        assert plait("export", *words).out.count("\n") == 1 + count
+
+
 def test_import_reads_standard_input(plait, work):
     plait("store", "a fact to carry")
     exported = plait("export").out

@@ -64,8 +64,8 @@ class Worker:
         self._count += 1
         return memories.prose(f"{self._life}n{self._count}", self._dice.randint(2, 14))
 
-    def _some(self, kind: str, most: int = 1) -> list[str]:
-        names = [name for name in self._now if name.startswith(kind)]
+    def _some(self, most: int = 1, kinds: tuple[str, ...] = ("note:", "observation:")) -> list[str]:
+        names = [name for name in self._now if name.startswith(kinds)]
         return self._dice.sample(names, min(most, len(names)))
 
     # -- notes and observations ------------------------------------------------------------
@@ -83,7 +83,7 @@ class Worker:
         self._do({f"note:{key}": text}, lambda: self._memory.store(text, key=key))
 
     def _replace(self) -> None:
-        names = self._some("note:")
+        names = self._some(kinds=("note:",))
         if not names:
             return
         old, key = self._now[names[0]], names[0].partition(":")[2]
@@ -97,22 +97,22 @@ class Worker:
         self._do({name: text}, lambda: self._memory.store(text))
 
     def _forget(self) -> None:
-        self._drop(self._some("note:"))
+        self._drop(self._some())
 
     def _forget_several(self) -> None:
-        self._drop(self._some("note:", 3))
+        self._drop(self._some(3))
 
     def _purge(self) -> None:
-        self._drop(self._some("note:", 2), purge=True)
+        self._drop(self._some(2), purge=True)
 
     def _drop(self, names: list[str], *, purge: bool = False) -> None:
         if names:
-            keys = [name.partition(":")[2] for name in names]
-            gone = dict.fromkeys(names)
-            self._do(dict(gone), lambda: self._memory.delete(*keys, purge=purge))
+            ids = {memories.name_of(found): found.id for found in memories.documents(self._memory)}
+            gone: Effects = dict.fromkeys(names)
+            self._do(gone, lambda: self._memory.delete(*[ids[n] for n in names], purge=purge))
 
     def _undo(self) -> None:
-        names = self._some("note:", 2)
+        names = self._some(2)
         back: Effects = {name: self._now[name] for name in names}
         self._drop(names)
         if back:

@@ -61,6 +61,20 @@ def _commit_here(writer: writing.Writer) -> None:
 
 
 @contextmanager
+def _migration_in_pieces() -> Iterator[None]:
+    """Each table of a migration is committed by itself, the version last."""
+    honest = schema.migrate
+
+    def migrate(taken: apsw.Connection) -> None:
+        taken.execute("COMMIT")
+        honest(taken)
+        taken.execute("BEGIN IMMEDIATE")
+
+    with mock.patch.object(schema, "migrate", migrate):
+        yield
+
+
+@contextmanager
 def _no_delete_trigger() -> Iterator[None]:
     """Deleted passages stay in the keyword index."""
     (script,) = schema.MIGRATIONS[:1]
@@ -215,6 +229,7 @@ def _no_secure_delete() -> Iterator[None]:
 PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "two transactions": _two_transactions,
     "vectors later": _vectors_later,
+    "migration in pieces": _migration_in_pieces,
     "no delete trigger": _no_delete_trigger,
     "vectors stay": _vectors_stay,
     "deferred begin": _deferred_begin,

@@ -60,6 +60,16 @@ class Child:
             except (EOFError, OSError):
                 return
 
+    def listen_until(self, word: str, times: int) -> None:
+        """Collect what the child says until it has said this word so often, or until it ends."""
+        try:
+            while sum(message[0] == word for message in self.said) < times:
+                if not self._ours.poll(PATIENCE_S):
+                    raise AssertionError(f"the child did not say {word} in {PATIENCE_S:g} s")
+                self.said.append(self._ours.recv())
+        except (EOFError, OSError):
+            return
+
     def kill(self) -> None:
         """SIGKILL: no handler, no ``finally``, no flush. What it said before still arrives."""
         self._process.kill()

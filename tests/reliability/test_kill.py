@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from plait.errors import StoreError
 from plait.ingest import embedding_input
 from plait.memory import Memory
 from tests.reliability import kill_child, memories
@@ -13,8 +14,8 @@ from tests.reliability.scale import SCALE
 
 pytestmark = [posix_only, pytest.mark.slow]
 
-# Seconds within which the process dies after it is ready: a few operations of each kind.
-SCENARIOS = {"write": 0.06, "ingest": 0.08, "reindex": 0.08, "create": 0.06}
+# About how many seconds an operation of each kind takes.
+SCENARIOS = {"write": 0.012, "ingest": 0.03, "reindex": 0.04, "create": 0.05}
 
 
 class Killer:
@@ -40,9 +41,20 @@ class Killer:
         seed = self._dice.randrange(10**9)
         with children(Child(kill_child.live, path, scenario, seed, self._plant)) as (child,):
             child.expect("ready")
-            child.listen(self._dice.uniform(0, SCENARIOS[scenario]))
+            # Counted in operations, so that on a busy machine too most deaths find work to spoil.
+            child.listen_until("begin", self._dice.randint(0 if scenario == "create" else 1, 5))
+            child.listen(self._dice.uniform(0, SCENARIOS[scenario] * self._dice.choice([1, 1, 4])))
             child.kill()
         self.problems += [f"{scenario}: {error}" for error in child.errors()]
+        try:
+            self._examine(path, child, f"{scenario} {seed}")
+        except StoreError as error:
+            self.problems.append(f"{scenario} {seed}: {error}")
+        if scenario == "create":
+            with memories.open_memory(self._memory) as memory:
+                self._ledger = memories.contents(memory)
+
+    def _examine(self, path: Path, child: Child, life: str) -> None:
         with memories.open_memory(path) as memory:
             unsure = self._compare(memory, child)
             found = [
@@ -52,10 +64,7 @@ class Killer:
             ]
             self._backup(self._folder / "backup.db")
             self._tokens = {}
-            self.problems += [f"{scenario} {seed}: {problem}" for problem in found]
-        if scenario == "create":
-            with memories.open_memory(self._memory) as memory:
-                self._ledger = memories.contents(memory)
+            self.problems += [f"{life}: {problem}" for problem in found]
 
     def _compare(self, memory: Memory, child: Child) -> set[str]:
         """The ledger against the memory; only what was in flight may have gone either way."""
@@ -141,6 +150,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_half_done_after_kill_9(tmp_
         ("vectors later", "write", "vectors"),
         (kill_child.ACK_FIRST, "write", "lost"),
         ("rebuild in place", "reindex", "no vector"),
+        ("migration in pieces", "create", "not a plait memory"),
     ],
 )
 def test_the_harness_catches(tmp_path, plant, scenario, complaint):

@@ -151,7 +151,7 @@ def test_a_folder_in_the_files_place_is_refused_with_the_way_out(tmp_path: Path)
 
 def test_a_place_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(errors.StoreError, match="Cannot (create|open)"):
+    with pytest.raises(errors.StoreError, match=r"Cannot (create|open)"):
         SQLiteStore(str(tmp_path / "file" / "memory.db"))
 
 

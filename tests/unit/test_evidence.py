@@ -13,7 +13,9 @@ TUNING = Tuning(floor=0.2, ceiling=0.8)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
-def test_a_rarer_word_tells_more_and_every_word_tells_something(passages: int, holding: int) -> None:
+def test_a_rarer_word_tells_more_and_every_word_tells_something(
+    passages: int, holding: int
+) -> None:
     assert idf(passages, holding) > 0.0
     assert idf(passages, holding) >= idf(passages, holding + 1)
 

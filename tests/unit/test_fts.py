@@ -220,6 +220,7 @@ def test_common_terms_are_counted_once_and_again_when_the_memory_grew(
     store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(terms, "PLANNER_PASSAGES", 10)
+    monkeypatch.setattr(terms, "TIDY_PASSAGES", 10)
     store.put([entry(f"{n}", "common") for n in range(12)])
     store.settle()
     assert store.meta("counted_passages") == "12"

@@ -60,7 +60,12 @@ def test_a_document_survives_its_row_and_its_record() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(("a", "b"), ("ab", "")), (("", "ab"), ("a", "b")), (("H", "t"), ("h", "t")), (("", "é"), ("", "e"))],
+    [
+        (("a", "b"), ("ab", "")),
+        (("", "ab"), ("a", "b")),
+        (("H", "t"), ("h", "t")),
+        (("", "é"), ("", "e")),
+    ],
 )
 def test_passages_that_differ_have_different_hashes(
     one: tuple[str, str], other: tuple[str, str]

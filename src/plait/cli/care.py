@@ -93,7 +93,9 @@ def export_options(parser: ArgumentParser) -> None:
 def export_run(arguments: Namespace, out: Output) -> int:
     """Write everything as JSON lines."""
     with Memory.open(config=out.config, create=False) as memory:
-        lines = memory.export(where=filters_of(arguments) or None)
+        lines = memory.export(
+            where=filters_of(arguments) or None, all_projects=arguments.all_projects
+        )
         if arguments.target == "-":
             for line in lines:
                 out.line(line)

@@ -11,7 +11,10 @@ from plait.types import MODES
 def eval_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait eval``."""
     parser.add_argument(
-        "folders", nargs="+", help="each with corpus.jsonl, queries.jsonl and qrels.tsv"
+        "folders",
+        nargs="+",
+        metavar="FOLDER",
+        help="each with corpus.jsonl, queries.jsonl and qrels.tsv",
     )
     parser.add_argument(
         "--mode",

@@ -30,7 +30,7 @@ def say_if_empty(memory: Memory, out: Output) -> bool:
 
 def search_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait search``."""
-    parser.add_argument("words", nargs="*", help="what to look for")
+    parser.add_argument("words", nargs="*", metavar="WORDS", help="what to look for")
     parser.add_argument("--query", metavar="TEXT", help="the same, as one option")
     parser.add_argument("--limit", type=whole_number, metavar="N", help="how many hits (10)")
     parser.add_argument(
@@ -81,7 +81,10 @@ def search_run(arguments: Namespace, out: Output) -> int:
 def get_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait get``."""
     parser.add_argument(
-        "names", nargs="+", help="ids, unique beginnings of six or more characters, keys, chunk_ids"
+        "names",
+        nargs="+",
+        metavar="NAME",
+        help="ids, unique beginnings of six or more characters, keys, chunk_ids",
     )
     parser.add_argument("--document", action="store_true", help="the whole document of a passage")
 

@@ -156,6 +156,7 @@ _TAKES_VALUE = frozenset({"--format", *(flag for flag, *_ in GLOBAL_VALUES)})
 _SWITCHES = frozenset({"--quiet", "-q", "--json", "--help", "-h", "--version", "-V"})
 
 
+HELP_WIDTH = 90
 # argparse's words, and what a person would say.
 _PLAINLY = (
     ("unrecognized arguments:", "There is no use here for:"),
@@ -166,6 +167,13 @@ _PLAINLY = (
 )
 # Likeness (0 to 1) at which an unknown option counts as a slip of the pen.
 ALMOST_THE_SAME = 0.75
+
+
+class Layout(RawDescriptionHelpFormatter):
+    """Help in a fixed width: asking the terminal imports shutil, which costs every search 2 ms."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=HELP_WIDTH)
 
 
 class Parser(ArgumentParser):
@@ -191,7 +199,7 @@ def parser_for(verb: str) -> Parser:
         usage=" ".join(filter(None, ["plait", verb, chosen.arguments, "[options]"])),
         description=f"{chosen.summary[0].upper()}{chosen.summary[1:]}.",
         epilog=f"Example:\n  {chosen.example}",
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=Layout,
         allow_abbrev=False,
     )
     chosen.options()(parser)
@@ -220,7 +228,7 @@ def arguments_for(words: Sequence[str]) -> tuple[str | None, Namespace]:
     """
     leading, rest = _split(words)
     if not rest:
-        parser = Parser(prog="plait", allow_abbrev=False)
+        parser = Parser(prog="plait", formatter_class=Layout, allow_abbrev=False)
         add_globals(parser)
         return None, parser.parse_args(leading)
     verb = rest[0]

@@ -23,7 +23,9 @@ def open_to_write(out: Output) -> Memory:
 
 def store_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait store``."""
-    parser.add_argument("words", nargs="*", help="the text; - reads it from standard input")
+    parser.add_argument(
+        "words", nargs="*", metavar="TEXT", help="the text; - reads it from standard input"
+    )
     parser.add_argument("--text", metavar="TEXT", help="the same, as one option")
     parser.add_argument("--file", metavar="PATH", help="take the text from a file")
     parser.add_argument(
@@ -142,7 +144,9 @@ def _standard_input(limit: int) -> str:
 
 def ingest_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait ingest``."""
-    parser.add_argument("paths", nargs="*", help="files and folders; else the setting memory_dir")
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files and folders; else the setting memory_dir"
+    )
     parser.add_argument(
         "--path", dest="more_paths", action="append", default=[], metavar="PATH", help="the same"
     )
@@ -197,7 +201,10 @@ def _together(reports: list[IngestReport]) -> IngestReport:
 def delete_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait delete``."""
     parser.add_argument(
-        "names", nargs="*", help="ids, unique beginnings of six or more characters, or keys"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="ids, unique beginnings of six or more characters, or keys",
     )
     parser.add_argument(
         "--doc-id",

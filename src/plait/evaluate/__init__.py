@@ -48,8 +48,9 @@ class Options(NamedTuple):
     """What to measure. Without ``modes``: all that the memory's embedder can do.
 
     ``pad`` fills the memory up to so many passages with the documents of the folders ``pad_from``,
-    other than the one measured, and where they do not suffice, with phrases of all mixed anew. ``deep`` adds
-    recall@100, which costs a second, longer search per question. ``db`` keeps the memory there.
+    other than the one measured, and where they do not suffice, with phrases of all mixed anew.
+    ``deep`` adds recall@100, which costs a second, longer search per question. ``db`` says where
+    the memory is made, and kept.
     """
 
     modes: tuple[Mode, ...] = ()

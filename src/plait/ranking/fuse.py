@@ -91,7 +91,7 @@ def weighted(
     positive = {item: max(0.0, cosine) for item, cosine in (cosines or {}).items()}
     nearest = max(positive.values(), default=0.0)
     has_keyword, has_vector = bool(bm25) and top > 0.0, nearest > 0.0
-    middle = sorted(positive.values())[(len(positive) - 1) // 2] / nearest if has_vector else 0.0
+    pending = sorted(positive.values())[(len(positive) - 1) // 2] if has_vector else 0.0
     share_k = keyword_weight if has_keyword else 0.0
     share_v = vector_weight if has_vector else 0.0
     if not share_k + share_v:
@@ -101,9 +101,7 @@ def weighted(
     fused: dict[Item, Fused] = {}
     for item in candidates:
         by_keyword = max(0.0, bm25.get(item, 0.0)) / top if has_keyword else None
-        by_vector = None
-        if has_vector:
-            by_vector = positive[item] / nearest if item in positive else middle
+        by_vector = positive.get(item, pending) / nearest if has_vector else None
         mixed = share_k * (by_keyword or 0.0) + share_v * (by_vector or 0.0)
         fused[item] = Fused(mixed / total if total else 0.0, by_keyword, by_vector)
     return fused

@@ -19,6 +19,8 @@ SHORT_SELECTION = 0.05
 FEW = 200
 PROGRESS_STEPS = 500  # virtual machine steps between two looks at the clock: well under 1 ms
 CACHED_SELECTIONS = 8
+# How many times the wanted number of neighbours is looked at before a filter is listed in full.
+OVER_FETCH = 4
 
 # FTS5 ranks all that matches, whatever the conditions.
 _RANKED = (
@@ -40,8 +42,9 @@ _WHERE = (
 )
 _SELECTED = (
     "SELECT p.rowid FROM documents AS d JOIN passages AS p ON p.document = d.rowid "
-    "WHERE /*conditions*/"
+    "WHERE /*conditions*/ LIMIT ?"
 )
+_IS_AMONG = "p.rowid IN (SELECT value FROM json_each(?))"
 
 
 class Searcher:
@@ -52,7 +55,7 @@ class Searcher:
         self._selections: dict[tuple[object, ...], vectors.Selection] = {}
         self._distances: vectors.Distances | None = None
         self._blocks = vectors.Blocks()
-        self._latest: tuple[object, vectors.Scan] = (None, vectors.Scan())
+        self._latest: tuple[object, vectors.Scan] = (None, {})
 
     def keyword(
         self,
@@ -98,6 +101,9 @@ class Searcher:
             # Words that never meet would otherwise find less than there is.
             if len(found) == limit:
                 return found
+        if not where:
+            # FTS5's own sort by rank visits every match twice: 1.5 times as slow.
+            return rows(connection, _SIFTED.replace("/*where*/", ""), (match, limit))
         return rows(
             connection,
             _RANKED.replace("/*where*/", where),
@@ -129,11 +135,9 @@ class Searcher:
         key = (sql, *values, *_version(connection))
         selection = self._selections.get(key)
         if selection is None:
-            refs = [
-                ref for (ref,) in rows(connection, _SELECTED.replace("/*conditions*/", sql), values)
-            ]
-            few = max(FEW, terms.passage_count(connection) * SHORT_SELECTION)
-            selection = vectors.Selection(refs, short=len(refs) <= few)
+            few = max(FEW, round(terms.passage_count(connection) * SHORT_SELECTION))
+            refs = self._passing(connection, conditions, limit=few + 1)
+            selection = vectors.Selection(refs if len(refs) <= few else None)
             # subtle: a copy, because another thread may add to the cache meanwhile.
             for old in list(self._selections)[: 1 - CACHED_SELECTIONS]:
                 self._selections.pop(old, None)
@@ -159,17 +163,54 @@ class Searcher:
             ranked = sorted((-cosine, ref) for ref, cosine in cosines.items() if cosine > 0.0)
             return [(ref, -negative) for negative, ref in ranked[:limit]]
         version = _version(connection)
-        scan = vectors.Scan()
-        found = vectors.nearest(
-            self._blocks.scan(connection, generation.id, generation.dims, version),
-            query,
-            limit,
-            None if selection is None else selection.flags,
-            self._kernel(),
-            scan,
-        )
+        blocks = self._blocks.scan(connection, generation.id, generation.dims, version)
+        scan = vectors.scanned(blocks, query, self._kernel())
         self._latest = ((generation.id, version, query), scan)
-        return found
+        if selection is None:
+            return vectors.nearest(scan, limit)
+        found = vectors.nearest(scan, limit * OVER_FETCH)
+        kept = self._first_passing(connection, conditions, found, limit)
+        if kept is not None:
+            return kept
+        if selection.flags is None:
+            selection.flags = vectors.flagged(self._passing(connection, conditions))
+        return vectors.nearest(scan, limit, selection.flags)
+
+    def _first_passing(
+        self,
+        connection: apsw.Connection,
+        conditions: list[filters.Clause],
+        found: list[Scored],
+        limit: int,
+    ) -> list[Scored] | None:
+        """The best that meet the conditions; ``None`` when more had to be looked at.
+
+        Asking which of the best pass is far cheaper than listing everything that would.
+        """
+        kept: list[Scored] = []
+        step = limit + limit // 2
+        for start in range(0, len(found), step):
+            part = found[start : start + step]
+            passing = set(self._passing(connection, conditions, among=[ref for ref, _ in part]))
+            kept += [pair for pair in part if pair[0] in passing]
+            if len(kept) >= limit:
+                return kept[:limit]
+        return kept if len(found) < limit * OVER_FETCH else None
+
+    @staticmethod
+    def _passing(
+        connection: apsw.Connection,
+        conditions: list[filters.Clause],
+        *,
+        among: Sequence[Ref] | None = None,
+        limit: int = -1,
+    ) -> list[Ref]:
+        """Passages that meet the conditions, among all or among these."""
+        sql, values = filters.joined(conditions)
+        if among is not None:
+            sql, values = f"{_IS_AMONG} AND {sql}", [json.dumps(list(among)), *values]
+        found = rows(connection, _SELECTED.replace("/*conditions*/", sql), (*values, limit))
+        return [ref for (ref,) in found]
 
     def cosines(
         self, connection: apsw.Connection, vector: Vector, space: Space, refs: Sequence[Ref]
@@ -182,7 +223,7 @@ class Searcher:
         key, scan = self._latest
         if key != (generation.id, _version(connection), query):
             return self._pick(connection, generation, query, refs)
-        known, unknown = scan.cosines(refs)
+        known, unknown = vectors.known(scan, refs)
         return known | self._pick(connection, generation, query, unknown)
 
     def _pick(

@@ -16,7 +16,6 @@ from plait.stores.sqlite.rows import document_from_record, new_id, passage_hash,
 from plait.stores.sqlite.searching import Planner, Searcher
 from plait.types import Deleted, Document, Filter, Finding, Passage, Query, Ref, Space, Stats
 
-PURGE_ATTEMPTS = 50
 PURGE_PAUSE_S = 0.02
 
 _EMBEDDED_HASHES = (
@@ -145,16 +144,17 @@ class SQLiteStore:
         """Leave no byte of what was purged: the journal is emptied once nobody reads it."""
         if self._connections.in_memory:
             return
+        patience = time.monotonic() + self._connections.timeout
         with self._guard:
             connection = self._connections.get()
-            for _ in range(PURGE_ATTEMPTS):
-                if checkpoint(connection, "TRUNCATE"):
-                    return
+            # Under load others hold the checkpoint lock most of the time, and nobody queues for it.
+            while not checkpoint(connection, "TRUNCATE"):
+                if time.monotonic() > patience:
+                    raise StoreBusy(
+                        f"The documents are gone from {self.path}, but their bytes remain in its "
+                        "journal, which another process reads. Close it and run: plait doctor --fix"
+                    )
                 time.sleep(PURGE_PAUSE_S)
-        raise StoreBusy(
-            f"The documents are gone from {self.path}, but another process still reads its "
-            "journal, where their bytes remain. Close it and run: plait doctor --fix"
-        )
 
     # -- searching -------------------------------------------------------------------------
 
@@ -304,7 +304,7 @@ class SQLiteStore:
             # In this order: splitting afresh updates the index row by row, which needs a sound one.
             connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
             writing.split_afresh(connection)
-            terms.count_frequent(connection)
+            terms.tidy(connection)
             return terms.passage_count(connection)
 
     def _refill_empty_index(self) -> None:
@@ -323,7 +323,7 @@ class SQLiteStore:
             connection = self._connections.get()
             if terms.outgrown(connection):
                 with Transaction(self._connections):
-                    terms.count_frequent(connection)
+                    terms.tidy(connection)
             if self._connections.wrote and not self._connections.in_memory:
                 checkpoint(connection, "PASSIVE")
 

@@ -12,6 +12,10 @@ from plait.stores.sqlite.rows import rows
 
 # Below this many passages plain OR is always fast enough, so nothing needs counting first.
 PLANNER_PASSAGES = 20_000
+# From here on the index is tidied after bulk writing: at 10,000 passages that takes 40 ms once and
+# saves every search 0.5 of 4 ms. Above the second number one merge would hold the file for seconds.
+TIDY_PASSAGES = 1_000
+MERGED_PASSAGES = 200_000
 # Terms in more than this share of the passages are counted when they are indexed.
 FREQUENT_SHARE = 0.005
 
@@ -63,25 +67,39 @@ def passage_count(connection: apsw.Connection) -> int:
 
 def frequencies(connection: apsw.Connection, terms: set[str]) -> dict[str, int]:
     """How many passages hold each term; the common ones were counted when they were indexed."""
-    found: dict[str, int] = dict(rows(connection, _FREQUENT, (json.dumps(sorted(terms)),)))
+    if not terms:
+        return {}
+    found: dict[str, int] = {}
+    if not _stale(connection):
+        found = dict(rows(connection, _FREQUENT, (json.dumps(sorted(terms)),)))
     for term in terms - found.keys():
         found[term] = connection.execute(_FREQUENCY, (term,)).get or 0
     return found
 
 
-def count_frequent(connection: apsw.Connection) -> None:
-    """Remember how common the common terms are: FTS5 walks a term's whole list to tell."""
+def tidy(connection: apsw.Connection) -> None:
+    """Merge the index and remember how common its common terms are.
+
+    FTS5 looks into every unmerged piece, and walks a term's whole list to count it.
+    """
     passages = passage_count(connection)
+    if passages <= MERGED_PASSAGES:
+        connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
     connection.execute("DELETE FROM frequent_terms")
     connection.execute(_COUNT_FREQUENT, (max(PLANNER_PASSAGES, passages) * FREQUENT_SHARE,))
     set_meta(connection, "counted_passages", str(passages))
 
 
 def outgrown(connection: apsw.Connection) -> bool:
-    """Whether the counts of common terms are far enough off to mislead the planner."""
+    """Whether the memory is large enough to be tidied, and has changed enough since it was."""
+    return passage_count(connection) >= TIDY_PASSAGES and _stale(connection)
+
+
+def _stale(connection: apsw.Connection) -> bool:
+    """Whether the counts of common terms are far enough off to mislead."""
     passages = passage_count(connection)
     counted = int(get_meta(connection, "counted_passages") or 0)
-    return passages >= PLANNER_PASSAGES and abs(passages - counted) > passages // 5
+    return abs(passages - counted) > passages // 5
 
 
 def get_meta(connection: apsw.Connection, name: str) -> str | None:

@@ -31,6 +31,8 @@ _ADD_BLOCK = "INSERT INTO vector_blocks (generation, block, data) VALUES (?, ?, 
 
 # Cosine distances from one row to many.
 Distances = Callable[[bytes, memoryview, int], "memoryview[float]"]
+# The distances of every row, by block: what one query computed once and may ask again.
+Scan = dict[int, "memoryview[float]"]
 
 
 def quantise(vector: Vector, dims: int) -> bytes:
@@ -106,43 +108,25 @@ def kernel(
 
 
 class Selection:
-    """The passages a filter lets through: a short list, or a flag per row of each block."""
+    """The passages a filter lets through: a short list, or flags, made when they are needed."""
 
     __slots__ = ("flags", "refs")
 
-    def __init__(self, refs: Collection[Ref], *, short: bool) -> None:
-        self.refs: Collection[Ref] | None = refs if short else None
-        self.flags: dict[int, bytearray] = {}
-        if not short:
-            for ref in refs:
-                block, slot = divmod(ref, BLOCK_ROWS)
-                flags = self.flags.get(block)
-                if flags is None:
-                    flags = self.flags[block] = bytearray(BLOCK_ROWS)
-                flags[slot] = 1
+    def __init__(self, refs: Collection[Ref] | None) -> None:
+        self.refs = refs
+        self.flags: dict[int, bytearray] | None = None
 
 
-class Scan:
-    """The distances that one query's scan computed, so that the union's are not computed again."""
-
-    __slots__ = ("by_block",)
-
-    def __init__(self) -> None:
-        self.by_block: dict[int, memoryview[float]] = {}
-
-    def cosines(self, refs: Iterable[Ref]) -> tuple[dict[Ref, float], list[Ref]]:
-        """What the scan knows of these passages, and those it has to be asked for again."""
-        known: dict[Ref, float] = {}
-        unknown: list[Ref] = []
-        for ref in refs:
-            block, slot = divmod(ref, BLOCK_ROWS)
-            near = self.by_block.get(block)
-            # subtle: this may also be the distance to a row of zeros, which is no vector.
-            if near is None or near[slot] == NO_HIT:
-                unknown.append(ref)
-            else:
-                known[ref] = 1.0 - near[slot]
-        return known, unknown
+def flagged(refs: Iterable[Ref]) -> dict[int, bytearray]:
+    """One flag per row of each block."""
+    by_block: dict[int, bytearray] = {}
+    for ref in refs:
+        block, slot = divmod(ref, BLOCK_ROWS)
+        flags = by_block.get(block)
+        if flags is None:
+            flags = by_block[block] = bytearray(BLOCK_ROWS)
+        flags[slot] = 1
+    return by_block
 
 
 class Blocks:
@@ -199,31 +183,26 @@ class Blocks:
                 yield ref, data[first : first + dims]
 
 
-def nearest(
-    blocks: Iterable[tuple[int, memoryview]],
-    query: bytes,
-    limit: int,
-    flags: Mapping[int, bytearray] | None,
-    distances: Distances,
-    scan: Scan,
-) -> list[Scored]:
+def scanned(blocks: Iterable[tuple[int, memoryview]], query: bytes, distances: Distances) -> Scan:
+    """The distances of all rows, block by block."""
+    return {block: distances(query, data, len(query)) for block, data in blocks}
+
+
+def nearest(scan: Scan, limit: int, flags: Mapping[int, bytearray] | None = None) -> list[Scored]:
     """The closest passages with a positive cosine, best first, exact over all that are flagged."""
-    dims = len(query)
     best: list[tuple[float, Ref]] = []
     bar = NO_HIT
-    for block, data in blocks:
-        chosen = None if flags is None else flags.get(block)
-        if flags is not None and chosen is None:
-            continue
-        scan.by_block[block] = distances(query, data, dims)
-        near = cast(list[float], scan.by_block[block].tolist())
-        if chosen is not None:
-            # What is not chosen gets the distance of no hit.
+    for visited, (block, distances) in enumerate(scan.items()):
+        near = cast(list[float], distances.tolist())
+        if flags is not None:
+            chosen = flags.get(block)
+            if chosen is None:
+                continue
             near = [d if yes else NO_HIT for d, yes in zip(near, chosen, strict=True)]
         if len(best) < limit <= len(near):
             # Otherwise half of the first block would pass, and be sorted, before there is a bar.
             bar = min(bar, math.nextafter(sorted(near)[limit - 1], 2.0))
-        elif len(scan.by_block) > limit and min(near) >= bar:
+        elif visited > limit and min(near) >= bar:
             # By now most blocks hold nothing new, and ``min`` sees that in half the time.
             continue
         first = block * BLOCK_ROWS
@@ -234,6 +213,22 @@ def nearest(
             bar = best[-1][0]
     best.sort()
     return [(ref, 1.0 - distance) for distance, ref in best[:limit]]
+
+
+def known(scan: Scan, refs: Iterable[Ref]) -> tuple[dict[Ref, float], list[Ref]]:
+    """The cosines a scan has of these passages, and the passages it knows nothing of."""
+    found: dict[Ref, float] = {}
+    unknown: list[Ref] = []
+    for ref in refs:
+        block, slot = divmod(ref, BLOCK_ROWS)
+        near = scan.get(block)
+        distance = NO_HIT if near is None else near[slot]
+        # subtle: this may also be the distance to a row of zeros, which is no vector.
+        if distance == NO_HIT:
+            unknown.append(ref)
+        else:
+            found[ref] = 1.0 - distance
+    return found, unknown
 
 
 def pick(rows: Iterable[tuple[Ref, bytes]], query: bytes, distances: Distances) -> dict[Ref, float]:

@@ -1,0 +1,143 @@
+"""Write the tables of docs/cli.md and docs/configuration.md from the code that they describe.
+
+Run it after a change of verbs, options or settings: python docs/generate.py
+What stands outside the marked parts of a page is written by hand and stays.
+"""
+
+import re
+import sys
+from argparse import Action
+from pathlib import Path
+
+from plait.cli.filters import add_filters
+from plait.cli.verbs import VERBS, Parser, add_globals, parser_for
+from plait.settings import ENVIRONMENT, FLAGS, SETTINGS, describe
+
+DOCS = Path(__file__).resolve().parent
+Row = tuple[str, str]
+
+
+def page(name: str, parts: dict[str, str]) -> str:
+    """A page with its marked parts written anew."""
+    text = (DOCS / name).read_text(encoding="utf-8")
+    for mark, body in parts.items():
+        begin, end = f"<!-- begin {mark} -->", f"<!-- end {mark} -->"
+        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
+        new = f"{begin}\n\n{body}\n\n{end}"
+        text, count = pattern.subn(lambda _, new=new: new, text)
+        if count != 1:
+            raise ValueError(f"{name} needs the marks of '{mark}' exactly once")
+    return text
+
+
+def pages() -> dict[str, str]:
+    """Every generated page, as it should be."""
+    return {
+        "cli.md": page(
+            "cli.md",
+            {
+                "verbs": verbs(),
+                "filters": table(rows(filter_actions())),
+                "globals": table(rows(global_actions())),
+            },
+        ),
+        "configuration.md": page("configuration.md", {"settings": settings()}),
+    }
+
+
+def verbs() -> str:
+    """A section for every verb."""
+    shared = {flag for action in global_actions() for flag in action.option_strings}
+    filters = {flag for action in filter_actions() for flag in action.option_strings}
+    sections = []
+    for name, verb in VERBS.items():
+        actions = parser_for(name)._actions
+        flags = {flag for action in actions for flag in action.option_strings}
+        takes_filters = filters <= flags
+        own = [
+            action
+            for action in actions
+            if not (set(action.option_strings) & (shared | {"--help", "--version"}))
+            and not (takes_filters and set(action.option_strings) & filters)
+        ]
+        usage = " ".join(filter(None, ["plait", name, verb.arguments, "[options]"]))
+        summary = f"{verb.summary[0].upper()}{verb.summary[1:]}."
+        parts = [f"### {name}", summary, f"```text\n{usage}\n```"]
+        if own:
+            parts.append(table(rows(own)))
+        if takes_filters:
+            parts.append("Takes the [filters](#filters) too.")
+        parts.append(f"Example: `{verb.example}`")
+        sections.append("\n\n".join(parts))
+    return "\n\n".join(sections)
+
+
+def rows(actions: list[Action]) -> list[Row]:
+    """Option and meaning."""
+    return [(_name(action), action.help or "") for action in actions]
+
+
+def _name(action: Action) -> str:
+    value = action.metavar if isinstance(action.metavar, str) else None
+    if value is None and action.choices is not None:
+        value = " | ".join(map(str, action.choices))
+    if not action.option_strings:
+        return f"`{value or action.dest.upper()}`"
+    takes_value = action.nargs != 0
+    shown = ", ".join(action.option_strings)
+    return f"`{shown} {value or 'X'}`" if takes_value else f"`{shown}`"
+
+
+def global_actions() -> list[Action]:
+    """The options that every verb takes."""
+    parser = Parser(prog="plait", add_help=False)
+    add_globals(parser)
+    return [action for action in parser._actions if "--version" not in action.option_strings]
+
+
+def filter_actions() -> list[Action]:
+    """The options that say which documents count."""
+    parser = Parser(prog="plait", add_help=False)
+    add_filters(parser)
+    return parser._actions
+
+
+def settings() -> str:
+    """Every setting with its default, what it accepts and its variable."""
+    variables = {name: variable for variable, name in ENVIRONMENT.items()}
+    flags = {flag for verb in VERBS for flag in parser_for(verb)._option_string_actions}
+    lines = ["| setting | default | accepts | meaning | set also by |", "|---|---|---|---|---|"]
+    for name, default, words in describe():
+        flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+        flag = {"embedding_provider": "--embedder"}.get(name, flag)
+        ways = [f"`{variables[name]}`"] + ([f"`{flag}`"] if flag in flags else [])
+        cells = [f"`{name}`", default, SETTINGS[name].expected, words, ", ".join(ways)]
+        lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def table(body: list[Row]) -> str:
+    """Two columns of Markdown."""
+    lines = ["| option | meaning |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {_cell(a)} | {_cell(b)} |" for a, b in body)])
+
+
+def _cell(text: str) -> str:
+    return (
+        text.replace("|", "\\|").replace("*.", "\\*.")
+        if "`" not in text
+        else text.replace("|", "\\|")
+    )
+
+
+def main() -> int:
+    """Write the pages that are not up to date."""
+    for name, text in pages().items():
+        if (DOCS / name).read_text(encoding="utf-8") != text:
+            (DOCS / name).write_text(text, encoding="utf-8")
+            sys.stdout.write(f"wrote docs/{name}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

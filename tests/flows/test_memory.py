@@ -1,0 +1,501 @@
+"""The facade: every verb as a person would call it from Python."""
+
+import os
+import stat
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from plait.config import load
+from plait.errors import AmbiguousId, ConfigError, NotFound, PlaitError, StoreError, UsageError
+from plait.memory import Memory
+from plait.types import Document, Filter, Passage, Stored
+from tests.builders import Counting, Failing
+
+DAY = 86_400_000
+
+
+def at(path: Path, project: str = "", **options: object) -> Memory:
+    return Memory.open(path, embedder="none", project=project, **options)  # type: ignore[arg-type]
+
+
+# store
+
+
+def test_text_without_a_key_is_an_observation_and_kept_once(memory: Memory) -> None:
+    first = memory.store("We deploy on Fridays")
+    again = memory.store("we deploy  on FRIDAYS")
+    assert (first.duplicate, again.duplicate) == (False, True)
+    assert again.id == first.id
+    assert memory.stats().doc_count == 1
+    document, _ = memory.lookup(first.id)
+    assert (document.kind, document.key, document.doc_id) == ("observation", None, first.id)
+
+
+def test_text_with_a_key_is_a_note_and_replaced_by_the_next(memory: Memory) -> None:
+    first = memory.store("Port 22", key="TOOLS")
+    second = memory.store("Port 2222", key="TOOLS")
+    assert second == Stored(first.id, "TOOLS", 1, replaced=True)
+    assert memory.lookup("TOOLS")[0].text == "Port 2222"
+    assert [hit.text for hit in memory.search("port")] == ["Port 2222"]
+
+
+def test_every_field_of_a_stored_text_is_kept(memory: Memory) -> None:
+    stored = memory.store(
+        "# Keys\n\nRotate.",
+        key="k",
+        title="T",
+        type="decision",
+        memory_type="semantic",
+        tags=["b", "a", "b"],
+        metadata={"author": "Ana"},
+        summary="S",
+        session="s1",
+        origin="agent",
+        trust="untrusted",
+        importance=0.5,
+        pinned=True,
+        event_at="2026-03-01T00:00Z",
+        path="/notes/k.md",
+    )
+    document, _ = memory.lookup(stored.id)
+    assert document.tags == ("b", "a")
+    assert document.metadata == {"author": "Ana"}
+    assert (document.title, document.type, document.memory_type) == ("T", "decision", "semantic")
+    assert (document.summary, document.session, document.path) == ("S", "s1", "/notes/k.md")
+    assert (document.origin, document.trust) == ("agent", "untrusted")
+    assert (document.importance, document.pinned) == (0.5, True)
+    assert document.event_at == 1_772_323_200_000
+    assert document.created_at == document.updated_at == document.indexed_at > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"text": ""}, "no text"),
+        ({"text": " \n "}, "no text"),
+        ({"text": "a\0b"}, "NUL"),
+        ({"importance": 1.5}, "importance is 1.5"),
+        ({"importance": float("nan")}, "importance is nan"),
+        ({"key": " "}, "key is empty"),
+        ({"origin": "moon"}, "moon"),
+        ({"trust": "blind"}, "blind"),
+        ({"memory_type": "long"}, "long"),
+        ({"event_at": "soonish"}, "soonish"),
+    ],
+)
+def test_a_store_that_makes_no_sense_is_refused(
+    memory: Memory, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        memory.store(**{"text": "a fact", **options})
+    assert memory.stats().doc_count == 0
+
+
+def test_line_ends_are_made_plain(memory: Memory) -> None:
+    memory.store("one\r\ntwo\rthree", key="k")
+    assert memory.lookup("k")[0].text == "one\ntwo\nthree"
+
+
+def test_a_note_that_is_pending_says_so(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "m.db", embedder=Failing(), project="") as memory:
+        assert memory.store("a fact").pending == 1
+
+
+def test_many_documents_are_stored_in_batches(memory: Memory) -> None:
+    stored = memory.store_many(
+        [Document(key=f"{n}", text=f"note {n}", project="p" if n else None) for n in range(130)]
+    )
+    assert [one.doc_id for one in stored] == [f"{n}" for n in range(130)]
+    assert dict(memory.stats().projects) == {"p": 129, None: 1}
+
+
+# Absent and closed
+
+
+@pytest.mark.parametrize("query", ["anything", "ssh AND keys"])
+def test_an_absent_memory_answers_empty_and_creates_no_file(tmp_path: Path, query: str) -> None:
+    path = tmp_path / "absent" / "memory.db"
+    with at(path, create=False) as memory:
+        answer = memory.search(query, mode="keyword")
+        assert (tuple(answer), answer.receipt.query) == ((), query)
+        assert memory.timeline() == []
+        assert memory.stats().doc_count == 0
+        assert memory.stats().path == str(path)
+        assert memory.identity_warnings() == []
+        assert [finding.level for finding in memory.doctor()] == ["ok"]
+        assert len(list(memory.export())) == 1
+        with pytest.raises(UsageError):
+            memory.search("")
+        for act in (
+            lambda: memory.lookup("x"),
+            lambda: memory.store("x"),
+            lambda: memory.delete("x"),
+            lambda: memory.undo(),
+            lambda: memory.reindex(),
+            lambda: memory.backup(tmp_path / "copy.db"),
+        ):
+            with pytest.raises(NotFound, match="no memory at"):
+                act()
+    assert not path.parent.exists()
+
+
+def test_a_memory_in_memory_leaves_nothing_on_disk(tmp_path: Path, home: Path) -> None:
+    with Memory.open(":memory:", embedder="hashing", project="") as memory:
+        memory.store("a fact")
+        assert len(memory.search("fact")) == 1
+    assert list(home.iterdir()) == []
+
+
+def test_a_closed_memory_says_so(memory: Memory) -> None:
+    memory.close()
+    with pytest.raises(StoreError, match="closed"):
+        memory.search("x")
+
+
+def test_without_a_path_the_memory_is_in_the_home_of_the_user(home: Path) -> None:
+    with Memory.open(embedder="none", project="") as memory:
+        memory.store("a fact")
+    path = Path(memory.path)
+    assert path.is_relative_to(home)
+    if os.name == "posix":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_embedder_is_chosen_by_name_also_beside_loaded_settings(tmp_path: Path) -> None:
+    config = load({"db_path": str(tmp_path / "m.db"), "project": ""})
+    with Memory.open(config=config, embedder="hashing") as memory:
+        assert memory.embedder.dims == 256
+    with pytest.raises(ConfigError, match="nonsense"):
+        Memory.open(tmp_path / "m.db", embedder="nonsense")
+
+
+# get
+
+
+def test_things_are_got_by_id_prefix_key_and_passage(memory: Memory) -> None:
+    stored = memory.store("# One\n\nfirst\n\n" + "word " * 400 + "\n\n# Two\n\nsecond", key="notes")
+    whole = memory.get("notes")
+    assert isinstance(whole, Document)
+    assert memory.get(stored.id) == memory.get(stored.id[:6]) == whole
+    assert whole.text.startswith("# One")
+    passage = memory.get("notes-1")
+    assert isinstance(passage, Passage)
+    assert memory.get(passage.id) == passage
+    assert memory.lookup(passage.id)[0].id == whole.id
+    assert memory.passages_of(whole.id)[1] == passage
+
+
+def test_what_nobody_is_named_is_not_found(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="plait search"):
+        memory.get("nobody")
+
+
+def test_an_ambiguous_prefix_lists_the_candidates(memory: Memory) -> None:
+    ids = ["aaaaaaaaaaaab", "aaaaaaaaaaaac"]
+    lines = [f'{{"id": "{id_}", "key": "{id_[-1]}", "text": "note {id_[-1]}"}}' for id_ in ids]
+    memory.import_lines(lines)
+    with pytest.raises(AmbiguousId, match=r"aaaaaaaaaaaab.*aaaaaaaaaaaac"):
+        memory.get("aaaaaaaaaaaa")
+    assert memory.lookup("aaaaaaaaaaaab")[0].key == "b"
+
+
+def test_what_is_deleted_while_it_is_looked_up_is_not_found(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.store("one", key="k")
+    monkeypatch.setattr(type(memory.engine), "load", lambda *_: [])
+    with pytest.raises(NotFound, match="just now"):
+        memory.lookup("k")
+
+
+# Projects
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """One file, used by two projects and for personal things."""
+    path = tmp_path / "shared.db"
+    for project in ("", "p", "q"):
+        with at(path, project) as memory:
+            memory.store(f"secret of {project or 'me'}", key="k")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("project", "seen"), [("", ["me"]), ("p", ["me", "p"]), ("q", ["me", "q"]), ("r", ["me"])]
+)
+def test_a_project_sees_its_own_and_personal_things(
+    shared: Path, project: str, seen: list[str]
+) -> None:
+    with at(shared, project) as memory:
+        found = sorted(hit.text.removeprefix("secret of ") for hit in memory.search("secret"))
+        assert found == seen
+        assert len(memory.timeline()) == len(seen)
+        assert len(memory.search("secret", all_projects=True)) == 3
+        assert len(memory.timeline(all_projects=True)) == 3
+
+
+def test_a_name_means_the_nearest_document_of_that_name(shared: Path) -> None:
+    for project, text in (("p", "p"), ("", "me"), ("r", "me")):
+        with at(shared, project) as memory:
+            assert memory.lookup("k")[0].text == f"secret of {text}"
+    with at(shared, "") as memory:
+        memory.delete("k")
+        with pytest.raises(AmbiguousId):
+            memory.lookup("k")
+    with at(shared, "p") as memory:
+        memory.delete("k")
+        assert memory.lookup("k")[0].project == "q", "the only one that is left"
+
+
+def test_duplicates_are_per_project(shared: Path) -> None:
+    for project in ("p", "q"):
+        with at(shared, project) as memory:
+            assert not memory.store("the same fact").duplicate
+
+
+# timeline
+
+
+def test_the_timeline_is_newest_first_and_goes_on_from_its_cursor(memory: Memory) -> None:
+    for number in range(7):
+        memory.store(f"note {number}", key=f"{number}", event_at=(number + 1) * DAY)
+    first = memory.timeline(limit=3)
+    assert [document.key for document in first] == ["6", "5", "4"]
+    assert [document.text for document in first] == [""] * 3
+    rest = memory.timeline(limit=10, before=(first[-1].event_at, first[-1].id))
+    assert [document.key for document in rest] == ["3", "2", "1", "0"]
+    between = memory.timeline(where={"since": 2 * DAY, "until": 4 * DAY})
+    assert [document.key for document in between] == ["2", "1"]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1_001])
+def test_a_timeline_has_bounds(memory: Memory, limit: int) -> None:
+    with pytest.raises(UsageError, match="limit"):
+        memory.timeline(limit=limit)
+
+
+def test_a_timeline_takes_ages(memory: Memory) -> None:
+    memory.store("old", key="old", event_at="30d")
+    memory.store("new", key="new")
+    assert [document.key for document in memory.timeline(where={"since": "7d"})] == ["new"]
+    assert [document.key for document in memory.timeline(where={"until": "7d"})] == ["old"]
+
+
+# Filters by name
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"tags": ("ops",)},
+        {"tags": ["ops"]},
+        {"tags": "ops"},
+        {"keys": "a"},
+        {"kinds": "note", "types": "decision"},
+        {"metadata": {"by": "Ana"}},
+        {"metadata": (("by", "Ana"),)},
+        {"tags": ("ops",), "source": None, "kinds": (), "all_versions": False},
+        Filter(tags=("ops",)),
+    ],
+)
+def test_a_filter_is_written_as_comes_naturally(memory: Memory, where: object) -> None:
+    memory.store("fact", key="a", tags=["ops"], type="decision", metadata={"by": "Ana"})
+    memory.store("fact", key="b", tags=["o", "p", "s"], metadata={"by": "Bo"})
+    assert [hit.doc_id for hit in memory.search("fact", where=where)] == ["a"]  # type: ignore[arg-type]
+
+
+# delete, undo
+
+
+def test_a_deleted_document_comes_back_by_undo(hashing_memory: Memory) -> None:
+    stored = hashing_memory.store("kubernetes in Vienna", key="k", tags=["ops"])
+    before = hashing_memory.lookup("k")[0]
+    passage_ids = [passage.id for passage in hashing_memory.passages_of(before.id)]
+    deleted = hashing_memory.delete("k")
+    assert (deleted.doc_ids, deleted.ids, deleted.chunks_deleted) == (("k",), (stored.id,), 1)
+    assert hashing_memory.search("kubernetes") == ()
+    with pytest.raises(NotFound):
+        hashing_memory.get("k")
+    with pytest.raises(NotFound):
+        hashing_memory.delete("k")
+    [back] = hashing_memory.undo()
+    assert back.key == "k"
+    assert hashing_memory.lookup("k")[0] == before
+    assert [p.id for p in hashing_memory.passages_of(before.id)] == passage_ids
+    assert hashing_memory.search("kuberntes", mode="vector")[0].doc_id == "k"
+    assert hashing_memory.stats().pending_count == 0
+    with pytest.raises(NotFound, match="Nothing to undo"):
+        hashing_memory.undo()
+
+
+def test_undo_works_while_the_embedder_is_down(tmp_path: Path) -> None:
+    embedder = Failing(calls=1)
+    with Memory.open(tmp_path / "m.db", embedder=embedder, project="") as memory:
+        memory.store("kubernetes", key="k")
+        memory.delete("k")
+        memory.undo()
+        assert memory.search("kubernetes")[0].doc_id == "k"
+        assert memory.stats().pending_count == 1
+
+
+def test_an_observation_that_was_brought_back_is_still_kept_once(memory: Memory) -> None:
+    stored = memory.store("a fact")
+    memory.delete(stored.id)
+    memory.undo()
+    assert memory.store("a fact").duplicate
+
+
+def test_one_unknown_name_and_nothing_is_deleted(memory: Memory) -> None:
+    memory.store("one", key="a")
+    with pytest.raises(NotFound):
+        memory.delete("a", "unknown")
+    assert memory.stats().doc_count == 1
+
+
+def test_a_passage_named_for_deletion_means_its_document(memory: Memory) -> None:
+    stored = memory.store("one", key="a")
+    assert memory.delete("a-0").ids == (stored.id,)
+
+
+def test_a_dry_run_tells_and_deletes_nothing(memory: Memory) -> None:
+    memory.store("one", key="a", tags=["x"])
+    memory.store("two", key="b", tags=["x"])
+    memory.store("three", key="c")
+    told = memory.delete("c", where={"tags": ("x",)}, dry_run=True)
+    assert sorted(told.doc_ids) == ["a", "b", "c"]
+    assert told.chunks_deleted == 3
+    assert memory.stats().doc_count == 3
+    done = memory.delete("c", where={"tags": ("x",)})
+    assert sorted(done.doc_ids) == sorted(told.doc_ids)
+    assert memory.stats().doc_count == 0
+    assert len(memory.undo()) == 3
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        None,
+        {},
+        {"source": None},
+        {"kinds": (), "tags": [], "all_versions": True},
+        Filter(),
+    ],
+)
+def test_an_empty_filter_never_deletes_everything(memory: Memory, where: object) -> None:
+    memory.store("precious")
+    with pytest.raises(UsageError, match="what to delete"):
+        memory.delete(where=where)  # type: ignore[arg-type]
+    assert memory.stats().doc_count == 1
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ({"trusts": ("untrusted",)}, ["plain", "quarantined"]),
+        ({"tags": ("t",)}, []),
+        ({"tags": ("t",), "trusts": ("trusted",)}, ["quarantined", "untrusted"]),
+        ({"key_prefix": "q"}, ["plain", "untrusted"]),
+        (Filter(tags=("t",)), ["quarantined"]),
+    ],
+)
+def test_a_filter_deletes_what_it_says_and_no_more(
+    memory: Memory, where: Any, left: list[str]
+) -> None:
+    memory.store("one", key="plain", tags=["t"])
+    memory.store("two", key="untrusted", trust="untrusted", tags=["t"])
+    memory.store("three", key="quarantined", trust="quarantined", tags=["t"])
+    memory.delete(where=where)
+    every = {"trusts": ("trusted", "untrusted", "quarantined")}
+    assert sorted(str(d.key) for d in memory.timeline(where=every)) == left
+
+
+def test_a_filter_deletes_in_this_project_and_personal_only(shared: Path) -> None:
+    with at(shared, "p") as memory:
+        memory.delete(where={"keys": ("k",)})
+        assert [hit.document.project for hit in memory.search("secret", all_projects=True)] == ["q"]
+
+
+def test_purge_leaves_no_byte_in_the_file(memory: Memory) -> None:
+    memory.store("xylophone quagmire", key="k", title="zeppelin")
+    memory.store("something else")
+    assert memory.delete("k", purge=True).purged
+    with pytest.raises(NotFound):
+        memory.undo()
+    memory.close()
+    for file in Path(memory.path).parent.glob("memory.db*"):
+        content = file.read_bytes()
+        for word in (b"xylophone", b"quagmire", b"zeppelin"):
+            assert word not in content, file
+
+
+def test_purge_clears_what_was_deleted_before(memory: Memory) -> None:
+    memory.store("xylophone", key="k")
+    memory.delete("k")
+    memory.delete("k", purge=True)
+    with pytest.raises(NotFound):
+        memory.undo()
+    assert memory.stats().trash_count == 0
+
+
+# stats, backup
+
+
+def test_stats_tell_what_is_in_the_memory(hashing_memory: Memory) -> None:
+    hashing_memory.store("one", key="a")
+    hashing_memory.store("two")
+    stats = hashing_memory.stats()
+    assert (stats.doc_count, stats.chunk_count, stats.embedded_count) == (2, 2, 2)
+    assert stats.db_size_bytes > 0
+    assert stats.path == hashing_memory.path
+    assert dict(stats.kinds) == {"note": 1, "observation": 1}
+
+
+def test_a_backup_opens_as_a_memory(hashing_memory: Memory, tmp_path: Path) -> None:
+    hashing_memory.store("kubernetes", key="k")
+    place = hashing_memory.backup(tmp_path / "copy.db")
+    with Memory.open(place, project="") as copy:
+        assert copy.search("kuberntes", mode="vector")[0].doc_id == "k"
+        assert {finding.level for finding in copy.doctor()} == {"ok"}
+
+
+def test_a_memory_in_memory_is_saved_by_a_backup(tmp_path: Path) -> None:
+    with Memory.open(":memory:", embedder="none", project="") as memory:
+        memory.store("kubernetes", key="k")
+        memory.backup(tmp_path / "copy.db")
+    with at(tmp_path / "copy.db") as copy:
+        assert copy.search("kubernetes")[0].doc_id == "k"
+
+
+# Threads
+
+
+@pytest.mark.parametrize("place", ["memory.db", ":memory:"])
+def test_several_threads_store_search_and_delete_at_once(tmp_path: Path, place: str) -> None:
+    path = place if place == ":memory:" else str(tmp_path / place)
+    trouble: list[BaseException] = []
+    with Memory.open(path, embedder=Counting(), project="") as memory:
+
+        def work(name: int) -> None:
+            try:
+                for number in range(8):
+                    key = f"{name}-{number}"
+                    memory.store(f"note {key} about kubernetes", key=key)
+                    assert memory.lookup(key)[0].key == key
+                    assert memory.search("kubernetes", limit=1)
+                    if number % 2:
+                        memory.delete(key)
+            except (AssertionError, PlaitError) as error:
+                trouble.append(error)
+
+        threads = [Thread(target=work, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert trouble == []
+        assert memory.stats().doc_count == 16
+        assert {finding.level for finding in memory.doctor()} == {"ok"}

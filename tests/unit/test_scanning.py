@@ -1,0 +1,129 @@
+"""The vector scan: exact whatever the blocks, ties and filters, never answered from old bytes."""
+
+import random
+from array import array
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait.protocols import Entry, Vector
+from plait.stores.sqlite import searching, vectors
+from plait.stores.sqlite.store import SQLiteStore
+from plait.types import Document, Filter, Passage, Space
+
+DIMS = 8
+SPACE = Space("test", "scan", DIMS)
+# Few values, so that ties are common; 1.0 is a cosine of 0 or no vector at all.
+DISTANCES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, 1.5])
+BLOCKS = st.lists(st.lists(DISTANCES, min_size=4, max_size=4), max_size=6)
+
+
+def scan_of(blocks: list[list[float]]) -> vectors.Scan:
+    return {block: memoryview(array("d", near)) for block, near in enumerate(blocks)}
+
+
+def expected(
+    blocks: list[list[float]], limit: int, chosen: set[int] | None
+) -> list[tuple[int, float]]:
+    flat = [(d, ref) for ref, d in enumerate(d for near in blocks for d in near)]
+    hits = sorted(pair for pair in flat if pair[0] < 1.0 and (chosen is None or pair[1] in chosen))
+    return [(ref, 1.0 - d) for d, ref in hits[:limit]]
+
+
+@given(BLOCKS, st.integers(1, 9), st.none() | st.sets(st.integers(0, 23)))
+def test_nearest_is_the_head_of_the_whole_sorted_list(
+    blocks: list[list[float]], limit: int, chosen: set[int] | None
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vectors, "BLOCK_ROWS", 4)
+        flags = None if chosen is None else vectors.flagged(chosen)
+        found = vectors.nearest(scan_of(blocks), limit, flags)
+    assert found == expected(blocks, limit, chosen)
+
+
+@given(BLOCKS, st.lists(st.integers(0, 30), unique=True))
+def test_a_scan_gives_back_its_own_cosines_and_admits_what_it_does_not_know(
+    blocks: list[list[float]], refs: list[int]
+) -> None:
+    flat = [d for near in blocks for d in near]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vectors, "BLOCK_ROWS", 4)
+        found, unknown = vectors.known(scan_of(blocks), refs)
+    assert found == {ref: 1.0 - flat[ref] for ref in refs if ref < len(flat) and flat[ref] != 1.0}
+    assert unknown == [ref for ref in refs if ref not in found]
+
+
+def vector_of(seed: int) -> Vector:
+    chance = random.Random(seed)
+    return array("f", [chance.uniform(-1, 1) for _ in range(DIMS)])
+
+
+def entry(key: str, vector: Vector | None, tags: tuple[str, ...] = ()) -> Entry:
+    document = Document(key=key, text=key, tags=tags)
+    return Entry(document, [Passage(key)], [vector], SPACE)
+
+
+def keys_near(store: SQLiteStore, vector: Vector, limit: int, where: Filter) -> list[str]:
+    found = store.vector(vector, SPACE, limit, where)
+    rows = store.passages([ref for ref, _ in found])
+    return [rows[ref][1].doc_id for ref, _ in found]
+
+
+@pytest.mark.parametrize("searches_before", [0, 1, 2, 3])
+def test_what_another_process_wrote_is_found_however_warm_the_search(
+    tmp_path: Path, searches_before: int
+) -> None:
+    mine = SQLiteStore(str(tmp_path / "memory.db"))
+    other = SQLiteStore(str(tmp_path / "memory.db"))
+    mine.put([entry(f"old {n}", vector_of(n)) for n in range(20)])
+    wanted = vector_of(99)
+    for _ in range(searches_before):
+        assert "new" not in keys_near(mine, wanted, 5, Filter())
+    other.put([entry("new", wanted)])
+    assert keys_near(mine, wanted, 5, Filter())[0] == "new"
+    (ref, cosine), *_ = mine.vector(wanted, SPACE, 1, Filter())
+    assert mine.cosines(wanted, SPACE, [ref]) == {ref: pytest.approx(cosine)}
+    other.put([entry("new", vector_of(100))])
+    assert mine.cosines(wanted, SPACE, [ref]).get(ref, 0.0) < cosine
+    mine.close()
+    other.close()
+
+
+@pytest.mark.parametrize("kept_bytes", [0, vectors.KEPT_BYTES])
+def test_blocks_are_kept_only_up_to_a_size_and_answer_the_same(
+    monkeypatch: pytest.MonkeyPatch, kept_bytes: int
+) -> None:
+    monkeypatch.setattr(vectors, "KEPT_BYTES", kept_bytes)
+    store = SQLiteStore(":memory:")
+    store.put([entry(f"{n}", vector_of(n)) for n in range(50)])
+    answers = [store.vector(vector_of(7), SPACE, 10, Filter()) for _ in range(4)]
+    assert answers[1:] == answers[:1] * 3
+    assert keys_near(store, vector_of(7), 1, Filter()) == ["7"]
+    store.close()
+
+
+# A short list; what the nearest few happen to hold; flags for every row.
+@pytest.mark.parametrize(("few", "over_fetch"), [(200, 4), (0, 4), (0, 1)])
+@pytest.mark.parametrize("tag", ["every", "half", "tenth", "nobody"])
+def test_a_filter_leaves_the_nearest_that_pass_however_it_is_applied(
+    monkeypatch: pytest.MonkeyPatch, few: int, over_fetch: int, tag: str
+) -> None:
+    monkeypatch.setattr(searching, "FEW", few)
+    monkeypatch.setattr(searching, "SHORT_SELECTION", 0.0)
+    monkeypatch.setattr(searching, "OVER_FETCH", over_fetch)
+    shares = {"every": 1, "half": 2, "tenth": 10}
+    store = SQLiteStore(":memory:")
+    store.put(
+        [
+            entry(f"{n}", vector_of(n), tuple(t for t, each in shares.items() if n % each == 0))
+            for n in range(120)
+        ]
+    )
+    everything = keys_near(store, vector_of(500), 120, Filter())
+    each = shares.get(tag)
+    passing = [key for key in everything if each and int(key) % each == 0]
+    for limit in (1, 7, 120):
+        assert keys_near(store, vector_of(500), limit, Filter(tags=(tag,))) == passing[:limit]
+    store.close()
