@@ -2,7 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from plait.errors import PlaitError
+from plait.errors import (
+    AmbiguousId,
+    ConfigError,
+    EmbedderError,
+    NotFound,
+    PlaitError,
+    SourceError,
+    StoreError,
+    UsageError,
+)
 from plait.types import Answer, Document, Filter, Hit, Passage, Receipt
 
 if TYPE_CHECKING:
@@ -10,14 +19,21 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AmbiguousId",
     "Answer",
+    "ConfigError",
     "Document",
+    "EmbedderError",
     "Filter",
     "Hit",
     "Memory",
+    "NotFound",
     "Passage",
     "PlaitError",
     "Receipt",
+    "SourceError",
+    "StoreError",
+    "UsageError",
     "__version__",
 ]
 

@@ -33,12 +33,20 @@ def line(document: Document, passages: Iterable[Passage]) -> str:
         for name, value in document._asdict().items()
         if name not in ("text", "chunk_count") and value != defaults[name]
     }
-    body = [passage for passage in passages]
     record["text"] = document.text
     record["passages"] = [
-        [p.id, p.start, p.start + len(p.text), p.start_line, p.end_line, p.heading] for p in body
+        [p.id, p.start, p.start + len(p.text), p.start_line, p.end_line, p.heading]
+        for p in _of_this_text(document.text, list(passages))
     ]
     return json.dumps(record, ensure_ascii=False)
+
+
+def _of_this_text(text: str, passages: list[Passage]) -> list[Passage]:
+    """The passages, unless the document was replaced while it was read: then it is cut anew."""
+    last = passages[-1] if passages else Passage("")
+    front = len(text) - (last.start + len(last.text))
+    same = all(text.startswith(p.text, front + p.start) for p in passages)
+    return passages if front >= 0 and same else []
 
 
 def read(lines: Iterable[str]) -> Iterator[Entry]:

@@ -159,7 +159,7 @@ def complete(document: Document, now: int) -> Document:
         created_at=document.created_at or now,
         updated_at=document.updated_at or now,
         event_at=event,
-        indexed_at=now,
+        indexed_at=document.indexed_at or now,
     )
 
 
@@ -240,9 +240,11 @@ def _tags(value: str | list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.lstrip("#") for name in names if name.lstrip("#")))
 
 
-def style_of(key: str) -> chunking.Style:
-    """How a file is written, by its ending."""
-    return STYLES.get(os.path.splitext(key)[1].lower(), "plain")  # noqa: PTH122
+def style_of(document: Document) -> chunking.Style:
+    """How a text is written: a file by its ending, anything else as Markdown."""
+    if document.kind != "file":
+        return "markdown"
+    return STYLES.get(os.path.splitext(document.key or "")[1].lower(), "plain")  # noqa: PTH122
 
 
 # How many are done, how many there are (0 where nobody knows yet), and the last one's name.
@@ -315,7 +317,7 @@ class Ingest:
             self._report(FileReport(candidate.path, "unchanged"))
             return
         document = complete(document_from_file(candidate, content, self._project), now_ms())
-        entry = self._pen.entry(document, style_of(candidate.key))
+        entry = self._pen.entry(document, style_of(document))
         if not entry.passages:
             if old is not None:
                 # What it said is no longer said: it must not be found either.
@@ -463,9 +465,7 @@ def rechunk(store: Store, pen: Pen, documents: Iterable[Document]) -> int:
         whole = store.load([document.id])
         if not whole:
             continue
-        entry = pen.entry(whole[0], style_of(whole[0].key or ""))
-        if whole[0].kind in ("note", "observation"):
-            entry = pen.entry(whole[0])
+        entry = pen.entry(whole[0], style_of(whole[0]))
         if entry.passages:
             pen.write([entry])
             changed += 1

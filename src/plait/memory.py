@@ -99,6 +99,12 @@ class Memory:
             flags["embedding_provider"] = embedder
         found = config if config is not None else load(flags)
         place = found.settings.db_path
+        spec = found.settings.embedding_provider
+        if isinstance(embedder, str):
+            spec = embedder
+        if spec is not None and embedder in (None, spec):
+            # A name that means nothing is refused before a file is made.
+            embedder = named_embedder(spec)
         store: Store | None = None
         if create or place == ":memory:" or os.path.exists(place):
             store = open_store(
@@ -108,7 +114,7 @@ class Memory:
                 durability=found.settings.durability,
             )
         if embedder is None or isinstance(embedder, str):
-            embedder = _choose_embedder(embedder or found.settings.embedding_provider, store)
+            embedder = _embedder_of(store)
         return cls(store, embedder, found, path=place)
 
     def __enter__(self) -> Self:
@@ -335,7 +341,7 @@ class Memory:
         whole = self._required().load([document.id])
         if not whole:
             # Another process was quicker between the two reads.
-            raise NotFound(f"Nothing is named {name} any more: it was deleted just now.")
+            raise NotFound(f"Nothing is named '{name}' any more: it was deleted just now.")
         return whole[0], passage
 
     def get(self, name: str) -> Document | Passage:
@@ -400,13 +406,15 @@ class Memory:
         if not names and not narrows:
             raise UsageError("Say what to delete, by id, key, --path, --source or a filter.")
         store = self._required()
-        chosen = [self._deletable(name, purge=purge) for name in names]
-        found = {document.id: document for document in chosen}
+        trash = [row for _, _, row in store.trashed()] if purge and names else []
+        found: dict[str, Document] = {}
+        for name in names:
+            found.update({row.id: row for row in self._deletable(name, trash)})
         if where is not None and narrows:
             every = self._filter(_widened(where), all_projects=all_projects)
             found.update({document.id: document for document in store.scan(every)})
+        chosen = list(found.values())
         if dry_run:
-            chosen = list(found.values())
             return Deleted(
                 tuple(document.doc_id for document in chosen),
                 tuple(found),
@@ -414,16 +422,16 @@ class Memory:
             )
         return store.delete(list(found), purge=purge)
 
-    def _deletable(self, name: str, *, purge: bool) -> Document:
+    def _deletable(self, name: str, trash: Sequence[Document]) -> list[Document]:
+        """What a name stands for, with all that lies under it in the trash to be purged."""
+        older = [row for row in trash if name in (row.id, row.key)]
         try:
             document, _ = self._named(name)
         except NotFound:
-            # Already in the trash: `delete --purge` must still be able to clear it.
-            for _, _, trashed in self._required().trashed():
-                if purge and name in (trashed.id, trashed.key):
-                    return trashed
+            if older:
+                return older
             raise
-        return document
+        return [document, *older]
 
     def undo(self) -> list[Document]:
         """Bring back what the latest delete removed.
@@ -549,8 +557,10 @@ class Memory:
 
         store = self._required()
         pen = self._pen()
+        self._note_chunker()
         entries = [
-            entry if entry.passages else pen.entry(entry.document) for entry in archive.read(lines)
+            entry if entry.passages else pen.entry(entry.document, ingest.style_of(entry.document))
+            for entry in archive.read(lines)
         ]
         now = ingest.now_ms()
         entries = [
@@ -607,7 +617,7 @@ class Memory:
 
     def _named(self, name: str) -> tuple[Document, Passage | None]:
         if self._store is None:
-            raise NotFound(f"Nothing is named {name}: there is no memory at {self.path} yet.")
+            raise NotFound(f"Nothing is named '{name}': there is no memory at {self.path} yet.")
         every = Filter(trusts=TRUSTS, all_versions=True)
         found = self._store.find(words.clean(name), every)
         for nearest in (self.config.project, None):
@@ -615,7 +625,7 @@ class Memory:
             if len(here) == 1:
                 return here[0]
         if not found:
-            raise NotFound(f"Nothing is named {name}. Look for it with: plait search WORDS")
+            raise NotFound(f"Nothing is named '{name}'. Look for it with: plait search WORDS")
         if len(found) > 1:
             listed = ", ".join(
                 f"{(passage or document).id} ({document.title or document.doc_id})"
@@ -677,17 +687,14 @@ def summarise(text: str) -> str:
     return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"
 
 
-def _choose_embedder(spec: str | None, store: Store | None) -> Embedder:
-    """What the settings name, else what the memory was built with, else none."""
-    if spec is None:
-        space = store.space() if store is not None else None
-        spec = space.provider if space is not None else "none"
-        try:
-            return named_embedder(spec)
-        except PlaitError:
-            # Vectors of a provider that only its own program can open: keyword search goes on.
-            return named_embedder("none")
-    return named_embedder(spec)
+def _embedder_of(store: Store | None) -> Embedder:
+    """What the memory was built with; nothing for a new one."""
+    space = store.space() if store is not None else None
+    try:
+        return named_embedder(space.provider if space is not None else "none")
+    except PlaitError:
+        # Vectors of a provider that only its own program can open: keyword search goes on.
+        return named_embedder("none")
 
 
 def named_embedder(spec: str) -> Embedder:

@@ -330,8 +330,9 @@ class _Scorer:
         self._bm25 = dict(found.keyword or ())
         self._keyword_rank = _ranks(found.keyword)
         self._vector_rank = _ranks(found.vector)
-        terms = [term for word in query.words for _, _, term in store.tokens(word)]
-        self._wanted = frozenset(terms)
+        # Shown as the caller wrote them: "deploy", not the stem "deploi".
+        self._word_of = {term: word for word in query.words for _, _, term in store.tokens(word)}
+        self._wanted = frozenset(self._word_of)
         self._passages, self._holding = store.frequencies(self._wanted)
 
     def best(self) -> list[Hit]:
@@ -342,15 +343,17 @@ class _Scorer:
         start = 0
         while start < len(order) and len(hits) < request.limit:
             end = self._batch_end(order, start, request.limit - len(hits))
-            for hit in self._hydrated(order[start:end]):
-                if not self._convincing(hit):
+            for ref, passage, document in self._hydrated(order[start:end]):
+                if request.best_per_document and document.id in seen:
                     continue
-                if request.best_per_document and hit.document.id in seen:
-                    continue
-                seen.add(hit.document.id)
-                hits.append(hit)
+                # Last, because telling what matched means reading the passage word by word.
+                hit = self._hit(ref, passage, document)
+                if self._convincing(hit):
+                    seen.add(document.id)
+                    hits.append(hit)
+                if len(hits) == request.limit:
+                    break
             start = end
-        hits = hits[: request.limit]
         return [self._widened(hit) for hit in hits] if request.window else hits
 
     def _batch_end(self, order: Sequence[Ref], start: int, wanted: int) -> int:
@@ -362,12 +365,12 @@ class _Scorer:
             end += 1
         return end
 
-    def _hydrated(self, refs: Sequence[Ref]) -> list[Hit]:
+    def _hydrated(self, refs: Sequence[Ref]) -> list[tuple[Ref, Passage, Document]]:
         rows = self._store.passages(refs)
         # A passage may have been deleted since the branches ran: it is simply no longer there.
-        hits = [self._hit(ref, *rows[ref]) for ref in refs if ref in rows]
-        hits.sort(key=lambda hit: (-hit.score, hit.document.doc_id, hit.passage.ordinal))
-        return hits
+        found = [(ref, *rows[ref]) for ref in refs if ref in rows]
+        found.sort(key=lambda row: (-self._fused[row[0]].score, row[2].doc_id, row[1].ordinal))
+        return found
 
     def _hit(self, ref: Ref, passage: Passage, document: Document) -> Hit:
         fused = self._fused[ref]
@@ -387,7 +390,7 @@ class _Scorer:
             keyword_rank=self._keyword_rank.get(ref),
             vector_rank=self._vector_rank.get(ref),
             coverage=covered,
-            matched=tuple(sorted(matched)),
+            matched=tuple(sorted({self._word_of[term] for term in matched})),
         )
         return Hit(
             passage=passage,

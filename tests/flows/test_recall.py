@@ -393,7 +393,7 @@ def test_a_hit_carries_what_every_seed_promised(filled: Memory) -> None:
     assert 0.0 <= hit.score <= 1.0
     shown = [hit.snippet[start:end] for start, end in hit.highlights]
     assert shown == ["ssh", "keys"]
-    assert hit.signals.matched == ("kei", "ssh")
+    assert hit.signals.matched == ("keys", "ssh")
     assert (hit.signals.keyword_rank, hit.signals.vector_rank) == (1, 1)
 
 

@@ -57,12 +57,13 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
 def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]:
     """Project, trust and validity: nearly always asked for, nearly never excluding anything."""
     found: list[Clause] = []
-    if where.projects is not None:
+    if where.projects:
         names = sorted({project or "" for project in where.projects})
         if _has_other_projects(connection, names):
             found.append(("d.project IN (SELECT value FROM json_each(?))", [json.dumps(names)]))
-    if "trusted" not in where.trusts or any(
-        trust not in where.trusts for (trust,) in connection.execute(_DISTRUSTED)
+    if where.trusts and (
+        "trusted" not in where.trusts
+        or any(trust not in where.trusts for (trust,) in connection.execute(_DISTRUSTED))
     ):
         found.append(("d.trust IN (SELECT value FROM json_each(?))", [json.dumps(where.trusts)]))
     if not where.all_versions and connection.execute(_DATED).get:

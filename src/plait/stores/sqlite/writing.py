@@ -33,7 +33,7 @@ _BY_NAME = (
 )
 _SAME_OBSERVATION = (
     "SELECT id, chunk_count FROM documents WHERE fingerprint = ? AND project = ? "
-    "AND coalesce(parent, '') = ? AND valid_to IS NULL LIMIT 1"
+    "AND coalesce(parent, '') = ? AND trust = ? AND valid_to IS NULL LIMIT 1"
 )
 _OLD_PASSAGES = (
     "SELECT rowid, hash, ordinal, start, start_line, end_line FROM passages WHERE document = ?"
@@ -128,7 +128,7 @@ class Writer:
             vectors.write(self._connection, generation.id, generation.dims, patches)
 
     def _twin(self, document: Document, mark: bytes) -> Written | None:
-        key = (mark, document.project or "", document.parent or "")
+        key = (mark, document.project or "", document.parent or "", document.trust)
         for id_, chunks in self._connection.execute(_SAME_OBSERVATION, key):
             if id_ != document.id:
                 return Written(id_, chunks, duplicate=True)
@@ -268,6 +268,8 @@ class Writer:
         mark = None
         if document.kind == "observation" and document.key is None:
             mark = fingerprint(document.text)
+            if self._twin(document, mark) is not None:
+                return document  # it was said again since: one is enough
         rowid = self._insert(document, entry, mark)
         self._passages(rowid, document, None, entry)
         return document
