@@ -323,15 +323,15 @@ def test_a_file_of_200_mb_in_one_line_is_skipped_without_being_read(work):
         "import sys; from plait.cli import main; code = main(['ingest', 'notes']);"
         "sys.stderr.write(open('/proc/self/status', encoding='utf-8').read()); sys.exit(code)"
     )
-    ran = subprocess.run(
+    child = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, env=environment(), check=True
     )
-    report = Ran(0, ran.stdout.decode(), "").json
+    report = Ran(0, child.stdout.decode(), "").json
     assert (report["files"], report["skipped"]) == (1, 1)
     (left_out,) = report["left_out"]
     assert "200" in left_out["reason"]
     assert "10 MB" in left_out["reason"]
-    (peak,) = [line for line in ran.stderr.decode().splitlines() if line.startswith("VmHWM")]
+    (peak,) = [line for line in child.stderr.decode().splitlines() if line.startswith("VmHWM")]
     assert int(peak.split()[1]) < 100 * 1024  # KiB
     ran = spawn("store", "--file", "notes/huge.md")
     assert_clear(ran, 1, "huge.md", "10 MB")

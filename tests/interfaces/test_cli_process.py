@@ -223,6 +223,7 @@ def test_ctrl_c_during_ingest_keeps_what_is_done_and_the_next_run_goes_on(work):
         stderr=theirs,
         env=environment(),
         start_new_session=True,
+        preexec_fn=heed_ctrl_c,
     ) as child:
         os.close(theirs)
         # The bar moves once a batch is written.
@@ -242,6 +243,11 @@ def test_ctrl_c_during_ingest_keeps_what_is_done_and_the_next_run_goes_on(work):
     assert (again["added"], again["unchanged"]) == (1_000 - kept, kept)
 
 
+def heed_ctrl_c() -> None:
+    """A shell's background jobs ignore SIGINT, and their children would too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @posix_only
 def test_watch_indexes_what_changes_until_ctrl_c(work, notes):
     pytest.importorskip("watchfiles")
@@ -252,6 +258,7 @@ def test_watch_indexes_what_changes_until_ctrl_c(work, notes):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
+        preexec_fn=heed_ctrl_c,
     ) as child:
         assert child.stdout is not None
         assert child.stderr is not None
@@ -261,8 +268,10 @@ def test_watch_indexes_what_changes_until_ctrl_c(work, notes):
         (notes / "fresh.md").write_text("A fresh fact.\n", encoding="utf-8")
         report = json.loads(first_line_while_touching(child, notes / "fresh.md"))
         child.send_signal(signal.SIGINT)
-        rest = child.stdout.read()
-        child.wait(PATIENCE_S)
+        try:
+            rest, _ = child.communicate(timeout=PATIENCE_S)
+        finally:
+            child.kill()
     assert report["added"] == 1
     assert rest.count(b"\n") <= 1
     assert spawn("--db", "notes/memory.db", "search", "fresh fact").code == 0
