@@ -49,7 +49,8 @@ _MARKS = ('"', "*", "AND", "OR", "NOT", "NEAR(")  # Without any of these it is p
 # eight English collections by 0.0045 against these. Lists for German, Spanish, Russian and Turkish
 # moved their collections by less than 0.005, and "die", "war" or "no" mean something in English.
 _FUNCTION_WORDS = (
-    "a an and are be did do does for how in is of on or the to was were what when where which who why"
+    "a an and are be did do does for how in is of on or the to was were "
+    "what when where which who why"
 )
 STOP_WORDS: frozenset[str] = frozenset(_FUNCTION_WORDS.split())
 
