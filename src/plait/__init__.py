@@ -45,3 +45,8 @@ def __getattr__(name: str) -> Any:
 
         return Memory
     raise AttributeError(f"module 'plait' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Everything public, `Memory` too, though it is not loaded yet."""
+    return sorted({*globals(), *__all__})

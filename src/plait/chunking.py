@@ -17,11 +17,10 @@ from plait.types import Cut, Passage
 # Characters, not tokens. Raise `Cut.rules` whenever the same text would be cut differently.
 DEFAULT_SIZE = Cut().size
 DEFAULT_OVERLAP = Cut().overlap
+MIN_SIZE = Cut.MIN_SIZE
 
 Style = Literal["markdown", "plain", "rst", "org"]
 
-# Shorter passages than this are fragments of sentences.
-MIN_SIZE = 50
 # Shares of the size: where a cut may fall, and the least text a passage adds to the one before.
 WINDOW_OPENS, WINDOW_CLOSES, LEAST = 0.7, 1.3, 0.3
 # A piece of a cut line; less than the window is wide, so that some cut always falls into it.

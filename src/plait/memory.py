@@ -3,18 +3,18 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
-from plait import recall
+from plait import recall, scope
 from plait import text as words
 from plait.config import Config, load
 from plait.embedders import open_embedder
 from plait.errors import AmbiguousId, NotFound, PlaitError, UsageError
 from plait.protocols import Embedder, Store
+from plait.scope import Where
 from plait.stores import open_store
 from plait.types import (
     FUSIONS,
-    KINDS,
     MEMORY_TYPES,
     MODES,
     ORIGINS,
@@ -36,15 +36,12 @@ if TYPE_CHECKING:
     from plait.ingest import Pen, Progress, Reindexed
 
 MODE_ALIASES = {"fts": "keyword", "vec": "vector"}
-PERSONAL = ("", "personal")
 EXPORT_PAGE = 200
-_LISTS = frozenset(
-    name for name, default in Filter._field_defaults.items() if isinstance(default, tuple)
-) | {"projects"}
+DEFAULT_EMBEDDER = "builtin"
 SUMMARY_CHARS = 100
+MIN_PREFIX = 6
 
-# Spellings of time and place that callers may use; the rest of a filter passes through as it is.
-Where = Mapping[str, Any]
+
 Choice = TypeVar("Choice", bound=str)
 
 
@@ -145,7 +142,7 @@ class Memory:
         title: str = "",
         type: str | None = None,
         memory_type: str | None = None,
-        tags: Iterable[str] = (),
+        tags: Iterable[str] | str = (),
         metadata: Mapping[str, str] | None = None,
         summary: str | None = None,
         session: str | None = None,
@@ -174,7 +171,7 @@ class Memory:
             project=self.config.project,
             memory_type=_one_of("memory_type", memory_type, MEMORY_TYPES) if memory_type else None,
             type=type,
-            tags=tuple(dict.fromkeys(tags)),
+            tags=(tags,) if isinstance(tags, str) else tuple(dict.fromkeys(tags)),
             metadata=dict(metadata or {}),
             summary=summary,
             origin=_one_of("origin", origin, ORIGINS),
@@ -182,7 +179,7 @@ class Memory:
             session=session,
             importance=_share("importance", importance),
             pinned=pinned,
-            event_at=self._moment(event_at) or 0,
+            event_at=scope.moment(event_at) or 0,
         )
         pen = self._pen()
         entry = pen.entry(ingest.complete(document, ingest.now_ms()))
@@ -260,10 +257,9 @@ class Memory:
             progress=progress,
         )
         report = run.run(walk)
-        if report.pending or not self._required().pending_count() or pen.trouble is not None:
-            return report
-        # Left over from a time when the embedder was down: it answers now.
-        self._fill()
+        if pen.trouble is None:
+            # Left over from a time without an embedder, or when it was down: it answers now.
+            self._fill()
         return report
 
     # -- finding ---------------------------------------------------------------------------
@@ -402,29 +398,34 @@ class Memory:
             NotFound: One of the names fits nothing; then nothing is deleted.
             UsageError: Neither a name nor a filter was given.
         """
-        narrows = _narrows(where)
-        if not names and not narrows:
-            raise UsageError("Say what to delete, by id, key, --path, --source or a filter.")
+        if bool(names) == scope.narrows(where):
+            raise UsageError(
+                "Say what to delete, either by id or key, or by --path, --source or a filter."
+            )
         store = self._required()
-        trash = [row for _, _, row in store.trashed()] if purge and names else []
-        found: dict[str, Document] = {}
-        for name in names:
-            found.update({row.id: row for row in self._deletable(name, trash)})
-        if where is not None and narrows:
-            every = self._filter(_widened(where), all_projects=all_projects)
-            found.update({document.id: document for document in store.scan(every)})
-        chosen = list(found.values())
+        if names:
+            trash = [row for _, _, row in store.trashed()] if purge else []
+            chosen = {row.id: row for name in names for row in self._deletable(name, trash)}
+        else:
+            every = self._filter(scope.widened(where), all_projects=all_projects)
+            chosen = {row.id: row for row in store.scan(every)}
         if dry_run:
             return Deleted(
-                tuple(document.doc_id for document in chosen),
-                tuple(found),
-                sum(document.chunk_count for document in chosen),
+                tuple(row.doc_id for row in chosen.values()),
+                tuple(chosen),
+                sum(row.chunk_count for row in chosen.values()),
             )
-        return store.delete(list(found), purge=purge)
+        return store.delete(list(chosen), purge=purge)
 
     def _deletable(self, name: str, trash: Sequence[Document]) -> list[Document]:
         """What a name stands for, with all that lies under it in the trash to be purged."""
-        older = [row for row in trash if name in (row.id, row.key)]
+        mine = (self.config.project, None)
+        older = [
+            row
+            for row in trash
+            if (len(name) >= MIN_PREFIX and row.id.startswith(name))
+            or (row.key == name and row.project in mine)
+        ]
         try:
             document, _ = self._named(name)
         except NotFound:
@@ -433,16 +434,24 @@ class Memory:
             raise
         return [document, *older]
 
-    def undo(self) -> list[Document]:
-        """Bring back what the latest delete removed.
+    def undo(self, *names: str) -> list[Document]:
+        """Bring back what the latest delete removed, or what is named.
+
+        A document whose name a newer one has taken stays in the trash.
 
         Raises:
-            NotFound: Nothing was deleted in the last 30 days.
+            NotFound: Nothing of that kind was deleted in the last 30 days.
         """
         store = self._required()
-        back = store.restore()
+        ids = [row.id for _, _, row in store.trashed() if set(names) & {row.id, row.key}]
+        if names and not ids:
+            raise NotFound(f"Nothing named {', '.join(names)} was deleted in the last 30 days.")
+        back = store.restore(ids)
         if not back:
-            raise NotFound("Nothing to undo: no document was deleted in the last 30 days.")
+            raise NotFound(
+                "Nothing to undo: nothing was deleted in the last 30 days, or newer documents "
+                "have taken the names."
+            )
         self._fill()
         return back
 
@@ -544,7 +553,10 @@ class Memory:
         yield archive.header()
         if self._store is None:
             return
-        every = self._filter(_widened(where or {}), all_projects=where is None or all_projects)
+        fields = scope.widened(where)
+        if self._project_is_chosen and not all_projects:
+            fields.setdefault("projects", (self.config.project,))
+        every = self._filter(fields, all_projects=where is None or all_projects)
         documents = self._store.scan(every)
         for start in range(0, len(documents), EXPORT_PAGE):
             page = documents[start : start + EXPORT_PAGE]
@@ -588,7 +600,15 @@ class Memory:
         return self._store
 
     def _cut(self) -> Cut:
-        return Cut(self.config.settings.chunk_size, self.config.settings.chunk_overlap)
+        """As the settings say; where they say nothing, as the memory was cut before."""
+        settings, origins = self.config.settings, self.config.origins
+        silent = all(origins.get(name) == "default" for name in ("chunk_size", "chunk_overlap"))
+        built = self._store.meta("chunker") if self._store is not None and silent else None
+        if built is not None:
+            rules, size, overlap = map(int, built.split(":"))
+            if rules == Cut().rules:
+                return Cut(size, overlap)
+        return Cut(settings.chunk_size, settings.chunk_overlap)
 
     def _pen(self) -> "Pen":
         from plait.ingest import Pen
@@ -609,69 +629,50 @@ class Memory:
         from plait.ingest import fill_pending
 
         store = self._required()
-        if self._embedder.dims and store.space() == self._embedder.space:
+        space = store.space()
+        if not self._embedder.dims or space not in (None, self._embedder.space):
+            return
+        if space is None and store.newest() is not None:
+            store.begin(self._embedder.space)
+        if store.pending_count():
             fill_pending(store, self._embedder, self._pen())
 
     def _every_document(self) -> list[Document]:
         return self._required().scan(Filter(trusts=TRUSTS, all_versions=True))
 
-    def _named(self, name: str) -> tuple[Document, Passage | None]:
+    def _named(self, name: str, *, all_projects: bool = False) -> tuple[Document, Passage | None]:
+        """What a name stands for here: in this project, else among personal things."""
         if self._store is None:
             raise NotFound(f"Nothing is named '{name}': there is no memory at {self.path} yet.")
-        every = Filter(trusts=TRUSTS, all_versions=True)
-        found = self._store.find(words.clean(name), every)
-        for nearest in (self.config.project, None):
-            here = [pair for pair in found if pair[0].project == nearest]
-            if len(here) == 1:
-                return here[0]
-        if not found:
-            raise NotFound(f"Nothing is named '{name}'. Look for it with: plait search WORDS")
-        if len(found) > 1:
+        everywhere = Filter(trusts=TRUSTS, all_versions=True)
+        found = self._store.find(words.clean(name), everywhere)
+        near = found
+        # An id is unique, wherever its document lives; a key is only a name.
+        if not all_projects and any(name == document.key for document, _ in found):
+            near = [pair for pair in found if pair[0].project == self.config.project]
+            near = near or [pair for pair in found if pair[0].project is None]
+        if len(near) > 1:
             listed = ", ".join(
-                f"{(passage or document).id} ({document.title or document.doc_id})"
-                for document, passage in found[:8]
+                f"{(passage or document).id} ({document.path or document.title or document.key})"
+                for document, passage in near[:8]
             )
-            raise AmbiguousId(f"{name} fits {len(found)} entries: {listed}. Give a longer id.")
-        return found[0]
-
-    def _moment(self, value: int | str | None) -> int | None:
-        if value is None or isinstance(value, int):
-            return value
-        from plait.times import parse_time
-
-        moment = parse_time(value)
-        if moment is None:
-            raise UsageError(
-                f"'{value}' is not a time. Write 2026-03-01, 2026-03-01T09:30 or an age like 7d."
+            raise AmbiguousId(f"'{name}' fits {len(near)} entries: {listed}. Give an id.")
+        if near:
+            return near[0]
+        if found:
+            raise NotFound(
+                f"Nothing is named '{name}' here; {found[0][0].project} has one. "
+                f"Add: --project {found[0][0].project}"
             )
-        return moment
+        raise NotFound(f"Nothing is named '{name}'. Look for it with: plait search WORDS")
 
     def _filter(self, where: Filter | Where | None, *, all_projects: bool = False) -> Filter:
-        """The caller's filter; unless it says otherwise, this project and personal things."""
-        if isinstance(where, Filter):
-            return where
-        fields = {name: value for name, value in (where or {}).items() if _is_said(value)}
-        unknown = fields.keys() - set(Filter._fields)
-        if unknown:
-            raise UsageError(
-                f"There is no filter named {sorted(unknown)[0]}. Choose from: "
-                + ", ".join(Filter._fields)
-            )
-        for name in ("since", "until", "as_of"):
-            if name in fields:
-                fields[name] = self._moment(fields[name])
-        for name in fields.keys() & _LISTS:
-            value = fields[name]
-            if name == "metadata" and isinstance(value, Mapping):
-                value = value.items()
-            # A lone string is a sequence too, of one-letter values.
-            fields[name] = (value,) if isinstance(value, str) else tuple(value)
-        for name, allowed in (("kinds", KINDS), ("memory_types", MEMORY_TYPES), ("trusts", TRUSTS)):
-            for value in fields.get(name, ()):
-                _one_of(name, value, allowed)
-        if "projects" not in fields and not all_projects:
-            fields["projects"] = (None, self.config.project) if self.config.project else (None,)
-        return Filter(**fields)
+        return scope.to_filter(where, self.config.project, all_projects=all_projects)
+
+    @property
+    def _project_is_chosen(self) -> bool:
+        """Whether somebody named the project, rather than the folder having one."""
+        return self.config.origins.get("project", "default") != "default"
 
 
 def summarise(text: str) -> str:
@@ -688,10 +689,10 @@ def summarise(text: str) -> str:
 
 
 def _embedder_of(store: Store | None) -> Embedder:
-    """What the memory was built with; nothing for a new one."""
+    """What the memory was built with; the built-in model for a new one."""
     space = store.space() if store is not None else None
     try:
-        return named_embedder(space.provider if space is not None else "none")
+        return named_embedder(space.provider if space is not None else DEFAULT_EMBEDDER)
     except PlaitError:
         # Vectors of a provider that only its own program can open: keyword search goes on.
         return named_embedder("none")
@@ -704,26 +705,6 @@ def named_embedder(spec: str) -> Embedder:
 
         return HashingEmbedder()
     return open_embedder(spec)
-
-
-def _is_said(value: object) -> bool:
-    return value is not None and value != () and value != [] and value is not False
-
-
-def _narrows(where: Filter | Where | None) -> bool:
-    """Whether a filter says anything: an empty one must never delete the whole memory."""
-    if isinstance(where, Filter):
-        return where != Filter()
-    said = {name for name, value in (where or {}).items() if _is_said(value)}
-    return bool(said - {"all_versions"})
-
-
-def _widened(where: Filter | Where) -> Filter | Where:
-    """For whole documents: the quarantined and superseded count too, unless it says otherwise."""
-    if isinstance(where, Filter):
-        return where
-    said = {name: value for name, value in where.items() if _is_said(value)}
-    return {"trusts": TRUSTS, "all_versions": "as_of" not in said, **said}
 
 
 def _check_weights(keyword: float | None, vector: float | None) -> None:

@@ -21,6 +21,7 @@ SHORT_ID = 8  # two more than the shortest prefix that is accepted
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 6
 NAMES_SHOWN = 8  # a line's worth
+INTERRUPTED = "interrupted"  # how the reason of a file begins that Ctrl-C kept out
 
 
 def _time(moment: int | None) -> str | None:
@@ -156,8 +157,8 @@ def timeline_dict(document: Document) -> dict[str, Any]:
     }
 
 
-def stored_dict(stored: Stored) -> dict[str, Any]:
-    """What ``store`` did."""
+def stored_dict(stored: Stored, project: str | None) -> dict[str, Any]:
+    """What ``store`` did, and in which project; ``None`` is personal."""
     return {
         "doc_id": stored.doc_id,
         "chunks": stored.chunks,
@@ -165,11 +166,12 @@ def stored_dict(stored: Stored) -> dict[str, Any]:
         "duplicate": stored.duplicate,
         "replaced": stored.replaced,
         "pending": stored.pending,
+        "project": project,
     }
 
 
-def ingest_dict(report: IngestReport) -> dict[str, Any]:
-    """What ``ingest`` did, with every file that did not get in."""
+def ingest_dict(report: IngestReport, project: str | None) -> dict[str, Any]:
+    """What ``ingest`` did and in which project, with every file that did not get in."""
     left_out = [row for row in report.reports if row.outcome in ("skipped", "failed")]
     return {
         "files": report.count("added", "changed"),
@@ -185,6 +187,7 @@ def ingest_dict(report: IngestReport) -> dict[str, Any]:
         "ignored": report.ignored,
         "pending": report.pending,
         "interrupted": report.interrupted,
+        "project": project,
         "left_out": [
             {"path": row.path, "outcome": row.outcome, "reason": row.reason} for row in left_out
         ],
@@ -239,6 +242,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else many}"
 
 
+def in_project(project: str | None) -> str:
+    """Where something was written, where that is not the ordinary place."""
+    return f" in {project}" if project else ""
+
+
 def waiting(pending: int) -> str:
     """What to do about passages that have no vector yet."""
     verb = "waits" if pending == 1 else "wait"
@@ -283,7 +291,7 @@ def receipt_text(receipt: Receipt, hits: int) -> str:
     mode: str = receipt.mode_used
     if receipt.mode_used != receipt.mode_asked:
         mode = f"{receipt.mode_used} (asked: {receipt.mode_asked})"
-    spent = f"{receipt.milliseconds:.1f} ms, about {receipt.tokens} tokens"
+    spent = f"{receipt.milliseconds:,.1f} ms, about {counted(receipt.tokens, 'token')}"
     return f"{counted(hits, 'hit')}, {mode}, {spent}"
 
 
@@ -319,25 +327,27 @@ def timeline_text(documents: Sequence[Document]) -> str:
     return "\n".join(lines)
 
 
-def ingest_text(report: IngestReport) -> str:
+def ingest_text(report: IngestReport, project: str | None) -> str:
     """The outcome in one line, then every file that was left out and why."""
     counts = [
-        f"{report.count(outcome)} {outcome}"
+        f"{report.count(outcome):,} {outcome}"
         for outcome in ("added", "changed", "unchanged", "removed", "skipped", "failed")
         if report.count(outcome)
     ]
     total = counted(len(report.reports), "file")
     written = counted(report.chunks, "passage")
-    lines = [f"{total}: {', '.join(counts) or 'none fits'}; {written} written"]
+    lines = [f"{total}: {', '.join(counts) or 'none fits'}; {written} written{in_project(project)}"]
     if report.ignored:
         lines[0] += f"; {counted(report.ignored, 'file')} of other types ignored"
     if report.pending:
         lines.append(waiting(report.pending))
+    left_out = [row for row in report.reports if row.outcome in ("skipped", "failed")]
+    dropped = [row for row in left_out if row.reason.startswith(INTERRUPTED)]
     lines += [
-        f"  {row.outcome}: {row.path} ({row.reason})"
-        for row in report.reports
-        if row.outcome in ("skipped", "failed")
+        f"  {row.outcome}: {row.path} ({row.reason})" for row in left_out if row not in dropped
     ]
+    if dropped:
+        lines.append(f"  skipped: {counted(len(dropped), 'file')} ({dropped[0].reason})")
     return "\n".join(lines)
 
 
@@ -360,10 +370,10 @@ def stats_text(stats: Stats) -> str:
         f"size       {stats.db_size_bytes / 1024 / 1024:.1f} MB",
     ]
     if stats.projects:
-        names = ", ".join(f"{name or 'personal'} ({count})" for name, count in stats.projects)
+        names = ", ".join(f"{name or 'personal'} ({count:,})" for name, count in stats.projects)
         lines.append(f"projects   {names}")
     if stats.trash_count:
-        lines.append(f"trash      {stats.trash_count} (plait delete --undo brings back the last)")
+        lines.append(f"trash      {stats.trash_count:,} (plait delete --undo brings back the last)")
     if stats.indexed_at:
         lines.append(f"indexed    {show_time(stats.indexed_at)}")
     return "\n".join(lines)
@@ -372,8 +382,8 @@ def stats_text(stats: Stats) -> str:
 def _vectors(stats: Stats) -> str:
     if stats.space is None:
         return "none (keyword search only)"
-    waiting = f", {stats.pending_count} pending" if stats.pending_count else ""
-    return f"{stats.embedded_count}{waiting}, {stats.space}"
+    waiting = f", {stats.pending_count:,} pending" if stats.pending_count else ""
+    return f"{stats.embedded_count:,}{waiting}, {stats.space}"
 
 
 def findings_text(findings: Sequence[Finding], *, color: bool = False) -> str:

@@ -5,7 +5,7 @@ receipt says what was missing.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from plait import text as words
@@ -37,6 +37,7 @@ VECTOR_CANDIDATES = 100
 SNIPPET_CHARS = 200
 CHARS_PER_TOKEN = 4  # the usual estimate for English text
 HYDRATE_BATCH = 25
+MATCHES = 10_000  # of an operator query; beyond that vectors may miss some, never add any
 
 
 class Request(NamedTuple):
@@ -83,22 +84,7 @@ def search(store: Store, embedder: Embedder, request: Request) -> Answer:
     found = _run_branches(store, embedder, request, query, mode, tuning)
     used = _mode_used(found)
     fused, cosines = _fuse(store, embedder, request, found, keyword_weight, vector_weight)
-    scorer = _Scorer(store, query, request, found, cosines, fused, tuning)
-    hits = scorer.best()
-    if request.explain:
-        hits = [
-            hit._replace(
-                reasons=trace.explain(
-                    hit.score,
-                    hit.relevance,
-                    hit.signals,
-                    fusion=request.fusion,
-                    keyword_weight=keyword_weight,
-                    vector_weight=vector_weight,
-                )
-            )
-            for hit in hits
-        ]
+    hits = _Scorer(store, query, request, found, cosines, fused, tuning).best()
     receipt = Receipt(
         query=request.text,
         mode_asked=request.mode,
@@ -174,32 +160,55 @@ def _run_branches(
     tuning: Tuning,
 ) -> _Branches:
     degraded: list[str] = []
-    wants_vector = mode != "keyword"
-    if wants_vector:
-        obstacle = _vector_obstacle(store, embedder, mode)
-        if obstacle is not None:
-            wants_vector = False
-            degraded += [obstacle] if obstacle else []
-    embed: Callable[[], Vector | None] | None = None
-    if wants_vector:
-        embed = _start_embedding(embedder, request.text, tuning, request.deadline)
+    embed = None
+    if mode != "keyword" and not _is_obstructed(store, embedder, mode, degraded):
+        # What follows NOT must not attract: with operators only the wanted words are embedded.
+        text = " ".join(query.words) if query.strict else request.text
+        embed = _start_embedding(embedder, text, tuning, request.deadline)
     by_keyword = None
-    if mode != "vector" or not wants_vector:
+    if mode != "vector" or embed is None or query.strict:
         by_keyword = _by_keyword(store, request, query, degraded)
-    by_vector, vector = None, None
+    vector, by_vector = None, None
     if embed is not None:
-        try:
-            vector = embed()
-            if vector is not None:
-                size = _over_fetch(request, VECTOR_CANDIDATES)
-                by_vector = store.vector(vector, embedder.space, size, request.where)
-        except EmbedderError as error:
-            # Down, slow, or a vector that the store refuses: no finite direction, wrong length.
-            vector = None
-            degraded.append(f"vector search skipped: {error}")
-        if vector is None and by_keyword is None:
+        vector, by_vector = _by_vector(store, embedder, request, embed, degraded)
+        if by_vector is not None and query.strict:
+            allowed = {ref for ref, _ in by_keyword or ()}
+            by_vector = [pair for pair in by_vector if pair[0] in allowed]
+        if by_vector is None and by_keyword is None:
             by_keyword = _by_keyword(store, request, query, degraded)
+    if mode == "vector" and by_vector is not None:
+        by_keyword = None
+    elif by_keyword is not None:
+        by_keyword = by_keyword[: _over_fetch(request, KEYWORD_CANDIDATES)]
     return _Branches(by_keyword, by_vector, vector, tuple(degraded))
+
+
+def _by_vector(
+    store: Store,
+    embedder: Embedder,
+    request: Request,
+    embed: Callable[[], Vector | None],
+    degraded: list[str],
+) -> tuple[Vector | None, list[Scored] | None]:
+    """The query's vector and its neighbours; neither where the embedder has nothing to say."""
+    try:
+        vector = embed()
+        if vector is None:
+            return None, None
+        size = _over_fetch(request, VECTOR_CANDIDATES)
+        return vector, store.vector(vector, embedder.space, size, request.where)
+    except EmbedderError as error:
+        # Down, slow, or a vector that the store refuses: no finite direction, wrong length.
+        degraded.append(f"vector search skipped: {error}")
+        return None, None
+
+
+def _is_obstructed(store: Store, embedder: Embedder, mode: Mode, degraded: list[str]) -> bool:
+    """Whether vectors cannot answer; says why unless there are simply none to ask."""
+    obstacle = _vector_obstacle(store, embedder, mode)
+    if obstacle:
+        degraded.append(obstacle)
+    return obstacle is not None
 
 
 def _vector_obstacle(store: Store, embedder: Embedder, mode: Mode) -> str | None:
@@ -210,11 +219,13 @@ def _vector_obstacle(store: Store, embedder: Embedder, mode: Mode) -> str | None
         return ""
     space = store.space()
     if space is None:
-        return "" if store.newest() is None else "no vectors yet. Run: plait reindex"
+        if store.newest() is None:
+            return ""
+        return f"no vectors yet. Run: plait reindex --embedder {embedder.space.provider}"
     if space != embedder.space:
         return (
             f"vector search skipped: this memory's vectors are {space}, the embedder is "
-            f"{embedder.space}. Run: plait reindex"
+            f"{embedder.space}. Run: plait reindex --embedder {embedder.space.provider}"
         )
     return None
 
@@ -256,7 +267,8 @@ def _start_embedding(
 
 
 def _by_keyword(store: Store, request: Request, query: Query, degraded: list[str]) -> list[Scored]:
-    size = _over_fetch(request, KEYWORD_CANDIDATES)
+    # An operator query decides what the vector branch may return: then all that match are wanted.
+    size = MATCHES if query.strict else _over_fetch(request, KEYWORD_CANDIDATES)
     deadline = time.monotonic() + request.deadline
     try:
         return store.keyword(query, size, request.where, deadline=deadline)
@@ -297,7 +309,7 @@ def _fuse(
     if found.query_vector is not None:
         missing = [ref for ref in candidates if ref not in cosines]
         cosines.update(store.cosines(found.query_vector, embedder.space, missing))
-    passages, _ = store.frequencies(())
+    passages, _ = _frequencies(store, ())
     fused = fuse.weighted(
         found.keyword,
         cosines if found.vector is not None else None,
@@ -333,7 +345,10 @@ class _Scorer:
         # Shown as the caller wrote them: "deploy", not the stem "deploi".
         self._word_of = {term: word for word in query.words for _, _, term in store.tokens(word)}
         self._wanted = frozenset(self._word_of)
-        self._passages, self._holding = store.frequencies(self._wanted)
+        content = [word for word in query.words if word not in words.empty_words()]
+        telling = frozenset(content or query.words)
+        self._telling = frozenset(term for term, word in self._word_of.items() if word in telling)
+        self._passages, self._holding = _frequencies(store, self._telling)
 
     def best(self) -> list[Hit]:
         request = self._request
@@ -379,7 +394,7 @@ class _Scorer:
         beside = "\n".join((document.title, passage.heading, *document.tags))
         found.update(term for _, _, term in self._store.tokens(beside))
         matched = self._wanted & found
-        covered = evidence.coverage(self._wanted, matched, self._passages, self._holding)
+        covered = evidence.coverage(self._telling, matched, self._passages, self._holding)
         cosine = self._cosines.get(ref)
         snippet, highlights = self._snippet(passage, tokens)
         signals = Signals(
@@ -392,15 +407,17 @@ class _Scorer:
             coverage=covered,
             matched=tuple(sorted({self._word_of[term] for term in matched})),
         )
+        relevance = evidence.relevance(covered, cosine, self._tuning)
         return Hit(
             passage=passage,
             document=document,
             score=fused.score,
-            relevance=evidence.relevance(covered, cosine, self._tuning),
+            relevance=relevance,
             source=self._source(ref),
             snippet=snippet,
             highlights=highlights,
             signals=signals,
+            reasons=trace.explain(fused, relevance, signals) if self._request.explain else (),
         )
 
     def _snippet(
@@ -421,12 +438,22 @@ class _Scorer:
     def _convincing(self, hit: Hit) -> bool:
         if self._request.floor == "rrf" and self._request.fusion == "rrf":
             return hit.score >= self._request.min_score
+        if hit.relevance <= 0.0 and hit.source == "vector":
+            return False  # the nearest of what is not near at all
         return hit.relevance >= self._request.min_score
 
     def _widened(self, hit: Hit) -> Hit:
         """The hit with its neighbours' text, overlaps laid over each other."""
         around = self._store.neighbours(hit.document.id, hit.passage.ordinal, self._request.window)
         return hit._replace(context=join(around))
+
+
+def _frequencies(store: Store, terms: Iterable[str]) -> tuple[int, dict[str, int]]:
+    """How common terms are; nothing is known where the keyword index is damaged."""
+    try:
+        return store.frequencies(terms)
+    except StoreDamaged:
+        return 0, {}
 
 
 def join(passages: Sequence[Passage]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 from plait.errors import ConfigError
-from plait.types import FUSIONS, Cut, Fusion
+from plait.types import FILE_PATTERNS, FUSIONS, Cut, Fusion
 
 Floor = Literal["relevance", "rrf"]
 Durability = Literal["full", "normal"]
@@ -59,7 +59,7 @@ class Settings(NamedTuple):
     limit: int = 10
     min_score: float = 0.0
     quiet: bool = False
-    patterns: tuple[str, ...] = ("*.md", "*.txt", "*.rst", "*.org")
+    patterns: tuple[str, ...] = FILE_PATTERNS
     max_file_mb: float = 10.0
 
 
@@ -178,7 +178,7 @@ SETTINGS: dict[str, Setting] = {
     "floor": _choice(
         ("relevance", "rrf"), "What min_score tests; rrf is the normalised score of fusion = rrf."
     ),
-    "chunk_size": _whole(32, 100_000, "Characters in a passage, at most."),
+    "chunk_size": _whole(Cut.MIN_SIZE, 100_000, "Characters in a passage, at most."),
     "chunk_overlap": _whole(
         0, 49_999, "Characters that a passage repeats of the one before; under half of chunk_size."
     ),

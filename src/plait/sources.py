@@ -19,9 +19,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from plait.errors import SourceError
-from plait.types import MEMORY_TYPES, MemoryType
+from plait.types import FILE_PATTERNS, MEMORY_TYPES, MemoryType
 
-DEFAULT_PATTERNS = ("*.md", "*.markdown", "*.txt", "*.rst", "*.org")
 # Twice the longest text people keep as one file (a whole Bible is about 4.5 MB). A file is read
 # whole and exists several times over until its passages are written, so the cap bounds the memory.
 MAX_FILE_BYTES = 10 * 1024 * 1024
@@ -112,7 +111,7 @@ def source_root(path: str | os.PathLike[str]) -> str:
 def walk(
     path: str | os.PathLike[str],
     *,
-    patterns: Sequence[str] = DEFAULT_PATTERNS,
+    patterns: Sequence[str] = FILE_PATTERNS,
     max_bytes: int = MAX_FILE_BYTES,
     ignore_file: str | None = IGNORE_FILE,
     hidden: bool = False,

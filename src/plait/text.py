@@ -54,6 +54,22 @@ _FUNCTION_WORDS = (
 )
 STOP_WORDS: frozenset[str] = frozenset(_FUNCTION_WORDS.split())
 
+# Words that say nothing about what a passage is about. They may rank, but finding them is no
+# evidence that it answers.
+_EMPTY_WORDS = (
+    "about also am any as at because been being but by can cannot could doing done else ever from "
+    "had has have having he her here hers herself him himself his i if into it its itself just me "
+    "mine my myself nor not our ours ourselves shall she should so some such than that their "
+    "theirs them themselves then there these they this those though thus too upon us very we "
+    "whatever whether while whom whose will with would yes yet you your yours yourself yourselves"
+)
+
+
+@cache
+def empty_words() -> frozenset[str]:
+    """Every function word, the stop words among them."""
+    return STOP_WORDS | frozenset(_EMPTY_WORDS.split())
+
 
 @cache
 def _runs() -> re.Pattern[str]:
@@ -178,8 +194,8 @@ def parse(text: str) -> Query:
     mean "any of these, the more the better", next to operators too; a phrase beside words is
     required and the words rank. Words after NOT are no part of the bag.
 
-    >>> parse("how do we rotate the SSH-keys?").words
-    ('rotate', 'ssh', 'keys')
+    >>> parse("where is the key of the SSH-server?").words
+    ('key', 'ssh', 'server')
     """
     text = _capped(text)
     if any(mark in text for mark in _MARKS):
@@ -187,7 +203,7 @@ def parse(text: str) -> Query:
         if expression is not None:
             wanted = [word for term in _terms(expression, denied=False) for word in term.words]
             in_order = [word for word in _bag(text) if word in wanted]
-            return Query(text, _content(in_order or wanted), expression)
+            return Query(text, _content(in_order or wanted), expression, strict=True)
     content = _content(_bag(text))
     return Query(text, content, _prefixes(text, content))
 

@@ -4,6 +4,8 @@ Named tuples, not dataclasses: ``dataclasses`` imports ``inspect``, which alone 
 7 of its 90 milliseconds. Times are UTC milliseconds here; doors show them local, with offset.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 Kind = Literal["file", "note", "observation", "entity", "message"]
@@ -21,6 +23,9 @@ ORIGINS: tuple[Origin, ...] = ("user", "agent", "tool", "file", "web", "import")
 TRUSTS: tuple[Trust, ...] = ("trusted", "untrusted", "quarantined")
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "vector")
 FUSIONS: tuple[Fusion, ...] = ("weighted", "rrf", "seed001")
+
+# Which files of a folder count unless told otherwise.
+FILE_PATTERNS = ("*.md", "*.markdown", "*.txt", "*.rst", "*.org")
 
 # The store's own number of a passage: stable, never reused, meaningless outside its memory.
 Ref = int
@@ -63,6 +68,9 @@ class Cut(NamedTuple):
     overlap: int = 120
     rules: int = 1
 
+    # subtle: no annotation, or it would become a field. Shorter passages are fragments of sentences.
+    MIN_SIZE = 50
+
     @property
     def identity(self) -> str:
         """What is stored beside the passages, so that a change is noticed.
@@ -87,7 +95,10 @@ class Passage(NamedTuple):
 
 
 class Document(NamedTuple):
-    """What was put in. ``text`` is whole when it comes from ``get`` or goes into the store."""
+    """What was put in. ``text`` is whole when it comes from ``get`` or goes into the store.
+
+    ``event_at`` is when it happened; ``None`` only on the way in, while nobody has said.
+    """
 
     id: str = ""
     key: str | None = None
@@ -100,7 +111,7 @@ class Document(NamedTuple):
     memory_type: MemoryType | None = None
     type: str | None = None
     tags: tuple[str, ...] = ()
-    metadata: dict[str, str] = {}  # noqa: RUF012 - shared on purpose and never changed
+    metadata: Mapping[str, str] = MappingProxyType({})
     summary: str | None = None
     origin: Origin = "user"
     trust: Trust = "trusted"
@@ -112,7 +123,7 @@ class Document(NamedTuple):
     pinned: bool = False
     created_at: int = 0
     updated_at: int = 0
-    event_at: int = 0
+    event_at: int | None = None
     valid_from: int | None = None
     valid_to: int | None = None
     size: int | None = None
@@ -180,13 +191,15 @@ class Query(NamedTuple):
     """A search string, read once and always valid.
 
     ``words`` are the content words in order (stop words dropped where enough remain): the bag that
-    is joined by OR, ranked, highlighted and counted for relevance. ``expression`` is set only when
-    the caller wrote operators; engines that cannot run it use the bag.
+    is joined by OR, ranked, highlighted and counted for relevance. ``expression`` says it in
+    operators where a bag of words would not do; ``strict`` means that the caller wrote them, so
+    that nothing else may come back, from either branch.
     """
 
     text: str
     words: tuple[str, ...] = ()
     expression: Expression | None = None
+    strict: bool = False
 
 
 class Signals(NamedTuple):

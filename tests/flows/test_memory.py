@@ -1,5 +1,6 @@
 """The facade: every verb as a person would call it from Python."""
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -244,11 +245,47 @@ def test_a_name_means_the_nearest_document_of_that_name(shared: Path) -> None:
             assert memory.lookup("k")[0].text == f"secret of {text}"
     with at(shared, "") as memory:
         memory.delete("k")
-        with pytest.raises(AmbiguousId):
-            memory.lookup("k")
+        for act in (memory.lookup, memory.delete):
+            with pytest.raises(NotFound, match="--project p"):
+                act("k")
+    with at(shared, "q") as memory:
+        assert memory.lookup("k")[0].project == "q"
+
+
+def test_a_name_that_two_sources_share_is_ambiguous_even_if_a_personal_one_exists(
+    tmp_path: Path,
+) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "README.md").write_text(f"# {folder}\n", encoding="utf-8")
+    with Memory.open(tmp_path / "m.db", project="") as memory:
+        memory.store("mine", key="README.md")
+    with Memory.open(tmp_path / "m.db", project="p") as memory:
+        memory.ingest(tmp_path / "one")
+        memory.ingest(tmp_path / "two")
+        with pytest.raises(AmbiguousId, match="one"):
+            memory.delete("README.md")
+
+
+def test_names_and_filters_are_not_mixed(memory: Memory) -> None:
+    memory.store("one", key="x")
+    memory.store("two", key="y", tags=["gone"])
+    with pytest.raises(UsageError, match="either"):
+        memory.delete("x", where={"tags": "gone"})
+    assert memory.stats().doc_count == 2
+
+
+def test_a_filter_value_means_the_same_as_its_fields(shared: Path) -> None:
+    with at(shared, "q") as memory:
+        fields = {hit.doc_id for hit in memory.search("secret", where={"kinds": "note"})}
+        value = {hit.doc_id for hit in memory.search("secret", where=Filter(kinds=("note",)))}
+    assert value == fields
+
+
+def test_an_export_of_one_project_holds_that_project(shared: Path) -> None:
     with at(shared, "p") as memory:
-        memory.delete("k")
-        assert memory.lookup("k")[0].project == "q", "the only one that is left"
+        projects = {json.loads(line).get("project") for line in list(memory.export())[1:]}
+    assert projects == {"p"}
 
 
 def test_duplicates_are_per_project(shared: Path) -> None:
@@ -365,14 +402,14 @@ def test_a_dry_run_tells_and_deletes_nothing(memory: Memory) -> None:
     memory.store("one", key="a", tags=["x"])
     memory.store("two", key="b", tags=["x"])
     memory.store("three", key="c")
-    told = memory.delete("c", where={"tags": ("x",)}, dry_run=True)
-    assert sorted(told.doc_ids) == ["a", "b", "c"]
-    assert told.chunks_deleted == 3
+    told = memory.delete(where={"tags": ("x",)}, dry_run=True)
+    assert sorted(told.doc_ids) == ["a", "b"]
+    assert told.chunks_deleted == 2
     assert memory.stats().doc_count == 3
-    done = memory.delete("c", where={"tags": ("x",)})
+    done = memory.delete(where={"tags": ("x",)})
     assert sorted(done.doc_ids) == sorted(told.doc_ids)
-    assert memory.stats().doc_count == 0
-    assert len(memory.undo()) == 3
+    assert memory.stats().doc_count == 1
+    assert len(memory.undo()) == 2
 
 
 @pytest.mark.parametrize(
@@ -399,7 +436,7 @@ def test_an_empty_filter_never_deletes_everything(memory: Memory, where: object)
         ({"tags": ("t",)}, []),
         ({"tags": ("t",), "trusts": ("trusted",)}, ["quarantined", "untrusted"]),
         ({"key_prefix": "q"}, ["plain", "untrusted"]),
-        (Filter(tags=("t",)), ["quarantined"]),
+        (Filter(tags=("t",)), []),
     ],
 )
 def test_a_filter_deletes_what_it_says_and_no_more(
@@ -499,3 +536,50 @@ def test_several_threads_store_search_and_delete_at_once(tmp_path: Path, place: 
         assert trouble == []
         assert memory.stats().doc_count == 16
         assert {finding.level for finding in memory.doctor()} == {"ok"}
+
+
+def test_operators_hold_in_every_mode(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "m.db", embedder="hashing", project="") as memory:
+        memory.store("secret alpha plan", key="alpha")
+        memory.store("secret beta plan", key="beta")
+        for mode in ("hybrid", "keyword", "vector"):
+            found = [hit.doc_id for hit in memory.search("secret NOT beta", mode=mode)]
+            assert found == ["alpha"], mode
+            assert not memory.search('"plan beta"', mode=mode)
+
+
+def test_a_word_that_most_passages_hold_still_scores(tmp_path: Path) -> None:
+    with Memory.open(":memory:", embedder="none", project="") as memory:
+        for text in ("We deploy on Fridays", "We deploy from main", "lunch is at noon"):
+            memory.store(text)
+        answer = memory.search("when do we deploy")
+    assert [hit.score for hit in answer] == pytest.approx([1.0, 1.0], abs=0.2)
+    assert [hit.relevance for hit in answer] == [1.0, 1.0]
+
+
+def test_the_nearest_of_what_is_not_near_is_not_found(tmp_path: Path) -> None:
+    with Memory.open(":memory:", embedder="hashing", project="") as memory:
+        memory.store("We deploy on Fridays")
+        assert not memory.search("qqqxyzzy")
+
+
+def test_a_memory_goes_on_being_cut_as_it_was(tmp_path: Path) -> None:
+    place = str(tmp_path / "m.db")
+    small = load({"chunk_size": 400, "db_path": place, "project": "personal"}, environ={})
+    with Memory.open(config=small) as memory:
+        memory.store("word " * 400, key="long")
+        cut = memory.stats().chunk_count
+    with Memory.open(place, project="") as memory:
+        assert memory.identity_warnings() == []
+        memory.store("word " * 400, key="again")
+        assert memory.stats().chunk_count == 2 * cut
+
+
+def test_a_keyword_memory_gets_vectors_from_the_next_ingest(tmp_path: Path) -> None:
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n" / "a.md").write_text("# A\n\nkubernetes upgrade\n", encoding="utf-8")
+    with Memory.open(tmp_path / "m.db", embedder="none", project="") as memory:
+        memory.ingest(tmp_path / "n")
+    with Memory.open(tmp_path / "m.db", embedder="hashing", project="") as memory:
+        assert memory.ingest(tmp_path / "n").count("unchanged") == 1
+        assert memory.stats().embedded_count == 1

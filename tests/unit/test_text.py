@@ -256,7 +256,7 @@ A, B, C = Term(("alpha",)), Term(("beta",)), Term(("gamma",))
 def test_operators_make_an_expression(
     text: str, words: tuple[str, ...], expression: Expression
 ) -> None:
-    assert parse(text) == Query(text, words, expression)
+    assert parse(text) == Query(text, words, expression, strict=True)
 
 
 @pytest.mark.parametrize(

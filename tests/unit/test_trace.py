@@ -58,14 +58,7 @@ def test_the_contributions_add_up_to_the_score(
     weight: float,
 ) -> None:
     for one in fuse(fusion, keyword, cosines, (weight, 1.0 - weight)).values():
-        lines = explain(
-            one.score,
-            0.5,
-            Signals(keyword=one.keyword, vector=one.vector, bm25=1.0, cosine=0.5),
-            fusion=fusion,
-            keyword_weight=weight,
-            vector_weight=1.0 - weight,
-        )
+        lines = explain(one, 0.5, Signals(bm25=1.0, cosine=0.5))
         [total] = [line for line in lines if line.startswith("score ")]
         assert float(total.split()[1]) == pytest.approx(one.score, abs=1e-4)
         assert added_up(lines) == pytest.approx(one.score, abs=2e-4)
@@ -104,7 +97,9 @@ def test_the_contributions_add_up_to_the_score(
 def test_each_line_names_its_signal_and_where_it_came_from(
     signals: Signals, said: list[str]
 ) -> None:
-    lines = explain(0.5, 0.9, signals, fusion="weighted", keyword_weight=0.6, vector_weight=0.4)
+    alone = signals.vector is None
+    fused = Fused(0.5, signals.keyword, signals.vector, 1.0 if alone else 0.6, 0.4)
+    lines = explain(fused, 0.9, signals)
     assert [line for line in lines if re.match("keyword|vector", line)] == said
 
 
@@ -113,6 +108,6 @@ def test_each_line_names_its_signal_and_where_it_came_from(
 )
 def test_the_last_line_tells_the_evidence(matched: tuple[str, ...], words: str) -> None:
     signals = Signals(keyword=1.0, matched=matched, coverage=0.5 if matched else 0.0)
-    lines = explain(1.0, 0.25, signals, fusion="rrf", keyword_weight=0.5, vector_weight=0.5)
+    lines = explain(Fused(1.0, 1.0, None), 0.25, signals)
     assert lines[-1].startswith("relevance 0.25")
     assert words in lines[-1]

@@ -17,7 +17,7 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    words = _typed() if argv is None else list(argv)
     _speak_utf8()
     try:
         return _run(words)
@@ -44,6 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(traceback.format_exc())
         sys.stderr.write("plait: this is a bug. Please report it with the lines above.\n")
         return 1
+
+
+def _typed() -> list[str]:
+    """The command line as UTF-8, whatever the locale says; other bytes stay as they came."""
+    return [os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:]]
 
 
 def _run(words: list[str]) -> int:

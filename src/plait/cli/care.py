@@ -9,6 +9,7 @@ from plait import present
 from plait.cli.filters import add_filters, filters_of
 from plait.cli.output import Output
 from plait.cli.read import open_to_read, say_if_empty
+from plait.cli.verbs import place
 from plait.errors import PlaitError, UsageError
 from plait.memory import Memory
 
@@ -70,22 +71,27 @@ def doctor_run(arguments: Namespace, out: Output) -> int:
 
 def backup_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait backup``."""
-    parser.add_argument("target", metavar="FILE", help="the new file")
+    parser.add_argument("target", type=place, metavar="FILE", help="the new file")
 
 
 def backup_run(arguments: Namespace, out: Output) -> int:
     """Copy the memory while it is in use."""
     with Memory.open(config=out.config, create=False) as memory:
-        place = memory.backup(arguments.target)
-    size = os.stat(place).st_size
-    out.result({"path": place, "bytes": size}, f"Copied to {place} ({size:,} bytes)")
+        copy = memory.backup(arguments.target)
+    size = os.stat(copy).st_size
+    out.result({"path": copy, "bytes": size}, f"Copied to {copy} ({size:,} bytes)")
     return 0
 
 
 def export_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait export``."""
     parser.add_argument(
-        "target", nargs="?", default="-", metavar="FILE", help="a new file, or - for stdout"
+        "target",
+        nargs="?",
+        type=place,
+        default="-",
+        metavar="FILE",
+        help="a new file, or - for stdout",
     )
     add_filters(parser)
 
@@ -135,18 +141,20 @@ def _write_new(target: str, lines: Iterable[str]) -> int:
 
 def import_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait import``."""
-    parser.add_argument("path", metavar="FILE", help="an export, or - for standard input")
+    parser.add_argument(
+        "path", type=place, metavar="FILE", help="an export, or - for standard input"
+    )
 
 
 def import_run(arguments: Namespace, out: Output) -> int:
     """Take in an export, all of it or nothing."""
-    place = arguments.path
-    name = "Standard input" if place == "-" else place
+    path = arguments.path
+    name = "Standard input" if path == "-" else path
     try:
         # closefd: standard input belongs to whoever started us.
-        source = sys.stdin.fileno() if place == "-" else place
+        source = sys.stdin.fileno() if path == "-" else path
         with (
-            open(source, encoding="utf-8", closefd=place != "-") as lines,
+            open(source, encoding="utf-8", closefd=path != "-") as lines,
             Memory.open(config=out.config) as memory,
         ):
             count = memory.import_lines(lines)

@@ -63,6 +63,11 @@ class Output:
         if not self.quiet:
             sys.stderr.write(f"plait: {text}\n")
 
+    def error(self, text: str) -> None:
+        """Something that failed beside what succeeded; said under ``--quiet`` too."""
+        self.flush()
+        sys.stderr.write(f"plait: {text}\n")
+
     def warn_all(self, texts: Iterable[str]) -> None:
         """Several warnings."""
         for text in texts:
@@ -99,13 +104,13 @@ class Output:
 def _bar(done: int, total: int) -> str:
     """A bar of twenty marks, or a plain count while the end is unknown.
 
-    >>> _bar(5, 10), _bar(7, 0)
-    ('[##########----------] 5/10', '7')
+    >>> _bar(500, 1000), _bar(7, 0)
+    ('[##########----------] 500/1,000', '7')
     """
     if total <= 0:
-        return str(done)
+        return f"{done:,}"
     marks = BAR_MARKS * min(done, total) // total
-    return f"[{'#' * marks:-<{BAR_MARKS}}] {done}/{total}"
+    return f"[{'#' * marks:-<{BAR_MARKS}}] {done:,}/{total:,}"
 
 
 def _load(arguments: Namespace) -> Config:

@@ -2,12 +2,13 @@
 
 import re
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 
 from plait import present
 from plait.cli.filters import add_filters, filters_of
 from plait.cli.output import Output
 from plait.cli.verbs import number, whole_number
-from plait.errors import UsageError
+from plait.errors import AmbiguousId, NotFound, UsageError
 from plait.memory import Memory
 
 NOTHING_FOUND = 3
@@ -26,6 +27,21 @@ def say_if_empty(memory: Memory, out: Output) -> bool:
         return False
     out.warn(f"the memory at {memory.path} is empty. Start with: plait ingest FOLDER")
     return True
+
+
+def say_nothing_found(
+    memory: Memory, arguments: Namespace, where: Mapping[str, object], out: Output, advice: str = ""
+) -> None:
+    """Say why there may be nothing, and only what could help."""
+    if say_if_empty(memory, out):
+        return
+    filtered = any(name != "all_versions" for name in where)
+    found = "nothing found with these filters" if filtered else "nothing found"
+    hints = [advice] if advice and not filtered else []
+    here = (None, "", memory.config.project)
+    if not arguments.all_projects and any(name not in here for name, _ in memory.stats().projects):
+        hints.append("--all-projects")
+    out.warn(f"{found}. Try {', or '.join(hints)}." if hints else f"{found}.")
 
 
 def search_options(parser: ArgumentParser) -> None:
@@ -50,6 +66,7 @@ def search_run(arguments: Namespace, out: Output) -> int:
     if arguments.query is not None and arguments.words:
         raise UsageError("Give the query once: as words or with --query.")
     query = " ".join(arguments.words) if arguments.query is None else arguments.query
+    where = filters_of(arguments)
     with open_to_read(out) as memory:
         answer = memory.search(
             query,
@@ -59,10 +76,11 @@ def search_run(arguments: Namespace, out: Output) -> int:
             window=arguments.window,
             best_per_document=arguments.best_per_document,
             explain=arguments.explain,
-            where=filters_of(arguments),
+            where=where,
             all_projects=arguments.all_projects,
         )
-        empty = not answer and say_if_empty(memory, out)
+        if not answer:
+            say_nothing_found(memory, arguments, where, out, "other words")
     value = present.answer_dict(answer)
     out.result(
         value["results"] if out.form == "array" else value,
@@ -73,8 +91,6 @@ def search_run(arguments: Namespace, out: Output) -> int:
         first = answer[0].id[: present.SHORT_ID]
         out.suggest(f"plait get {first}", present.receipt_text(answer.receipt, len(answer)))
         return 0
-    if not empty:
-        out.warn("nothing found. Try other words, or --all-projects.")
     return NOTHING_FOUND
 
 
@@ -92,17 +108,25 @@ def get_options(parser: ArgumentParser) -> None:
 def get_run(arguments: Namespace, out: Output) -> int:
     """Read documents or passages whole."""
     values, texts = [], []
+    missing: list[NotFound | AmbiguousId] = []
     with open_to_read(out) as memory:
         for name in arguments.names:
-            document, passage = memory.lookup(name)
+            try:
+                document, passage = memory.lookup(name)
+            except (NotFound, AmbiguousId) as error:
+                missing.append(error)
+                continue
             if passage is None or arguments.document:
                 values.append(present.document_dict(document))
                 texts.append(present.document_text(document))
             else:
                 values.append(present.passage_dict(passage, document))
                 texts.append(present.passage_text(passage, document))
-    out.result({"results": values}, "\n\n".join(texts))
-    return 0
+    if values:
+        out.result({"results": values}, "\n\n".join(texts))
+    for error in missing:
+        out.error(str(error))
+    return missing[0].exit_code if missing else 0
 
 
 def timeline_options(parser: ArgumentParser) -> None:
@@ -114,14 +138,16 @@ def timeline_options(parser: ArgumentParser) -> None:
 
 def timeline_run(arguments: Namespace, out: Output) -> int:
     """List what happened, newest first."""
+    where = filters_of(arguments)
     with open_to_read(out) as memory:
         documents = memory.timeline(
             limit=arguments.limit,
             before=_cursor(arguments.cursor),
-            where=filters_of(arguments),
+            where=where,
             all_projects=arguments.all_projects,
         )
-        empty = not documents and say_if_empty(memory, out)
+        if not documents:
+            say_nothing_found(memory, arguments, where, out)
     following = None
     if len(documents) == arguments.limit:
         following = f"{documents[-1].event_at}-{documents[-1].id}"
@@ -132,8 +158,6 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
     out.result(value, present.timeline_text(documents))
     if following is not None:
         out.suggest(f"plait timeline --cursor {following}", "older ones")
-    if not documents and not empty:
-        out.warn("nothing found. Try another time or filter, or --all-projects.")
     return 0 if documents else NOTHING_FOUND
 
 

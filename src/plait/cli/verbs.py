@@ -1,5 +1,7 @@
 """Which verbs there are, and the options of the one that was chosen."""
 
+import os
+import sys
 from argparse import (
     SUPPRESS,
     ArgumentParser,
@@ -56,7 +58,7 @@ VERBS: dict[str, Verb] = {
         "read:timeline", "", "what happened, newest first", "plait timeline --since 7d"
     ),
     "delete": Verb(
-        "write:delete", "[NAME …]", "forget, with 30 days to undo", "plait delete TOOLS"
+        "write:delete", "[NAME …]", "forget, with 30 days to undo", "plait delete TOOLS.md"
     ),
     "reindex": Verb(
         "care:reindex", "", "rebuild indexes, make missing vectors", "plait reindex --embeddings"
@@ -78,7 +80,7 @@ VERBS: dict[str, Verb] = {
     ),
     "config": Verb(
         "settings:config",
-        "[show | get NAME | set NAME VALUE | path]",
+        "[show | get NAME | set NAME VALUE | unset NAME | path]",
         "show and change settings",
         "plait config show --origin",
     ),
@@ -137,12 +139,28 @@ def number(text: str) -> float:
         raise ArgumentTypeError(f"'{text}' is not a number") from None
 
 
+def place(text: str) -> str:
+    """A path as the operating system spells it, where the locale is not UTF-8 too."""
+    if sys.getfilesystemencoding() == "utf-8":
+        return text
+    try:
+        return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+    except UnicodeError:
+        raise ArgumentTypeError(f"{text!r} cannot be a path") from None
+
+
 # Options that every verb takes, before or after its name: flag, setting, kind, placeholder, help.
 GLOBAL_VALUES: tuple[tuple[str, str, Callable[[str], object], str, str], ...] = (
-    ("--db", "db_path", str, "FILE", "the memory's file"),
-    ("--config", "config", str, "FILE", "read settings from this file only (TOML or JSON)"),
+    ("--db", "db_path", place, "FILE", "the memory's file"),
+    ("--config", "config", place, "FILE", "read settings from this file only (TOML or JSON)"),
     ("--project", "project", str, "NAME", "the project to work in ('personal' for none)"),
-    ("--embedder", "embedding_provider", str, "NAME", "what makes vectors: none or hashing"),
+    (
+        "--embedder",
+        "embedding_provider",
+        str,
+        "NAME",
+        "what makes vectors: builtin (the default), none or hashing",
+    ),
     ("--ollama-url", "ollama_url", str, "URL", "where Ollama listens (for a later version)"),
     ("--model", "model", str, "NAME", "the embedding model (for a later version)"),
     ("--chunk-size", "chunk_size", whole_number, "N", "passage size in characters"),
@@ -151,6 +169,9 @@ GLOBAL_VALUES: tuple[tuple[str, str, Callable[[str], object], str, str], ...] = 
     ("--vector-weight", "vector_weight", number, "W", "weight of vector search, 0 to 1"),
     ("--fusion", "fusion", str, "NAME", f"how both are merged: {', '.join(FUSIONS)}"),
 )
+# The rest matters where text goes in or is asked for; elsewhere it is taken, but not listed.
+_LISTED_EVERYWHERE = ("--db", "--config", "--project")
+_LIST_ALL = ("store", "ingest", "search", "reindex", "eval")
 FORMS = ("text", "json", "array")
 _TAKES_VALUE = frozenset({"--format", *(flag for flag, *_ in GLOBAL_VALUES)})
 _SWITCHES = frozenset({"--quiet", "-q", "--json", "--help", "-h", "--version", "-V"})
@@ -203,15 +224,16 @@ def parser_for(verb: str) -> Parser:
         allow_abbrev=False,
     )
     chosen.options()(parser)
-    add_globals(parser)
+    add_globals(parser, listed=None if verb in _LIST_ALL else _LISTED_EVERYWHERE)
     return parser
 
 
-def add_globals(parser: ArgumentParser) -> None:
-    """Declare the options that every verb takes."""
+def add_globals(parser: ArgumentParser, listed: Sequence[str] | None = None) -> None:
+    """Declare the options that every verb takes; with ``listed``, help leaves the others out."""
     group = parser.add_argument_group("options of every command")
     for flag, name, kind, value, words in GLOBAL_VALUES:
-        group.add_argument(flag, dest=name, type=kind, metavar=value, default=None, help=words)
+        shown = words if listed is None or flag in listed else SUPPRESS
+        group.add_argument(flag, dest=name, type=kind, metavar=value, default=None, help=shown)
     group.add_argument("--json", action="store_true", help="answer in JSON, also on a terminal")
     group.add_argument(
         "--format", choices=FORMS, help="form of the answer; array is search's bare list of hits"
@@ -293,11 +315,15 @@ def overview() -> str:
         "",
     ]
     lines += [f"  {name:<{width}}  {verb.summary}" for name, verb in VERBS.items()]
-    lines += [
-        "",
-        "Every command takes --db FILE, --json and --quiet, before or after its name;",
-        "plait COMMAND --help lists the rest. Try:",
-        "",
+    lines += ["", "Every command takes these, before or after its name:", ""]
+    options = [(f"{flag} {value}", words) for flag, _, _, value, words in GLOBAL_VALUES]
+    options += [
+        ("--json", "answer in JSON, also on a terminal"),
+        (f"--format {'|'.join(FORMS)}", "form of the answer"),
+        ("--quiet", "no warnings"),
     ]
+    width = max(len(option) for option, _ in options)
+    lines += [f"  {option:<{width}}  {words}" for option, words in options]
+    lines += ["", "plait COMMAND --help lists its own. Try:", ""]
     lines += [f"  {VERBS[name].example}" for name in ("ingest", "search", "store")]
     return "\n".join(lines) + "\n"

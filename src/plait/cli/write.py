@@ -5,10 +5,10 @@ from argparse import ArgumentParser, Namespace
 
 from plait import present
 from plait.cli import INTERRUPTED
-from plait.cli.filters import add_filters, filters_of, pair
+from plait.cli.filters import add_filters, filters_of, pair, split_commas
 from plait.cli.output import Output
-from plait.cli.read import NOTHING_FOUND
-from plait.cli.verbs import number
+from plait.cli.read import NOTHING_FOUND, say_nothing_found
+from plait.cli.verbs import number, place
 from plait.errors import PlaitError, SourceError, UsageError
 from plait.memory import Memory
 from plait.types import MEMORY_TYPES, ORIGINS, TRUSTS, IngestReport
@@ -27,7 +27,7 @@ def store_options(parser: ArgumentParser) -> None:
         "words", nargs="*", metavar="TEXT", help="the text; - reads it from standard input"
     )
     parser.add_argument("--text", metavar="TEXT", help="the same, as one option")
-    parser.add_argument("--file", metavar="PATH", help="take the text from a file")
+    parser.add_argument("--file", type=place, metavar="PATH", help="take the text from a file")
     parser.add_argument(
         "--doc-id",
         "--key",
@@ -71,6 +71,7 @@ def store_options(parser: ArgumentParser) -> None:
 
 def store_run(arguments: Namespace, out: Output) -> int:
     """Remember one text."""
+    _refuse_other_bytes(arguments)
     text, key, path = _text(arguments, out)
     with open_to_write(out) as memory:
         stored = memory.store(
@@ -79,7 +80,7 @@ def store_run(arguments: Namespace, out: Output) -> int:
             title=arguments.title,
             type=arguments.type,
             memory_type=arguments.memory_type,
-            tags=[tag.strip() for tag in ",".join(arguments.tags).split(",") if tag.strip()],
+            tags=split_commas(arguments.tags),
             metadata=dict(pair(word) for word in arguments.metadata),
             summary=arguments.summary,
             session=arguments.session,
@@ -90,14 +91,42 @@ def store_run(arguments: Namespace, out: Output) -> int:
             event_at=arguments.event_at,
             path=path,
         )
+    project = out.config.project
     verb = "Known already as" if stored.duplicate else "Replaced" if stored.replaced else "Stored"
     name = stored.doc_id if stored.doc_id != stored.id else stored.id[: present.SHORT_ID]
-    out.result(
-        present.stored_dict(stored), f"{verb} {name} ({present.counted(stored.chunks, 'passage')})"
-    )
+    written = f"{verb} {name} ({present.counted(stored.chunks, 'passage')})"
+    out.result(present.stored_dict(stored, project), written + present.in_project(project))
     if stored.pending:
         out.warn(present.waiting(stored.pending))
     return 0
+
+
+# Option, and where argparse keeps it: what `store` would write down.
+_WRITTEN = (
+    ("The text", "words"),
+    ("The text", "text"),
+    ("--key", "key"),
+    ("--title", "title"),
+    ("--type", "type"),
+    ("--tags", "tags"),
+    ("--metadata", "metadata"),
+    ("--summary", "summary"),
+    ("--session", "session"),
+    ("--project", "project"),
+)
+
+
+def _refuse_other_bytes(arguments: Namespace) -> None:
+    """Bytes that are no UTF-8 would be stored as something else than was meant."""
+    for label, name in _WRITTEN:
+        value = getattr(arguments, name) or ""
+        try:
+            (value if isinstance(value, str) else " ".join(value)).encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{label} is not UTF-8 text (character {error.start + 1}). Nothing was stored. "
+                "Convert it first, as in: iconv -f latin1 -t utf-8"
+            ) from error
 
 
 def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | None]:
@@ -145,17 +174,27 @@ def _standard_input(limit: int) -> str:
 def ingest_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait ingest``."""
     parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="files and folders; else the setting memory_dir"
+        "paths",
+        nargs="*",
+        type=place,
+        metavar="PATH",
+        help="files and folders; else the setting memory_dir",
     )
     parser.add_argument(
-        "--path", dest="more_paths", action="append", default=[], metavar="PATH", help="the same"
+        "--path",
+        dest="more_paths",
+        action="append",
+        type=place,
+        default=[],
+        metavar="PATH",
+        help="the same",
     )
     parser.add_argument(
         "--pattern",
         action="append",
         default=[],
         metavar="GLOB",
-        help="which files of a folder, as in '*.md'; may be given several times",
+        help="which files of a folder, as in '*.md,*.txt'; may be given several times",
     )
     parser.add_argument(
         "--incremental", action="store_true", help="trust size and time of files already indexed"
@@ -164,13 +203,26 @@ def ingest_options(parser: ArgumentParser) -> None:
 
 def ingest_run(arguments: Namespace, out: Output) -> int:
     """Index files and folders."""
+    report = _ingest(arguments, out)
+    if not report.interrupted and report.count("added", "changed", "unchanged"):
+        out.suggest("plait search WORDS", "ask it something")
+    return _code(report)
+
+
+def _code(report: IngestReport) -> int:
+    if report.interrupted:
+        return INTERRUPTED
+    return 1 if report.count("failed") or report.pending else 0
+
+
+def _ingest(arguments: Namespace, out: Output) -> IngestReport:
     places = [*arguments.paths, *arguments.more_paths] or [None]
     reports = []
     with open_to_write(out) as memory:
-        for place in places:
+        for path in places:
             report = memory.ingest(
-                place,
-                patterns=arguments.pattern,
+                path,
+                patterns=split_commas(arguments.pattern),
                 incremental=arguments.incremental,
                 progress=out.progress,
             )
@@ -180,13 +232,11 @@ def ingest_run(arguments: Namespace, out: Output) -> int:
         out.end_progress()
         out.warn_all(memory.troubles())
     report = _together(reports)
-    out.result(present.ingest_dict(report), present.ingest_text(report))
+    project = out.config.project
+    out.result(present.ingest_dict(report, project), present.ingest_text(report, project))
     if report.interrupted:
         out.warn("interrupted; what was indexed stays. Run the same command to go on.")
-        return INTERRUPTED
-    if report.count("added", "changed", "unchanged"):
-        out.suggest("plait search WORDS", "ask it something")
-    return 1 if report.count("failed") or report.pending else 0
+    return report
 
 
 def _together(reports: list[IngestReport]) -> IngestReport:
@@ -238,11 +288,12 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             dry_run=arguments.dry_run,
             all_projects=arguments.all_projects,
         )
+        if not deleted.ids:
+            say_nothing_found(memory, arguments, where, out)
     verb = "Would delete" if arguments.dry_run else "Purged" if deleted.purged else "Deleted"
     text = f"{verb} {present.deleted_text(deleted)}" if deleted.ids else ""
     out.result({**present.deleted_dict(deleted), "dry_run": arguments.dry_run}, text)
     if not deleted.ids:
-        out.warn("no document fits, nothing was deleted. Try --all-projects.")
         return NOTHING_FOUND
     if not (deleted.purged or arguments.dry_run):
         out.suggest("plait delete --undo", "bring it back, within 30 days")
@@ -266,29 +317,40 @@ def watch_options(parser: ArgumentParser) -> None:
 
 def watch_run(arguments: Namespace, out: Output) -> int:
     """Index a folder now and whenever something in it changes, until Ctrl-C."""
-    try:
-        from watchfiles import watch
-    except ImportError as error:
-        raise PlaitError("watch needs one more package: pip install 'plait[watch]'") from error
+    from plait import sources
+
     places = [*arguments.paths, *arguments.more_paths] or [out.config.settings.memory_dir]
     if places == [None]:
         raise UsageError("Say what to watch, as in: plait watch ~/notes")
+    for path in places:
+        sources.walk(path)  # refuses what is not there
+    try:
+        from watchfiles import watch
+    except ImportError as error:
+        raise PlaitError("watch needs one more package: pip install watchfiles") from error
     arguments.incremental = True
     if ingest_run(arguments, out) == INTERRUPTED:
         return INTERRUPTED
     out.flush()
     out.warn("watching; stop with Ctrl-C")
     database = out.config.settings.db_path
-    # The memory's own file may lie in the folder, and each look at it would wake us again.
-    for _ in watch(
-        *places,
-        watch_filter=lambda _, path: not path.startswith(database),
-        raise_interrupt=False,
-    ):
-        try:
-            ingest_run(arguments, out)
-        except PlaitError as error:
-            # A locked file or a vanished folder now need not be one at the next change.
-            out.warn(str(error))
-        out.flush()
+    try:
+        # The memory's own file may lie in the folder, and each look at it would wake us again.
+        for _ in watch(*places, watch_filter=lambda _, path: not path.startswith(database)):
+            if _ingest_again(arguments, out):
+                break
+    except KeyboardInterrupt:
+        pass  # its only end
     return 0
+
+
+def _ingest_again(arguments: Namespace, out: Output) -> bool:
+    """Whether that was stopped by Ctrl-C."""
+    try:
+        return _ingest(arguments, out).interrupted
+    except PlaitError as error:
+        # A locked file or a vanished folder now need not be one at the next change.
+        out.warn(str(error))
+        return False
+    finally:
+        out.flush()

@@ -12,19 +12,24 @@ Item = TypeVar("Item", bound=Hashable)
 
 # Cormack, Clarke & Büttcher, SIGIR 2009: k = 60 was near-optimal and not critical.
 RRF_K = 60
-# BM25 of nothing but everyday words is noise; dividing it by its own maximum would make it look
-# perfect. The divisor is never below this share of what one rare word could attain.
+# BM25 of nothing but everyday words is noise. Below this share of what one rare word could attain,
+# keywords count the less the weaker they are, and vectors decide.
 ATTAINABLE_SHARE = 0.1
 SEED001_KEYWORD_WEIGHT = 0.3
 SEED001_VECTOR_WEIGHT = 0.7
 
 
 class Fused(NamedTuple):
-    """A candidate's score and the two parts that made it; ``None`` where a signal was absent."""
+    """A candidate's score, and each signal's part in it: value times share.
+
+    ``None`` is a signal that was absent altogether.
+    """
 
     score: float
     keyword: float | None
     vector: float | None
+    keyword_share: float = 1.0
+    vector_share: float = 1.0
 
 
 def reciprocal_rank_fusion(
@@ -84,26 +89,27 @@ def weighted(
         candidates: The union of both branches.
         keyword_weight: Share of the keyword signal.
         vector_weight: Share of the vector signal.
-        attainable: BM25 that one rare word could attain; bounds the divisor from below.
+        attainable: BM25 that one rare word could attain; tells weak keywords from strong ones.
     """
     bm25 = dict(keyword or ())
-    top = max([*bm25.values(), attainable * ATTAINABLE_SHARE], default=0.0)
+    top = max(bm25.values(), default=0.0)
+    strength = min(1.0, top / (attainable * ATTAINABLE_SHARE)) if attainable > 0.0 else 1.0
     positive = {item: max(0.0, cosine) for item, cosine in (cosines or {}).items()}
     nearest = max(positive.values(), default=0.0)
     has_keyword, has_vector = bool(bm25) and top > 0.0, nearest > 0.0
     pending = sorted(positive.values())[(len(positive) - 1) // 2] if has_vector else 0.0
-    share_k = keyword_weight if has_keyword else 0.0
+    share_k = keyword_weight * strength if has_keyword else 0.0
     share_v = vector_weight if has_vector else 0.0
     if not share_k + share_v:
         # Only a signal of weight 0 answered: its order is still better than none.
         share_k, share_v = float(has_keyword), float(has_vector)
-    total = share_k + share_v
+    total = (share_k + share_v) or 1.0
     fused: dict[Item, Fused] = {}
     for item in candidates:
         by_keyword = max(0.0, bm25.get(item, 0.0)) / top if has_keyword else None
         by_vector = positive.get(item, pending) / nearest if has_vector else None
         mixed = share_k * (by_keyword or 0.0) + share_v * (by_vector or 0.0)
-        fused[item] = Fused(mixed / total if total else 0.0, by_keyword, by_vector)
+        fused[item] = Fused(mixed / total, by_keyword, by_vector, share_k / total, share_v / total)
     return fused
 
 
@@ -121,7 +127,7 @@ def seed001(
     for item in dict.fromkeys([*by_keyword, *by_vector]):
         first, second = by_keyword.get(item), by_vector.get(item)
         score = keyword_weight * (first or 0.0) + vector_weight * (second or 0.0)
-        fused[item] = Fused(score, first, second)
+        fused[item] = Fused(score, first, second, keyword_weight, vector_weight)
     return fused
 
 

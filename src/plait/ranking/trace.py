@@ -1,44 +1,21 @@
 """Why a hit scored what it scored, in lines whose numbers add up to the score."""
 
-from plait.types import Fusion, Signals
+from plait.ranking.fuse import Fused
+from plait.types import Signals
 
 
-def explain(
-    score: float,
-    relevance: float,
-    signals: Signals,
-    *,
-    fusion: Fusion,
-    keyword_weight: float,
-    vector_weight: float,
-) -> tuple[str, ...]:
+def explain(fused: Fused, relevance: float, signals: Signals) -> tuple[str, ...]:
     """The two contributions, the score they make, and the evidence behind ``relevance``."""
-    keyword_share, vector_share = _shares(signals, fusion, keyword_weight, vector_weight)
     lines = []
-    if signals.keyword is not None:
-        lines.append(_line("keyword", signals.keyword, keyword_share, _keyword_detail(signals)))
-    if signals.vector is not None:
-        lines.append(_line("vector", signals.vector, vector_share, _vector_detail(signals)))
-    lines.append(f"score {score:.4f}")
+    if fused.keyword is not None:
+        detail = _keyword_detail(signals)
+        lines.append(_line("keyword", fused.keyword, fused.keyword_share, detail))
+    if fused.vector is not None:
+        lines.append(_line("vector", fused.vector, fused.vector_share, _vector_detail(signals)))
+    lines.append(f"score {fused.score:.4f}")
     words = ", ".join(signals.matched) or "none"
     lines.append(f"relevance {relevance:.2f}: words found {words} ({signals.coverage:.0%})")
     return tuple(lines)
-
-
-def _shares(
-    signals: Signals, fusion: Fusion, keyword_weight: float, vector_weight: float
-) -> tuple[float, float]:
-    """What each part counts; parts of RRF are ready to be added as they are."""
-    if fusion == "rrf":
-        return 1.0, 1.0
-    if fusion == "seed001":
-        return keyword_weight, vector_weight
-    keyword = keyword_weight if signals.keyword is not None else 0.0
-    vector = vector_weight if signals.vector is not None else 0.0
-    if not keyword + vector:
-        keyword, vector = float(signals.keyword is not None), float(signals.vector is not None)
-    total = (keyword + vector) or 1.0
-    return keyword / total, vector / total
 
 
 def _line(name: str, value: float, share: float, detail: str) -> str:
