@@ -1,4 +1,4 @@
-"""What `make demo` shows: the sample memory, asked by keyword, by n-grams, and by both."""
+"""What `make demo` shows: the sample memory, asked by keyword, by meaning, and by both."""
 
 import os
 import shutil
@@ -34,20 +34,22 @@ def show(*arguments: str) -> None:
 
 
 def main() -> None:
-    """Index the sample and ask it three kinds of questions."""
+    """Index the sample and ask it several kinds of questions."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     (FOLDER / "config.toml").write_text("[memory]\n", encoding="utf-8")
     say("1. Index 42 notes of a developer's agent. Nothing leaves this machine.")
-    say("   'hashing' stands in for a model: it sees misspellings and word forms, not meaning.")
-    show("ingest", "examples/memory", "--embedder", "hashing")
+    say("   The vectors come from the small model that is part of plait.")
+    show("ingest", "examples/memory")
     say("\n2. By keyword: the words of the question stand in the note.")
     show("search", "GPU server SSH password", "--mode", "keyword", "--limit", "1")
-    say("\n3. By character n-grams alone: both words are misspelt, keywords find nothing.")
-    show("search", "certifcate renewl", "--limit", "2")
-    say("\n4. Both fused, and why each hit stands where it does.")
+    say("\n3. By meaning: the note is in Spanish, and no word of the question stands in it.")
+    show("search", "holidays in Spain", "--limit", "1")
+    say("\n4. Misspelt: keywords find nothing, the parts of the words still mean something.")
+    show("search", "certifcate renewl", "--limit", "1")
+    say("\n5. Both fused, and why each hit stands where it does.")
     show("search", "restore databse backup", "--limit", "2", "--explain")
-    say("\n5. Japanese, without spaces between words.")
+    say("\n6. Japanese, without spaces between words.")
     show("search", "勤務の交代", "--limit", "1", "--mode", "keyword")
     say("\nThe memory is one file: .demo/memory.db. Go on with:\n")
     for command in (

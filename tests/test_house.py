@@ -31,27 +31,36 @@ PAGES = sorted(
 SEARCH_LOADS = {
     "plait",
     *(f"plait.cli{part}" for part in ("", ".filters", ".output", ".read", ".verbs")),
-    *(f"plait.{part}" for part in ("config", "settings", "memory", "present", "recall")),
+    *(f"plait.{part}" for part in ("config", "settings", "memory", "present", "recall", "scope")),
     *(f"plait.{part}" for part in ("errors", "protocols", "text", "times", "types")),
-    *(f"plait.embedders{part}" for part in ("", ".none")),
+    *(f"plait.embedders{part}" for part in ("", ".builtin", ".none")),
     *(f"plait.ranking{part}" for part in ("", ".evidence", ".fuse", ".trace")),
     *(f"plait.stores{part}" for part in ("", ".sqlite")),
     *(
         f"plait.stores.sqlite.{part}"
-        for part in ("connection", "filters", "fts", "generations", "reading", "rows")
+        for part in ("connection", "filters", "fts", "generations", "keywords", "reading", "rows")
     ),
     *(
         f"plait.stores.sqlite.{part}"
-        for part in ("schema", "searching", "store", "terms", "vectors", "writing")
+        for part in ("schema", "searching", "store", "terms", "trash", "vectors", "writing")
     ),
-    "plait.testing",  # the stand-in for a model
 }
 # And of other people's: the two packages, and what of the standard library the rest stands on.
 SEARCH_LOADS_OF_OTHERS = {
     *("apsw", "simsimd"),
-    *("argparse", "array", "collections", "contextlib", "copyreg", "enum", "errno", "functools"),
-    *("gettext", "importlib", "itertools", "json", "keyword", "locale", "math", "operator", "re"),
-    *("reprlib", "types", "typing", "warnings", "zlib"),
+    *(
+        "argparse",
+        "array",
+        "bisect",
+        "collections",
+        "contextlib",
+        "copyreg",
+        "enum",
+        "errno",
+        "functools",
+    ),
+    *("gettext", "importlib", "itertools", "json", "keyword", "locale", "math", "mmap"),
+    *("operator", "re", "reprlib", "types", "typing", "warnings", "zlib"),
     # Only newer Pythons split these off or need them for the above.
     *("annotationlib", "ast", "string", "templatelib"),
 }
@@ -98,7 +107,7 @@ def theirs(names: set[str]) -> set[str]:
 def search_loads(tmp_path):
     """What a hybrid search on a small memory loads."""
     database = str(tmp_path / "memory.db")
-    with plait.Memory.open(database, embedder="hashing", project="") as memory:
+    with plait.Memory.open(database, project="") as memory:
         memory.ingest(SAMPLE / "runbooks")
     act = "from plait.cli import main\nassert main(sys.argv[1:]) == 0"
     return loaded_by(act, "--db", database, "search", "rotate", "ssh", "keys", "--limit", "3")
@@ -139,6 +148,7 @@ def test_the_public_names_are_sorted_complete_and_there():
     assert set(plait.__all__) == public | {"Memory", "__version__"}
     for name in plait.__all__:
         assert getattr(plait, name) is not None
+    assert set(plait.__all__) <= set(dir(plait))
     with pytest.raises(AttributeError, match="Memoir"):
         _ = plait.Memoir
 

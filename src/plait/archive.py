@@ -5,6 +5,7 @@ every id survives. Vectors do not travel: they belong to an embedder and are mad
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -14,10 +15,12 @@ from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Passage
 
 FORMAT = "plait"
 VERSION = 1
+# An id as this program makes them; anything else could pass for a key or a prefix.
+_ID = re.compile("[a-z2-7]{13}")
 _TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session", "parent")
 _MORE_TEXTS = ("topic", "supersedes", "sha256", "id", "title", "source")
-_WHOLE = ("created_at", "updated_at", "event_at", "indexed_at")
-_OPTIONAL_WHOLE = ("valid_from", "valid_to", "size", "mtime")
+_WHOLE = ("created_at", "updated_at", "indexed_at")
+_OPTIONAL_WHOLE = ("event_at", "valid_from", "valid_to", "size", "mtime")
 
 
 def header() -> str:
@@ -96,7 +99,7 @@ def _entry(record: dict[str, Any]) -> Entry:
     for ordinal, (id_, start, end, first, last, heading) in enumerate(places):
         text = document.text[body_start + int(start) : body_start + int(end)]
         passages.append(
-            Passage(text, str(heading), int(first), int(last), int(start), ordinal, str(id_))
+            Passage(text, str(heading), int(first), int(last), int(start), ordinal, _own_id(id_))
         )
     if passages and not tiles(passages, len(document.text) - body_start):
         passages = []
@@ -139,9 +142,14 @@ def _document(record: dict[str, Any]) -> Document:
             "pinned": bool(record.get("pinned", False)),
             "title": record.get("title") or "",
             "source": record.get("source") or "",
-            "id": record.get("id") or "",
+            "id": _own_id(record.get("id")),
         }
     )
+
+
+def _own_id(value: object) -> str:
+    """An id of ours, or none: then the store gives a new one."""
+    return value if isinstance(value, str) and _ID.fullmatch(value) else ""
 
 
 def _body_start(text: str, places: list[Any]) -> int:

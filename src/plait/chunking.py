@@ -12,12 +12,12 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from plait.errors import UsageError
-from plait.types import Cut, Passage
+from plait.types import MIN_CUT_SIZE, Cut, Passage
 
 # Characters, not tokens. Raise `Cut.rules` whenever the same text would be cut differently.
 DEFAULT_SIZE = Cut().size
 DEFAULT_OVERLAP = Cut().overlap
-MIN_SIZE = Cut.MIN_SIZE
+MIN_SIZE = MIN_CUT_SIZE
 
 Style = Literal["markdown", "plain", "rst", "org"]
 

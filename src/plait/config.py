@@ -30,6 +30,7 @@ __all__ = [
     "describe",
     "find_project",
     "load",
+    "remove_value",
     "shown",
     "user_config_path",
     "write_value",
@@ -324,8 +325,10 @@ def _memory_table(data: dict[str, Any], path: str, warnings: list[str]) -> dict[
     return table
 
 
-def write_value(path: str, name: str, value: object) -> None:
+def write_value(path: str, name: str, value: object) -> Any:
     """Set one value in a TOML file, keeping every other line of it; the file becomes 0600.
+
+    The answer is the value as it will be read.
 
     Raises:
         ConfigError: The value is bad, also beside the others, or the file cannot be edited.
@@ -349,6 +352,28 @@ def write_value(path: str, name: str, value: object) -> None:
     origins = {key: path if key in values else "default" for key in SETTINGS}
     settle({"db_path": "", **values}, origins)
     _replace_file(os.path.realpath(path), edited)
+    return parsed
+
+
+def remove_value(path: str, name: str) -> bool:
+    """Take one value out of a TOML file, keeping every other line; whether it was there.
+
+    Raises:
+        ConfigError: The file cannot be edited.
+    """
+    if path.lower().endswith(".json"):
+        raise ConfigError(f"Cannot edit {path}: only TOML files are edited.")
+    text = _file_text(path) if os.path.exists(path) else ""
+    wanted = _parsed(path, text)
+    table = wanted.get("memory")
+    if not isinstance(table, dict) or name not in table:
+        return False
+    del table[name]
+    edited = _edited(text, name, None)
+    if edited is None or not _is_toml(edited) or _parsed(path, edited) != wanted:
+        raise ConfigError(f"Cannot edit {path} safely; take {name} out of its [memory] by hand.")
+    _replace_file(os.path.realpath(path), edited)
+    return True
 
 
 def _toml(value: object) -> str:
@@ -358,8 +383,11 @@ def _toml(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _edited(text: str, name: str, entry: str) -> str | None:
-    """The text with ``entry`` in place of the setting's old lines, or added to ``[memory]``."""
+def _edited(text: str, name: str, entry: str | None) -> str | None:
+    """The text with ``entry`` in place of the setting's old lines, or added to ``[memory]``.
+
+    Without an entry the old lines go; ``None`` means that they were not found.
+    """
     import re
 
     ending = "\r" if "\r\n" in text else ""
@@ -367,6 +395,8 @@ def _edited(text: str, name: str, entry: str) -> str | None:
     header = re.compile(r"\s*\[\s*memory\s*\]\s*(#.*)?")
     start = next((at for at, line in enumerate(lines) if header.fullmatch(line)), None)
     if start is None:
+        if entry is None:
+            return None
         lines += [ending] * bool(lines) + ["[memory]" + ending, entry + ending]
         return "\n".join(lines) + "\n"
     last = start
@@ -374,21 +404,27 @@ def _edited(text: str, name: str, entry: str) -> str | None:
         line = lines[at].strip()
         if line.startswith("["):
             break
-        if re.match(rf"[\"']?{name}[\"']?\s*=", line):
+        if re.match(rf"[\"']?{re.escape(name)}[\"']?\s*=", line):
             return _with_statement_replaced(lines, at, entry, ending)
         if line and not line.startswith("#"):
             last = at
+    if entry is None:
+        return None
     lines.insert(last + 1, entry + ending)
     return "\n".join(lines) + "\n"
 
 
-def _with_statement_replaced(lines: list[str], at: int, entry: str, ending: str) -> str | None:
+def _with_statement_replaced(
+    lines: list[str], at: int, entry: str | None, ending: str
+) -> str | None:
     # A value may run over several lines, and only TOML's own parser knows where it ends.
     stop = at + 1
     while not _is_toml("\n".join(lines[at:stop])):
         stop += 1
         if stop > len(lines):
             return None
+    if entry is None:
+        return "\n".join([*lines[:at], *lines[stop:]]) + "\n"
     line = lines[stop - 1].rstrip("\r")
     for mark in (i for i, character in enumerate(line) if character == "#"):
         if _is_toml("\n".join([*lines[at : stop - 1], line[:mark]])):

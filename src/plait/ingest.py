@@ -11,13 +11,16 @@ from typing import Any, NamedTuple
 
 from plait import chunking, sources
 from plait import text as words
+from plait.embedders import embed_safely
 from plait.errors import EmbedderError, SourceError, UsageError
 from plait.protocols import Embedder, Entry, Pending, Store, Vector
 from plait.types import (
+    TRUSTS,
     Cut,
     Document,
     FileReport,
     Filter,
+    Imported,
     IngestReport,
     Outcome,
     Passage,
@@ -31,8 +34,11 @@ BATCH_CHARS = 2_000_000
 EMBED_BATCH = 256
 # A file changed within this time of its last indexing may have kept its time stamp.
 RACY_MS = 2_000
+# How often a reindex starts over after another one has dropped what it made.
+BEGINNINGS = 2
 BREADCRUMB_CHARS = 120
 TITLE_CHARS = 80
+EMPTY = "empty: no text in it"
 
 STYLES: dict[str, chunking.Style] = {
     ".md": "markdown",
@@ -40,6 +46,11 @@ STYLES: dict[str, chunking.Style] = {
     ".rst": "rst",
     ".org": "org",
 }
+# What front matter may say in so many words; the rest of it becomes metadata.
+FRONT_FIELDS = frozenset({"title", "tags", "type", "memory_type", "summary", "date"})
+
+
+FrontMatter = dict[str, str | list[str]]
 
 
 def now_ms() -> int:
@@ -116,12 +127,7 @@ class Pen:
         try:
             for start in range(0, len(texts), EMBED_BATCH):
                 batch = texts[start : start + EMBED_BATCH]
-                answer = self._embedder.embed(batch, "passage")
-                if len(answer) != len(batch):
-                    # Which vector belongs to which text is anybody's guess: take none of them.
-                    self.trouble = f"the embedder gave {len(answer)} vectors for {len(batch)} texts"
-                    break
-                found += answer
+                found += embed_safely(self._embedder, batch, "passage")
         except EmbedderError as error:
             self.trouble = str(error)
         return found
@@ -150,16 +156,41 @@ class Pen:
 
 
 def complete(document: Document, now: int) -> Document:
-    """A document with its times and title filled in."""
+    """A document with what its front matter, its name and the clock say, where nobody else did."""
     document = _cleaned(document)
     values, _ = chunking.front_matter(document.text)
-    event = document.event_at or _event_time(values) or document.mtime or now
+    document = _with_front_matter(document, values)
+    event = document.event_at
     return document._replace(
         title=document.title or _title(document, values),
         created_at=document.created_at or now,
         updated_at=document.updated_at or now,
-        event_at=event,
+        event_at=_event_time(document, values, now) if event is None else event,
         indexed_at=document.indexed_at or now,
+        # subtle: a file's is over its bytes, and only whoever read them can know it.
+        sha256=document.sha256 if document.kind == "file" else _text_hash(document.text),
+    )
+
+
+def _text_hash(text: str) -> str:
+    from hashlib import sha256
+
+    return sha256(text.encode()).hexdigest()
+
+
+def _with_front_matter(document: Document, values: FrontMatter) -> Document:
+    rest = {
+        name: value if isinstance(value, str) else ", ".join(value)
+        for name, value in values.items()
+        if name not in FRONT_FIELDS
+    }
+    named = document.key or "" if document.kind == "file" else ""
+    return document._replace(
+        memory_type=document.memory_type or sources.memory_type_for(named, values),
+        type=document.type or _text(values.get("type")),
+        tags=document.tags or _tags(values.get("tags")),
+        metadata={**rest, **document.metadata},
+        summary=document.summary or _text(values.get("summary")),
     )
 
 
@@ -176,7 +207,7 @@ def _cleaned(document: Document) -> Document:
     )
 
 
-def _title(document: Document, values: dict[str, str | list[str]]) -> str:
+def _title(document: Document, values: FrontMatter) -> str:
     named = values.get("title")
     if isinstance(named, str) and named:
         return named[:TITLE_CHARS]
@@ -190,28 +221,24 @@ def _title(document: Document, values: dict[str, str | list[str]]) -> str:
     return ""
 
 
-def _event_time(values: dict[str, str | list[str]]) -> int | None:
-    for name in ("date", "event_at", "created"):
-        value = values.get(name)
-        if isinstance(value, str):
-            from plait.times import parse_time
+def _event_time(document: Document, values: FrontMatter, now: int) -> int:
+    """When it happened: as the front matter says, else a file's name, else its time stamp."""
+    from plait.times import parse_time
 
-            moment = parse_time(value)
-            if moment is not None:
-                return moment
-    return None
+    said: list[object] = [values.get(name) for name in ("date", "event_at", "created")]
+    if document.kind == "file":
+        said.append(sources.day_in_name(document.key or ""))
+    for value in said:
+        moment = parse_time(value) if isinstance(value, str) else None
+        if moment is not None:
+            return moment
+    return now if document.mtime is None else document.mtime
 
 
 def document_from_file(
     candidate: sources.Candidate, content: sources.Content, project: str | None
 ) -> Document:
-    """A file as a document: its front matter becomes fields, the rest of it metadata."""
-    values, _ = chunking.front_matter(content.text)
-    metadata = {
-        name: value if isinstance(value, str) else ", ".join(value)
-        for name, value in values.items()
-        if name not in {"title", "tags", "type", "memory_type", "summary", "date"}
-    }
+    """A file as a document; `complete` adds what the text says about itself."""
     return Document(
         key=candidate.key,
         kind="file",
@@ -219,11 +246,6 @@ def document_from_file(
         path=candidate.path,
         source=candidate.root,
         project=project,
-        memory_type=sources.memory_type_for(candidate.key, values),
-        type=_text(values.get("type")),
-        tags=_tags(values.get("tags")),
-        metadata=metadata,
-        summary=_text(values.get("summary")),
         origin="file",
         size=content.size,
         mtime=content.mtime,
@@ -252,7 +274,10 @@ Progress = Callable[[int, int, str], None]
 
 
 class Ingest:
-    """One run over one folder or file."""
+    """One run over one folder or file. A file is one document, whichever way it is reached.
+
+    With ``keep_project`` a file that is known already stays in its project.
+    """
 
     def __init__(
         self,
@@ -261,11 +286,13 @@ class Ingest:
         *,
         project: str | None,
         incremental: bool,
+        keep_project: bool = True,
         progress: Progress | None = None,
     ) -> None:
         self._store = store
         self._pen = pen
         self._project = project
+        self._keep_project = keep_project
         self._incremental = incremental
         self._progress = progress
         self._reports: list[FileReport] = []
@@ -274,6 +301,7 @@ class Ingest:
         self._pending = 0
         self._total = 0
         self._seen: set[str] = set()
+        self._emptied: list[Document] = []
 
     def run(self, walk: sources.Walk) -> IngestReport:
         """Read every file the walk finds; one bad file never stops the rest."""
@@ -299,10 +327,21 @@ class Ingest:
         )
 
     def _take(self, candidate: sources.Candidate) -> None:
-        self._seen.add(candidate.key)
-        probe = Document(key=candidate.key, source=candidate.root, project=self._project)
-        old, _ = self._store.known(probe)
-        if old is not None and self._incremental and _surely_unchanged(old, candidate):
+        self._seen.add(candidate.path)
+        old, _ = self._store.known(
+            Document(
+                key=candidate.key,
+                kind="file",
+                path=candidate.path,
+                source=candidate.root,
+                project=self._project,
+            )
+        )
+        candidate, project = self._placed(candidate, old)
+        name = (project, candidate.root, candidate.key)
+        # Only what stays where it was can be left alone.
+        twin = old if old is not None and (old.project, old.source, old.key) == name else None
+        if twin is not None and self._incremental and _surely_unchanged(twin, candidate):
             self._report(FileReport(candidate.path, "unchanged"))
             return
         try:
@@ -313,22 +352,33 @@ class Ingest:
         except SourceError as error:
             self._report(FileReport(candidate.path, "failed", reason=str(error)))
             return
-        if old is not None and old.sha256 == content.sha256:
+        if twin is not None and twin.sha256 == content.sha256:
             self._report(FileReport(candidate.path, "unchanged"))
             return
-        document = complete(document_from_file(candidate, content, self._project), now_ms())
+        self._add(complete(document_from_file(candidate, content, project), now_ms()), old)
+
+    def _placed(
+        self, candidate: sources.Candidate, old: Document | None
+    ) -> tuple[sources.Candidate, str | None]:
+        """Where a file belongs: a known one stays under the widest folder it was read from."""
+        if old is None:
+            return candidate, self._project
+        if _is_below(candidate.root, old.source) and old.key is not None:
+            candidate = candidate._replace(root=old.source, key=old.key)
+        return candidate, old.project if self._keep_project else self._project
+
+    def _add(self, document: Document, old: Document | None) -> None:
         entry = self._pen.entry(document, style_of(document))
-        if not entry.passages:
-            if old is not None:
-                # What it said is no longer said: it must not be found either.
-                self._store.delete([old.id])
-            outcome: Outcome = "skipped" if old is None else "removed"
-            self._report(FileReport(candidate.path, outcome, reason="empty: no text in it"))
-            return
-        self._batch.append((entry, "added" if old is None else "changed"))
-        self._chars += len(content.text)
-        if len(self._batch) >= BATCH_DOCUMENTS or self._chars >= BATCH_CHARS:
-            self._flush()
+        if entry.passages:
+            self._batch.append((entry, "added" if old is None else "changed"))
+            self._chars += len(document.text)
+            if len(self._batch) >= BATCH_DOCUMENTS or self._chars >= BATCH_CHARS:
+                self._flush()
+        elif old is None:
+            self._report(FileReport(document.path or "", "skipped", reason=EMPTY))
+        else:
+            # What it said is no longer said: it must not be found either.
+            self._emptied.append(old)
 
     def _flush(self) -> None:
         batch = self._batch
@@ -351,15 +401,21 @@ class Ingest:
 
     def _forget_vanished(self, walk: sources.Walk, unseen: Sequence[str]) -> None:
         """Files that are gone or ruled out leave the index; what could not be looked at stays."""
-        for document in self._store.scan(_files_of(walk.root, self._project)):
-            key, path = document.key or "", document.path or ""
+        reports = [
+            FileReport(old.path or "", "removed", chunks=old.chunk_count, reason=EMPTY)
+            for old in self._emptied
+        ]
+        gone = [old.id for old in self._emptied]
+        for document in self._store.scan(_files_of(walk)):
+            path = document.path or ""
             hidden = any(path == place or path.startswith(place + os.sep) for place in unseen)
-            if key in self._seen or hidden:
-                continue
-            # A run with narrower patterns says nothing about the files it did not look for.
-            if not os.path.lexists(path) or (walk.is_folder and walk.wants(key)):
-                self._store.delete([document.id])
-                self._report(FileReport(path, "removed", chunks=document.chunk_count))
+            if path not in self._seen and not hidden and _has_left(document, walk):
+                gone.append(document.id)
+                reports.append(FileReport(path, "removed", chunks=document.chunk_count))
+        if gone:
+            self._store.delete(gone, undoable=False)
+        for report in reports:
+            self._report(report)
 
     def _report(self, report: FileReport) -> None:
         self._reports.append(report)
@@ -367,14 +423,28 @@ class Ingest:
             self._progress(len(self._reports), self._total, report.path)
 
 
-def _files_of(root: str, project: str | None) -> Filter:
-    return Filter(
-        projects=(project,),
-        kinds=("file",),
-        source=root,
-        trusts=("trusted", "untrusted", "quarantined"),
-        all_versions=True,
-    )
+def _files_of(walk: sources.Walk) -> Filter:
+    """The documents a walk may have something to say about, whatever their project."""
+    where = Filter(kinds=("file",), trusts=TRUSTS, all_versions=True)
+    if not walk.is_folder:
+        return where._replace(source=walk.root)
+    return where._replace(path_prefix=walk.root.rstrip(os.sep) + os.sep)
+
+
+def _has_left(document: Document, walk: sources.Walk) -> bool:
+    """Whether a file that a walk did not meet is no longer there to be met."""
+    own = document.source == walk.root
+    if not own and not _is_below(walk.root, document.source):
+        # A folder in here that was read for itself: it may be a disk that is not plugged in.
+        return False
+    if not os.path.lexists(document.path or ""):
+        return True
+    # A run with narrower patterns says nothing about the files it did not look for.
+    return own and walk.is_folder and walk.wants(document.key or "")
+
+
+def _is_below(folder: str, above: str) -> bool:
+    return above not in ("", folder) and folder.startswith(above.rstrip(os.sep) + os.sep)
 
 
 def _surely_unchanged(old: Document, candidate: sources.Candidate) -> bool:
@@ -404,12 +474,26 @@ def embed_all(
     A new space, or ``anew``, fills a generation beside the one that answers searches and takes its
     place in one short transaction.
     """
-    current = store.begin(embedder.space, anew=anew)
-    made = 0
+    space = embedder.space
+    current = store.begin(space, anew=anew)
+    made, begun = 0, 1
     while True:
         made += fill_pending(store, embedder, pen, progress)
-        if pen.trouble is not None or store.swap(embedder.space):
-            return made, not current and pen.trouble is None
+        if pen.trouble is not None:
+            return made, False
+        if store.swap(space):
+            return made, not current
+        if store.pending(space, 0, 1):
+            continue  # stored while we worked
+        # Nothing is left to embed, and still there is nothing to swap in.
+        if begun == BEGINNINGS:
+            pen.trouble = (
+                "another reindex keeps replacing these vectors by those of another embedder. "
+                "Stop it, then run: plait reindex"
+            )
+            return made, False
+        begun += 1
+        current = store.begin(space)
 
 
 def fill_pending(
@@ -459,17 +543,67 @@ def _fill_singly_if_needed(
 
 
 def rechunk(store: Store, pen: Pen, documents: Iterable[Document]) -> int:
-    """Cut documents anew under today's rules, each in its own transaction."""
+    """Cut documents anew under today's rules, each in its own transaction.
+
+    What another process has replaced or deleted since it was read stays as that one left it.
+    """
     changed = 0
     for document in documents:
-        whole = store.load([document.id])
-        if not whole:
-            continue
-        entry = pen.entry(whole[0], style_of(whole[0]))
-        if entry.passages:
-            pen.write([entry])
-            changed += 1
+        for whole in store.load([document.id]):
+            entry = pen.entry(whole, style_of(whole))
+            if entry.passages:
+                [done] = pen.write([entry._replace(expects=whole)])
+                changed += done.replaced
     return changed
+
+
+def import_entries(store: Store, pen: Pen, entries: Iterable[Entry]) -> Imported:
+    """Take in the documents of an export, all of them or none; a newer one in the memory stays.
+
+    Raises:
+        UsageError: A document's key belongs to another document of the memory.
+    """
+    now = now_ms()
+    owners: dict[tuple[str | None, str, str], str] = {}
+    chosen: list[Entry] = []
+    kept = 0
+    for entry in entries:
+        document = complete(entry.document, now)
+        here = _counterpart(store, document, owners)
+        if here is not None and here.updated_at > document.updated_at:
+            kept += 1
+            continue
+        if not entry.passages:
+            entry = pen.entry(document, style_of(document))
+        same = here is not None and here.id == document.id
+        chosen.append(entry._replace(document=document, expects=here if same else None))
+    written = pen.write(chosen)
+    replaced = sum(done.replaced for done in written)
+    # Said already, or replaced in the meantime: neither was written.
+    left = sum(
+        not done.replaced and (done.duplicate or entry.expects is not None)
+        for entry, done in zip(chosen, written, strict=True)
+    )
+    return Imported(len(chosen) - replaced - left, replaced, kept + left)
+
+
+def _counterpart(
+    store: Store, document: Document, owners: dict[tuple[str | None, str, str], str]
+) -> Document | None:
+    """The stored document that this one would replace; notes in ``owners`` whose key is whose."""
+    same, _ = store.known(Document(id=document.id)) if document.id else (None, frozenset())
+    if document.key is None:
+        return same
+    namesake, _ = store.known(document._replace(id=""))
+    name = (document.project, document.source, document.key)
+    owner = owners.get(name) or (document.id if namesake is None else namesake.id)
+    if same is not None and owner != same.id:
+        raise UsageError(
+            f"The import's document {same.id} has the key '{document.key}', which belongs to "
+            f"{owner}. Delete or rename one of them. Nothing was imported."
+        )
+    owners[name] = owner
+    return same or namesake
 
 
 def check_text(text: str) -> str:
@@ -478,7 +612,11 @@ def check_text(text: str) -> str:
         raise UsageError('There is no text to store. Give some, as in: plait store "a fact"')
     if "\0" in text:
         raise UsageError("The text holds NUL bytes; it looks like a binary file, not text.")
-    return words.clean(text).replace("\r\n", "\n").replace("\r", "\n")
+    text = words.clean(text).replace("\r\n", "\n").replace("\r", "\n")
+    _, front = chunking.front_matter(text)
+    if not text[front:].strip():
+        raise UsageError("There is no text after the front matter. Add some, then store it again.")
+    return text
 
 
 def batches(entries: Iterable[Entry], size: int = BATCH_DOCUMENTS) -> Iterator[list[Entry]]:

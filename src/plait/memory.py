@@ -12,7 +12,7 @@ from plait.embedders import open_embedder
 from plait.errors import AmbiguousId, NotFound, PlaitError, UsageError
 from plait.protocols import Embedder, Store
 from plait.scope import Where
-from plait.stores import open_store
+from plait.stores import exists, open_store
 from plait.types import (
     FUSIONS,
     MEMORY_TYPES,
@@ -25,6 +25,7 @@ from plait.types import (
     Document,
     Filter,
     Finding,
+    Imported,
     IngestReport,
     Passage,
     Receipt,
@@ -103,7 +104,7 @@ class Memory:
             # A name that means nothing is refused before a file is made.
             embedder = named_embedder(spec)
         store: Store | None = None
-        if create or place == ":memory:" or os.path.exists(place):
+        if create or place == ":memory:" or exists(place):
             store = open_store(
                 place,
                 create=create,
@@ -179,7 +180,7 @@ class Memory:
             session=session,
             importance=_share("importance", importance),
             pinned=pinned,
-            event_at=scope.moment(event_at) or 0,
+            event_at=scope.moment(event_at),
         )
         pen = self._pen()
         entry = pen.entry(ingest.complete(document, ingest.now_ms()))
@@ -254,6 +255,7 @@ class Memory:
             pen,
             project=self.config.project,
             incremental=incremental,
+            keep_project=not self._project_is_chosen,
             progress=progress,
         )
         report = run.run(walk)
@@ -563,24 +565,15 @@ class Memory:
             for document in self._store.load([document.id for document in page]):
                 yield archive.line(document, self.passages_of(document.id))
 
-    def import_lines(self, lines: Iterable[str]) -> int:
-        """Take in an export, all of it or nothing; how many documents it held."""
+    def import_lines(self, lines: Iterable[str]) -> Imported:
+        """Take in an export, all of it or nothing; what is newer here is kept."""
         from plait import archive, ingest
 
         store = self._required()
-        pen = self._pen()
         self._note_chunker()
-        entries = [
-            entry if entry.passages else pen.entry(entry.document, ingest.style_of(entry.document))
-            for entry in archive.read(lines)
-        ]
-        now = ingest.now_ms()
-        entries = [
-            entry._replace(document=ingest.complete(entry.document, now)) for entry in entries
-        ]
-        pen.write(entries)
+        imported = ingest.import_entries(store, self._pen(), archive.read(lines))
         store.settle()
-        return len(entries)
+        return imported
 
     @property
     def engine(self) -> Store:

@@ -336,7 +336,8 @@ def ingest_text(report: IngestReport, project: str | None) -> str:
     ]
     total = counted(len(report.reports), "file")
     written = counted(report.chunks, "passage")
-    lines = [f"{total}: {', '.join(counts) or 'none fits'}; {written} written{in_project(project)}"]
+    where = in_project(project) if report.chunks else ""
+    lines = [f"{total}: {', '.join(counts) or 'none fits'}; {written} written{where}"]
     if report.ignored:
         lines[0] += f"; {counted(report.ignored, 'file')} of other types ignored"
     if report.pending:
@@ -344,7 +345,9 @@ def ingest_text(report: IngestReport, project: str | None) -> str:
     left_out = [row for row in report.reports if row.outcome in ("skipped", "failed")]
     dropped = [row for row in left_out if row.reason.startswith(INTERRUPTED)]
     lines += [
-        f"  {row.outcome}: {row.path} ({row.reason})" for row in left_out if row not in dropped
+        f"  {row.outcome}: {row.path} ({row.reason})"
+        for row in left_out
+        if not row.reason.startswith(INTERRUPTED)
     ]
     if dropped:
         lines.append(f"  skipped: {counted(len(dropped), 'file')} ({dropped[0].reason})")

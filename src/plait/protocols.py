@@ -55,6 +55,9 @@ class Entry(NamedTuple):
     space: Space | None = None
     # Ordinals of passages that the embedder itself declined: they stay keyword-only, not pending.
     declined: frozenset[int] = frozenset()
+    # The stored document that this one was made from: where the memory holds another by now, or
+    # none, nothing is written, and `Written.replaced` stays false.
+    expects: Document | None = None
 
 
 class Written(NamedTuple):
@@ -90,17 +93,29 @@ class Store(Protocol):
     def put(self, entries: Sequence[Entry]) -> list[Written]:
         """Write each document whole, replacing the one of the same id or (project, source, key).
 
-        All entries are one transaction. Passages whose hash is unchanged keep id, ref and vector.
+        A file also replaces the one of the same path, and takes its own name there. All entries
+        are one transaction. Passages whose hash is unchanged keep id, ref and vector.
         """
 
-    def delete(self, ids: Sequence[str], *, purge: bool = False) -> Deleted:
-        """Remove documents and their index entries; keep a trash row unless ``purge``."""
+    def delete(self, ids: Sequence[str], *, purge: bool = False, undoable: bool = True) -> Deleted:
+        """Remove documents and their index entries; keep a trash row unless ``purge``.
+
+        Without ``undoable`` what was removed comes back only by its id. A purge also empties the
+        trash of these ids, and reports what lay there alone.
+        """
 
     def trashed(self) -> list[tuple[str, int, Document]]:
-        """What can be brought back: (batch, deleted_at, document), newest first."""
+        """What can be brought back: (batch, deleted_at, document), newest first.
+
+        The batch is empty for what comes back by its id only.
+        """
 
     def restore(self, ids: Sequence[str] = ()) -> list[Document]:
-        """Bring documents back from the trash; without ids, those of the latest delete."""
+        """Bring documents back from the trash; without ids, those of the latest delete.
+
+        What cannot come back because a newer document has its name, or says the same, stays in the
+        trash for its id only, so that the next call without ids reaches an older delete.
+        """
 
     def keyword(
         self, query: Query, limit: int, where: Filter, *, deadline: float | None = None
@@ -172,8 +187,11 @@ class Store(Protocol):
     def swap(self, space: Space) -> bool:
         """Make this space's generation current if it has seen every passage; drop the others."""
 
-    def rebuild_keywords(self) -> int:
-        """Rebuild the keyword index from the passages in one transaction; their number."""
+    def rebuild_keywords(self, *, force: bool = False) -> int:
+        """Rebuild the keyword index from the passages in one transaction; their number.
+
+        A store may leave a large index that serves well as it is, unless ``force``.
+        """
 
     def settle(self) -> None:
         """Call after bulk writing: refreshes statistics and shortens the journal."""

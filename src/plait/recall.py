@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from plait import text as words
+from plait.embedders import embed_safely
 from plait.errors import DeadlineExceeded, EmbedderError, StoreDamaged, UsageError
 from plait.protocols import Embedder, Scored, Store, Token, Vector
 from plait.ranking import evidence, fuse, trace
@@ -236,7 +237,7 @@ def _start_embedding(
     """The query's vector, when called for; a remote embedder works while keywords are searched."""
 
     def embed() -> Vector | None:
-        return embedder.embed([text[: tuning.max_chars]], "query")[0]
+        return embed_safely(embedder, [text[: tuning.max_chars]], "query")[0]
 
     if not tuning.remote:
         return embed
@@ -438,8 +439,8 @@ class _Scorer:
     def _convincing(self, hit: Hit) -> bool:
         if self._request.floor == "rrf" and self._request.fusion == "rrf":
             return hit.score >= self._request.min_score
-        if hit.relevance <= 0.0 and hit.source == "vector":
-            return False  # the nearest of what is not near at all
+        if hit.relevance <= 0.0 and not self._bm25:
+            return False  # no word was found, and the nearest is not near at all
         return hit.relevance >= self._request.min_score
 
     def _widened(self, hit: Hit) -> Hit:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple
 
 from plait.errors import ConfigError
-from plait.types import FILE_PATTERNS, FUSIONS, Cut, Fusion
+from plait.types import FILE_PATTERNS, FUSIONS, MIN_CUT_SIZE, Cut, Fusion
 
 Floor = Literal["relevance", "rrf"]
 Durability = Literal["full", "normal"]
@@ -162,8 +162,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "embedding_provider": Setting(
         _provider,
-        "a name such as none, ollama:MODEL or custom:https://HOST/PATH",
-        "What turns text into vectors; unset: as the memory was built, none for a new one.",
+        "a name such as builtin or none",
+        "What turns text into vectors; unset: as the memory was built, builtin for a new one.",
     ),
     "model": Setting(_text, "a name", "The embedder's model; unset: the provider's own choice."),
     "ollama_url": Setting(_url, "an address such as http://localhost:11434", "Where Ollama is."),
@@ -178,7 +178,7 @@ SETTINGS: dict[str, Setting] = {
     "floor": _choice(
         ("relevance", "rrf"), "What min_score tests; rrf is the normalised score of fusion = rrf."
     ),
-    "chunk_size": _whole(Cut.MIN_SIZE, 100_000, "Characters in a passage, at most."),
+    "chunk_size": _whole(MIN_CUT_SIZE, 100_000, "Characters in a passage, at most."),
     "chunk_overlap": _whole(
         0, 49_999, "Characters that a passage repeats of the one before; under half of chunk_size."
     ),

@@ -569,6 +569,16 @@ def title_from_name(key: str) -> str:
     return title or PurePosixPath(key).name
 
 
+def day_in_name(key: str) -> str | None:
+    """The day that a file's name begins with.
+
+    >>> day_in_name("diary/2026-03-01-outage.md"), day_in_name("notes.md")
+    ('2026-03-01', None)
+    """
+    found = _DATED.match(PurePosixPath(key).name)
+    return found[0] if found else None
+
+
 _TYPE_OF_NAME: dict[str, MemoryType] = {
     "tools": "procedural", "agents": "procedural", "procedural": "procedural",
     "memory": "semantic",

@@ -52,6 +52,6 @@ def show_time(moment: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", local) + f"{sign}{hours:02d}:{minutes:02d}"
 
 
-def show_day(moment: int) -> str:
-    """The local day: ``2026-03-01``."""
-    return show_time(moment)[:10]
+def show_day(moment: int | None) -> str:
+    """The local day: ``2026-03-01``; empty where nobody knows it."""
+    return "" if moment is None else show_time(moment)[:10]

@@ -61,15 +61,16 @@ class Tuning(NamedTuple):
     max_chars: int = 8_000
 
 
+# Characters. Shorter passages are fragments of sentences.
+MIN_CUT_SIZE = 50
+
+
 class Cut(NamedTuple):
     """How texts are cut into passages, in characters; ``rules`` counts up when chunking changes."""
 
     size: int = 1200
     overlap: int = 120
     rules: int = 1
-
-    # subtle: no annotation, or it would become a field. Shorter passages are fragments of sentences.
-    MIN_SIZE = 50
 
     @property
     def identity(self) -> str:
@@ -341,6 +342,14 @@ class Stored(NamedTuple):
     duplicate: bool = False
     replaced: bool = False
     pending: int = 0
+
+
+class Imported(NamedTuple):
+    """What ``import`` did; ``kept`` counts what the memory had already, as new or newer."""
+
+    added: int = 0
+    replaced: int = 0
+    kept: int = 0
 
 
 Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plait.errors import EmbedderError, StoreError, UsageError
-from plait.protocols import Store
+from plait.protocols import Entry, Store
 from plait.stores import open_store
 from plait.text import parse
 from plait.types import Document, Filter, Group, Passage, Query, Space, Term
@@ -145,6 +145,54 @@ def test_the_same_id_replaces_the_document_under_a_new_key(store: Store) -> None
     assert [d.key for d in store.scan(EVERYTHING)] == ["new"]
 
 
+def a_file(source: str, key: str, text: str = "apple", **fields: Any) -> Entry:
+    return entry(key, text, kind="file", source=source, path=f"{source}/{key}", **fields)
+
+
+@pytest.mark.parametrize("project", [None, "p"])
+def test_a_file_read_again_as_part_of_another_folder_is_the_same_document(
+    store: Store, project: str | None
+) -> None:
+    [alone] = store.put([a_file("/notes/sub", "a.md")])
+    again = a_file("/notes", "sub/a.md", project=project)
+    known, _ = store.known(again.document)
+    assert known is not None
+    assert known.id == alone.id
+    [part] = store.put([again])
+    assert (part.id, part.replaced) == (alone.id, True)
+    [kept] = store.scan(EVERYTHING)
+    assert (kept.source, kept.key, kept.project) == ("/notes", "sub/a.md", project)
+    assert is_sound(store)
+
+
+def test_of_two_projects_that_read_a_file_its_own_comes_first(store: Store) -> None:
+    store.put([a_file("/n", "a.md", id="aaaaaaaaaaaaa", project="p")])
+    store.put([a_file("/elsewhere", "a.md", id="bbbbbbbbbbbbb", project="q")])
+    moved = entry("a.md", "apple", kind="file", source="/elsewhere", path="/n/a.md", project="q")
+    store.put([moved])  # by its name: the path of the other one
+    for project in ("p", "q"):
+        probe = document("x", kind="file", source="/", path="/n/a.md", project=project)
+        known, _ = store.known(probe)
+        assert known is not None
+        assert known.project == project
+
+
+@pytest.mark.parametrize("fields", [{"kind": "note"}, {"path": None}, {"path": "/notes/b.md"}])
+def test_only_a_file_is_known_by_its_path(store: Store, fields: Fields) -> None:
+    place: Fields = {"kind": "file", "source": "/notes", "path": "/notes/a.md"}
+    store.put([entry("a.md", "one", **place)])
+    store.put([entry("b.md", "two", **{**place, **fields})])
+    assert store.stats().doc_count == 2
+
+
+def test_a_deleted_file_whose_path_was_read_again_stays_in_the_trash(store: Store) -> None:
+    [alone] = store.put([a_file("/notes/sub", "a.md")])
+    store.delete([alone.id])
+    store.put([a_file("/notes", "sub/a.md")])
+    assert store.restore() == []
+    assert store.stats().doc_count == 1
+
+
 def test_entries_are_written_all_or_none(store: Store) -> None:
     store.put([entry("kept", "kept", vectors=[X])])
     with pytest.raises(EmbedderError):
@@ -234,10 +282,17 @@ def test_an_observation_said_again_is_kept_once(
 ) -> None:
     [first] = store.put([entry(None, "We deploy on Fridays", kind="observation")])
     said: Fields = {"key": None, "kind": "observation", **fields}
-    again = entry(said.pop("key"), "we  DEPLOY on\nfridays ", **said)
+    again = entry(said.pop("key"), "We  deploy on\nFridays ", **said)
     [second] = store.put([again])
     assert second.duplicate is duplicate
     assert (second.id == first.id) is duplicate
+
+
+def test_an_observation_in_other_letters_is_another_fact(store: Store) -> None:
+    written = store.put(
+        [entry(None, f"the password is {word}", kind="observation") for word in ("Ab", "ab")]
+    )
+    assert [done.duplicate for done in written] == [False, False]
 
 
 def test_an_observation_that_is_over_can_be_said_again(store: Store) -> None:
@@ -291,14 +346,54 @@ def test_two_quick_deletes_are_undone_one_by_one(store: Store) -> None:
     assert [store.restore()[0].key for _ in written] == ["f", "e", "d", "c", "b", "a"]
 
 
-def test_restoring_onto_a_taken_name_is_refused_and_changes_nothing(store: Store) -> None:
-    [first] = store.put([entry("k", "old")])
+def test_what_has_a_newer_namesake_stays_in_the_trash_and_the_rest_comes_back(
+    store: Store,
+) -> None:
+    [older, taken, free] = store.put([entry(key, key) for key in ("older", "taken", "free")])
+    store.delete([older.id])
+    store.delete([taken.id, free.id])
+    [newer] = store.put([entry("taken", "new")])
+    assert [d.key for d in store.restore()] == ["free"]
+    assert {d.id for _, _, d in store.trashed()} == {older.id, taken.id}
+    assert [d.key for d in store.restore()] == ["older"], "the next undo reaches an older delete"
+    assert store.restore() == []
+    assert found(store, "new taken", limit=1) == ["taken"]
+    assert store.restore([taken.id]) == []
+    store.delete([newer.id], purge=True)
+    assert [d.id for d in store.restore([taken.id])] == [taken.id]
+    assert (store.trashed(), found(store, "new")) == ([], [])
+    assert is_sound(store)
+
+
+def test_an_observation_that_was_said_again_since_does_not_come_back_twice(store: Store) -> None:
+    [first] = store.put([entry(None, "raining", kind="observation")])
     store.delete([first.id])
-    store.put([entry("k", "new")])
-    with pytest.raises(UsageError, match="k"):
-        store.restore()
-    assert found(store, "new old") == ["k"]
-    assert len(store.trashed()) == 1
+    [again] = store.put([entry(None, "raining", kind="observation")])
+    assert store.restore() == []
+    assert [d.id for d in store.scan(EVERYTHING)] == [again.id]
+    store.delete([again.id], purge=True)
+    assert [d.id for d in store.restore([first.id])] == [first.id]
+
+
+def test_undo_passes_over_a_delete_whose_names_are_all_taken(store: Store) -> None:
+    [older, taken] = store.put([entry(key, key) for key in ("older", "taken")])
+    for doomed in (older, taken):
+        store.delete([doomed.id])
+    store.put([entry("taken", "new")])
+    assert [[d.key for d in store.restore()] for _ in range(3)] == [[], ["older"], []]
+
+
+def test_what_was_not_deleted_to_be_undone_comes_back_by_its_id_only(store: Store) -> None:
+    [wanted, vanished] = store.put([entry("wanted", "a"), entry("vanished", "b")])
+    store.delete([wanted.id])
+    store.delete([vanished.id], undoable=False)
+    assert [(batch == "", d.key) for batch, _, d in store.trashed()] == [
+        (True, "vanished"),
+        (False, "wanted"),
+    ]
+    assert [d.key for d in store.restore()] == ["wanted"]
+    assert store.restore() == []
+    assert [d.key for d in store.restore([vanished.id, "unknown"])] == ["vanished"]
 
 
 def test_purge_leaves_nothing_to_restore(store: Store) -> None:
@@ -309,8 +404,19 @@ def test_purge_leaves_nothing_to_restore(store: Store) -> None:
 
 def test_purge_clears_what_is_in_the_trash_already(store: Store) -> None:
     [first] = store.put([entry("k", "old")])
+    [other, live] = store.put([entry("other", "a ", "b"), entry("live", "c")])
     store.delete([first.id])
-    store.delete([first.id], purge=True)
+    store.delete([other.id])
+    deleted = store.delete([live.id, other.id, "unknown"], purge=True)
+    assert deleted == (("live", "other"), (live.id, other.id), 3, True)
+    assert [d.key for _, _, d in store.trashed()] == ["k"]
+
+
+def test_purge_reports_a_document_once_that_lives_and_lies_in_the_trash(store: Store) -> None:
+    [first] = store.put([entry("k", "old ", "text")])
+    store.delete([first.id])
+    store.put([entry("k", "new", id=first.id)])
+    assert store.delete([first.id], purge=True) == (("k",), (first.id,), 1, True)
     assert store.trashed() == []
 
 
@@ -534,7 +640,7 @@ def test_a_scan_is_newest_first_and_pages_without_gap_or_repeat(store: Store) ->
     cursor: tuple[int, str] | None = None
     while page := store.scan(EVERYTHING, limit=2, before=cursor):
         paged += page
-        cursor = (page[-1].event_at, page[-1].id)
+        cursor = (page[-1].event_at or 0, page[-1].id)
     assert paged == whole
 
 

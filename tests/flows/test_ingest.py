@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from plait import ingest, sources
+from plait.embedders import embed_safely
 from plait.errors import SourceError, UsageError
 from plait.memory import Memory
 from plait.protocols import Vector
 from plait.testing import HashingEmbedder
-from plait.types import IngestReport, TextKind
+from plait.times import parse_time
+from plait.types import Cut, Document, Filter, IngestReport, TextKind
 from tests.builders import Counting, Failing, entry, vector
 
 SECTIONS = [
@@ -483,25 +485,223 @@ def test_ctrl_c_forgets_no_vanished_file(
 # Projects
 
 
-def test_the_same_folder_belongs_to_each_project_that_ingests_it(
-    tmp_path: Path, notes: Path
+def read_into(
+    memory: Memory, place: Path, project: str | None, *, keep_project: bool = True
+) -> dict[str, str]:
+    pen = ingest.Pen(memory.engine, memory.embedder, Cut())
+    run = ingest.Ingest(
+        memory.engine, pen, project=project, incremental=True, keep_project=keep_project
+    )
+    return outcomes(run.run(sources.walk(place)))
+
+
+def files(memory: Memory) -> set[tuple[str | None, str, str | None]]:
+    found = memory.engine.scan(Filter(kinds=("file",)))
+    return {(one.project, Path(one.source).name, one.key) for one in found}
+
+
+def test_a_known_file_stays_in_its_project_unless_another_was_named(
+    memory: Memory, notes: Path
 ) -> None:
-    for project in ("p", "q"):
-        with Memory.open(tmp_path / "memory.db", embedder="none", project=project) as memory:
-            assert memory.ingest(notes).count("added") == 2
+    read_into(memory, notes, "p")
+    ids = {one.id for one in memory.engine.scan(Filter())}
+    write(notes, "a.md", "# Pears\n\nA pear a day.\n")
+    assert read_into(memory, notes, "q") == {"a.md": "changed", "b.txt": "unchanged"}
+    assert files(memory) == {("p", "notes", "a.md"), ("p", "notes", "sub/b.txt")}
+    moved = read_into(memory, notes, "q", keep_project=False)
+    assert moved == {"a.md": "changed", "b.txt": "changed"}
+    assert files(memory) == {("q", "notes", "a.md"), ("q", "notes", "sub/b.txt")}
+    assert {one.id for one in memory.engine.scan(Filter())} == ids
+
+
+@pytest.mark.parametrize("first", ["sub", "sub/b.txt"], ids=["folder", "file"])
+def test_a_file_is_one_document_and_named_after_the_widest_folder_it_was_read_from(
+    memory: Memory, notes: Path, first: str
+) -> None:
+    memory.ingest(notes / first)
+    assert files(memory) == {(None, "sub", "b.txt")}
+    before = memory.lookup("b.txt")[0]
+    assert outcomes(memory.ingest(notes)) == {"a.md": "added", "b.txt": "changed"}
+    widest = {(None, "notes", "a.md"), (None, "notes", "sub/b.txt")}
+    assert files(memory) == widest
+    after = memory.lookup("sub/b.txt")[0]
+    assert (after.id, after.updated_at) == (before.id, before.updated_at)
+    assert outcomes(memory.ingest(notes / first)) == {"b.txt": "unchanged"}
+    write(notes, "sub/b.txt", "Bananas are green.\n")
+    assert outcomes(memory.ingest(notes / first)) == {"b.txt": "changed"}
+    assert files(memory) == widest
+    assert texts(memory, "bananas") == ["Bananas are green."]
+
+
+def test_a_file_that_vanished_is_noticed_from_a_narrower_folder_too(
+    memory: Memory, notes: Path
+) -> None:
+    memory.ingest(notes)
+    (notes / "sub/b.txt").unlink()
+    assert outcomes(memory.ingest(notes / "sub")) == {"b.txt": "removed"}
+    assert texts(memory, "bananas apple") == ["# Apples\n\nAn apple a day."]
+
+
+def test_a_folder_read_for_itself_outlives_a_run_over_the_folder_around_it(
+    memory: Memory, notes: Path
+) -> None:
+    write(notes, ".plaitignore", "sub/\n")
+    memory.ingest(notes / "sub")
+    assert outcomes(memory.ingest(notes)) == {"a.md": "added"}
+    assert texts(memory, "bananas") == ["Bananas are yellow."]
+    (notes / "sub").rename(notes.with_name("unplugged"))
+    assert outcomes(memory.ingest(notes)) == {"a.md": "unchanged"}
+    assert texts(memory, "bananas") == ["Bananas are yellow."]
+
+
+def test_undo_means_the_users_own_delete_and_not_what_an_ingest_removed(
+    memory: Memory, notes: Path
+) -> None:
+    memory.store("mine", key="mine")
+    memory.ingest(notes)
+    memory.delete("mine")
     (notes / "a.md").unlink()
-    with Memory.open(tmp_path / "memory.db", embedder="none", project="p") as memory:
-        assert outcomes(memory.ingest(notes))["a.md"] == "removed"
-        assert len(memory.search("apple", all_projects=True)) == 1
+    write(notes, "sub/b.txt", "")
+    assert outcomes(memory.ingest(notes)) == {"a.md": "removed", "b.txt": "removed"}
+    assert [document.key for document in memory.undo()] == ["mine"]
 
 
-def test_an_error_that_nobody_expects_is_not_swallowed(tmp_path: Path, notes: Path) -> None:
-    class Broken(HashingEmbedder):
-        def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
-            raise ZeroDivisionError
+# Times
 
-    with with_embedder(tmp_path, Broken()) as memory, pytest.raises(ZeroDivisionError):
-        memory.ingest(notes)
+
+@pytest.mark.parametrize(
+    ("name", "text", "moment"),
+    [
+        ("2026-03-01-outage.md", "---\ndate: 2026-04-01T00:00Z\n---\nx\n", "2026-04-01T00:00Z"),
+        ("diary/2026-03-01.md", "x\n", "2026-03-01"),
+        ("2026-03-01 outage.txt", "x\n", "2026-03-01"),
+        ("2026-02-31.md", "no such day\n", "2001-09-09T01:46:40Z"),
+        ("outage-2026-03-01.md", "not at the start\n", "2001-09-09T01:46:40Z"),
+        ("2026-03-01/outage.md", "a folder's date\n", "2001-09-09T01:46:40Z"),
+    ],
+)
+def test_a_file_happened_when_it_says_or_its_name_or_its_time_stamp(
+    memory: Memory, notes: Path, name: str, text: str, moment: str
+) -> None:
+    path = write(notes, name, text)
+    os.utime(path, (1_000_000_000, 1_000_000_000))
+    memory.ingest(notes)
+    assert memory.lookup(name)[0].event_at == parse_time(moment)
+
+
+def test_an_event_of_1970_is_a_date_like_any_other(memory: Memory) -> None:
+    memory.store("the beginning", key="k", event_at=0)
+    assert memory.lookup("k")[0].event_at == 0
+    memory.store_many([Document(key="m", text="another beginning", event_at=0)])
+    assert memory.lookup("m")[0].event_at == 0
+
+
+def test_the_same_text_stored_again_is_not_an_update(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([1000, 2000, 3000])
+    monkeypatch.setattr(ingest, "now_ms", lambda: next(clock))
+    seen = []
+    for text in ("a note", "a note", "an edited note"):
+        memory.store(text, key="k")
+        seen.append(memory.lookup("k")[0].updated_at)
+    assert seen == [1000, 1000, 3000]
+
+
+# Front matter of notes
+
+FRONT = (
+    "---\ntitle: Rotating keys\ntags: [ops, ssh]\ntype: decision\nmemory_type: procedural\n"
+    "summary: Every quarter.\ndate: 2026-03-01T00:00Z\nauthor: Ana\n---\nRotate the keys.\n"
+)
+
+
+def test_front_matter_of_a_note_counts_like_that_of_a_file(memory: Memory) -> None:
+    memory.store(FRONT, key="k")
+    found = memory.lookup("k")[0]
+    assert (found.title, found.tags, found.type) == ("Rotating keys", ("ops", "ssh"), "decision")
+    assert (found.memory_type, found.summary) == ("procedural", "Every quarter.")
+    assert (found.event_at, found.metadata) == (1_772_323_200_000, {"author": "Ana"})
+
+
+def test_what_the_caller_says_wins_over_the_front_matter(memory: Memory) -> None:
+    memory.store(
+        FRONT,
+        key="k",
+        title="T",
+        tags=["mine"],
+        type="note",
+        memory_type="semantic",
+        summary="S",
+        event_at=5,
+        metadata={"author": "Bo", "more": "x"},
+    )
+    found = memory.lookup("k")[0]
+    assert (found.title, found.tags, found.type) == ("T", ("mine",), "note")
+    assert (found.memory_type, found.summary, found.event_at) == ("semantic", "S", 5)
+    assert found.metadata == {"author": "Bo", "more": "x"}
+
+
+def test_front_matter_alone_is_no_text(memory: Memory, notes: Path) -> None:
+    alone = "---\ntitle: Nothing\n---\n\n"
+    with pytest.raises(UsageError, match="no text after the front matter"):
+        memory.store(alone, key="k")
+    write(notes, "alone.md", alone)
+    assert outcomes(memory.ingest(notes))["alone.md"] == "skipped"
+
+
+# Other people's embedders
+
+
+class Broken(HashingEmbedder):
+    """Fails in a way that nobody expects."""
+
+    def __init__(self, failure: Exception) -> None:
+        super().__init__(4)
+        self._failure = failure
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        raise self._failure
+
+
+@pytest.mark.parametrize("failure", [ZeroDivisionError("oops"), OSError("oops"), KeyError("oops")])
+def test_no_failure_of_an_embedder_costs_the_text(
+    tmp_path: Path, notes: Path, failure: Exception
+) -> None:
+    with with_embedder(tmp_path, Broken(failure)) as memory:
+        assert memory.ingest(notes).count("added") == 2
+        [trouble] = memory.troubles()
+        assert "oops" in trouble
+        assert type(failure).__name__ in trouble
+        assert memory.stats().pending_count == 2
+    with with_embedder(tmp_path, "none") as memory:
+        assert texts(memory, "apple") == ["# Apples\n\nAn apple a day."]
+
+
+class Loose(HashingEmbedder):
+    """Answers with whatever it was given instead of vectors."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__(4)
+        self._answer = answer
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        answer: Sequence[Vector | None] = self._answer
+        return answer
+
+
+@pytest.mark.parametrize("answer", [None, 5, [5], ["abcd"], [[1, "x"]], [], [None, None]])
+def test_an_answer_that_is_no_vector_costs_no_text_either(tmp_path: Path, answer: Any) -> None:
+    with with_embedder(tmp_path, Loose(answer)) as memory:
+        assert memory.store("apples", key="k").pending == 1
+        assert memory.troubles() != []
+    with with_embedder(tmp_path, "none") as memory:
+        assert texts(memory, "apples") == ["apples"]
+
+
+def test_numbers_in_a_plain_list_or_generator_are_a_vector() -> None:
+    for answer in ([[1, 0, 0, 0.5]], iter([(1.0, 0.0, 0.0, 0.5)])):
+        assert embed_safely(Loose(answer), ["x"], "passage") == [vector(1, 0, 0, 0.5)]
 
 
 def test_batches_hold_at_most_their_size() -> None:

@@ -271,6 +271,79 @@ def test_files_are_cut_anew_in_their_own_style(tmp_path: Path) -> None:
         assert {piece.heading for piece in pieces} == {"Heading"}
 
 
+class Meddling(HashingEmbedder):
+    """Lets another process act the first time it is asked for a passage's vector."""
+
+    def __init__(self, dims: int, act: Callable[[], object], times: int = 1) -> None:
+        super().__init__(dims)
+        self._act = act
+        self._times = times
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        if kind == "passage" and self._times:
+            self._times -= 1
+            self._act()
+        return super().embed(texts, kind)
+
+
+def test_cutting_anew_never_undoes_what_was_stored_meanwhile(cut: Path) -> None:
+    with opened(cut, "none") as other:
+
+        def store() -> None:
+            other.store("quite another text", key="long", title="Long")
+
+        with opened(cut, Meddling(256, store), chunk_size=300, chunk_overlap=30) as memory:
+            assert memory.reindex().rechunked == 2
+            assert memory.lookup("long")[0].text == "quite another text"
+            assert levels(memory) == {"ok"}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "gone and stored again"])
+def test_cutting_anew_never_brings_back_what_was_purged_meanwhile(cut: Path, again: bool) -> None:
+    with opened(cut, "none") as other:
+
+        def purge() -> None:
+            other.delete("long", purge=True)
+            if again:
+                other.store("a fresh start", key="long")
+
+        with opened(cut, Meddling(256, purge), chunk_size=300, chunk_overlap=30) as memory:
+            assert memory.reindex().rechunked == 2
+            texts = [hit.text for hit in memory.search("sentence number start", mode="keyword")]
+            assert texts == (["a fresh start"] if again else [])
+            assert memory.stats().doc_count == 2 + again
+            assert levels(memory) == {"ok"}
+
+
+def test_a_reindex_starts_over_once_when_another_has_dropped_its_vectors(path: Path) -> None:
+    with (
+        opened(path, HashingEmbedder(32)) as other,
+        opened(path, Meddling(64, other.reindex)) as memory,
+    ):
+        done = memory.reindex()
+        assert (done.swapped, done.trouble) == (True, None)
+        stats = memory.stats()
+        assert stats.space == HashingEmbedder(64).space
+        assert (stats.embedded_count, stats.pending_count) == (COUNT, 0)
+        assert levels(memory) == {"ok"}
+
+
+def test_two_reindexes_that_fight_over_a_memory_do_not_go_on_for_ever(path: Path) -> None:
+    rounds: list[ingest.Reindexed] = []
+    with (
+        opened(path, HashingEmbedder(32)) as other,
+        opened(path, Meddling(64, lambda: rounds.append(other.reindex()), times=9)) as memory,
+    ):
+        done = memory.reindex()
+        assert len(rounds) == ingest.BEGINNINGS
+        assert not done.swapped
+        assert done.trouble is not None
+        assert "another reindex" in done.trouble
+        assert memory.stats().space == HashingEmbedder(32).space
+        assert len(other.search("kuberntes", mode="vector", limit=50)) == COUNT
+        assert levels(other) == {"ok"}
+
+
 def test_another_analyzer_is_noticed_said_and_mended(cut: Path) -> None:
     with opened(cut) as memory:
         memory.engine.set_meta("analyzer", "an older one")

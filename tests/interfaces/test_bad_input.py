@@ -86,7 +86,11 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["search", "x", "--min-score", "nan"], 2, ["min_score", "nan"]),
     (["search", "x", "--since", "gestern"], 2, ["'gestern' is not a time", "2026-03-01"]),
     (["search", "x", "--as-of", "99999-01-01"], 2, ["'99999-01-01' is not a time"]),
-    (["search", "x", "--kind", "banana"], 2, ["'banana'", "file, note, observation"]),
+    (["search", "x", "--kind", "banana"], 2, ["--kind 'banana'", "file, note, observation"]),
+    (["search", "x", "--kind", "note,banana"], 2, ["--kind 'banana'"]),
+    (["search", "x", "--memory-type", "long"], 2, ["--memory-type 'long'", "semantic"]),
+    (["search", "x", "--trust", "maybe"], 2, ["--trust 'maybe'", "untrusted"]),
+    (["delete", "--kind", "note", "--tag", " , "], 2, ["--tag is empty"]),
     (["search", "x", "--metadata", "author"], 2, ["'author' is not KEY=VALUE"]),
     (["search", "x", "--embedder", "oracle"], 2, ["'oracle'", "none, hashing"]),
     (["search", "x", "--format", "xml"], 2, ["--format", "'xml'", "json"]),
@@ -102,7 +106,8 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["delete", "nobody"], 3, ["nobody"]),
     (["delete", "kept", "nobody"], 3, ["nobody"]),
     (["delete", "--all-projects"], 2, ["Say what to delete"]),
-    (["delete", "--undo", "kept"], 2, ["--undo", "no names"]),
+    (["delete", "kept", "--kind", "note"], 2, ["either by id or key, or by"]),
+    (["delete", "--undo", "kept"], 3, ["Nothing named kept", "30 days"]),
     (["delete", "--purge", "--kind", "note"], 2, ["cannot be undone", "--dry-run"]),
     # texts
     (["store", ""], 2, ["no text", "plait store"]),
@@ -134,6 +139,16 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["config", "set", "limit"], 2, ["plait config set limit 5"]),
     (["config", "set", "limt", "5"], 2, ["'limt'", "Did you mean 'limit'?"]),
     (["config", "set", "limit", "lots"], 2, ["limit", "1 to 1000", "'lots'"]),
+    (["config", "set", "embedding_provider", "ollama:nomic"], 2, ["cannot use ollama yet"]),
+    (["config", "set", "embedding_provider", "openai"], 2, ["cannot use openai yet", "builtin"]),
+    (["config", "set", "embedding_provider", "oracle"], 2, ["'oracle'", "builtin"]),
+    (["config", "unset"], 2, ["plait config unset limit"]),
+    (["config", "unset", "limt"], 2, ["'limt'", "Did you mean 'limit'?"]),
+    (["config", "unset", "limit"], 3, ["limit is not set in"]),
+    (["eval", ".", "--max-queries", "0"], 2, ["--max-queries is 0"]),
+    (["eval", ".", "--pad", "-1"], 2, ["--pad is -1"]),
+    (["watch", "nowhere"], 1, ["No such file or folder: nowhere"]),
+    (["watch"], 2, ["plait watch ~/notes"]),
     (["stats", "--config", "nowhere.toml"], 2, ["nowhere.toml", "--config"]),
     (["stats", "--config", "garbage.txt"], 2, ["garbage.txt"]),
     (["stats", "--config", "unknown.toml"], 2, ["'colour'", "unknown.toml"]),
@@ -174,7 +189,7 @@ def test_an_ambiguous_beginning_lists_its_candidates(plait):
     rows = [f'{{"id": "{id_}", "key": "{key}", "text": "{key}"}}' for id_, key in ids.items()]
     Path("two.jsonl").write_text("\n".join([header, *rows]), encoding="utf-8")
     assert plait("import", "two.jsonl").code == 0
-    assert_clear(plait("get", "abcdef"), 2, "fits 2", *ids, "Give a longer id")
+    assert_clear(plait("get", "abcdef"), 2, "fits 2", *ids, "Give an id")
     assert_clear(plait("delete", "abcdef"), 2, "fits 2", *ids)
     assert plait("get", "abcdefa").json["results"][0]["key"] == "first"
     assert plait("stats").json["doc_count"] == 2

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_pipe_gets_one_line_of_json(filled):
 def test_a_terminal_gets_text_in_colour_and_the_next_command(filled):
     code, out, err = on_terminal("search", "ssh", "password")
     assert code == 0
-    assert out.startswith("1.00  ")
+    assert re.match(r"[01]\.\d\d  ", out)
     assert "\x1b[1mpassword\x1b[0m" in out
     assert re.search(r"plait get [a-z2-7]{8}", err)
 
@@ -83,7 +84,7 @@ def test_a_terminal_gets_text_in_colour_and_the_next_command(filled):
 @posix_only
 def test_no_color_is_obeyed_on_a_terminal(filled):
     _, out, _ = on_terminal("search", "ssh", "password", NO_COLOR="1")
-    assert out.startswith("1.00  ")
+    assert re.match(r"[01]\.\d\d  ", out)
     assert "\x1b" not in out
 
 
@@ -149,7 +150,12 @@ def test_closed_streams_are_no_failure(filled, closed):
 
 @pytest.mark.parametrize(
     "locale",
-    [{"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"PYTHONIOENCODING": "latin-1"}],
+    [
+        {"LC_ALL": "C"},
+        {"LC_ALL": "POSIX"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0"},
+        {"PYTHONIOENCODING": "latin-1"},
+    ],
 )
 def test_text_is_utf_8_whatever_the_locale_says(work, locale):
     words = "Grüße aus 京都 — naïve ☕"
@@ -158,6 +164,43 @@ def test_text_is_utf_8_whatever_the_locale_says(work, locale):
     assert ran.json["results"][0]["text"] == words
     text = spawn("search", "Grüße", "--format", "text", env=locale)
     assert words in text.out
+    assert spawn("get", "gruß", env=locale).json["results"][0]["title"] == "gruß"
+
+
+@posix_only
+def test_a_path_is_found_where_the_locale_is_not_utf_8(work):
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    assert spawn("store", "a fact", env=plain).code == 0
+    assert spawn("export", "naïve.jsonl", env=plain).code == 0
+    assert "a fact" in (work / "naïve.jsonl").read_text(encoding="utf-8")
+    assert spawn("import", "naïve.jsonl", env=plain).code == 0
+    ran = spawn("--db", "größe.db", "store", "a fact", env=plain)
+    assert ran.code == 2
+    assert "PYTHONUTF8=1" in ran.err
+
+
+@posix_only
+@pytest.mark.parametrize(
+    ("words", "label"),
+    [
+        ([b"caf\xe9"], "The text"),
+        (["--text", b"caf\xe9"], "The text"),
+        (["x", "--key", b"\xe9"], "--key"),
+        (["x", "--title", b"\xe9"], "--title"),
+        (["x", "--tags", b"a,\xe9"], "--tags"),
+        (["x", "--type", b"\xe9"], "--type"),
+        (["x", "--metadata", b"author=\xe9"], "--metadata"),
+        (["x", "--summary", b"\xe9"], "--summary"),
+        (["x", "--session", b"\xe9"], "--session"),
+        (["x", "--project", b"\xe9"], "--project"),
+    ],
+)
+def test_bytes_that_are_not_utf_8_are_never_stored_as_something_else(filled, words, label):
+    ran = spawn("store", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"plait: {label} is not UTF-8 text")
+    assert ran.err.count("\n") == 1
+    assert filled("stats").json["doc_count"] == 3
 
 
 @posix_only
@@ -186,6 +229,7 @@ def test_text_is_utf_8_whatever_the_locale_says(work, locale):
         ["export", b"e\xe9.jsonl"],
         ["import", b"e\xe9.jsonl"],
         ["--db", b"m\xe9.db", "stats"],
+        ["--db", b"m\xe9.db", "store", "x"],
         ["--config", b"c\xe9.toml", "stats"],
         ["config", "get", b"\xe9"],
         ["config", "set", "model", b"\xe9"],
@@ -227,7 +271,7 @@ def test_ctrl_c_during_ingest_keeps_what_is_done_and_the_next_run_goes_on(work):
     ) as child:
         os.close(theirs)
         # The bar moves once a batch is written.
-        read_terminal(ours, until=rb"\b%d/1000" % BATCH)
+        read_terminal(ours, until=rb"\b%d/1,000" % BATCH)
         child.send_signal(signal.SIGINT)
         rest = read_terminal(ours)
         assert child.stdout is not None
@@ -269,12 +313,64 @@ def test_watch_indexes_what_changes_until_ctrl_c(work, notes):
         report = json.loads(first_line_while_touching(child, notes / "fresh.md"))
         child.send_signal(signal.SIGINT)
         try:
-            rest, _ = child.communicate(timeout=PATIENCE_S)
+            rest, err = child.communicate(timeout=PATIENCE_S)
         finally:
             child.kill()
     assert report["added"] == 1
     assert rest.count(b"\n") <= 1
+    assert (child.returncode, err) == (0, b"")
     assert spawn("--db", "notes/memory.db", "search", "fresh fact").code == 0
+
+
+@posix_only
+def test_watch_gives_its_tip_once(work, notes):
+    pytest.importorskip("watchfiles")
+    with subprocess.Popen(
+        [*PLAIT, "watch", "notes", "--format", "text"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        preexec_fn=heed_ctrl_c,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().startswith(b"3 files: 3 added")
+        (notes / "fresh.md").write_text("A fresh fact.\n", encoding="utf-8")
+        assert b"1 added" in first_line_while_touching(child, notes / "fresh.md")
+        child.send_signal(signal.SIGINT)
+        try:
+            _, err = child.communicate(timeout=PATIENCE_S)
+        finally:
+            child.kill()
+    assert err.count(b"ask it something") == 1
+    assert b"KeyboardInterrupt" not in err
+
+
+def test_watch_says_which_package_it_needs_once_the_path_is_right(plait, notes, monkeypatch):
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    assert "No such file" in plait("watch", "nowhere").err
+    ran = plait("watch", "notes")
+    assert ran == (1, "", "plait: watch needs one more package: pip install watchfiles\n")
+
+
+@posix_only
+def test_eval_shows_on_a_terminal_how_far_it_is(work):
+    folder = work / "questions"
+    folder.mkdir()
+    (folder / "corpus.jsonl").write_text('{"_id": "a", "text": "Rotate keys."}', encoding="utf-8")
+    (folder / "queries.jsonl").write_text('{"_id": "1", "text": "keys"}', encoding="utf-8")
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n1\ta\t1\n", encoding="utf-8")
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [*PLAIT, "eval", "questions"], stdout=subprocess.PIPE, stderr=theirs, env=environment()
+    ) as child:
+        os.close(theirs)
+        shown = read_terminal(ours)
+        assert child.stdout is not None
+        assert json.loads(child.stdout.read())["collections"]
+    assert "storing documents, 0 of 1" in shown
+    assert "hybrid: question 1 of 1" in shown
+    assert shown.endswith("\r\x1b[2K")
 
 
 def first_line_while_touching(child: subprocess.Popen[bytes], path: Path) -> bytes:

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from plait.errors import NotFound, UsageError
+from plait.errors import NotFound
 from plait.types import Document
 from tests.reliability import memories, plants
 from tests.reliability.scale import SCALE
@@ -59,12 +59,14 @@ class Entry:
 
     @property
     def meaning(self) -> tuple[str | None, str]:
-        """Observations that differ in case and spacing only are one."""
-        return self.key, " ".join(self.text.split()).casefold()
+        """Observations that differ in spacing only are one."""
+        return self.key, " ".join(self.text.split())
 
 
 class MemoryMachine(RuleBasedStateMachine):
-    """The memory beside its model: ``live`` by id, and the batches of deletes, oldest first."""
+    """The memory beside its model: ``live`` by id, the batches of deletes, oldest first, and what
+    undo has left aside because something newer had taken its place.
+    """
 
     @initialize()
     def begin(self) -> None:
@@ -74,6 +76,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.now = 1_700_000_000_000
         self.live: dict[str, Entry] = {}
         self.trash: list[list[Entry]] = []
+        self.aside: list[Entry] = []
         self._open(self._new_path())
 
     def teardown(self) -> None:
@@ -125,21 +128,28 @@ class MemoryMachine(RuleBasedStateMachine):
         )
         names = [self.live[id_].key or id_ for id_ in chosen]
         done = self.memory.delete(*names, purge=purge)
-        assert sorted(done.ids) == sorted(chosen)
         gone = [self.live.pop(id_) for id_ in chosen]
+        older = [entry.id for entry in self._trashed() if entry.key in names] if purge else []
+        assert sorted(done.ids) == sorted([*chosen, *older])
+        for id_ in older:
+            self._take_from_trash(id_)
         if not purge:
             self.trash.append(gone)
 
-    @precondition(lambda self: any(self.trash))
+    @precondition(lambda self: self._trashed())
     @rule(data=st.data())
     def purge_from_the_trash(self, data: st.DataObject) -> None:
-        entry = data.draw(st.sampled_from([entry for batch in self.trash for entry in batch]))
-        self.memory.delete(entry.id, purge=True)
+        entry = data.draw(st.sampled_from(self._trashed()))
+        assert self.memory.delete(entry.id, purge=True).ids == (entry.id,)
         self._take_from_trash(entry.id)
+
+    def _trashed(self) -> list[Entry]:
+        return [entry for batch in [self.aside, *self.trash] for entry in batch]
 
     def _take_from_trash(self, id_: str) -> None:
         self.trash = [[entry for entry in batch if entry.id != id_] for batch in self.trash]
         self.trash = [batch for batch in self.trash if batch]
+        self.aside = [entry for entry in self.aside if entry.id != id_]
 
     @rule()
     def undo(self) -> None:
@@ -147,15 +157,22 @@ class MemoryMachine(RuleBasedStateMachine):
             with pytest.raises(NotFound):
                 self.memory.undo()
             return
-        batch = self.trash[-1]
-        if any(entry.key is not None and self._named(entry.key) for entry in batch):
-            with pytest.raises(UsageError):
+        batch = self.trash.pop()
+        taken = [entry for entry in batch if self._is_taken(entry)]
+        free = {entry.id: entry for entry in batch if entry not in taken}
+        self.aside += taken
+        if free:
+            assert {document.id for document in self.memory.undo()} == free.keys()
+        else:
+            with pytest.raises(NotFound):
                 self.memory.undo()
-            return
-        back = self.memory.undo()
-        assert {document.id for document in back} == {entry.id for entry in batch}
-        self.trash.pop()
-        self.live |= {entry.id: entry for entry in batch}
+        self.live |= free
+
+    def _is_taken(self, entry: Entry) -> bool:
+        """Whether a newer note has its key, or a newer observation says the same."""
+        if entry.key is not None:
+            return self._named(entry.key) is not None
+        return any(other.meaning == entry.meaning for other in self.live.values())
 
     # -- looking ---------------------------------------------------------------------------
 
@@ -206,9 +223,10 @@ class MemoryMachine(RuleBasedStateMachine):
         lines = list(self.memory.export())
         self.memory.close()
         self._open(self._new_path())
-        assert self.memory.import_lines(lines) == len(self.live)
+        assert sum(self.memory.import_lines(lines)) == len(self.live)
         assert sorted(map(_lasting, self.memory.export())) == sorted(map(_lasting, lines))
         self.trash = []
+        self.aside = []
 
     # -- what always holds -----------------------------------------------------------------
 
@@ -228,7 +246,7 @@ class MemoryMachine(RuleBasedStateMachine):
         stats = self.memory.stats()
         assert stats.doc_count == len(self.live)
         assert stats.chunk_count == sum(found.chunk_count for found in actual.values())
-        assert stats.trash_count == sum(map(len, self.trash))
+        assert stats.trash_count == len(self._trashed())
 
 
 def _lasting(line: str) -> str:

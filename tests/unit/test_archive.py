@@ -1,20 +1,24 @@
 """Export and import: everything comes back, and a bad line changes nothing."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait import archive
+from plait import archive, ingest
 from plait.errors import StoreError, UsageError
 from plait.memory import Memory
-from plait.types import Document, Passage
+from plait.protocols import Entry, Vector
+from plait.testing import HashingEmbedder
+from plait.types import Cut, Document, Imported, Passage, TextKind
 from tests.builders import document
 
 HEADER = archive.header()
+DIGITS = str.maketrans("0123456789", "klmnopqrst")  # ids hold no 0, 1, 8 or 9
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"))
 
 
@@ -50,7 +54,6 @@ def fill(memory: Memory) -> None:
         pinned=True,
     )
     memory.store("quarantined", trust="quarantined", origin="web")
-    memory.store("---\nonly: front matter\n---\n", key="empty")
 
 
 def test_a_memory_comes_back_whole_with_the_ids_of_its_passages(
@@ -58,7 +61,8 @@ def test_a_memory_comes_back_whole_with_the_ids_of_its_passages(
 ) -> None:
     fill(memory)
     lines = list(memory.export())
-    assert other.import_lines(lines) == 4
+    other.import_lines(lines)
+    assert other.stats().doc_count == 3
     assert contents(other) == contents(memory)
     assert max(len(pieces) for _, pieces in contents(memory)) > 2
     assert [hit.id for hit in other.search("rotate", limit=20)] == [
@@ -83,7 +87,7 @@ def test_every_project_and_nothing_of_the_trash_is_exported(memory: Memory, othe
     memory.delete("doomed")
     record = json.loads([*memory.export()][1])
     memory.import_lines([json.dumps({**record, "id": "", "project": "p", "passages": []})])
-    exported = [json.loads(line) for line in memory.export()][1:]
+    exported = [json.loads(line) for line in memory.export(all_projects=True)][1:]
     assert sorted(str(one.get("project")) for one in exported) == ["None", "p"]
     only = [json.loads(line) for line in memory.export(where={"projects": ("p",)})][1:]
     assert [one["project"] for one in only] == ["p"]
@@ -105,7 +109,8 @@ def test_vectors_are_made_again_on_import(hashing_memory: Memory, tmp_path: Any)
 
 def test_a_text_written_by_hand_needs_nothing_but_text(memory: Memory) -> None:
     lines = ['{"text": "just a fact"}', "", '{"text": "# T\\nbody", "key": "k", "title": null}']
-    assert memory.import_lines(lines) == 2
+    memory.import_lines(lines)
+    assert memory.stats().doc_count == 2
     assert memory.search("fact")[0].text == "just a fact"
     assert memory.lookup("k")[0].title == "T"
 
@@ -134,6 +139,106 @@ def test_passages_that_do_not_fit_their_text_are_cut_anew(memory: Memory) -> Non
     }
     memory.import_lines([json.dumps(record)])
     assert [hit.text for hit in memory.search("longer")] == ["a longer text"]
+
+
+# What an import does to what is there already
+
+
+def take_in(memory: Memory, *records: dict[str, Any]) -> Imported:
+    lines = [json.dumps(record) for record in records]
+    pen = ingest.Pen(memory.engine, memory.embedder, Cut())
+    return ingest.import_entries(memory.engine, pen, archive.read(lines))
+
+
+def exported(memory: Memory) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in memory.export(all_projects=True)][1:]
+
+
+def test_an_import_says_what_it_added_and_replaced(memory: Memory, other: Memory) -> None:
+    memory.store("one", key="a")
+    memory.store("two")
+    records = exported(memory)
+    assert take_in(other, *records) == Imported(added=2)
+    assert take_in(other, *records) == Imported(replaced=2)
+    edited = {**records[0], "text": "one, edited", "passages": []}
+    assert take_in(other, edited, {"text": "three"}) == Imported(added=1, replaced=1)
+
+
+@pytest.mark.parametrize("same_id", [True, False], ids=["by id", "by key"])
+def test_what_is_newer_in_the_memory_is_left_alone(
+    memory: Memory, other: Memory, same_id: bool
+) -> None:
+    memory.store("first words", key="a")
+    [old] = exported(memory)
+    newer = {**old, "text": "second words", "passages": [], "updated_at": old["updated_at"] + 1}
+    assert take_in(other, newer) == Imported(added=1)
+    if not same_id:
+        old, newer = ({**record, "id": ""} for record in (old, newer))
+    assert take_in(other, old, {"text": "another"}) == Imported(added=1, kept=1)
+    assert other.lookup("a")[0].text == "second words"
+    assert take_in(other, newer) == Imported(replaced=1), "of two that are as new the import wins"
+
+
+def test_what_is_stored_while_an_import_runs_is_left_alone(tmp_path: Path) -> None:
+    place = tmp_path / "memory.db"
+    with Memory.open(place, embedder="none", project="") as other:
+        other.store("first words", key="k")
+        [record] = exported(other)
+
+        class Meddling(HashingEmbedder):
+            def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+                other.store("newest words", key="k")
+                return super().embed(texts, kind)
+
+        with Memory.open(place, embedder=Meddling(), project="") as memory:
+            edited = {**record, "text": "second words", "passages": []}
+            assert take_in(memory, edited) == Imported(kept=1)
+            assert memory.lookup("k")[0].text == "newest words"
+
+
+def test_an_observation_that_was_said_already_is_left_alone(memory: Memory, other: Memory) -> None:
+    memory.store("the same thing")
+    other.store("the same thing")
+    assert take_in(other, *exported(memory)) == Imported(kept=1)
+    assert other.stats().doc_count == 1
+
+
+def test_a_key_that_belongs_to_another_document_is_refused_by_name(memory: Memory) -> None:
+    memory.store("one", key="a")
+    memory.store("two", key="b")
+    records = {record["key"]: record for record in exported(memory)}
+    clash = {**records["a"], "key": "b"}
+    with pytest.raises(UsageError) as refused:
+        take_in(memory, {"text": "good"}, clash)
+    for part in (records["a"]["id"], records["b"]["id"], "'b'", "Nothing was imported"):
+        assert part in str(refused.value)
+    assert memory.stats().doc_count == 2
+
+
+def test_two_lines_of_an_import_cannot_take_the_same_key(memory: Memory) -> None:
+    memory.store("one", key="a")
+    memory.store("two", key="b")
+    clash = [{**record, "key": "c"} for record in exported(memory)]
+    with pytest.raises(UsageError, match="'c'"):
+        take_in(memory, *clash)
+    assert {record["key"] for record in exported(memory)} == {"a", "b"}
+
+
+@pytest.mark.parametrize("id_", ["x", "../../etc", "ABCDEFGHIJKLM", "abcdefghijkl1", "a" * 14])
+def test_an_id_that_is_none_of_ours_is_replaced_by_a_new_one(memory: Memory, id_: str) -> None:
+    text = "hello"
+    take_in(memory, {"text": text, "key": "k", "id": id_, "passages": [[id_, 0, 5, 1, 1, ""]]})
+    found = memory.lookup("k")[0]
+    [passage] = memory.passages_of(found.id)
+    for fresh in (found.id, passage.id):
+        assert fresh != id_
+        assert len(fresh) == 13
+
+
+def test_an_event_of_1970_survives_an_export(memory: Memory, other: Memory) -> None:
+    memory.store("the beginning", key="k", event_at=0)
+    take_in(other, *exported(memory))
+    assert other.lookup("k")[0].event_at == 0
 
 
 MALFORMED: dict[str, str] = {
@@ -202,12 +307,25 @@ def test_any_document_survives_a_line(
 ) -> None:
     whole = document(None, text, tags=tuple(tags), metadata=metadata, summary=summary)
     pieces = [Passage(text[start : start + 7], start=start) for start in range(0, len(text), 5)]
-    pieces = [piece._replace(id=f"p{n}", ordinal=n) for n, piece in enumerate(pieces)]
+    pieces = [
+        piece._replace(id=f"p{n:a>12}".translate(DIGITS), ordinal=n)
+        for n, piece in enumerate(pieces)
+    ]
     line = archive.line(whole, pieces)
     assert "\n" not in line
     [entry] = archive.read([HEADER, line])
     assert entry.document == whole
     assert list(entry.passages) == pieces
+
+
+def test_documents_without_metadata_share_nothing_that_could_be_changed(memory: Memory) -> None:
+    bare: Any = Document(text="a bare fact")
+    with pytest.raises(TypeError):
+        bare.metadata["by"] = "Ana"
+    assert bare.metadata == {}
+    assert json.loads(archive.line(bare, []))["text"] == "a bare fact"
+    memory.engine.put([Entry(bare._replace(id="a" * 13), [])])
+    assert memory.lookup("a" * 13)[0].metadata == {}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from plait.errors import StoreError, UsageError
-from plait.stores.sqlite import care, vectors
+from plait.errors import StoreDamaged, StoreError, UsageError
+from plait.stores.sqlite import care, keywords, vectors
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
 from plait.types import Filter, Finding
@@ -72,6 +72,26 @@ DAMAGES: dict[str, tuple[str, Callable[[SQLiteStore], None]]] = {
     "a stale title in the keyword index": (
         "keyword index",
         lambda store: without_triggers(store, "UPDATE passages SET title_terms = 'new'"),
+    ),
+    "unreadable pieces of the keyword index": (
+        "keyword index",
+        lambda store: run(store, "UPDATE passages_fts_data SET block = x'00000000' WHERE id > 100"),
+    ),
+    "no pieces of the keyword index": (
+        "keyword index",
+        lambda store: run(store, "DELETE FROM passages_fts_data WHERE id > 10"),
+    ),
+    "an unreadable list of the keyword index's pieces": (
+        "keyword index",
+        lambda store: run(store, "UPDATE passages_fts_data SET block = x'ff' WHERE id = 10"),
+    ),
+    "statistics of the keyword index that are none": (
+        "keyword index",
+        lambda store: run(store, "UPDATE passages_fts_data SET block = 'text' WHERE id = 1"),
+    ),
+    "a keyword index without a table of its own": (
+        "keyword index",
+        lambda store: run(store, "DROP TABLE passages_fts_data"),
     ),
     "a vector without a passage": (
         "vectors",
@@ -236,6 +256,44 @@ def test_a_store_in_memory_is_examined_too() -> None:
     store.close()
 
 
+@pytest.mark.parametrize(
+    "lose",
+    ["DELETE FROM passages_fts_config", "UPDATE passages_fts_config SET v = 99"],
+)
+def test_an_index_that_cannot_even_be_opened_is_mended(store: SQLiteStore, lose: str) -> None:
+    run(store, lose)
+    store.close()
+    again = SQLiteStore(store.path)
+    with pytest.raises(StoreDamaged, match="plait doctor --fix"):
+        again.keyword(parse("banana"), 10, Filter())
+    assert [one.check for one in again.check() if one.level == "error"] == ["keyword index"]
+    assert {one.level for one in again.check(fix=True)} == {"ok"}
+    assert len(again.keyword(parse("banana"), 10, Filter())) == 1
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE passages_fts_data SET block = x'00000000' WHERE id > 100",
+        "DELETE FROM passages_fts_data",
+        "DROP TABLE passages_fts_data",
+    ],
+)
+def test_a_damaged_index_is_said_to_be_damaged_by_all_who_ask_it(
+    store: SQLiteStore, damage: str
+) -> None:
+    run(store, damage)
+    for ask in (
+        lambda: store.keyword(parse("banana"), 10, Filter()),
+        lambda: store.frequencies(["banana"]),
+    ):
+        with pytest.raises(StoreDamaged, match="plait doctor --fix"):
+            ask()
+    assert [term for _, _, term in store.tokens("Bananas")] == ["banana"]
+    assert len(store.load([document.id for document in store.scan(Filter())])) == 2
+
+
 # A lost index is filled again when the file is opened.
 
 
@@ -244,9 +302,19 @@ def test_a_store_in_memory_is_examined_too() -> None:
     [
         "INSERT INTO passages_fts (passages_fts) VALUES ('delete-all')",
         "DROP TABLE passages_fts",
+        "DROP TABLE passages_vocab",
+        "DROP TABLE passages_fts_data",
+        "DROP TABLE passages_fts_config",
+        "DELETE FROM passages_fts_data WHERE id = 1",
+        "INSERT INTO passages_fts (rowid, text) VALUES (999, 'nobody wrote this')",
+        *[
+            "INSERT INTO passages_fts (passages_fts, rowid, title, heading, text) "
+            f"SELECT 'delete', rowid, title, heading, text FROM passages_terms WHERE rowid = {lost}"
+            for lost in (1, 2, 3)
+        ],
     ],
 )
-def test_an_index_that_is_empty_or_gone_is_filled_at_the_next_opening(
+def test_an_index_that_is_lost_or_holds_other_passages_is_filled_at_the_next_opening(
     store: SQLiteStore, lose: str
 ) -> None:
     run(store, lose)
@@ -260,6 +328,74 @@ def test_an_index_that_is_empty_or_gone_is_filled_at_the_next_opening(
     again.delete([again.find("a", Filter())[0][0].id])
     assert {one.level for one in again.check() if one.check == "keyword index"} == {"ok"}
     again.close()
+
+
+def test_passages_written_behind_the_index_are_found_after_the_next_opening(
+    store: SQLiteStore,
+) -> None:
+    columns = "document, ordinal, start, start_line, end_line, text, hash"
+    without_triggers(
+        store,
+        f"INSERT INTO passages (id, {columns}) "
+        "SELECT 'behind', document, 9, 9, 9, 9, 'cherry', x'00' FROM passages WHERE rowid = 1",
+    )
+    store.close()
+    again = SQLiteStore(store.path)
+    assert len(again.keyword(parse("cherry"), 10, Filter())) == 1
+    assert finding(again, "keyword index").level == "ok"
+    again.close()
+
+
+def test_an_index_in_step_is_left_alone_at_the_next_opening(store: SQLiteStore) -> None:
+    store.delete([store.find("a", Filter())[0][0].id])
+    store.restore()
+    store.put([entry("b", "cherry")])
+    version = store._connections.get().execute("PRAGMA schema_version").get
+    store.close()
+    again = SQLiteStore(store.path)
+    assert again._connections.get().execute("PRAGMA schema_version").get == version
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("large", "harm", "rebuilt"),
+    [
+        (False, "SELECT 1", True),
+        (True, "SELECT 1", False),
+        (True, "UPDATE meta SET value = 'older' WHERE name = 'analyzer'", True),
+        (True, "UPDATE passages_fts_data SET block = x'00000000' WHERE id > 100", True),
+        (True, "INSERT INTO passages_fts (rowid, text) VALUES (999, 'nobody wrote this')", True),
+    ],
+)
+def test_a_large_index_is_rebuilt_only_where_it_does_not_serve(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch, large: bool, harm: str, rebuilt: bool
+) -> None:
+    store.set_meta("analyzer", store.analyzer)
+    if large:
+        monkeypatch.setattr(keywords, "REBUILT_PASSAGES", 3)
+    run(store, harm)
+    connection = store._connections.get()
+    version = connection.execute("PRAGMA schema_version").get
+    assert store.rebuild_keywords() == 3
+    assert (connection.execute("PRAGMA schema_version").get != version) is rebuilt
+    assert finding(store, "keyword index").level == "ok"
+    version = connection.execute("PRAGMA schema_version").get
+    assert store.rebuild_keywords(force=True) == 3
+    assert connection.execute("PRAGMA schema_version").get != version
+
+
+def test_an_index_out_of_step_in_a_file_that_cannot_be_written_is_used_as_it_is(
+    store: SQLiteStore,
+) -> None:
+    run(
+        store,
+        "INSERT INTO passages_fts (passages_fts, rowid, title, heading, text) "
+        "SELECT 'delete', rowid, title, heading, text FROM passages_terms WHERE rowid = 1",
+    )
+    run(store, "PRAGMA query_only = ON")
+    store._mend_lost_keywords()
+    assert len(store.keyword(parse("apple"), 10, Filter())) == 0
+    assert len(store.keyword(parse("banana"), 10, Filter())) == 1
 
 
 def test_passages_split_under_older_rules_are_split_afresh_even_over_a_lost_index(

@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait import config
+from plait.chunking import chunk
 from plait.config import Config, Settings
-from plait.errors import ConfigError
+from plait.errors import ConfigError, UsageError
 from plait.settings import ENVIRONMENT, SETTINGS, parse_setting
+from plait.sources import walk
 
 POSIX_ONLY = pytest.mark.skipif(sys.platform == "win32", reason="file modes are a POSIX notion")
 
@@ -316,8 +318,8 @@ def test_toml_values_are_read(house: House, line: str, name: str, value: object)
         (
             "embedding_provider",
             "custom:ftp://x",
-            "embedding_provider must be a name such as none, ollama:MODEL or "
-            "custom:https://HOST/PATH, got 'custom:ftp://x' (flag --embedding-provider).",
+            "embedding_provider must be a name such as builtin or none, got 'custom:ftp://x' "
+            "(flag --embedding-provider).",
         ),
         ("patterns", [], "patterns must be patterns such as *.md,*.txt, got [] (flag --pattern)."),
         ("project", 3, "project must be a name, a folder or personal, got 3 (flag --project)."),
@@ -418,6 +420,30 @@ def test_overlap_stays_under_half_a_passage(
 ) -> None:
     settings = house.load(flags).settings
     assert (settings.chunk_size, settings.chunk_overlap) == (size, overlap)
+
+
+@given(st.integers(0, 200))
+def test_every_size_that_the_settings_accept_can_be_cut(size: int) -> None:
+    try:
+        accepted = parse_setting("chunk_size", size, "a test")
+    except ConfigError:
+        with pytest.raises(UsageError):
+            chunk("some text", size=size, overlap=0)
+    else:
+        assert chunk("some text", size=accepted, overlap=0) != []
+
+
+def test_the_files_that_a_walk_and_the_settings_mean_are_the_same(
+    house: House, tmp_path: Path
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for name in ("a.md", "b.markdown", "c.txt", "d.rst", "e.org", "f.py"):
+        (folder / name).write_text("x", encoding="utf-8")
+    meant = [found.key for found in walk(folder)]
+    assert meant == ["a.md", "b.markdown", "c.txt", "d.rst", "e.org"]
+    patterns = house.load().settings.patterns
+    assert [found.key for found in walk(folder, patterns=patterns)] == meant
 
 
 def test_an_overlap_of_half_a_passage_is_refused(house: House) -> None:

@@ -196,6 +196,24 @@ def test_every_failure_of_sqlite_becomes_one_of_ours_that_names_the_file(
 
 
 @pytest.mark.parametrize(
+    ("reason", "ours"),
+    [
+        ("vtable constructor failed: passages_fts", errors.StoreDamaged),
+        ("no such table: passages_vocab", errors.StoreDamaged),
+        ("no such fts5 table: main.passages_fts", errors.StoreDamaged),
+        ("invalid fts5 file format (found 0, expected 4 or 5)", errors.StoreDamaged),
+        ("no such table: strange", errors.StoreError),
+    ],
+)
+def test_a_keyword_index_that_cannot_be_opened_is_damage(
+    reason: str, ours: type[errors.PlaitError]
+) -> None:
+    found = translate(apsw.SQLError(reason), "/m/memory.db")
+    assert type(found) is ours
+    assert ("plait doctor --fix" in str(found)) is (ours is errors.StoreDamaged)
+
+
+@pytest.mark.parametrize(
     ("raised", "becomes"),
     [
         (apsw.FullError("full"), errors.StoreFull),

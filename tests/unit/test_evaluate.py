@@ -93,6 +93,10 @@ def test_no_order_beats_the_one_by_grade(grades: dict[str, float], ranking: list
     assert 0.0 <= ndcg(ranking, grades) <= ndcg(best, grades) == pytest.approx(1.0)
 
 
+def by_keyword(path: str) -> Memory:
+    return Memory.open(path, embedder="none", project="")
+
+
 def test_a_collection_is_measured_end_to_end(tmp_path: Path) -> None:
     folder = collection(
         tmp_path / "notes",
@@ -104,7 +108,7 @@ def test_a_collection_is_measured_end_to_end(tmp_path: Path) -> None:
         second="ben/1 ann/1",
         third="ann/2",
     )
-    found = evaluate.evaluate(folder)
+    found = evaluate.evaluate(folder, open_memory=by_keyword)
     assert (found.collection, found.documents, found.passages) == ("notes", 5, 4)
     assert (found.chunk_size, found.chunk_overlap) == (1200, 120)
     assert found.ingest_per_s > 0
@@ -190,12 +194,13 @@ def test_an_embedder_adds_the_other_modes(tmp_path: Path) -> None:
 def test_a_search_that_is_not_whole_is_no_measurement(tmp_path: Path) -> None:
     folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden"}, q="ann/2")
     with pytest.raises(UsageError, match="no embedder"):
-        evaluate.evaluate(folder, Options(modes=("vector",)))
+        evaluate.evaluate(folder, Options(modes=("vector",)), open_memory=by_keyword)
 
 
 def test_every_planner_is_a_run_of_its_own(tmp_path: Path) -> None:
     folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden water"}, q="ann/2")
-    found = evaluate.evaluate(folder, Options(planners=("always", "never"), grep=False))
+    options = Options(planners=("always", "never"), grep=False)
+    found = evaluate.evaluate(folder, options, open_memory=by_keyword)
     assert [(run.name, run.quality.ndcg_10) for run in found.runs] == [
         ("keyword, planner always", 1.0),
         ("keyword, planner never", 1.0),
@@ -241,10 +246,15 @@ def test_only_the_first_queries_count_when_asked(tmp_path: Path) -> None:
     found = evaluate.evaluate(
         collection(tmp_path / "notes", *queries, **answers),
         Options(max_queries=2, deep=False),
+        open_memory=by_keyword,
         progress=lines.append,
     )
     assert run_of(found, "keyword").quality == Quality(2, 1.0, 1.0, 1.0, None, 1.0)
-    assert lines == ["notes: storing 5 documents", "2 questions: keyword", "2 questions: grep"]
+    assert lines == [
+        "notes: storing documents, 0 of 5",
+        "keyword: question 1 of 2",
+        "notes: grep, 2 questions",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Filters: each field alone and with others, in both branches, before any limit."""
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -202,8 +203,8 @@ def holds(document: Document, where: Filter, now: int) -> bool:
             all(tag in document.tags for tag in where.tags),
             where.session is None or document.session == where.session,
             document.trust in where.trusts,
-            where.since is None or document.event_at >= where.since,
-            where.until is None or document.event_at < where.until,
+            where.since is None or (document.event_at or 0) >= where.since,
+            where.until is None or (document.event_at or 0) < where.until,
             where.key_prefix is None or (document.key or "").startswith(where.key_prefix),
             where.all_versions or valid,
         )
@@ -322,3 +323,45 @@ def test_what_another_writes_during_a_search_does_not_slip_past_the_filter(
     assert by_scan(here, EVERYTHING) == ["mine", "theirs"]
     here.close()
     there.close()
+
+
+TURNS = (NOW - HOUR, NOW, NOW + HOUR)
+
+
+@pytest.mark.parametrize("moment", [at + step for at in TURNS for step in (-1, 0, 1)])
+def test_between_two_turns_of_validity_the_moment_of_a_search_is_the_same(moment: int) -> None:
+    store = SQLiteStore(":memory:", clock=lambda: moment)
+    store.put(
+        [
+            entry("always", "apple"),
+            entry("over", "apple", valid_to=TURNS[0]),
+            entry("changed", "apple", valid_from=TURNS[0], valid_to=TURNS[1]),
+            entry("to come", "apple", valid_from=TURNS[2]),
+        ]
+    )
+    connection = store._connections.get()
+    bound = {
+        value for _, values in filters.clauses(connection, Filter(), moment) for value in values
+    }
+    turned = [at for at in TURNS if at <= moment]
+    assert bound == {turned[-1] if turned else filters.BEFORE_ALL}
+    lasting = {
+        "over": moment < TURNS[0],
+        "changed": TURNS[0] <= moment < TURNS[1],
+        "to come": moment >= TURNS[2],
+    }
+    valid = ["always", *(key for key, holds in lasting.items() if holds)]
+    assert by_scan(store, Filter()) == by_keyword(store, Filter()) == sorted(valid)
+    store.close()
+
+
+def test_a_superseded_fact_does_not_make_every_search_list_its_passages_anew() -> None:
+    moments = count(NOW)
+    store = SQLiteStore(":memory:", clock=lambda: next(moments))
+    store.put([entry("a", "apple"), entry("b", "apple", valid_to=NOW - HOUR)])
+    assert by_keyword(store, Filter()) == ["a"]
+    known = dict(store._searcher._selections)
+    assert by_keyword(store, Filter()) == ["a"]
+    assert known
+    assert store._searcher._selections == known
+    store.close()

@@ -1,6 +1,7 @@
 """Rows and values: ids, hashes, and a text put together from its passages."""
 
 import string
+from unicodedata import normalize
 
 import pytest
 from hypothesis import example, given
@@ -74,10 +75,15 @@ def test_passages_that_differ_have_different_hashes(
 
 
 @given(TEXTS, TEXTS)
-def test_observations_are_the_same_up_to_spacing_and_case(one: str, other: str) -> None:
-    same = " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
+def test_observations_are_the_same_up_to_spacing_and_composition(one: str, other: str) -> None:
+    same = normalize("NFC", " ".join(one.split())) == normalize("NFC", " ".join(other.split()))
     assert (fingerprint(one) == fingerprint(other)) is same
     assert fingerprint(f"  {one}\n") == fingerprint(one)
+    assert fingerprint(normalize("NFD", one)) == fingerprint(normalize("NFC", one))
+
+
+def test_observations_in_other_letters_are_other_facts() -> None:
+    assert fingerprint("the password is Hunter2") != fingerprint("the password is hunter2")
 
 
 def test_front_matter_is_what_passages_do_not_cover() -> None:

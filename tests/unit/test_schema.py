@@ -1,11 +1,14 @@
 """The file's version: what is refused, what becomes a memory, and that it happens whole or not."""
 
+import os
+import stat
 from pathlib import Path
 
 import apsw
 import pytest
 
 from plait.errors import SchemaTooNew, StoreDamaged, StoreError
+from plait.stores import exists
 from plait.stores.sqlite import schema
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
@@ -85,9 +88,39 @@ def test_a_folder_is_no_memory(tmp_path: Path) -> None:
 
 
 def test_an_absent_file_stays_absent_when_it_must_not_be_created(path: Path) -> None:
-    with pytest.raises(StoreError, match="Cannot open"):
+    with pytest.raises(StoreError, match="no memory"):
         SQLiteStore(str(path), create=False)
     assert not path.exists()
+
+
+def test_an_empty_file_stays_empty_when_nothing_must_be_created(path: Path) -> None:
+    path.touch()
+    assert not exists(str(path))
+    with pytest.raises(StoreError, match="no memory"):
+        SQLiteStore(str(path), create=False)
+    assert path.stat().st_size == 0
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX notion")
+def test_an_empty_file_that_becomes_a_memory_becomes_private(path: Path) -> None:
+    path.touch()
+    path.chmod(0o644)
+    SQLiteStore(str(path)).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o640)
+    SQLiteStore(str(path)).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640, "a memory keeps the mode its owner gave it"
+
+
+def test_a_memory_exists_once_it_is_made(path: Path) -> None:
+    assert not exists(str(path))
+    assert not exists(f"{path}\0")
+    SQLiteStore(str(path)).close()
+    assert exists(str(path))
+    assert not exists(str(path / "below"))
+    assert exists(str(path.parent)), "a folder is no memory, but opening it must say so"
+    assert exists(os.devnull), "nothing but a plain file may be made into a memory"
 
 
 def test_a_migration_that_fails_half_way_leaves_nothing(

@@ -168,12 +168,12 @@ def test_width_and_composition_do_not_change_what_is_indexed() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("how do we rotate the SSH-password?", ("we", "rotate", "ssh", "password")),
+        ("how do we rotate the SSH-password?", ("rotate", "ssh", "password")),
         ("C++", ("c",)),
         ("ubuntu 20.04", ("ubuntu", "20", "04")),
         ("foo:bar foo_bar", ("foo", "bar")),
         ("John's keys don't rotate", ("john", "keys", "rotate")),
-        ("we\u2019ll rotate l\u2019eau", ("we", "rotate", "eau")),
+        ("we\u2019ll rotate l\u2019eau", ("rotate", "eau")),
         ("don't", ("don", "t")),
         ("what is it", ("what", "is", "it")),
         ("what is plait", ("what", "is", "plait")),

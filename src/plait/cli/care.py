@@ -157,12 +157,15 @@ def import_run(arguments: Namespace, out: Output) -> int:
             open(source, encoding="utf-8", closefd=path != "-") as lines,
             Memory.open(config=out.config) as memory,
         ):
-            count = memory.import_lines(lines)
+            done = memory.import_lines(lines)
     except OSError as error:
         raise PlaitError(f"Cannot read {name}: {error.strerror}. Check the path.") from error
     except UnicodeDecodeError as error:
         raise PlaitError(
             f"{name} is no export: it is not UTF-8 text ({error.reason}). Nothing was imported."
         ) from error
-    out.result({"documents": count}, f"Imported {present.counted(count, 'document')}")
+    text = f"Imported {present.counted(done.added, 'document')}"
+    if done.replaced or done.kept:
+        text += f"; {done.replaced:,} replaced, {done.kept:,} left alone: the memory had them"
+    out.result({"documents": done.added + done.replaced, **done._asdict()}, text)
     return 0

@@ -3,7 +3,8 @@
 from argparse import ArgumentParser, Namespace
 
 from plait.cli.output import Output
-from plait.cli.verbs import whole_number
+from plait.cli.verbs import place, whole_number
+from plait.errors import UsageError
 from plait.memory import MODE_ALIASES, Memory
 from plait.types import MODES
 
@@ -13,6 +14,7 @@ def eval_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "folders",
         nargs="+",
+        type=place,
         metavar="FOLDER",
         help="each with corpus.jsonl, queries.jsonl and qrels.tsv",
     )
@@ -31,7 +33,12 @@ def eval_options(parser: ArgumentParser) -> None:
         "--pad", type=whole_number, default=0, metavar="N", help="fill up with noise to N passages"
     )
     parser.add_argument(
-        "--pad-from", action="append", default=[], metavar="FOLDER", help="noise from here first"
+        "--pad-from",
+        action="append",
+        type=place,
+        default=[],
+        metavar="FOLDER",
+        help="noise from here first",
     )
     parser.add_argument(
         "--planner",
@@ -47,10 +54,18 @@ def eval_options(parser: ArgumentParser) -> None:
     parser.add_argument("--no-grep", action="store_true", help="leave the grep baseline out")
 
 
+def _check(arguments: Namespace) -> None:
+    if arguments.max_queries is not None and arguments.max_queries < 1:
+        raise UsageError(f"--max-queries is {arguments.max_queries}; choose 1 or more.")
+    if arguments.pad < 0:
+        raise UsageError(f"--pad is {arguments.pad}; choose how many passages there shall be.")
+
+
 def eval_run(arguments: Namespace, out: Output) -> int:
     """Measure search on collections, each in a memory of its own that is deleted afterwards."""
     from plait import evaluate
 
+    _check(arguments)
     options = evaluate.Options(
         modes=tuple(MODE_ALIASES.get(mode, mode) for mode in arguments.modes),
         planners=tuple(arguments.planners) or ("auto",),
@@ -65,8 +80,12 @@ def eval_run(arguments: Namespace, out: Output) -> int:
         return Memory.open(config=out.config_for(db_path=path, project="personal"))
 
     found = []
-    for folder in arguments.folders:
-        found.append(evaluate.evaluate(folder, options, open_memory=open_memory, progress=out.step))
+    try:
+        for folder in arguments.folders:
+            found.append(
+                evaluate.evaluate(folder, options, open_memory=open_memory, progress=out.step)
+            )
+    finally:
         out.end_progress()
     value = {
         "collections": [evaluate.as_dict(evaluation) for evaluation in found],

@@ -2,7 +2,6 @@
 
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
 
 from plait import present
 from plait.cli.filters import add_filters, filters_of
@@ -12,6 +11,7 @@ from plait.errors import AmbiguousId, NotFound, UsageError
 from plait.memory import Memory
 
 NOTHING_FOUND = 3
+FILTERED = "nothing found with these filters"
 
 
 def open_to_read(out: Output) -> Memory:
@@ -30,18 +30,15 @@ def say_if_empty(memory: Memory, out: Output) -> bool:
 
 
 def say_nothing_found(
-    memory: Memory, arguments: Namespace, where: Mapping[str, object], out: Output, advice: str = ""
+    memory: Memory, arguments: Namespace, out: Output, said: str, *advice: str
 ) -> None:
-    """Say why there may be nothing, and only what could help."""
+    """Say that nothing fits, and what could help: other projects only where there are any."""
     if say_if_empty(memory, out):
         return
-    filtered = any(name != "all_versions" for name in where)
-    found = "nothing found with these filters" if filtered else "nothing found"
-    hints = [advice] if advice and not filtered else []
     here = (None, "", memory.config.project)
     if not arguments.all_projects and any(name not in here for name, _ in memory.stats().projects):
-        hints.append("--all-projects")
-    out.warn(f"{found}. Try {', or '.join(hints)}." if hints else f"{found}.")
+        advice = (*advice, "--all-projects")
+    out.warn(f"{said}. Try {', or '.join(advice)}." if advice else f"{said}.")
 
 
 def search_options(parser: ArgumentParser) -> None:
@@ -80,7 +77,8 @@ def search_run(arguments: Namespace, out: Output) -> int:
             all_projects=arguments.all_projects,
         )
         if not answer:
-            say_nothing_found(memory, arguments, where, out, "other words")
+            said, advice = (FILTERED, ()) if where else ("nothing found", ("other words",))
+            say_nothing_found(memory, arguments, out, said, *advice)
     value = present.answer_dict(answer)
     out.result(
         value["results"] if out.form == "array" else value,
@@ -124,8 +122,8 @@ def get_run(arguments: Namespace, out: Output) -> int:
                 texts.append(present.passage_text(passage, document))
     if values:
         out.result({"results": values}, "\n\n".join(texts))
-    for error in missing:
-        out.error(str(error))
+    for trouble in missing:
+        out.error(str(trouble))
     return missing[0].exit_code if missing else 0
 
 
@@ -147,7 +145,8 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
             all_projects=arguments.all_projects,
         )
         if not documents:
-            say_nothing_found(memory, arguments, where, out)
+            said = FILTERED if where else "nothing found"
+            say_nothing_found(memory, arguments, out, said)
     following = None
     if len(documents) == arguments.limit:
         following = f"{documents[-1].event_at}-{documents[-1].id}"

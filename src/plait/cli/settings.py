@@ -1,16 +1,18 @@
 """config and completion."""
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from os.path import abspath
 
 from plait.cli.output import Output
 from plait.cli.verbs import GLOBAL_VALUES, VERBS, parser_for
-from plait.config import user_config_path, write_value
-from plait.errors import UsageError
+from plait.config import remove_value, user_config_path, write_value
+from plait.errors import NotFound, UsageError
 from plait.settings import SETTINGS, describe, did_you_mean, shown
 
 SHELLS = ("bash", "zsh", "fish")
+# Embedders that settings may name one day: known, so that the answer is not "unknown".
+LATER_PROVIDERS = ("ollama", "openai", "custom")
 
 
 def config_options(parser: ArgumentParser) -> None:
@@ -19,8 +21,8 @@ def config_options(parser: ArgumentParser) -> None:
         "act",
         nargs="?",
         default="show",
-        choices=("show", "get", "set", "path"),
-        help="show all settings, get or set one, or say where the user's file is",
+        choices=("show", "get", "set", "unset", "path"),
+        help="show all settings; get, set or unset one; or say where the user's file is",
     )
     parser.add_argument("name", nargs="?", help="the setting")
     parser.add_argument("value", nargs="?", help="its new value")
@@ -34,25 +36,59 @@ def config_run(arguments: Namespace, out: Output) -> int:
         out.result({"path": place}, place)
         return 0
     if arguments.act == "set":
-        if arguments.name is None or arguments.value is None:
-            raise UsageError("Give a name and a value, as in: plait config set limit 5")
-        write_value(place, arguments.name, arguments.value)
-        out.result(
-            {"path": place, arguments.name: arguments.value},
-            f"{arguments.name} = {arguments.value} in {place}",
-        )
-        return 0
+        return _set(place, arguments, out)
+    if arguments.act == "unset":
+        return _unset(place, arguments.name, out)
     if arguments.name is None and arguments.act == "get":
         raise UsageError("Say which setting, as in: plait config get db_path")
-    if arguments.name is not None and arguments.name not in SETTINGS:
-        hint = did_you_mean(arguments.name, SETTINGS) or " See them all with: plait config show"
-        raise UsageError(f"There is no setting '{arguments.name}'.{hint}")
+    if arguments.name is not None:
+        _check_name(arguments.name)
     names = list(SETTINGS) if arguments.name is None else [arguments.name]
     if arguments.act == "get" and not arguments.origin:
         value = getattr(out.config.settings, arguments.name)
         out.result({arguments.name: value}, shown(value))  # bare, for `$(plait config get …)`
     else:
         _show(names, arguments.origin, out)
+    return 0
+
+
+def _check_name(name: str) -> None:
+    if name not in SETTINGS:
+        hint = did_you_mean(name, SETTINGS) or " See them all with: plait config show"
+        raise UsageError(f"There is no setting '{name}'.{hint}")
+
+
+def _set(place: str, arguments: Namespace, out: Output) -> int:
+    name = arguments.name
+    if name is None or arguments.value is None:
+        raise UsageError("Give a name and a value, as in: plait config set limit 5")
+    if name == "embedding_provider":
+        _check_provider(arguments.value)
+    value = write_value(place, name, arguments.value)
+    out.result({"path": place, name: value}, f"{name} = {shown(value) or 'personal'} in {place}")
+    return 0
+
+
+def _check_provider(spec: str) -> None:
+    """Refuse now what would make every later command fail."""
+    from plait.memory import named_embedder
+
+    provider = spec.partition(":")[0].strip()
+    if provider in LATER_PROVIDERS:
+        raise UsageError(
+            f"This version of plait cannot use {provider} yet. Choose builtin, none or hashing."
+        )
+    named_embedder(spec.strip())
+
+
+def _unset(place: str, name: str | None, out: Output) -> int:
+    if name is None:
+        raise UsageError("Say which setting, as in: plait config unset limit")
+    # A name that nobody knows may still stand in the file, and be what is to be mended.
+    if not remove_value(place, name):
+        _check_name(name)
+        raise NotFound(f"{name} is not set in {place}. See: plait config show --origin")
+    out.result({"path": place, name: None}, f"{name} removed from {place}")
     return 0
 
 
@@ -80,8 +116,9 @@ def completion_run(arguments: Namespace, out: Output) -> int:
 
 
 def _flags(verb: str) -> list[str]:
-    known = [flag for action in parser_for(verb)._actions for flag in action.option_strings]
-    return sorted({flag for flag in known if flag.startswith("--") and flag != "--version"})
+    listed = [action for action in parser_for(verb)._actions if action.help != SUPPRESS]
+    known = {flag for action in listed for flag in action.option_strings}
+    return sorted(flag for flag in known if flag.startswith("--"))
 
 
 def _bash() -> str:

@@ -149,9 +149,21 @@ def place(text: str) -> str:
         raise ArgumentTypeError(f"{text!r} cannot be a path") from None
 
 
+def database(text: str) -> str:
+    """A path that SQLite can spell too, which knows only UTF-8."""
+    path = place(text)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise ArgumentTypeError(
+            f"{path!r} is not UTF-8. Choose another name, or set PYTHONUTF8=1"
+        ) from None
+    return path
+
+
 # Options that every verb takes, before or after its name: flag, setting, kind, placeholder, help.
 GLOBAL_VALUES: tuple[tuple[str, str, Callable[[str], object], str, str], ...] = (
-    ("--db", "db_path", place, "FILE", "the memory's file"),
+    ("--db", "db_path", database, "FILE", "the memory's file"),
     ("--config", "config", place, "FILE", "read settings from this file only (TOML or JSON)"),
     ("--project", "project", str, "NAME", "the project to work in ('personal' for none)"),
     (

@@ -265,7 +265,9 @@ def delete_options(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="the same, as an option",
     )
-    parser.add_argument("--undo", action="store_true", help="bring back the latest delete")
+    parser.add_argument(
+        "--undo", action="store_true", help="bring back the latest delete, or what is named"
+    )
     parser.add_argument("--purge", action="store_true", help="leave no byte and no way back")
     parser.add_argument("--dry-run", action="store_true", help="only say what would go")
     parser.add_argument("--yes", action="store_true", help="purge by filter without asking")
@@ -289,7 +291,7 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             all_projects=arguments.all_projects,
         )
         if not deleted.ids:
-            say_nothing_found(memory, arguments, where, out)
+            say_nothing_found(memory, arguments, out, "no document fits, nothing was deleted")
     verb = "Would delete" if arguments.dry_run else "Purged" if deleted.purged else "Deleted"
     text = f"{verb} {present.deleted_text(deleted)}" if deleted.ids else ""
     out.result({**present.deleted_dict(deleted), "dry_run": arguments.dry_run}, text)
@@ -301,10 +303,10 @@ def delete_run(arguments: Namespace, out: Output) -> int:
 
 
 def _undo(names: list[str], where: dict[str, object], out: Output) -> int:
-    if names or where:
-        raise UsageError("--undo brings back the latest delete as a whole; give it no names.")
+    if where:
+        raise UsageError("--undo brings back the latest delete, or what you name; no filters.")
     with Memory.open(config=out.config, create=False) as memory:
-        back = memory.undo()
+        back = memory.undo(*names)
     ids = [document.doc_id for document in back]
     out.result({"restored": ids}, f"Brought back {', '.join(ids)}")
     return 0

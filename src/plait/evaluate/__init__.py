@@ -6,7 +6,7 @@ Nothing here knows how search works.
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
@@ -42,6 +42,9 @@ FRAGMENTS = 4
 PAD_BATCH = 2_000  # documents between two looks at how many passages there are
 PAD_SEED = 20  # the same distractors on every run
 PAD_PREFIX = "pad/"
+# A word often enough to see it move, and seldom enough to cost nothing.
+TELL_EVERY_DOCUMENT = 64
+TELL_EVERY_QUESTION = 10
 
 
 class Options(NamedTuple):
@@ -100,9 +103,8 @@ def evaluate(
         tempfile.TemporaryDirectory(prefix="plait-eval-") as scratch,
         open_memory(options.db or str(Path(scratch) / "eval.db")) as memory,
     ):
-        tell(f"{collection.name}: storing {len(collection.documents)} documents")
         began = time.process_time()
-        stored = _store(memory, collection.documents)
+        stored = _store(memory, _told(collection, tell))
         spent = time.process_time() - began
         _pad(
             memory,
@@ -119,7 +121,7 @@ def evaluate(
         settings = memory.config.settings
         passages = memory.stats().chunk_count
     if options.grep:
-        tell(f"{len(questions)} questions: grep")
+        tell(f"{collection.name}: grep, {len(questions):,} questions")
         runs.append(summarise("grep", _by_grep(collection.documents, questions)))
     return Evaluation(
         collection.name,
@@ -136,6 +138,15 @@ def _silent(line: str) -> None:
     """Nobody wants to know."""
 
 
+def _told(collection: Collection, tell: Progress) -> Iterator[Document]:
+    """The documents, with a word now and then on how many went in."""
+    total = len(collection.documents)
+    for number, document in enumerate(collection.documents):
+        if number % TELL_EVERY_DOCUMENT == 0:
+            tell(f"{collection.name}: storing documents, {number:,} of {total:,}")
+        yield document
+
+
 def _check(options: Options) -> None:
     if options.max_queries is not None and options.max_queries < 1:
         raise UsageError(f"max_queries is {options.max_queries}; choose 1 or more.")
@@ -147,7 +158,7 @@ def _check(options: Options) -> None:
                 raise UsageError(f"There is no '{name}'. Choose from: {', '.join(allowed)}.")
 
 
-def _store(memory: Memory, documents: Sequence[Document]) -> int:
+def _store(memory: Memory, documents: Iterable[Document]) -> int:
     """Put documents in; how many passages they made. An empty one stays out, and unfindable."""
     stored = memory.store_many(document for document in documents if document.text.strip())
     return sum(done.chunks for done in stored)
@@ -166,11 +177,12 @@ def _measure(
     tell: Progress,
 ) -> Run:
     name = mode if options.planners == ("auto",) else f"{mode}, planner {planner}"
-    tell(f"{len(questions)} questions: {name}")
     _set_planner(memory, planner)
     answered: list[Answered] = []
     spent_ms: list[float] = []
-    for question in questions:
+    for number, question in enumerate(questions):
+        if number % TELL_EVERY_QUESTION == 0:
+            tell(f"{name}: question {number + 1:,} of {len(questions):,}")
         began = time.process_time()
         ranking = _ask(memory, question, options, mode, DEPTH)
         spent_ms.append((time.process_time() - began) * 1000)
@@ -215,7 +227,7 @@ def _pad(
 ) -> None:
     if memory.stats().chunk_count >= pad:
         return
-    tell(f"{collection.name}: padding to {pad} passages")
+    tell(f"{collection.name}: padding to {pad:,} passages")
     others = [
         document._replace(key=f"{PAD_PREFIX}{number}/{document.key}")
         for number, folder in enumerate(folders)

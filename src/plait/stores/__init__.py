@@ -1,5 +1,8 @@
 """Where a memory lives. `open_store` picks the engine by the form of its address."""
 
+import os
+import stat
+
 from plait.errors import UsageError
 from plait.protocols import Store
 
@@ -26,3 +29,17 @@ def open_store(
     from plait.stores.sqlite.store import SQLiteStore
 
     return SQLiteStore(path, create=create, timeout=timeout, durability=durability)
+
+
+def exists(path: str) -> bool:
+    """Whether a memory may lie at this path; an empty file is none yet.
+
+    It looks without opening: a plain ``open`` and ``close`` would drop SQLite's locks.
+    """
+    try:
+        found = os.stat(path)
+    except PermissionError:
+        return True  # What may not be looked at is not known to be absent: opening it will tell.
+    except (OSError, ValueError):
+        return False
+    return bool(found.st_size) or not stat.S_ISREG(found.st_mode)

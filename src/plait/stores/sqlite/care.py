@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 import apsw
 
 from plait.errors import StoreError, UsageError
-from plait.stores.sqlite import vectors
+from plait.stores.sqlite import keywords, vectors
 from plait.stores.sqlite.connection import (
     NETWORK_FILE_SYSTEMS,
+    PRIVATE_FILE,
     Connections,
     Transaction,
     checkpoint,
@@ -21,10 +22,10 @@ from plait.stores.sqlite.generations import UNEMBEDDED, Generation, generations
 from plait.stores.sqlite.rows import new_id, rows
 from plait.types import Finding, Ref
 
-PRIVATE_FILE = 0o600
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
+_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
 _PASSAGE_REFS = "SELECT rowid FROM passages ORDER BY rowid"
 _EXCUSED = "SELECT passage, reason FROM unembedded WHERE generation = ?"
 _MISCOUNTED = (
@@ -110,11 +111,8 @@ def _modes(path: str, *, fix: bool) -> Finding:
 
 
 def _pages(connection: apsw.Connection) -> Finding:
-    try:
-        answer = str(connection.execute("PRAGMA quick_check(1)").get)
-    except apsw.CorruptError as error:
-        answer = str(error)
-    if answer == "ok":
+    answer = next(_broken_pages(connection), None)
+    if answer is None:
         return Finding("pages", "ok", "the file's pages are whole")
     return Finding(
         "pages",
@@ -123,23 +121,34 @@ def _pages(connection: apsw.Connection) -> Finding:
     )
 
 
-def index_is_sound(connection: apsw.Connection) -> bool:
-    """FTS5's own proof that its index and the passages agree word for word."""
+def _broken_pages(connection: apsw.Connection) -> Iterator[str]:
+    """What SQLite says against the file itself.
+
+    Its check asks FTS5 too, but what ails the keyword index alone can be mended: that is looked at
+    apart.
+    """
     try:
-        connection.execute(
-            "INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)"
-        )
-    except (apsw.CorruptError, apsw.SQLError):
-        return False
-    return True
+        answers = [str(answer) for (answer,) in connection.execute("PRAGMA quick_check")]
+    except apsw.CorruptError as error:
+        answers = [str(error)]
+    except apsw.SQLError:
+        # An index that FTS5 cannot even open stops the whole check: one table after another, then.
+        answers = [
+            str(answer)
+            for (table,) in connection.execute(_TABLES).fetchall()
+            for (answer,) in connection.execute("SELECT * FROM pragma_quick_check(?)", (table,))
+        ]
+    for answer in answers:
+        if answer != "ok" and "fts5" not in answer.lower():
+            yield answer
 
 
 def _keywords(rebuild: Callable[[], int], connection: apsw.Connection, *, fix: bool) -> Finding:
-    if index_is_sound(connection):
+    if keywords.is_sound(connection):
         return Finding("keyword index", "ok", "agrees with every passage")
     if fix:
         count = rebuild()
-        if index_is_sound(connection):
+        if keywords.is_sound(connection):
             return Finding("keyword index", "ok", f"rebuilt from {count} passages", fixed=True)
     return Finding(
         "keyword index",

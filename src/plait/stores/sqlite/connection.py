@@ -23,6 +23,7 @@ from plait.errors import (
     StoreReadOnly,
     UsageError,
 )
+from plait.stores import exists
 from plait.stores.sqlite import schema
 
 # SQLite 3.7.0 to 3.51.2 can lose committed pages when several processes share a WAL file.
@@ -30,11 +31,15 @@ SAFE_SQLITE = (3, 51, 3)
 WAIT_STEP_MS = 5_000  # SQLite waits this long by itself; then we retry, until the caller's limit.
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 CACHE_KIB = 8_192
+PRIVATE_FILE = 0o600
 # WAL needs shared memory between processes, which these do not give.
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "virtiofs", "afs", "ceph"}
     | {"glusterfs", "lustre", "fuse", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "vboxsf"}
 )
+
+
+_KEYWORD_NAMES = ("fts5 file format", *schema.KEYWORD_TABLES)
 
 
 def wal_is_safe(version: tuple[int, int, int]) -> bool:
@@ -106,6 +111,11 @@ def translate(error: apsw.Error, path: str) -> PlaitError:
     for kind, ours, words in known:
         if isinstance(error, kind):
             return ours(words.format(path=path, error=error))
+    if isinstance(error, apsw.SQLError) and any(name in str(error) for name in _KEYWORD_NAMES):
+        # Our statements are right: what they name is missing or unreadable.
+        return StoreDamaged(
+            f"The keyword index of {path} is damaged ({error}). Run: plait doctor --fix"
+        )
     return StoreError(f"{path}: {error}")
 
 
@@ -116,17 +126,26 @@ def create_private(path: str) -> None:
         if folder and not os.path.isdir(folder):
             os.makedirs(folder, mode=0o700, exist_ok=True)
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
-        os.close(os.open(path, flags, 0o600))
+        os.close(os.open(path, flags, PRIVATE_FILE))
     except FileExistsError:
-        # Another process was first, or a folder of that name stands there.
+        # An empty file becomes a memory, a folder cannot; or another process was first.
         if os.path.isdir(path):
             raise StoreError(
                 f"{path} is a folder. Give a file, as in: --db {path}/memory.db"
             ) from None
+        if not exists(path):
+            _make_private(path)
     except OSError as error:
         raise StoreReadOnly(
             f"Cannot create {path}: {error.strerror}. Choose another place with --db PATH."
         ) from error
+
+
+def _make_private(path: str) -> None:
+    try:
+        os.chmod(path, PRIVATE_FILE)
+    except OSError:
+        return  # somebody else's file that we may write: doctor warns of its mode
 
 
 class Connections:
@@ -153,7 +172,9 @@ class Connections:
         self.wrote = False
         # A database in memory belongs to one connection, so threads take turns on it.
         self.turns = RLock() if self.in_memory else None
-        if create and not self.in_memory and not os.path.exists(path):
+        if not self.in_memory and not exists(path):
+            if not create:
+                raise StoreError(f"There is no memory at {path} yet. Start with: plait store TEXT")
             create_private(path)
         self.get()
 

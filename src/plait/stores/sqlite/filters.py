@@ -15,7 +15,15 @@ _FOREIGN_BELOW = "SELECT 1 FROM documents WHERE project < ? LIMIT 1"
 _FOREIGN_BETWEEN = "SELECT 1 FROM documents WHERE project > ? AND project < ? LIMIT 1"
 _FOREIGN_ABOVE = "SELECT 1 FROM documents WHERE project > ? LIMIT 1"
 _DISTRUSTED = "SELECT DISTINCT trust FROM documents WHERE trust <> 'trusted'"
-_DATED = "SELECT 1 FROM documents WHERE valid_to IS NOT NULL OR valid_from IS NOT NULL LIMIT 1"
+_DATED = (
+    "SELECT EXISTS (SELECT 1 FROM documents WHERE valid_to IS NOT NULL) "
+    "OR EXISTS (SELECT 1 FROM documents WHERE valid_from IS NOT NULL)"
+)
+_TURNS = (
+    "SELECT max(valid_from) FROM documents WHERE valid_from <= ?1 "
+    "UNION ALL SELECT max(valid_to) FROM documents WHERE valid_to <= ?1"
+)
+BEFORE_ALL = -(2**63)  # no moment that SQLite can hold is earlier
 
 _IN = {
     "kinds": "d.kind IN (SELECT value FROM json_each(?))",
@@ -67,10 +75,19 @@ def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]
     ):
         found.append(("d.trust IN (SELECT value FROM json_each(?))", [json.dumps(where.trusts)]))
     if not where.all_versions and connection.execute(_DATED).get:
-        moment = now if where.as_of is None else where.as_of
+        moment = _latest_turn(connection, now if where.as_of is None else where.as_of)
         found.append(("(d.valid_from IS NULL OR d.valid_from <= ?)", [moment]))
         found.append(("(d.valid_to IS NULL OR d.valid_to > ?)", [moment]))
     return found
+
+
+def _latest_turn(connection: apsw.Connection, moment: int) -> int:
+    """The last moment until this one at which something began or ceased to be valid.
+
+    Both moments select the same documents, and only this one stays the same between two searches.
+    """
+    turns = [turn for (turn,) in connection.execute(_TURNS, (moment,)) if turn is not None]
+    return max(turns, default=BEFORE_ALL)
 
 
 def _has_other_projects(connection: apsw.Connection, names: list[str]) -> bool:

@@ -14,7 +14,6 @@ COLUMN_WEIGHTS = (2.0, 1.0, 1.0)
 _WEIGHTS = ", ".join(map(str, COLUMN_WEIGHTS))
 RANK = f"bm25({_WEIGHTS})"
 SCORE = f"-bm25(passages_fts, {_WEIGHTS})"
-BM25_K1 = 1.2  # fixed inside FTS5
 
 # FTS5 ranks about 1,000 passages per CPU millisecond; below this many, plain OR is fast enough.
 PLAIN_OR_MATCHES = 5_000

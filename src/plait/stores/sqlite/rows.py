@@ -23,6 +23,7 @@ _PROJECT_AT = FIELDS.index("project")
 _TAGS_AT = FIELDS.index("tags")
 _METADATA_AT = FIELDS.index("metadata")
 _PINNED_AT = FIELDS.index("pinned")
+_EVENT_AT = FIELDS.index("event_at")
 
 
 Row = tuple[Any, ...]
@@ -65,8 +66,9 @@ def document_row(document: Document) -> list[Any]:
     values = [getattr(document, name) for name in FIELDS]
     values[_PROJECT_AT] = values[_PROJECT_AT] or ""
     values[_TAGS_AT] = json.dumps(values[_TAGS_AT], ensure_ascii=False)
-    values[_METADATA_AT] = json.dumps(values[_METADATA_AT], ensure_ascii=False)
+    values[_METADATA_AT] = json.dumps(dict(values[_METADATA_AT]), ensure_ascii=False)
     values[_PINNED_AT] = int(values[_PINNED_AT])
+    values[_EVENT_AT] = values[_EVENT_AT] or 0
     return values
 
 
@@ -87,10 +89,15 @@ def passage_hash(heading: str, text: str) -> bytes:
 
 
 def fingerprint(text: str) -> bytes:
-    """Equal for two observations that say the same in other spacing or case."""
-    from hashlib import blake2b
+    """Equal for two observations that say the same in other spacing.
 
-    return blake2b(" ".join(text.split()).casefold().encode("utf-8"), digest_size=16).digest()
+    Case counts: a password or a branch name in other letters is another fact.
+    """
+    from hashlib import blake2b
+    from unicodedata import normalize
+
+    said = normalize("NFC", " ".join(text.split()))
+    return blake2b(said.encode("utf-8"), digest_size=16).digest()
 
 
 def stitched(preface: str, pieces: Sequence[tuple[int, str]]) -> str:

@@ -23,18 +23,38 @@ TOKENIZER_ARGUMENTS = (
 )
 ANALYZER = "porter unicode61, marks kept, 1"
 
+# The index, the tables FTS5 keeps it in, and the view of its terms.
+KEYWORD_SHADOWS = (
+    "passages_fts_data",
+    "passages_fts_idx",
+    "passages_fts_docsize",
+    "passages_fts_config",
+)
+KEYWORD_TABLES = ("passages_fts", "passages_vocab", *KEYWORD_SHADOWS)
+
 # Apart, because it can be lost and made again from the passages.
 _KEYWORD_INDEX = f"""
-CREATE VIRTUAL TABLE IF NOT EXISTS passages_fts USING fts5 (
+CREATE VIRTUAL TABLE passages_fts USING fts5 (
     title, heading, text,
     content = 'passages_terms', content_rowid = 'rowid', tokenize = "{TOKENIZER}"
 );
 INSERT INTO passages_fts (passages_fts, rank) VALUES ('secure-delete', 1);
-CREATE VIRTUAL TABLE IF NOT EXISTS passages_vocab USING fts5vocab ('passages_fts', 'row');
+CREATE VIRTUAL TABLE passages_vocab USING fts5vocab ('passages_fts', 'row');
 """  # noqa: S608
+
+# subtle: FTS5 drops an index only after opening it, which needs a readable version number.
+_DROP_KEYWORD_INDEX = """
+CREATE TABLE IF NOT EXISTS passages_fts_config (k PRIMARY KEY, v) WITHOUT ROWID;
+DELETE FROM passages_fts_config;
+INSERT INTO passages_fts_config (k, v) VALUES ('version', 4);
+DROP TABLE IF EXISTS passages_vocab;
+DROP TABLE IF EXISTS passages_fts;
+""" + "".join(f"DROP TABLE IF EXISTS {name};\n" for name in KEYWORD_SHADOWS)
 
 _M001 = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+-- Counting the passages row by row would take longer than a search.
+INSERT INTO meta (name, value) VALUES ('passages', '0');
 
 CREATE TABLE documents (
     rowid INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -75,14 +95,15 @@ CREATE UNIQUE INDEX documents_by_name ON documents (project, source, key) WHERE 
 CREATE INDEX documents_by_project ON documents (project);
 CREATE INDEX documents_by_key ON documents (key) WHERE key IS NOT NULL;
 CREATE INDEX documents_by_source ON documents (source, key) WHERE source <> '';
+CREATE INDEX documents_by_path ON documents (path) WHERE kind = 'file';
 CREATE INDEX documents_by_event ON documents (event_at, id);
 CREATE INDEX documents_by_indexed ON documents (indexed_at);
 CREATE INDEX documents_by_fingerprint ON documents (fingerprint) WHERE fingerprint IS NOT NULL;
 CREATE INDEX documents_by_parent ON documents (parent) WHERE parent IS NOT NULL;
 CREATE INDEX documents_by_session ON documents (session) WHERE session IS NOT NULL;
 CREATE INDEX documents_distrusted ON documents (trust) WHERE trust <> 'trusted';
-CREATE INDEX documents_dated ON documents (valid_to, valid_from)
-    WHERE valid_to IS NOT NULL OR valid_from IS NOT NULL;
+CREATE INDEX documents_beginning ON documents (valid_from) WHERE valid_from IS NOT NULL;
+CREATE INDEX documents_ending ON documents (valid_to) WHERE valid_to IS NOT NULL;
 
 CREATE TABLE passages (
     rowid INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -112,11 +133,13 @@ CREATE TRIGGER passages_inserted AFTER INSERT ON passages BEGIN
     INSERT INTO passages_fts (rowid, title, heading, text)
     VALUES (new.rowid, new.title_terms, coalesce(new.heading_terms, new.heading),
             coalesce(new.text_terms, new.text));
+    UPDATE meta SET value = value + 1 WHERE name = 'passages';
 END;
 CREATE TRIGGER passages_deleted AFTER DELETE ON passages BEGIN
     INSERT INTO passages_fts (passages_fts, rowid, title, heading, text)
     VALUES ('delete', old.rowid, old.title_terms, coalesce(old.heading_terms, old.heading),
             coalesce(old.text_terms, old.text));
+    UPDATE meta SET value = value - 1 WHERE name = 'passages';
 END;
 CREATE TRIGGER passages_updated
 AFTER UPDATE OF heading, text, title_terms, heading_terms, text_terms ON passages BEGIN
@@ -185,8 +208,8 @@ def is_ours(connection: apsw.Connection) -> bool:
 
 
 def make_keyword_index(connection: apsw.Connection) -> None:
-    """Make the keyword index, empty, where it is missing."""
-    for _ in connection.execute(_KEYWORD_INDEX):
+    """Make an empty keyword index in the place of whatever is left of the old one."""
+    for _ in connection.execute(_DROP_KEYWORD_INDEX + _KEYWORD_INDEX):
         pass
 
 

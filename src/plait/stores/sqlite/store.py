@@ -10,9 +10,18 @@ import apsw
 from plait import text as words
 from plait.errors import StoreBusy
 from plait.protocols import Entry, Pending, Scored, Token, Vector, Written
-from plait.stores.sqlite import filters, generations, reading, schema, terms, writing
+from plait.stores.sqlite import (
+    filters,
+    generations,
+    keywords,
+    reading,
+    schema,
+    terms,
+    trash,
+    writing,
+)
 from plait.stores.sqlite.connection import Connections, Guard, Transaction, checkpoint
-from plait.stores.sqlite.rows import document_from_record, new_id, passage_hash, rows
+from plait.stores.sqlite.rows import passage_hash, rows
 from plait.stores.sqlite.searching import Planner, Searcher
 from plait.types import Deleted, Document, Filter, Finding, Passage, Query, Ref, Space, Stats
 
@@ -22,20 +31,6 @@ _EMBEDDED_HASHES = (
     "SELECT p.hash FROM passages AS p WHERE p.document = ? AND NOT EXISTS "
     "(SELECT 1 FROM unembedded AS u WHERE u.generation = ? AND u.passage = p.rowid)"
 )
-_TRASH = (
-    "INSERT INTO trash (id, deleted_at, batch, document) VALUES (?, ?, ?, ?) "
-    "ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, "
-    "batch = excluded.batch, document = excluded.document"
-)
-_TRASHED = "SELECT batch, deleted_at, document FROM trash ORDER BY deleted_at DESC, id"
-_TRASHED_IDS = "SELECT id, document FROM trash WHERE id IN (SELECT value FROM json_each(?))"
-_HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE name = 'passages_fts'"
-_LATEST_DELETE = "SELECT max(deleted_at) FROM trash"
-_LATEST_TRASH = (
-    "SELECT id, document FROM trash WHERE batch = "
-    "(SELECT batch FROM trash ORDER BY deleted_at DESC, batch LIMIT 1)"
-)
-_UNTRASH = "DELETE FROM trash WHERE id IN (SELECT value FROM json_each(?))"
 
 
 def _now() -> int:
@@ -65,7 +60,7 @@ class SQLiteStore:
         self._guard = Guard(self._connections)
         self._searcher = Searcher()
         with self._guard:
-            self._refill_empty_index()
+            self._mend_lost_keywords()
 
     @property
     def planner(self) -> Planner:
@@ -89,26 +84,27 @@ class SQLiteStore:
             writer.finish()
         return written
 
-    def delete(self, ids: Sequence[str], *, purge: bool = False) -> Deleted:
-        """Remove documents and their index entries; keep a trash row unless ``purge``."""
+    def delete(self, ids: Sequence[str], *, purge: bool = False, undoable: bool = True) -> Deleted:
+        """Remove documents and their index entries; keep a trash row unless ``purge``.
+
+        Without ``undoable`` what was removed comes back only by its id. A purge also empties the
+        trash of these ids, and reports what lay there alone.
+        """
         now = self._clock()
-        batch = new_id()
-        gone: list[Document] = []
-        chunks = 0
         with self._guard, Transaction(self._connections) as connection:
-            # Two deletes of one millisecond, or a clock set back, must not change what undo means.
-            moment = max(now, 1 + (connection.execute(_LATEST_DELETE).get or 0))
+            doomed = reading.load(connection, ids)
+            gone = [document for _, document in doomed]
+            if not purge:
+                trash.keep(connection, doomed, now, undoable=undoable)
             writer = writing.Writer(connection)
-            for rowid, document in reading.load(connection, ids):
-                if not purge:
-                    record = writing.trash_record(connection, rowid, document)
-                    connection.execute(_TRASH, (document.id, moment, batch, record))
-                chunks += writer.delete(rowid)
-                gone.append(document)
+            chunks = sum(writer.delete(rowid) for rowid, _ in doomed)
             writer.finish()
             if purge:
-                connection.execute(_UNTRASH, (json.dumps(list(ids)),))
-            connection.execute("DELETE FROM trash WHERE deleted_at < ?", (now - writing.TRASH_MS,))
+                known = {document.id for document in gone}
+                older = [row for row in trash.forget(connection, ids) if row.id not in known]
+                gone += older
+                chunks += sum(document.chunk_count for document in older)
+            trash.expire(connection, now)
         if purge:
             self._scrub()
         return Deleted(
@@ -121,24 +117,12 @@ class SQLiteStore:
     def trashed(self) -> list[tuple[str, int, Document]]:
         """What can be brought back: (batch, deleted_at, document), newest first."""
         with self._guard:
-            found = rows(self._connections.get(), _TRASHED)
-            return [
-                (batch, moment, document_from_record(json.loads(record)["document"]))
-                for batch, moment, record in found
-            ]
+            return trash.listed(self._connections.get())
 
     def restore(self, ids: Sequence[str] = ()) -> list[Document]:
         """Bring documents back from the trash; without ids, those of the latest delete."""
         with self._guard, Transaction(self._connections) as connection:
-            if ids:
-                found = rows(connection, _TRASHED_IDS, (json.dumps(list(ids)),))
-            else:
-                found = rows(connection, _LATEST_TRASH)
-            writer = writing.Writer(connection)
-            back = [writer.revive(json.loads(record)) for _, record in found]
-            writer.finish()
-            connection.execute(_UNTRASH, (json.dumps([id_ for id_, _ in found]),))
-        return back
+            return trash.bring_back(connection, ids)
 
     def _scrub(self) -> None:
         """Leave no byte of what was purged: the journal is emptied once nobody reads it."""
@@ -298,24 +282,30 @@ class SQLiteStore:
 
     # -- the memory as a whole -------------------------------------------------------------
 
-    def rebuild_keywords(self) -> int:
-        """Rebuild the keyword index from the passages in one transaction; their number."""
-        with self._guard, Transaction(self._connections) as connection:
-            # In this order: splitting afresh updates the index row by row, which needs a sound one.
-            connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
-            writing.split_afresh(connection)
-            terms.tidy(connection)
-            return terms.passage_count(connection)
+    def rebuild_keywords(self, *, force: bool = False) -> int:
+        """Rebuild the keyword index from the passages in one transaction; their number.
 
-    def _refill_empty_index(self) -> None:
-        """An index that is missing, or empty while passages exist, was lost: fill it again."""
-        connection = self._connections.get()
-        if not connection.execute(_HAS_INDEX).get:
+        From `plait.stores.sqlite.keywords.REBUILT_PASSAGES` on, where writers would wait for
+        seconds, only when it is unreadable, out of step or made by another analyzer, or ``force``.
+        """
+        with self._guard:
+            connection = self._connections.get()
+            if not force and not keywords.needs_rebuild(connection, self.analyzer):
+                return terms.passage_count(connection)
             with Transaction(self._connections):
-                schema.make_keyword_index(connection)
-        filled = connection.execute("SELECT 1 FROM passages_fts_docsize LIMIT 1").get
-        if not filled and connection.execute("SELECT 1 FROM passages LIMIT 1").get:
-            self.rebuild_keywords()
+                return keywords.rebuild(connection)
+
+    def _mend_lost_keywords(self) -> None:
+        """Make the keyword index anew where it is lost or holds other passages than the memory."""
+        connection = self._connections.get()
+        if keywords.in_step(connection):
+            return
+        try:
+            with Transaction(self._connections):
+                if not keywords.in_step(connection):  # another process may have been quicker
+                    keywords.rebuild(connection)
+        except apsw.ReadOnlyError:
+            return  # what the index still finds is more than a memory that does not open
 
     def settle(self) -> None:
         """After bulk writing: count common terms afresh if the memory grew, shorten the journal."""
@@ -354,7 +344,7 @@ class SQLiteStore:
         from plait.stores.sqlite.care import examine
 
         with self._guard:
-            return examine(self._connections, self.rebuild_keywords, fix=fix)
+            return examine(self._connections, lambda: self.rebuild_keywords(force=True), fix=fix)
 
     def backup(self, target: str) -> None:
         """Write a consistent copy, readable by its owner only, safe under load."""

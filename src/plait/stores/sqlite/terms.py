@@ -19,6 +19,9 @@ MERGED_PASSAGES = 200_000
 # Terms in more than this share of the passages are counted when they are indexed.
 FREQUENT_SHARE = 0.005
 
+# The name under which triggers keep the number of passages in `meta`.
+COUNTED = "passages"
+
 _STATISTICS = "SELECT block FROM passages_fts_data WHERE id = 1"
 _FREQUENT = (
     "SELECT term, passages FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?))"
@@ -57,8 +60,9 @@ def _fts_tokens(connection: apsw.Connection, text: str, offset: int) -> list[Tok
 
 def passage_count(connection: apsw.Connection) -> int:
     """How many passages FTS5 holds, from its own statistics: counting rows would be linear."""
+    record = connection.execute(_STATISTICS).get
     number = 0
-    for byte in connection.execute(_STATISTICS).get or b"":
+    for byte in record if isinstance(record, bytes) else b"":
         number = number << 7 | byte & 0x7F
         if byte < 0x80:
             break

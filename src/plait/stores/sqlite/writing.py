@@ -1,4 +1,4 @@
-"""Putting documents in, taking them out and bringing them back, inside a caller's transaction."""
+"""Putting documents in and taking them out, inside a caller's transaction."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from typing import Any
 import apsw
 
 from plait import text as words
-from plait.errors import UsageError
 from plait.protocols import Entry, Vector, Written
 from plait.stores.sqlite import vectors
 from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin, generations, space_text
@@ -24,12 +23,15 @@ from plait.stores.sqlite.rows import (
 )
 from plait.types import Document, Passage, Ref, Space
 
-TRASH_MS = 30 * 24 * 3600 * 1000
-
 _BY_ID = f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d WHERE d.id = ?"  # noqa: S608
 _BY_NAME = (
     f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
     "WHERE d.project = ? AND d.source = ? AND d.key = ?"
+)
+# The caller's own project comes first, so that a path that several have known keeps its document.
+_BY_PATH = (
+    f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
+    "WHERE d.kind = 'file' AND d.path = ? ORDER BY d.project <> ?, d.rowid LIMIT 1"
 )
 _SAME_OBSERVATION = (
     "SELECT id, chunk_count FROM documents WHERE fingerprint = ? AND project = ? "
@@ -55,10 +57,6 @@ _MOVE_PASSAGE = (
     "UPDATE passages SET ordinal = ?, start = ?, start_line = ?, end_line = ? WHERE rowid = ?"
 )
 _RETITLE = "UPDATE passages SET title_terms = ? WHERE document = ? AND title_terms <> ?"
-_TRASHED_PASSAGES = (
-    "SELECT id, ordinal, start, start_line, end_line, heading, text FROM passages "
-    "WHERE document = ? ORDER BY ordinal"
-)
 
 
 def name_terms(document: Document) -> str:
@@ -73,13 +71,20 @@ def name_terms(document: Document) -> str:
 
 
 def find_existing(connection: apsw.Connection, document: Document) -> tuple[int, Document] | None:
-    """The stored document that this one replaces: same id, else same project, source and key."""
+    """The stored document that this one replaces.
+
+    It has the same id, else the same project, source and key. A file is known by its path too, so
+    that a folder read first alone and then as part of another is not kept twice.
+    """
     row = None
     if document.id:
         row = connection.execute(_BY_ID, (document.id,)).fetchone()
     if row is None and document.key is not None:
         name = (document.project or "", document.source, document.key)
         row = connection.execute(_BY_NAME, name).fetchone()
+    if row is None and document.kind == "file" and document.path is not None:
+        place = (document.path, document.project or "")
+        row = connection.execute(_BY_PATH, place).fetchone()
     return None if row is None else (row[0], document_from(row[1:]))
 
 
@@ -101,8 +106,10 @@ class Writer:
         }
 
     def put(self, entry: Entry) -> Written:
-        """Write one document whole."""
+        """Write one document whole, unless the memory holds another than the entry expects."""
         document = entry.document
+        if entry.expects is not None and not self._is_still(entry.expects):
+            return Written(document.id, 0)
         mark = None
         if document.kind == "observation" and document.key is None:
             mark = fingerprint(document.text)
@@ -126,6 +133,10 @@ class Writer:
         for generation in self._generations:
             patches = self._rows[generation.id]
             vectors.write(self._connection, generation.id, generation.dims, patches)
+
+    def _is_still(self, expected: Document) -> bool:
+        row = self._connection.execute(_BY_ID, (expected.id,)).fetchone()
+        return row is not None and document_from(row[1:]) == expected._replace(text="")
 
     def _twin(self, document: Document, mark: bytes) -> Written | None:
         key = (mark, document.project or "", document.parent or "", document.trust)
@@ -252,14 +263,14 @@ class Writer:
         self._connection.execute("DELETE FROM documents WHERE rowid = ?", (rowid,))
         return len(refs)
 
-    def revive(self, record: dict[str, Any]) -> Document:
-        """Put a document back as it was deleted, ids included; its vectors are pending."""
+    def revive(self, record: dict[str, Any]) -> Document | None:
+        """Put a document back as it was deleted, ids included; its vectors are pending.
+
+        ``None`` when a newer document has its name or, for an observation, says the same.
+        """
         document = document_from_record(record["document"])
         if find_existing(self._connection, document) is not None:
-            raise UsageError(
-                f"Cannot bring back {document.doc_id}: a newer document has that name. "
-                f"Delete or rename it first: plait delete {document.doc_id}"
-            )
+            return None
         passages = [
             Passage(text, heading, start_line, end_line, start, ordinal, id_)
             for id_, ordinal, start, start_line, end_line, heading, text in record["passages"]
@@ -269,7 +280,7 @@ class Writer:
         if document.kind == "observation" and document.key is None:
             mark = fingerprint(document.text)
             if self._twin(document, mark) is not None:
-                return document  # it was said again since: one is enough
+                return None
         rowid = self._insert(document, entry, mark)
         self._passages(rowid, document, None, entry)
         return document
@@ -282,12 +293,6 @@ def _preface(entry: Entry) -> str:
     last = entry.passages[-1]
     body = last.start + len(last.text)
     return entry.document.text[: len(entry.document.text) - body]
-
-
-def trash_record(connection: apsw.Connection, rowid: int, document: Document) -> str:
-    """A deleted document as JSON, whole enough to bring back."""
-    passages = connection.execute(_TRASHED_PASSAGES, (rowid,)).fetchall()
-    return json.dumps({"document": document._asdict(), "passages": passages}, ensure_ascii=False)
 
 
 def split_afresh(connection: apsw.Connection) -> None:

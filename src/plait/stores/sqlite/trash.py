@@ -1,0 +1,96 @@
+"""Deleted documents: kept for undo, brought back, or forgotten, inside a caller's transaction."""
+
+import json
+from collections.abc import Collection, Sequence
+
+import apsw
+
+from plait.stores.sqlite.rows import document_from_record, new_id, rows
+from plait.stores.sqlite.writing import Writer
+from plait.types import Document
+
+KEPT_MS = 30 * 24 * 3600 * 1000
+# The batch of what is brought back by its id only.
+BY_ID_ONLY = ""
+
+_KEEP = (
+    "INSERT INTO trash (id, deleted_at, batch, document) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, "
+    "batch = excluded.batch, document = excluded.document"
+)
+_ALL = "SELECT batch, deleted_at, document FROM trash ORDER BY deleted_at DESC, id"
+_BY_ID = "SELECT id, document FROM trash WHERE id IN (SELECT value FROM json_each(?))"
+_LATEST_DELETE = "SELECT max(deleted_at) FROM trash"
+_LATEST_BATCH = (
+    "SELECT id, document FROM trash WHERE batch = "
+    "(SELECT batch FROM trash WHERE batch <> '' ORDER BY deleted_at DESC, batch LIMIT 1)"
+)
+_FORGET = "DELETE FROM trash WHERE id IN (SELECT value FROM json_each(?))"
+_SET_ASIDE = "UPDATE trash SET batch = ? WHERE id IN (SELECT value FROM json_each(?))"
+_TRASHED_PASSAGES = (
+    "SELECT id, ordinal, start, start_line, end_line, heading, text FROM passages "
+    "WHERE document = ? ORDER BY ordinal"
+)
+
+
+def keep(
+    connection: apsw.Connection,
+    doomed: Sequence[tuple[int, Document]],
+    now: int,
+    *,
+    undoable: bool,
+) -> None:
+    """Write down documents that are about to be deleted, whole enough to bring back."""
+    # Two deletes of one millisecond, or a clock set back, must not change what undo means.
+    moment = max(now, 1 + (connection.execute(_LATEST_DELETE).get or 0))
+    batch = new_id() if undoable else BY_ID_ONLY
+    for rowid, document in doomed:
+        passages = connection.execute(_TRASHED_PASSAGES, (rowid,)).fetchall()
+        record = {"document": document._asdict(), "passages": passages}
+        connection.execute(
+            _KEEP, (document.id, moment, batch, json.dumps(record, ensure_ascii=False))
+        )
+
+
+def listed(connection: apsw.Connection) -> list[tuple[str, int, Document]]:
+    """What can be brought back: (batch, deleted_at, document), newest first."""
+    return [
+        (batch, moment, document_from_record(json.loads(record)["document"]))
+        for batch, moment, record in rows(connection, _ALL)
+    ]
+
+
+def bring_back(connection: apsw.Connection, ids: Sequence[str]) -> list[Document]:
+    """Put documents back, without ids those of the latest delete; what has a newer namesake stays.
+
+    Of a whole delete it stays for its id only, so that the next undo reaches an older one.
+    """
+    found = rows(connection, _BY_ID, (_listing(ids),)) if ids else rows(connection, _LATEST_BATCH)
+    writer = Writer(connection)
+    back: dict[str, Document] = {}
+    for id_, record in found:
+        document = writer.revive(json.loads(record))
+        if document is not None:
+            back[id_] = document
+    writer.finish()
+    connection.execute(_FORGET, (_listing(back),))
+    if not ids:
+        left = [id_ for id_, _ in found if id_ not in back]
+        connection.execute(_SET_ASIDE, (BY_ID_ONLY, _listing(left)))
+    return list(back.values())
+
+
+def forget(connection: apsw.Connection, ids: Sequence[str]) -> list[Document]:
+    """Drop these ids from the trash; what lay there."""
+    found = rows(connection, _BY_ID, (_listing(ids),))
+    connection.execute(_FORGET, (_listing(ids),))
+    return [document_from_record(json.loads(record)["document"]) for _, record in found]
+
+
+def expire(connection: apsw.Connection, now: int) -> None:
+    """Drop what has had its days of grace."""
+    connection.execute("DELETE FROM trash WHERE deleted_at < ?", (now - KEPT_MS,))
+
+
+def _listing(ids: Collection[str]) -> str:
+    return json.dumps(list(ids))

@@ -1,0 +1,98 @@
+"""Turn a trained ``model.npz`` into the file that plait ships, and say how large it is.
+
+    python pack.py MODEL.npz TOKENIZER.json OUT.bin
+
+The file is read in place, by offset, without numpy: a header line of JSON, then the pieces sorted
+by their UTF-8 bytes, where each begins, the two integer weights of each, and one int8 row of each.
+"""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+MAGIC = "plait static embedder 1"
+LARGEST_WEIGHT = 8191  # 13 bits: the sum of 2,000 heaviest pieces still fits a 32-bit lane
+SPECIAL = ("[PAD]", "[UNK]")
+
+
+def ranges(fits: Callable[[str], bool]) -> str:
+    """Every character that fits, as the inside of a regular expression's class."""
+    found: list[list[int]] = []
+    for code in range(0x110000):
+        if 0xD800 <= code <= 0xDFFF or not fits(chr(code)):
+            continue
+        if found and found[-1][1] == code - 1:
+            found[-1][1] = code
+        else:
+            found.append([code, code])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in found)
+
+
+def is_ideograph(char: str) -> bool:
+    """Characters that stand for a word of their own, as the tokenizer was trained to see them."""
+    code = ord(char)
+    return (
+        0x4E00 <= code <= 0x9FFF
+        or 0x3400 <= code <= 0x4DBF
+        or 0x20000 <= code <= 0x2CEAF
+        or 0xF900 <= code <= 0xFAFF
+        or 0x2F800 <= code <= 0x2FA1F
+    )
+
+
+def stands_alone(char: str) -> bool:
+    """Punctuation, in Unicode's sense or ASCII's, and ideographs."""
+    ascii_mark = char.isascii() and not char.isalnum() and char.isprintable() and char != " "
+    return ascii_mark or unicodedata.category(char).startswith("P") or is_ideograph(char)
+
+
+def is_invisible(char: str) -> bool:
+    """Control and format characters, which the tokenizer leaves out."""
+    return unicodedata.category(char) in ("Cc", "Cf", "Co") and char not in "\t\n\r"
+
+
+def pack(model: Path, tokenizer: Path, revision: str) -> bytes:
+    """The file's bytes."""
+    arrays = np.load(model)
+    vocabulary = json.loads(tokenizer.read_text(encoding="utf-8"))["model"]["vocab"]
+    pieces = sorted(
+        (piece.encode("utf-8"), number)
+        for piece, number in vocabulary.items()
+        if piece not in SPECIAL
+    )
+    order = np.array([number for _, number in pieces])
+    names = b"".join(piece for piece, _ in pieces)
+    starts = np.cumsum([0, *(len(piece) for piece, _ in pieces)]).astype("<u4")
+    rows = arrays["e"][order]
+    sections = {"names": names, "starts": starts.tobytes()}
+    for name, column in (("query", "wq"), ("passage", "wd")):
+        weight = np.exp(arrays[column][order].astype(np.float64)) * arrays["s"][order]
+        scaled = np.maximum(1, np.round(weight / weight.max() * LARGEST_WEIGHT)).astype("<u2")
+        sections[name] = scaled.tobytes()
+    # Stored as 0..255 with 128 for zero, so that whole rows can be added as one large integer.
+    sections["rows"] = (rows.astype(np.int16) + 128).astype(np.uint8).tobytes()
+    places, offset = {}, 0
+    for name, data in sections.items():
+        places[name] = [offset, len(data)]
+        offset += len(data)
+    header = {
+        "format": MAGIC,
+        "revision": revision,
+        "dims": int(rows.shape[1]),
+        "pieces": len(pieces),
+        # Kept here and not asked of Python, whose Unicode differs between versions.
+        "alone": ranges(stands_alone),
+        "invisible": ranges(is_invisible),
+        "sections": places,
+    }
+    return json.dumps(header).encode("ascii") + b"\n" + b"".join(sections.values())
+
+
+if __name__ == "__main__":
+    data = pack(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[4] if len(sys.argv) > 4 else "1")
+    Path(sys.argv[3]).write_bytes(data)
+    print(f"{len(data):,} bytes")
