@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import corpus
 
-from plait.protocols import Entry
+from plait.protocols import Embedder, Entry, Vector
 from plait.stores.sqlite.store import SQLiteStore
-from plait.testing import HashingEmbedder
 from plait.types import Document, Passage
 
 BATCH_DOCUMENTS = 500
+EMBED_BATCH = 256  # as `ingest` does
 FIRST_EVENT_MS = 1_700_000_000_000
 # Documents that carry each tag, in hundredths, spread evenly by a multiplicative hash.
 TAGS = (("one", 1), ("half", 50), ("most", 99))
@@ -23,6 +23,7 @@ class Built(NamedTuple):
     """A finished memory and what it cost to build."""
 
     path: Path
+    embedder: str
     passages: int
     documents: int
     seconds: float
@@ -39,15 +40,26 @@ def tags_of(number: int) -> tuple[str, ...]:
     return tuple(name for name, share in TAGS if place < share)
 
 
-def entries(
-    found: Sequence[corpus.Passage], embedder: HashingEmbedder, spent: list[float]
-) -> Iterator[Entry]:
-    """Documents of up to eight neighbouring passages, with their vectors."""
-    for number, group in groupby(found, key=lambda passage: passage.document):
-        texts = [passage.text for passage in group]
+def embedded(
+    found: Sequence[corpus.Passage], embedder: Embedder, spent: list[float]
+) -> Iterator[Vector | None]:
+    """The vector of every passage, made in batches."""
+    for start in range(0, len(found), EMBED_BATCH):
+        texts = [passage.text for passage in found[start : start + EMBED_BATCH]]
         began = time.process_time()
         vectors = embedder.embed(texts, "passage")
         spent[0] += time.process_time() - began
+        yield from vectors
+
+
+def entries(
+    found: Sequence[corpus.Passage], embedder: Embedder, spent: list[float]
+) -> Iterator[Entry]:
+    """Documents of up to eight neighbouring passages, with their vectors."""
+    made = embedded(found, embedder, spent)
+    for number, group in groupby(found, key=lambda passage: passage.document):
+        texts = [passage.text for passage in group]
+        vectors = [next(made) for _ in texts]
         passages, start = [], 0
         for place, text in enumerate(texts):
             passages.append(Passage(text, start=start, ordinal=place))
@@ -68,10 +80,9 @@ def entries(
         yield Entry(document, passages, vectors, embedder.space)
 
 
-def build(path: Path, found: Sequence[corpus.Passage]) -> Built:
+def build(path: Path, found: Sequence[corpus.Passage], embedder: Embedder) -> Built:
     """Write the corpus into a new memory."""
     store = SQLiteStore(str(path), durability="normal")
-    embedder = HashingEmbedder()
     spent = [0.0]
     documents = 0
     began = time.process_time()
@@ -85,4 +96,5 @@ def build(path: Path, found: Sequence[corpus.Passage]) -> Built:
     store.put(batch)
     store.settle()
     store.close()
-    return Built(path, len(found), documents, time.process_time() - began, spent[0])
+    provider = embedder.space.provider
+    return Built(path, provider, len(found), documents, time.process_time() - began, spent[0])

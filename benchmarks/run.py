@@ -14,12 +14,15 @@ import databases
 import fresh
 import measure
 import report
+import summary
 import warm
 import writing
 
-RESULTS = Path(__file__).resolve().parent / "results"
+from plait.memory import named_embedder
+
 SIZES = (10_000, 100_000)
 MILLION = 1_000_000
+BUILT_IN_PASSAGES = 100_000  # above that only the stand-in: the model would take minutes
 # Text, index and vectors of a passage, twice over for the copy that measures `store`.
 DISK_BYTES_PER_PASSAGE = 2_500
 QUERIES = 200
@@ -59,11 +62,14 @@ def main() -> int:
         sizes = _available(sizes, len(found))
         table = _measured(folder, found, sizes)
     today = datetime.now(tz=UTC).date().isoformat()
-    target = given.output or RESULTS / f"{today}.md"
+    target = given.output or summary.RESULTS / f"{today}.md"
     target.parent.mkdir(exist_ok=True)
     target.write_text(f"# {today}\n\n{table}", encoding="utf-8")
     sys.stdout.write(table)
     say(f"written to {target}")
+    if given.output is None:
+        for page in summary.refresh():
+            say(f"refreshed {page}")
     return 0
 
 
@@ -100,7 +106,7 @@ def _measured(folder: Path, found: list[corpus.Passage], sizes: Sequence[int]) -
     for size in sizes:
         part = found[:size]
         say(f"building {size:,} passages")
-        built = databases.build(folder / f"{size}.db", part)
+        built = databases.build(folder / f"{size}.db", part, named_embedder("hashing"))
         out.built(built)
         asked = corpus.queries(part, QUERIES)
         _searched(out, installed, folder, built, asked)
@@ -109,13 +115,15 @@ def _measured(folder: Path, found: list[corpus.Passage], sizes: Sequence[int]) -
             texts = [f"Remembered {i}: {p.text[:200]}" for i, p in enumerate(part[:STORES])]
             out.single(size, writing.single(built.path, folder, texts))
         built.path.unlink()
+        if size <= BUILT_IN_PASSAGES:
+            _searched_by_meaning(out, installed, folder, part, asked)
     texts = [passage.text for passage in found[:RECALL_PASSAGES]]
     say("recall of the vector search")
     asked = corpus.queries(found[:RECALL_PASSAGES], RECALL_QUERIES)
     out.recall(len(texts), "the stand-in's vectors of text", warm.recall_on_text(texts, asked))
     clusters = warm.recall_on_clusters(len(texts), 256, corpus.SEED, RECALL_QUERIES)
     out.recall(len(texts), "random vectors in clusters", clusters)
-    for embedder in ("none", "hashing"):
+    for embedder in ("none", "hashing", "builtin"):
         say(f"ingesting files, embedder {embedder}")
         out.ingested(writing.ingest(folder, found, embedder))
     return out.text()
@@ -134,7 +142,7 @@ def _searched(
         started = fresh.search(installed, folder, built.path, asked[::step], *options)
         out.fresh(size, name, started)
     say(f"{size:,}: warm searches")
-    out.warm(size, warm.hybrid(built.path, asked))
+    out.warm(size, "hashing", warm.hybrid(built.path, asked))
     say(f"{size:,}: vector kernels")
     slow = min(10, max(1, BY_HAND_ROWS // size))
     for name, cost in warm.kernels(built.path, asked[:: QUERIES // KERNEL_QUERIES], slow).items():
@@ -147,6 +155,23 @@ def _searched(
     say(f"{size:,}: planner")
     questions = asked[QUERIES // 2 :][:PLAIN_OR_QUERIES]
     out.planned(size, warm.planner(built.path, questions))
+
+
+def _searched_by_meaning(
+    out: report.Report,
+    installed: fresh.Installed,
+    folder: Path,
+    part: list[corpus.Passage],
+    asked: list[str],
+) -> None:
+    """The same searches with the built-in model in the place of the stand-in."""
+    size = len(part)
+    say(f"{size:,}: the same with the built-in model")
+    built = databases.build(folder / "builtin.db", part, named_embedder("builtin"))
+    out.built(built)
+    out.fresh(size, report.BUILT_IN, fresh.search(installed, folder, built.path, asked))
+    out.warm(size, "builtin", warm.hybrid(built.path, asked))
+    built.path.unlink()
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ class Split(NamedTuple):
 
 
 def open_memory(path: Path) -> Memory:
-    """The memory with its stand-in embedder, outside any project."""
-    return Memory.open(path, embedder="hashing", create=False, project="")
+    """The memory with the embedder it was built with, outside any project."""
+    return Memory.open(path, create=False, project="")
 
 
 def hybrid(path: Path, asked: Sequence[str]) -> Split:

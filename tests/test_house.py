@@ -22,6 +22,8 @@ PAGES = sorted(
     for page in [
         *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benchmarks").rglob("*.md"),
+        *(ROOT / "training").rglob("*.md"),
         *(ROOT / "tests").rglob("*.md"),
     ]
     if page.is_file()
@@ -235,6 +237,20 @@ def test_every_make_target_in_a_page_exists(page):
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     for target in re.findall(r"(?:`|^)make ([a-z]+)\b", page.read_text(encoding="utf-8"), re.M):
         assert target in targets, f"make {target} in {page.name}"
+
+
+def test_every_case_of_the_seeds_is_answered_by_a_test_that_exists():
+    page = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
+    cases = re.findall(r"^\| (\d+) \| [^|]+ \| (.*) \|$", page, re.M)
+    assert len(cases) == 12 + 43
+    assert [number for number, answer in cases if not answer.strip()] == []
+    written = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
+    }
+    named = set(re.findall(r"`(test_\w+)(?!\w|\.py)", page))
+    assert named - written == set()
 
 
 def test_agents_md_names_every_room_and_stays_short():

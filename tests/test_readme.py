@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -117,6 +118,24 @@ def test_a_newcomer_reaches_a_command_and_an_answer_quickly():
     answered = next(step for step in steps() if step.output)
     assert answered.line + 1 <= FIRST_OUTPUT_BY_LINE
     assert len(README.split()) <= MAX_WORDS
+
+
+def test_every_figure_comes_from_the_latest_results():
+    pages: dict[Path, str] = runpy.run_path(str(ROOT / "benchmarks" / "summary.py"))["pages"]()
+    assert {page.relative_to(ROOT).as_posix() for page in pages} == {
+        "README.md",
+        "benchmarks/README.md",
+    }
+    for page, text in pages.items():
+        assert page.read_text(encoding="utf-8") == text, "run: python benchmarks/summary.py"
+
+
+def test_a_figure_beyond_its_budget_is_called_missed():
+    held = runpy.run_path(str(ROOT / "benchmarks" / "summary.py"))["held"]
+    assert held("91.0 / 99", 91.0, 90.0) == "91.0 / 99, **missed**"
+    assert held("89.0 / 99", 89.0, 90.0) == "89.0 / 99"
+    assert held("1,642", 1642.0, 2000.0, least=True) == "1,642, **missed**"
+    assert held("210 / 266", 210.0, None) == "210 / 266"
 
 
 def test_the_executor_tells_a_wrong_answer_from_a_right_one():

@@ -25,7 +25,7 @@ INTERRUPTED = "interrupted"  # how the reason of a file begins that Ctrl-C kept 
 
 
 def _time(moment: int | None) -> str | None:
-    return None if not moment else show_time(moment)
+    return None if moment is None else show_time(moment)
 
 
 def hit_dict(hit: Hit) -> dict[str, Any]:
@@ -42,6 +42,7 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
         "text": hit.text.strip("\n"),
         "content": hit.content.strip("\n"),
         "snippet": hit.snippet,
+        "highlights": [list(place) for place in hit.highlights],
         "file_path": hit.file_path,
         "file_title": hit.file_title,
         "start_line": hit.start_line,
@@ -60,6 +61,8 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
             "cosine": _rounded(signals.cosine),
             "keyword": _rounded(signals.keyword),
             "vector": _rounded(signals.vector),
+            "keyword_rank": signals.keyword_rank,
+            "vector_rank": signals.vector_rank,
             "coverage": _rounded(signals.coverage),
             "matched": list(signals.matched),
         },

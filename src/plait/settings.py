@@ -178,7 +178,9 @@ SETTINGS: dict[str, Setting] = {
     "floor": _choice(
         ("relevance", "rrf"), "What min_score tests; rrf is the normalised score of fusion = rrf."
     ),
-    "chunk_size": _whole(MIN_CUT_SIZE, 100_000, "Characters in a passage, at most."),
+    "chunk_size": _whole(
+        MIN_CUT_SIZE, 100_000, "Characters that a passage aims at; it may reach 1.3 times that."
+    ),
     "chunk_overlap": _whole(
         0, 49_999, "Characters that a passage repeats of the one before; under half of chunk_size."
     ),

@@ -19,6 +19,7 @@ HIT_FIELDS = {
     *("doc_id", "chunk_id", "heading", "text", "score", "source"),
     *("content", "file_path", "file_title", "memory_type", "start_line", "end_line"),
     *("chunk_rowid", "signals", "type", "relevance", "id", "snippet", "trust", "event_at"),
+    "highlights",
 }
 RECEIPT_FIELDS = {
     *("mode_asked", "mode_used", "degraded", "candidates", "indexed_at", "milliseconds"),
@@ -37,7 +38,7 @@ def default_memory(home: Path) -> Path:
 
 
 def test_plait_alone_greets_a_newcomer_and_makes_no_file(plait, home):
-    ran = plait()
+    ran = plait("--format", "text")
     assert ran.code == 0
     assert str(default_memory(home)) in ran.out
     assert len(re.findall(r"^  plait \w+", ran.out, re.M)) == 3
@@ -49,10 +50,10 @@ def test_plait_alone_greets_a_newcomer_and_makes_no_file(plait, home):
 def test_plait_alone_says_what_is_there(plait, notes):
     plait("ingest", "notes")
     plait("store", "a fact")
-    ran = plait()
+    ran = plait("--format", "text")
     assert "documents  4 (3 files, 1 observation)" in ran.out
     assert len(re.findall(r"^  plait \w+", ran.out, re.M)) == 3
-    assert plait("--json").json["doc_count"] == 4
+    assert plait("--json").json["doc_count"] == plait().json["doc_count"] == 4
 
 
 @pytest.mark.parametrize(
@@ -233,6 +234,23 @@ def test_a_search_answers_with_results_and_a_receipt(plait, notes):
     assert (best["start_line"], best["end_line"]) == (6, 8)
     assert ran.json["receipt"].keys() >= RECEIPT_FIELDS
     assert ran.json["receipt"]["mode_used"] == "hybrid"
+
+
+def test_a_hit_says_where_its_words_stand_and_which_rank_each_branch_gave_it(plait, notes):
+    plait("ingest", "notes", "--embedder", "hashing")
+    best = plait("search", "rotate", "deploy", "keys").json["results"][0]
+    shown = [best["snippet"][start:end].lower() for start, end in best["highlights"]]
+    assert {"rotate", "keys"} <= set(shown)
+    assert (best["signals"]["keyword_rank"], best["signals"]["vector_rank"]) == (1, 1)
+    by_word = plait("search", "rotate", "--mode", "keyword").json["results"][0]["signals"]
+    assert (by_word["keyword_rank"], by_word["vector_rank"]) == (1, None)
+
+
+def test_the_first_moment_of_1970_is_a_time_like_any_other(plait):
+    plait("store", "The epoch begins", "--event-at", "1970-01-01T00:00+00:00")
+    [row] = plait("timeline").json["results"]
+    assert row["event_at"] is not None
+    assert row["event_at"][:4] in ("1969", "1970")  # local time, with its offset
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "vector", "fts", "vec"])

@@ -34,6 +34,9 @@ class LoggingVFS(apsw.VFS):
         super().__init__(VFS, "")
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        if name is None:
+            # A scratch file: SQLite deletes it itself, and no power cut brings it back.
+            return apsw.VFSFile("", name, flags)
         return _LoggingFile(self._log, name, flags)
 
     def xDelete(self, name: str, syncdir: bool) -> None:
@@ -44,8 +47,7 @@ class LoggingVFS(apsw.VFS):
 class _LoggingFile(apsw.VFSFile):
     def __init__(self, log: list[Event], name: Any, flags: list[int]) -> None:
         super().__init__("", name, flags)
-        path = name if isinstance(name, str | None) else name.filename()
-        self._name = Path(path or "").name
+        self._name = Path(name if isinstance(name, str) else name.filename()).name
         self._log = log
 
     def xWrite(self, data: bytes, offset: int) -> None:

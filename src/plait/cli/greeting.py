@@ -9,8 +9,6 @@ from plait.cli.read import open_to_read
 
 def greet(arguments: Namespace) -> int:
     """Say hello to a newcomer, or say what is there."""
-    if not arguments.json:
-        arguments.format = "text"
     out = Output(arguments)
     with open_to_read(out) as memory:
         stats = memory.stats()
