@@ -613,7 +613,12 @@ class Memory:
     def _note_chunker(self) -> None:
         """The first write decides under which rules a memory was cut and indexed."""
         store = self._required()
-        for name, value in (("chunker", self._cut().identity), ("analyzer", store.analyzer)):
+        for name, value in (
+            ("chunker", self._cut().identity),
+            ("analyzer", store.analyzer),
+            # What has vectors says itself whose they are; having none can be a decision too.
+            ("embedder", self._embedder.space.provider),
+        ):
             if store.meta(name) is None:
                 store.set_meta(name, value)
 
@@ -684,8 +689,9 @@ def summarise(text: str) -> str:
 def _embedder_of(store: Store | None) -> Embedder:
     """What the memory was built with; the built-in model for a new one."""
     space = store.space() if store is not None else None
+    first = store.meta("embedder") if store is not None else None
     try:
-        return named_embedder(space.provider if space is not None else DEFAULT_EMBEDDER)
+        return named_embedder(space.provider if space is not None else first or DEFAULT_EMBEDDER)
     except PlaitError:
         # Vectors of a provider that only its own program can open: keyword search goes on.
         return named_embedder("none")

@@ -341,6 +341,7 @@ class _Scorer:
         self._fused = fused
         self._tuning = tuning
         self._bm25 = dict(found.keyword or ())
+        self._keywords_found_nothing = found.keyword is not None and not found.keyword
         self._keyword_rank = _ranks(found.keyword)
         self._vector_rank = _ranks(found.vector)
         # Shown as the caller wrote them: "deploy", not the stem "deploi".
@@ -439,8 +440,8 @@ class _Scorer:
     def _convincing(self, hit: Hit) -> bool:
         if self._request.floor == "rrf" and self._request.fusion == "rrf":
             return hit.score >= self._request.min_score
-        if hit.relevance <= 0.0 and not self._bm25:
-            return False  # no word was found, and the nearest is not near at all
+        if hit.relevance <= 0.0 and self._keywords_found_nothing:
+            return False  # the nearest is not near at all: better no answer than a wrong one
         return hit.relevance >= self._request.min_score
 
     def _widened(self, hit: Hit) -> Hit:

@@ -583,3 +583,17 @@ def test_a_keyword_memory_gets_vectors_from_the_next_ingest(tmp_path: Path) -> N
     with Memory.open(tmp_path / "m.db", embedder="hashing", project="") as memory:
         assert memory.ingest(tmp_path / "n").count("unchanged") == 1
         assert memory.stats().embedded_count == 1
+
+
+def test_a_memory_without_vectors_stays_without_until_somebody_asks_for_them(
+    tmp_path: Path,
+) -> None:
+    with Memory.open(tmp_path / "m.db", embedder="none", project="") as memory:
+        memory.store("one")
+    with Memory.open(tmp_path / "m.db", project="") as memory:
+        memory.store("two")
+        assert memory.stats().space is None
+    with Memory.open(tmp_path / "m.db", embedder="hashing", project="") as memory:
+        memory.reindex()
+    with Memory.open(tmp_path / "m.db", project="") as memory:
+        assert memory.embedder.space.provider == "hashing"

@@ -39,7 +39,7 @@ class Builtin:
         self.dims = self._file.dims
         self.space = Space("builtin", "plait-static", self.dims, revision=self._file.revision)
         # Weights and cosines from benchmarks/quality.md.
-        self.tuning = Tuning(keyword_weight=0.65, vector_weight=0.35, floor=0.2, ceiling=0.7)
+        self.tuning = Tuning(keyword_weight=0.65, vector_weight=0.35, floor=0.18, ceiling=0.7)
         self._sums: dict[TextKind, dict[str, tuple[int, int]]] = {"query": {}, "passage": {}}
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
