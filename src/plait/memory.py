@@ -34,7 +34,8 @@ from plait.types import (
 )
 
 if TYPE_CHECKING:
-    from plait.ingest import Pen, Progress, Reindexed
+    from plait.ingest import Pen, Progress
+    from plait.upkeep import Reindexed
 
 MODE_ALIASES = {"fts": "keyword", "vec": "vector"}
 EXPORT_PAGE = 200
@@ -473,25 +474,25 @@ class Memory:
             compact: Give free space back to the disk at the end.
             progress: Called with the number of passages embedded so far, 0 and an empty name.
         """
-        from plait import ingest
+        from plait import upkeep
 
         store = self._required()
         pen = self._pen()
         rechunked = 0
         if store.meta("chunker") not in (None, self._cut().identity):
-            rechunked = ingest.rechunk(store, pen, self._every_document())
+            rechunked = upkeep.rechunk(store, pen, self._every_document())
         chunks = store.rebuild_keywords()
         store.set_meta("chunker", self._cut().identity)
         store.set_meta("analyzer", store.analyzer)
         embedded, swapped = 0, False
         if self._embedder.dims:
-            embedded, swapped = ingest.embed_all(
+            embedded, swapped = upkeep.embed_all(
                 store, self._embedder, pen, anew=embeddings, progress=progress
             )
         if compact:
             store.compact()
         store.settle()
-        return ingest.Reindexed(chunks, embedded, rechunked, swapped, pen.trouble)
+        return upkeep.Reindexed(chunks, embedded, rechunked, swapped, pen.trouble)
 
     def stats(self) -> Stats:
         """How much is in the memory, and in what state."""
@@ -567,11 +568,11 @@ class Memory:
 
     def import_lines(self, lines: Iterable[str]) -> Imported:
         """Take in an export, all of it or nothing; what is newer here is kept."""
-        from plait import archive, ingest
+        from plait import archive, upkeep
 
         store = self._required()
         self._note_chunker()
-        imported = ingest.import_entries(store, self._pen(), archive.read(lines))
+        imported = upkeep.import_entries(store, self._pen(), archive.read(lines))
         store.settle()
         return imported
 
@@ -624,7 +625,7 @@ class Memory:
 
     def _fill(self) -> None:
         """Make the vectors that are missing, if there is something to make them with."""
-        from plait.ingest import fill_pending
+        from plait.upkeep import fill_pending
 
         store = self._required()
         space = store.space()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plait import ingest
+from plait import ingest, upkeep
 from plait.config import load
 from plait.errors import EmbedderError
 from plait.memory import Memory
@@ -329,13 +329,13 @@ def test_a_reindex_starts_over_once_when_another_has_dropped_its_vectors(path: P
 
 
 def test_two_reindexes_that_fight_over_a_memory_do_not_go_on_for_ever(path: Path) -> None:
-    rounds: list[ingest.Reindexed] = []
+    rounds: list[upkeep.Reindexed] = []
     with (
         opened(path, HashingEmbedder(32)) as other,
         opened(path, Meddling(64, lambda: rounds.append(other.reindex()), times=9)) as memory,
     ):
         done = memory.reindex()
-        assert len(rounds) == ingest.BEGINNINGS
+        assert len(rounds) == upkeep.BEGINNINGS
         assert not done.swapped
         assert done.trouble is not None
         assert "another reindex" in done.trouble

@@ -16,7 +16,8 @@ Effects = dict[str, str | None]
 
 def live(pipe: Connection, path: Path, scenario: str, seed: int, plant: str) -> None:
     """Work on the memory until somebody kills this process."""
-    ingest.EMBED_BATCH = 8  # more transactions per reindex: more moments to die in
+    # More transactions per reindex: more moments to die in.
+    ingest.EMBED_BATCH = 8
     with plants.planted("" if plant == ACK_FIRST else plant):
         if scenario == "create":
             pipe.send(("ready",))

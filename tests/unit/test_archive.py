@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait import archive, ingest
+from plait import archive, ingest, upkeep
 from plait.errors import StoreError, UsageError
 from plait.memory import Memory
 from plait.protocols import Entry, Vector
@@ -147,7 +147,7 @@ def test_passages_that_do_not_fit_their_text_are_cut_anew(memory: Memory) -> Non
 def take_in(memory: Memory, *records: dict[str, Any]) -> Imported:
     lines = [json.dumps(record) for record in records]
     pen = ingest.Pen(memory.engine, memory.embedder, Cut())
-    return ingest.import_entries(memory.engine, pen, archive.read(lines))
+    return upkeep.import_entries(memory.engine, pen, archive.read(lines))
 
 
 def exported(memory: Memory) -> list[dict[str, Any]]:
