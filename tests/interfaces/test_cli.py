@@ -496,7 +496,7 @@ def test_ingest_follows_what_changed_and_what_vanished(plait, notes):
     report = plait("ingest", "notes", "--incremental").json
     counts = [report[name] for name in ("added", "changed", "unchanged", "removed")]
     assert counts == [1, 1, 1, 1]
-    assert plait("search", "password").code == 3
+    assert plait("search", "password", "--mode", "keyword").code == 3
     assert plait("search", "fence green").json["results"][0]["text"].endswith("blue.")
 
 

@@ -1,5 +1,6 @@
 """Many processes, one file: no write is lost, doubled, undead, seen half-done or refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -98,10 +99,11 @@ def test_a_document_that_changes_while_it_is_read_is_read_whole(tmp_path, monkey
     ("plant", "complaint"),
     [
         ("deferred begin", "locked"),
-        ("no delete trigger", "keyword index"),
+        # Said by doctor, or by a reader before an opening process has mended the index.
+        ("no delete trigger", "keyword index|postings without"),
         ("replace documents", "vectors without a passage"),
     ],
 )
 def test_the_load_test_catches(tmp_path, plant, complaint):
     problems = load(tmp_path / "memory.db", 1.0, plant)
-    assert any(complaint in problem for problem in problems), problems
+    assert any(re.search(complaint, problem) for problem in problems), problems
