@@ -4,6 +4,7 @@ Each is a context manager that spoils plait inside this process and mends it at 
 file is touched.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -22,6 +23,10 @@ from plait.stores.sqlite import (
     writing,
 )
 from plait.types import Query
+
+# How long a planted gap stays open. On a fast disk the real one is too short for a random kill to
+# find: whether the harness looks in the right place must not depend on the machine.
+GAP_S = 0.05
 
 
 def planted(name: str) -> AbstractContextManager[object]:
@@ -57,6 +62,7 @@ def _vectors_later() -> Iterator[None]:
 
 def _commit_here(writer: writing.Writer) -> None:
     writer._connection.execute("COMMIT")
+    time.sleep(GAP_S)
     writer._connection.execute("BEGIN IMMEDIATE")
 
 
@@ -65,9 +71,16 @@ def _migration_in_pieces() -> Iterator[None]:
     """Each table of a migration is committed by itself, the version last."""
     honest = schema.migrate
 
+    def between(_: apsw.Cursor, statement: str, __: object) -> bool:
+        if "PRAGMA user_version =" in statement:
+            time.sleep(GAP_S)
+        return True
+
     def migrate(taken: apsw.Connection) -> None:
         taken.execute("COMMIT")
+        taken.exec_trace = between
         honest(taken)
+        taken.exec_trace = None
         taken.execute("BEGIN IMMEDIATE")
 
     with mock.patch.object(schema, "migrate", migrate):
@@ -108,6 +121,8 @@ def _deferred_begin() -> Iterator[None]:
         taken = honest(self)
         taken.execute("ROLLBACK")
         taken.execute("BEGIN")
+        taken.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        time.sleep(GAP_S / 10)
         return taken
 
     with mock.patch.object(connection.Transaction, "__enter__", enter):
