@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 CRITICAL := src/plait/stores/* src/plait/ranking/* src/plait/chunking*
 CRITICAL_FLOOR := 95
 
-.PHONY: help demo test soak check bench clean
+.PHONY: help demo test soak check bench conformance clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make check  only the static checks"
 	@echo "make soak   the long reliability tests"
 	@echo "make bench  speed, memory and search quality"
+	@echo "make conformance  the official MCP suite and Inspector, where npm is there"
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plait needs Python 3.11 or newer; try: make PYTHON=python3.12")'
@@ -47,11 +48,14 @@ test: check
 	done
 
 soak: $(INSTALLED)
-	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability -q
+	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability tests/mcp -q
 	$(BIN)/python -m pytest -m soak -q
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py
+
+conformance: $(INSTALLED)
+	PYTHONPATH=src $(BIN)/python tests/mcp/conformance.py
 
 clean:
 	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -33,8 +33,9 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
     folder.mkdir(parents=True)
     for name in [*os.environ]:
-        if name.startswith(("PLAIT_", "XDG_")):
+        if name.startswith(("PLAIT_", "XDG_")) or name in ("OPENAI_API_KEY", "API_KEY"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setenv("USERPROFILE", str(folder))
     monkeypatch.setenv("APPDATA", str(folder / "AppData"))

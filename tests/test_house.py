@@ -36,15 +36,27 @@ SEARCH_LOADS = {
     *(f"plait.{part}" for part in ("config", "settings", "memory", "present", "recall", "scope")),
     *(f"plait.{part}" for part in ("errors", "protocols", "text", "times", "types")),
     *(f"plait.embedders{part}" for part in ("", ".builtin", ".none")),
-    *(f"plait.ranking{part}" for part in ("", ".evidence", ".fuse", ".trace")),
+    *(
+        f"plait.ranking{part}"
+        for part in ("", ".context", ".cover", ".evidence", ".fuse", ".trace")
+    ),
     *(f"plait.stores{part}" for part in ("", ".sqlite")),
     *(
         f"plait.stores.sqlite.{part}"
-        for part in ("connection", "filters", "fts", "generations", "keywords", "reading", "rows")
+        for part in (
+            "connection",
+            "filters",
+            "fts",
+            "generations",
+            "narrow",
+            "keywords",
+            "reading",
+            "rows",
+        )
     ),
     *(
         f"plait.stores.sqlite.{part}"
-        for part in ("schema", "searching", "store", "terms", "trash", "vectors", "writing")
+        for part in ("cache", "schema", "searching", "store", "terms", "vectors", "writing")
     ),
 }
 # And of other people's: the two packages, and what of the standard library the rest stands on.

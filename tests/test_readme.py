@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.embedding_server import EmbeddingServer
 from tests.interfaces.command import PLAIT, ROOT, SAMPLE, environment
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -92,7 +93,8 @@ def test_every_command_of_the_readme_answers_what_stands_there(home, tmp_path, m
     monkeypatch.chdir(tmp_path)
     assert steps()
     for step in steps():
-        code, out = run_on_terminal(step.command)
+        with EmbeddingServer() as ollama:
+            code, out = run_on_terminal(step.command, PLAIT_OLLAMA_URL=ollama.url)
         assert code in (0, 3), f"line {step.line}: {step.command}: {out}"
         assert re.fullmatch(pattern(step.output), out), (
             f"line {step.line}: {step.command} answered\n{out}\nthe README says\n"

@@ -6,14 +6,15 @@ file comes with a cloned repository, so it may tune a search but not send text o
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plait.errors import ConfigError
 from plait.settings import (
     ENVIRONMENT,
     FLAGS,
     SETTINGS,
+    Place,
     Settings,
     describe,
     did_you_mean,
@@ -23,9 +24,13 @@ from plait.settings import (
     shown,
 )
 
+if TYPE_CHECKING:
+    from plait.keys import Keys
+
 __all__ = [
     "Config",
     "Settings",
+    "config_folder",
     "default_db_path",
     "describe",
     "find_project",
@@ -44,7 +49,7 @@ MAX_FILE_BYTES = 1_000_000
 # program's names may be a little like ours, and every PLAIT_ variable is.
 ALMOST_THE_SAME = 0.8
 # Embedders that keep text on this machine, or on the server that the user chose himself.
-LOCAL_PROVIDERS = ("none", "builtin", "hashing", "ollama")
+LOCAL_PROVIDERS = ("none", "builtin", "hashing", "fastembed", "ollama")
 # An allow-list, because parsers disagree on where the host of a crafted address is.
 LOOPBACK = r"https?://(localhost|127\.0\.0\.\d{1,3}|\[::1\])(:\d{1,5})?(/[\w.~/-]*)?"
 
@@ -64,6 +69,18 @@ class Config(NamedTuple):
     project: str | None
     files: tuple[str, ...]
     color: bool = True
+    models_folder: str = ""
+    # A function, not the keys: a settings value is printed in many places, and a closure is not.
+    keys: "Callable[[], Keys] | None" = None
+
+    def key_for(self, provider: str, origin: str) -> str | None:
+        """The key that was given for a provider at a scheme, host and port, or ``None``.
+
+        Raises:
+            ConfigError: There is one, but it cannot be read.
+        """
+        found = None if self.keys is None else self.keys().find(provider, origin)
+        return None if found is None else found.reveal()
 
 
 def load(
@@ -88,15 +105,22 @@ def load(
     here = os.path.realpath(_working_folder() if cwd is None else cwd)
     root = find_project(here)
     warnings: list[str] = []
-    given: _Given = {}
     files = _files(config, here, root, environ, warnings)
-    for path, fence in files:
-        given |= _from_file(path, fence, environ, warnings)
-    given |= _from_environment(environ, here, warnings)
-    for name, value in (flags or {}).items():
-        if value is not None:
-            origin = f"flag {FLAGS.get(name, '--' + name.replace('_', '-'))}"
-            given[name] = _accept(name, value, origin, here, environ), origin
+    places = [
+        Place(_from_file(path, fence, environ, warnings), is_file=True, fenced=fence is not None)
+        for path, fence in files
+    ]
+    places.append(Place(_from_environment(environ, here, warnings)))
+    places.append(Place(_from_flags(flags or {}, here, environ)))
+    given: _Given = {}
+    for place in places:
+        given |= place.given
+
+    def keys() -> "Keys":
+        from plait.keys import Keys
+
+        return Keys(places, environ, config_folder(environ))
+
     values = {name: value for name, (value, _) in given.items()}
     values.setdefault("db_path", default_db_path(environ))
     origins = {name: given[name][1] if name in given else "default" for name in SETTINGS}
@@ -110,6 +134,8 @@ def load(
         tuple(path for path, _ in files),
         # https://no-color.org: any value but an empty one.
         color=not environ.get("NO_COLOR"),
+        models_folder=os.path.join(os.path.dirname(default_db_path(environ)), "models"),
+        keys=keys,
     )
 
 
@@ -130,8 +156,14 @@ def user_config_path(environ: Mapping[str, str] | None = None) -> str:
     environ = os.environ if environ is None else environ
     if chosen := environ.get("PLAIT_CONFIG"):
         return _absolute(chosen, _working_folder(), environ)
+    return os.path.join(config_folder(environ), "config.toml")
+
+
+def config_folder(environ: Mapping[str, str] | None = None) -> str:
+    """The user's own folder for plait, where keys lie whatever ``PLAIT_CONFIG`` says."""
+    environ = os.environ if environ is None else environ
     folder = _platform_folder(environ, "XDG_CONFIG_HOME", ".config", "APPDATA", "Roaming")
-    return os.path.join(folder, "plait", "config.toml")
+    return os.path.join(folder, "plait")
 
 
 def default_db_path(environ: Mapping[str, str]) -> str:
@@ -212,11 +244,25 @@ def _from_file(
     for name, raw in table.items():
         value = _accept(name, raw, path, os.path.dirname(path), environ)
         if fence is not None and (reason := _beyond_fence(name, value, fence)):
+            told = name if name == "api_key" else f"{name} to {value!r}"
             raise ConfigError(
-                f"{path} sets {name} to {value!r}, {reason}; a project's file may not do that. "
+                f"{path} sets {told}, {reason}; a project's file may not do that. "
                 f"If you want it, put it in {user_config_path(environ)}."
             )
         given[name] = value, path
+    if "api_key" in given:
+        from plait.keys import doubts
+
+        warnings += doubts(path, given)
+    return given
+
+
+def _from_flags(flags: Mapping[str, object], here: str, environ: Mapping[str, str]) -> _Given:
+    given: _Given = {}
+    for name, value in flags.items():
+        if value is not None:
+            origin = f"flag {FLAGS.get(name, '--' + name.replace('_', '-'))}"
+            given[name] = _accept(name, value, origin, here, environ), origin
     return given
 
 
@@ -253,9 +299,12 @@ def _beyond_fence(name: str, value: Any, root: str) -> str | None:
         return "outside the project"
     if name == "ollama_url" and not _is_loopback(value):
         return "which is not this machine"
+    if name == "api_key":
+        return "which everybody with a clone can read"
     if name == "embedding_provider":
         kind, _, rest = value.partition(":")
-        if kind not in LOCAL_PROVIDERS and not (kind == "custom" and _is_loopback(rest)):
+        is_here = kind == "custom" and _is_loopback(rest.partition("#")[0])
+        if kind not in LOCAL_PROVIDERS and not is_here:
             return "which may send text to another machine"
     return None
 
@@ -335,6 +384,11 @@ def write_value(path: str, name: str, value: object) -> Any:
     """
     if path.lower().endswith(".json"):
         raise ConfigError(f"Cannot edit {path}: only TOML files are edited.")
+    if name == "api_key":
+        raise ConfigError(
+            "A key is not taken from the command line, where others can see it. "
+            "Run: plait config set-key PROVIDER"
+        )
     parsed = parse_setting(name, value, path)
     if name in ("db_path", "memory_dir") and parsed != IN_MEMORY and parsed[0] != "~":
         # A person means the folder he is in; in the file it would mean the file's folder.
@@ -342,8 +396,9 @@ def write_value(path: str, name: str, value: object) -> Any:
     plain = list(parsed) if isinstance(parsed, tuple) else parsed
     text = _file_text(path) if os.path.exists(path) else ""
     wanted = _parsed(path, text)
-    _memory_table(wanted, path, [])
-    wanted.setdefault("memory", {})[name] = plain
+    table = _memory_table(wanted, path, [])
+    wanted["memory"] = {**table, name: plain}
+    _keep_key_in_place(path, table, wanted["memory"])
     edited = _edited(text, name, f"{name} = {_toml(plain)}")
     # The editor works on lines and TOML does not: what it wrote counts only if it reads back.
     if edited is None or not _is_toml(edited) or _parsed(path, edited) != wanted:
@@ -368,12 +423,20 @@ def remove_value(path: str, name: str) -> bool:
     table = wanted.get("memory")
     if not isinstance(table, dict) or name not in table:
         return False
-    del table[name]
+    wanted["memory"] = {key: value for key, value in table.items() if key != name}
+    _keep_key_in_place(path, table, wanted["memory"])
     edited = _edited(text, name, None)
     if edited is None or not _is_toml(edited) or _parsed(path, edited) != wanted:
         raise ConfigError(f"Cannot edit {path} safely; take {name} out of its [memory] by hand.")
     _replace_file(os.path.realpath(path), edited)
     return True
+
+
+def _keep_key_in_place(path: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    if "api_key" in after:
+        from plait.keys import refuse_to_move_a_key
+
+        refuse_to_move_a_key(path, before, after)
 
 
 def _toml(value: object) -> str:

@@ -94,12 +94,16 @@ class Pen:
         wanted: list[tuple[int, int]] = []
         texts: list[str] = []
         for number, entry in enumerate(entries):
+            if entry.space is not None:
+                continue  # asked before
             _, done = self._store.known(entry.document, entry.passages)
             for place, passage in enumerate(entry.passages):
                 if place not in done:
                     wanted.append((number, place))
                     texts.append(self._input(entry.document.title, passage))
         found = self.vectors(texts)
+        if self._embedder.dims is None:
+            return list(entries)  # it never answered: a space without a size holds no vectors
         made: list[list[Vector | None]] = [[None] * len(entry.passages) for entry in entries]
         declined: list[set[int]] = [set() for _ in entries]
         for (number, place), vector in zip(wanted, found, strict=False):
@@ -112,6 +116,8 @@ class Pen:
                 declined=frozenset(declined[number]),
                 space=self._embedder.space,
             )
+            if entry.space is None
+            else entry
             for number, entry in enumerate(entries)
         ]
 
@@ -139,6 +145,8 @@ class Pen:
             self.trouble = str(error)
             plain = [entry._replace(vectors=(), declined=frozenset()) for entry in entries]
             written = self._store.put(plain)
+        # While no vector was ever made, the store cannot know that any are waited for.
+        all_wait = self.trouble is not None and self._store.space() is None
         return [
             Stored(
                 done.id,
@@ -146,7 +154,11 @@ class Pen:
                 done.chunks,
                 duplicate=done.duplicate,
                 replaced=done.replaced,
-                pending=done.pending,
+                pending=done.chunks if all_wait else done.pending,
+                matched=done.id if done.duplicate else None,
+                superseded=done.superseded,
+                beside=done.beside,
+                entity=done.parent,
             )
             for done, entry in zip(written, entries, strict=True)
         ]

@@ -1,7 +1,7 @@
 """Values to JSON and to text. Pure: nothing is read, written or decided here."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plait.times import show_day, show_time
 from plait.types import (
@@ -16,6 +16,9 @@ from plait.types import (
     Stats,
     Stored,
 )
+
+if TYPE_CHECKING:
+    from plait.packing import Recalled
 
 SHORT_ID = 8  # two more than the shortest prefix that is accepted
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -105,6 +108,32 @@ def answer_dict(answer: Answer) -> dict[str, Any]:
     }
 
 
+def recalled_dict(recalled: "Recalled") -> dict[str, Any]:
+    """A packed answer: the text, what it cost, and what is in it."""
+    return {
+        "text": recalled.text,
+        "tokens": recalled.tokens,
+        "budget_tokens": recalled.budget_tokens,
+        "results": [
+            {
+                "id": item.hit.id,
+                "doc_id": item.hit.doc_id,
+                "score": round(item.hit.score, 4),
+                "relevance": round(item.hit.relevance, 4),
+                "heading": item.hit.heading,
+                "start_line": item.start_line,
+                "end_line": item.end_line,
+                "whole": item.whole,
+                "trust": item.hit.document.trust,
+                "origin": item.hit.document.origin,
+            }
+            for item in recalled.items
+        ],
+        "left_out": recalled.left_out,
+        "receipt": receipt_dict(recalled.receipt),
+    }
+
+
 def document_dict(document: Document) -> dict[str, Any]:
     """A document; its text only where it was loaded."""
     found: dict[str, Any] = {
@@ -170,6 +199,12 @@ def stored_dict(stored: Stored, project: str | None) -> dict[str, Any]:
         "replaced": stored.replaced,
         "pending": stored.pending,
         "project": project,
+        "matched": stored.matched,
+        "superseded": list(stored.superseded),
+        "beside": list(stored.beside),
+        "near": [near._asdict() for near in stored.near],
+        "recalled": stored.recalled,
+        "entity": stored.entity,
     }
 
 
@@ -226,6 +261,35 @@ def findings_dict(findings: Sequence[Finding]) -> dict[str, Any]:
         "ok": all(finding.level != "error" for finding in findings),
         "findings": [finding._asdict() for finding in findings],
     }
+
+
+def stored_text(stored: Stored, project: str | None) -> str:
+    """What ``store`` did, in one line."""
+    if stored.recalled and stored.matched is None:
+        return "Not stored: all of it was recalled from this memory"
+    verb = "Known already as" if stored.duplicate else "Replaced" if stored.replaced else "Stored"
+    name = stored.doc_id if stored.doc_id != stored.id else stored.id[:SHORT_ID]
+    written = f"{verb} {name} ({counted(stored.chunks, 'passage')})"
+    if stored.superseded:
+        written += f" in the place of {_names(stored.superseded)}"
+    return written + in_project(project)
+
+
+def stored_remarks(stored: Stored) -> list[str]:
+    """What whoever stored something should look at."""
+    found = []
+    if stored.beside:
+        found.append(
+            f"not trusted enough to take the place of {_names(stored.beside)}: both stand now"
+        )
+    for near in stored.near:
+        differ = f"; {', '.join(near.differences)}" if near.differences else ""
+        found.append(f"almost the same as {near.id[:SHORT_ID]} ({near.reason}{differ})")
+    return found
+
+
+def _names(ids: Sequence[str]) -> str:
+    return ", ".join(id_[:SHORT_ID] for id_ in ids)
 
 
 # -- text for people -----------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """The two seams of plait: what turns text into vectors, and what keeps and finds it."""
 
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from plait.types import (
     Deleted,
@@ -12,6 +12,7 @@ from plait.types import (
     Passage,
     Query,
     Ref,
+    Relation,
     Space,
     Stats,
     TextKind,
@@ -23,20 +24,26 @@ if TYPE_CHECKING:
 else:
     Vector = array  # Python 3.11's array cannot be subscripted
 Scored = tuple[Ref, float]
+Belongs = Literal["make", "known", "new"]
 # A token of a text: first and last character (exclusive) and the term it is indexed under.
 Token = tuple[int, int, str]
 
 
 class Embedder(Protocol):
-    """Text to vectors. An optional ``tuning`` (`plait.types.Tuning`) carries its own defaults."""
+    """Text to vectors.
+
+    Optional: ``tuning`` (`plait.types.Tuning`) carries its own defaults; ``check()`` gives doctor
+    findings; ``at_hand(text)`` gives the vector of a query that needs no work; ``forget_dims()``
+    lets go of a length that was only assumed.
+    """
 
     @property
     def space(self) -> Space:
-        """Identity of the vectors; stored beside every one of them."""
+        """Identity of the vectors, stored beside every one; its ``dims`` are 0 until known."""
 
     @property
-    def dims(self) -> int:
-        """Length of a vector; 0 means that this embedder makes none."""
+    def dims(self) -> int | None:
+        """Length of a vector; 0: this embedder makes none; ``None``: the first one will tell."""
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
         """One vector per text, in order.
@@ -58,6 +65,10 @@ class Entry(NamedTuple):
     # The stored document that this one was made from: where the memory holds another by now, or
     # none, nothing is written, and `Written.replaced` stays false.
     expects: Document | None = None
+    # The name of the entity that an observation belongs to, and what to do where there is none:
+    # make it, refuse, or write only if this very transaction made it.
+    entity: str | None = None
+    belongs: "Belongs" = "make"
 
 
 class Written(NamedTuple):
@@ -68,6 +79,25 @@ class Written(NamedTuple):
     replaced: bool = False
     duplicate: bool = False
     pending: int = 0
+    superseded: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    parent: str | None = None
+
+
+class Use(NamedTuple):
+    """How a passage was used; ``degree`` counts the current relations of its entity."""
+
+    reads: int = 0
+    days: int = 0
+    last_read: int | None = None
+    degree: int = 0
+
+
+class Uses(NamedTuple):
+    """What is known of the use of some passages, and of their use together (times, last)."""
+
+    of: Mapping[Ref, Use]
+    together: Mapping[tuple[Ref, Ref], tuple[int, int]]
 
 
 class Pending(NamedTuple):
@@ -141,6 +171,12 @@ class Store(Protocol):
     def passages(self, refs: Sequence[Ref]) -> dict[Ref, tuple[Passage, Document]]:
         """Hydrate: passages with their documents (without the documents' text)."""
 
+    def sessions(self, refs: Sequence[Ref]) -> dict[Ref, str]:
+        """The session of each of these passages that is a whole message of one; others are absent.
+
+        A message that was cut into several passages is no turn of a conversation.
+        """
+
     def neighbours(self, document: str, ordinal: int, window: int) -> list[Passage]:
         """Passages of one document from ``ordinal - window`` to ``ordinal + window``."""
 
@@ -156,8 +192,45 @@ class Store(Protocol):
         *,
         limit: int | None = None,
         before: tuple[int, str] | None = None,
+        after: tuple[int, str] | None = None,
     ) -> list[Document]:
-        """Documents without text, newest event first, starting after the cursor ``before``."""
+        """Documents without text, newest event first, starting after the cursor ``before``.
+
+        With the cursor ``after`` it goes the other way: what followed it, oldest event first.
+        """
+
+    def in_order(self, where: Filter, *, whole: bool = True) -> list[Document]:
+        """Documents in the order in which they were first written, text included if ``whole``."""
+
+    def latest_turn(self) -> int | None:
+        """When one fact last took the place of another; the present is never before that."""
+
+    def advance(self, moment: int) -> None:
+        """Let the present be no earlier than the latest turn of another memory."""
+
+    def relate(self, relations: Sequence[Relation], project: str | None) -> list[bool]:
+        """Join entities of one project, all in one transaction; whether each edge is new.
+
+        Raises:
+            NotFound: An end does not exist; nothing is written.
+        """
+
+    def unrelate(
+        self, relations: Sequence[Relation], project: str | None, *, end: int | None = None
+    ) -> int:
+        """Remove current edges, or end them at a moment; how many there were."""
+
+    def relations(self, ids: Sequence[str] | None, where: Filter) -> list[Relation]:
+        """Edges with at least one end among these entities, or all; oldest first."""
+
+    def touch(self, answers: Sequence[Sequence[Ref]]) -> None:
+        """Count passages as read, those of one answer as read together; untrusted ones never.
+
+        It is only a statistic: when the memory is busy, nothing happens.
+        """
+
+    def uses(self, refs: Sequence[Ref]) -> Uses:
+        """How these passages were used so far."""
 
     def known(
         self, document: Document, passages: Sequence[Passage] = ()
@@ -174,6 +247,21 @@ class Store(Protocol):
         self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, upto: Ref | None = None
     ) -> int:
         """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
+
+    def cached(self, names: Sequence[str]) -> dict[str, Vector]:
+        """Vectors that were made before, by the name of their text."""
+
+    def cache(self, vectors: Mapping[str, Vector], used: Iterable[str], most: int) -> None:
+        """Keep vectors for texts that come again, the ``most`` last used ones.
+
+        It is only a cache: when the memory is busy, nothing happens.
+        """
+
+    def marked(self, space: Space, *, building: bool = False) -> Vector | None:
+        """The sample vector kept with a space's vectors; ``building``: with those in the wings."""
+
+    def mark(self, space: Space, sample: Vector) -> bool:
+        """Keep a sample with the vectors of a space that have none; false when it must wait."""
 
     def space(self) -> Space | None:
         """The space whose vectors answer searches; ``None`` while the memory has none."""

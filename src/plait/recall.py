@@ -12,7 +12,7 @@ from plait import text as words
 from plait.embedders import embed_safely
 from plait.errors import DeadlineExceeded, EmbedderError, StoreDamaged, UsageError
 from plait.protocols import Embedder, Scored, Store, Token, Vector
-from plait.ranking import evidence, fuse, trace
+from plait.ranking import context, cover, evidence, fuse, trace
 from plait.types import (
     Answer,
     Branch,
@@ -38,6 +38,7 @@ VECTOR_CANDIDATES = 100
 SNIPPET_CHARS = 200
 CHARS_PER_TOKEN = 4  # the usual estimate for English text
 HYDRATE_BATCH = 25
+DAY_MS = 24 * 3600 * 1000
 MATCHES = 10_000  # of an operator query; beyond that vectors may miss some, never add any
 
 
@@ -59,6 +60,8 @@ class Request(NamedTuple):
     expansion_factor: int = 3
     rrf_k: int = fuse.RRF_K
     deadline: float = DEADLINE_S
+    # Constants of `plait.ranking.limbic` other than usual; ``None`` leaves use and age out.
+    limbic: tuple[tuple[str, float], ...] | None = None
 
 
 class _Branches(NamedTuple):
@@ -214,19 +217,22 @@ def _is_obstructed(store: Store, embedder: Embedder, mode: Mode, degraded: list[
 
 def _vector_obstacle(store: Store, embedder: Embedder, mode: Mode) -> str | None:
     """Why vectors cannot answer; empty when nothing is wrong, there are just none."""
+    space = store.space()
     if embedder.dims == 0:
+        reason = getattr(embedder, "reason", "")
+        if reason and space is not None:
+            return f"vector search skipped: {reason}"
         if mode == "vector":
             return "vector search skipped: no embedder is configured"
         return ""
-    space = store.space()
     if space is None:
         if store.newest() is None:
             return ""
-        return f"no vectors yet. Run: plait reindex --embedder {embedder.space.provider}"
+        return f"no vectors yet. Run: plait reindex --embedder {embedder.space.spec}"
     if space != embedder.space:
         return (
             f"vector search skipped: this memory's vectors are {space}, the embedder is "
-            f"{embedder.space}. Run: plait reindex --embedder {embedder.space.provider}"
+            f"{embedder.space}. Run: plait reindex --embedder {embedder.space.spec}"
         )
     return None
 
@@ -234,13 +240,17 @@ def _vector_obstacle(store: Store, embedder: Embedder, mode: Mode) -> str | None
 def _start_embedding(
     embedder: Embedder, text: str, tuning: Tuning, deadline: float
 ) -> Callable[[], Vector | None]:
-    """The query's vector, when called for; a remote embedder works while keywords are searched."""
+    """The query's vector, when called for; an external one works while keywords are searched."""
 
     def embed() -> Vector | None:
         return embed_safely(embedder, [text[: tuning.max_chars]], "query")[0]
 
-    if not tuning.remote:
+    if not tuning.external:
         return embed
+    at_hand = getattr(embedder, "at_hand", None)
+    ready = at_hand(text[: tuning.max_chars]) if at_hand is not None else None
+    if ready is not None:
+        return lambda: ready
     from threading import Thread
 
     outcome: list[Vector | EmbedderError | None] = []
@@ -319,7 +329,9 @@ def _fuse(
         vector_weight=vector_weight,
         attainable=evidence.attainable_bm25(passages),
     )
-    return fused, cosines
+    if found.keyword is None:
+        return fused, cosines  # Who asks by vectors alone wants their order.
+    return context.lend(fused, store.sessions(context.beside(candidates))), cosines
 
 
 class _Scorer:
@@ -342,6 +354,8 @@ class _Scorer:
         self._tuning = tuning
         self._bm25 = dict(found.keyword or ())
         self._keywords_found_nothing = found.keyword is not None and not found.keyword
+        # Who asks by vectors alone, or for another system's merge, wants that order.
+        self._favours = request.fusion == "weighted" and found.keyword is not None
         self._keyword_rank = _ranks(found.keyword)
         self._vector_rank = _ranks(found.vector)
         # Shown as the caller wrote them: "deploy", not the stem "deploi".
@@ -354,24 +368,76 @@ class _Scorer:
 
     def best(self) -> list[Hit]:
         request = self._request
+        # Those that the last look may bring up are read even if fewer are wanted: how many are
+        # asked for must not decide which is first.
+        wanted = max(request.limit, cover.LOOKED_AT) if self._favours else request.limit
         order = [ref for _, ref in sorted((-row.score, ref) for ref, row in self._fused.items())]
         hits: list[Hit] = []
         seen: set[str] = set()
         start = 0
-        while start < len(order) and len(hits) < request.limit:
-            end = self._batch_end(order, start, request.limit - len(hits))
+        while start < len(order) and len(hits) < wanted:
+            end = self._batch_end(order, start, wanted - len(hits))
             for ref, passage, document in self._hydrated(order[start:end]):
                 if request.best_per_document and document.id in seen:
+                    continue
+                if _is_said_already(passage, document, hits):
                     continue
                 # Last, because telling what matched means reading the passage word by word.
                 hit = self._hit(ref, passage, document)
                 if self._convincing(hit):
                     seen.add(document.id)
                     hits.append(hit)
-                if len(hits) == request.limit:
+                if len(hits) == wanted:
                     break
             start = end
+        hits = self._scored(hits)[: request.limit]
         return [self._widened(hit) for hit in hits] if request.window else hits
+
+    def _scored(self, hits: list[Hit]) -> list[Hit]:
+        """The hits in their final order, with their final scores and what these are made of."""
+        fused = [self._fused[hit.passage.ref] for hit in hits]
+        if self._favours:
+            fused = cover.favour(fused, [hit.signals.coverage for hit in hits])
+        explain = self._request.explain
+        found = [
+            hit._replace(
+                score=one.score,
+                reasons=trace.explain(one, hit.relevance, hit.signals) if explain else (),
+            )
+            for hit, one in zip(hits, fused, strict=True)
+        ]
+        return sorted(self._weighed(found), key=lambda hit: -hit.score)
+
+    def _weighed(self, hits: list[Hit]) -> list[Hit]:
+        """The hits with what their use and age do to their scores."""
+        changed = self._request.limbic
+        if changed is None or self._request.fusion != "weighted":
+            return hits  # who asks for another system's merge wants its scores
+        refs = [hit.passage.ref for hit in hits]
+        uses = self._store.uses(refs)
+        if not uses.of and all(hit.document.kind == "file" for hit in hits):
+            return hits  # files do not age, and nobody has read any of these
+        from plait.ranking import limbic
+
+        constants = limbic.constants_from(changed)
+        # Whole days, so that the same search gives the same answer again.
+        now = time.time_ns() // 1_000_000 // DAY_MS * DAY_MS
+        found = []
+        for hit in hits:
+            use = limbic.history(hit.passage.ref, hit.document, uses.of, uses.together)
+            document = hit.document
+            weight = limbic.weigh(
+                use,
+                now,
+                constants,
+                kind=document.kind,
+                trust=document.trust,
+                pinned=document.pinned,
+            )
+            reasons = (*hit.reasons, limbic.explain(weight, use)) if hit.reasons else ()
+            found.append(hit._replace(score=hit.score * weight.factor, reasons=reasons))
+        largest = max([1.0, *(hit.score for hit in found)])
+        return [hit._replace(score=hit.score / largest) for hit in found]
 
     def _batch_end(self, order: Sequence[Ref], start: int, wanted: int) -> int:
         """Equal scores stay in one batch, since only their keys can put them in order."""
@@ -419,7 +485,6 @@ class _Scorer:
             snippet=snippet,
             highlights=highlights,
             signals=signals,
-            reasons=trace.explain(fused, relevance, signals) if self._request.explain else (),
         )
 
     def _snippet(
@@ -448,6 +513,19 @@ class _Scorer:
         """The hit with its neighbours' text, overlaps laid over each other."""
         around = self._store.neighbours(hit.document.id, hit.passage.ordinal, self._request.window)
         return hit._replace(context=join(around))
+
+
+def _is_said_already(passage: Passage, document: Document, hits: Sequence[Hit]) -> bool:
+    """Whether a profile and one of the observations it is made of would both be shown."""
+    if document.kind == "entity":
+        return any(hit.document.parent == document.id for hit in hits)
+    if document.parent is None:
+        return False
+    # A profile holds what is trusted and has room: anything else still has to speak for itself.
+    line = "- " + " ".join(passage.text.split())
+    return any(
+        hit.document.id == document.parent and line in hit.passage.text.splitlines() for hit in hits
+    )
 
 
 def _frequencies(store: Store, terms: Iterable[str]) -> tuple[int, dict[str, int]]:

@@ -1,5 +1,6 @@
 """Which documents a caller means: filters as they come naturally, made into one `Filter`."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ Where = Mapping[str, Any]
 _TIMES = ("since", "until", "as_of")
 _LISTS = frozenset(
     {"projects", "kinds", "memory_types", "types", "tags", "keys", "origins", "trusts", "metadata"}
+    | {"parents", "topics"}
 )
 _CHOICES: dict[str, tuple[str, ...]] = {
     "kinds": KINDS,
@@ -81,6 +83,29 @@ def moment(value: int | str | None) -> int | None:
             f"'{value}' is not a time. Write 2026-03-01, 2026-03-01T09:30 or an age like 7d."
         )
     return found
+
+
+def page_end(event_at: int | None, id_: str) -> str:
+    """Where a page of a timeline ended, as a text to go on from.
+
+    >>> page_end(1_700_000_000_000, "3f9c2a7bq"), page_start("1700000000000-3f9c2a7bq")
+    ('1700000000000-3f9c2a7bq', (1700000000000, '3f9c2a7bq'))
+    """
+    return f"{event_at}-{id_}"
+
+
+def page_start(cursor: str | None) -> tuple[int, str] | None:
+    """Where the next page begins.
+
+    Raises:
+        UsageError: No page ended so.
+    """
+    if cursor is None:
+        return None
+    moment_, _, id_ = cursor.rpartition("-")
+    if not re.fullmatch(r"-?\d{1,18}", moment_, re.ASCII) or not id_:
+        raise UsageError(f"'{cursor}' is not a cursor. Use the one an earlier answer gave as next.")
+    return int(moment_), id_
 
 
 def _listed(value: Any) -> tuple[Any, ...]:

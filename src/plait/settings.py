@@ -5,13 +5,17 @@ Pure: where the values come from is the business of ``plait.config``.
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from plait.errors import ConfigError
 from plait.types import FILE_PATTERNS, FUSIONS, MIN_CUT_SIZE, Cut, Fusion
 
+if TYPE_CHECKING:
+    from plait.secrets import Secret
+
 Floor = Literal["relevance", "rrf"]
 Durability = Literal["full", "normal"]
+SignalsCount = Literal["read", "listed"]
 
 # Weights are written in decimals, and 0.1 + 0.9 must not be refused for a rounding error.
 WEIGHT_TOLERANCE = 1e-9
@@ -28,6 +32,8 @@ OTHER_NAMES = {
     "embedding_model": "model",
     "embedding_dimensions": "dims",
     "embedding_cache_size": "cache_size",
+    "embedding_api_key": "api_key",
+    "openai_api_key": "api_key",
     "min_relevance_score": "min_score",
 }
 
@@ -41,6 +47,7 @@ class Settings(NamedTuple):
     auto_save: bool = False
     embedding_provider: str | None = None
     model: str | None = None
+    api_key: "Secret | None" = None
     ollama_url: str = "http://localhost:11434"
     dims: int | None = None
     vector_weight: float | None = None
@@ -58,9 +65,23 @@ class Settings(NamedTuple):
     project: str | None = None
     limit: int = 10
     min_score: float = 0.0
+    limbic: bool = True
+    limbic_constants: tuple[tuple[str, float], ...] | None = None
+    signals_count: SignalsCount = "read"
     quiet: bool = False
     patterns: tuple[str, ...] = FILE_PATTERNS
     max_file_mb: float = 10.0
+
+
+class Place(NamedTuple):
+    """Settings that were given together: each with its origin, and what may be made of them.
+
+    ``fenced``: a repository brought them along, the user did not write them.
+    """
+
+    given: dict[str, tuple[Any, str]]
+    is_file: bool = False
+    fenced: bool = False
 
 
 class Setting(NamedTuple):
@@ -137,7 +158,16 @@ def _url(value: object) -> str:
 
 def _provider(value: object) -> str:
     kind, _, rest = (text := _text(value)).partition(":")
-    return f"custom:{_url(rest)}" if kind == "custom" else text
+    if kind != "custom":
+        return text
+    url, _, model = rest.partition("#")
+    return f"custom:{_url(url)}" + (f"#{model.strip()}" if model.strip() else "")
+
+
+def _key(value: object) -> object:
+    from plait.secrets import as_secret
+
+    return as_secret(value)
 
 
 def _project(value: object) -> str:
@@ -153,6 +183,19 @@ def _patterns(value: object) -> tuple[str, ...]:
     return tuple(_text(part) for part in parts)
 
 
+def _constants(value: object) -> tuple[tuple[str, float], ...]:
+    """``name=number`` pairs; a half-life in days is named after its kind."""
+    from plait.ranking.limbic import constants_from
+
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not parts:
+        raise ValueError
+    pairs = [_text(part).partition("=") for part in parts]
+    found = tuple((name.strip(), float(number)) for name, _, number in pairs)
+    constants_from(found)
+    return found
+
+
 SETTINGS: dict[str, Setting] = {
     "db_path": Setting(_path, "a path", "The memory's file; --db and PLAIT_DB for short."),
     "backend": _choice(("sqlite",), "The engine that keeps the memory."),
@@ -162,10 +205,15 @@ SETTINGS: dict[str, Setting] = {
     ),
     "embedding_provider": Setting(
         _provider,
-        "a name such as builtin or none",
+        "a name such as builtin, ollama:MODEL or custom:URL#MODEL",
         "What turns text into vectors; unset: as the memory was built, builtin for a new one.",
     ),
     "model": Setting(_text, "a name", "The embedder's model; unset: the provider's own choice."),
+    "api_key": Setting(
+        _key,
+        "one line of printable ASCII without spaces",
+        "The key for the embedder that the same file names; better: `plait config set-key`.",
+    ),
     "ollama_url": Setting(_url, "an address such as http://localhost:11434", "Where Ollama is."),
     "dims": _whole(1, 65_536, "Numbers in a vector; unset: as many as the model gives."),
     "vector_weight": _number(
@@ -199,6 +247,17 @@ SETTINGS: dict[str, Setting] = {
     ),
     "limit": _whole(1, 1000, "Hits in an answer, at most."),
     "min_score": _number(0, 1, "Relevance below which a hit is left out."),
+    "limbic": _switch(
+        "Let use and age move a hit up or down a little, by a factor of 0.8 to 1.25."
+    ),
+    "limbic_constants": Setting(
+        _constants,
+        "pairs such as age_weight=0.02,half_life_message=30",
+        "Numbers behind that factor; unset: those that docs/limbic.md gives.",
+    ),
+    "signals_count": _choice(
+        ("read", "listed"), "What counts as use: a passage that was read, or every hit of a search."
+    ),
     "quiet": _switch("No warnings on stderr."),
     "patterns": Setting(_patterns, "patterns such as *.md,*.txt", "Names of files to ingest."),
     "max_file_mb": _number(0.001, 4096, "Megabytes above which a file is skipped."),
@@ -225,7 +284,9 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):
-        return ",".join(value)
+        return ",".join(
+            part if isinstance(part, str) else f"{part[0]}={part[1]:g}" for part in value
+        )
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -246,10 +307,14 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
     try:
         return setting.parse(raw)
     except (ValueError, OverflowError) as error:
-        got = text if len(text := repr(raw)) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+        got = "a value that is not shown" if name == "api_key" else _shortened(repr(raw))
         hint = did_you_mean(_word(raw), setting.options)
         message = f"{name} must be {setting.expected}, got {got} ({origin}).{hint}"
         raise ConfigError(message) from error
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
 def refuse_postgres(raw: object, origin: str) -> None:

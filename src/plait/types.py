@@ -27,8 +27,16 @@ FUSIONS: tuple[Fusion, ...] = ("weighted", "rrf", "seed001")
 # Which files of a folder count unless told otherwise.
 FILE_PATTERNS = ("*.md", "*.markdown", "*.txt", "*.rst", "*.org")
 
+# Keys of entities are names of things, keys of notes are names of texts: they must not meet.
+ENTITY_SOURCE = "entity"
+DEFAULT_ENTITY_TYPE = "Generic"
+
 # The store's own number of a passage: stable, never reused, meaningless outside its memory.
 Ref = int
+
+
+# Embedders that have no choice of models.
+ONE_MODEL = ("none", "builtin", "hashing")
 
 
 class Space(NamedTuple):
@@ -44,20 +52,34 @@ class Space(NamedTuple):
 
     def __str__(self) -> str:
         """``provider:model`` with its size, as people write it."""
-        return f"{self.provider}:{self.model} ({self.dims} dims)"
+        size = f" ({self.dims} dims)" if self.dims else ""
+        return f"{self.provider}:{self.model}{size}"
+
+    @property
+    def spec(self) -> str:
+        """What to write into the settings to get this embedder.
+
+        >>> Space("ollama", "nomic-embed-text", 768).spec, Space("builtin", "en", 256).spec
+        ('ollama:nomic-embed-text', 'builtin')
+        """
+        if self.provider == "custom":
+            return f"custom:{self.host}#{self.model}"
+        return self.provider if self.provider in ONE_MODEL else f"{self.provider}:{self.model}"
 
 
 class Tuning(NamedTuple):
     """What an embedder knows about itself: how far to trust it and how to call it.
 
     ``floor`` and ``ceiling`` are the cosines at which its vectors mean "unrelated" and "the same".
+    ``external``: somebody else's model. It may be slow, fail or change under the same name, so it
+    works beside the keyword search, its vectors are cached and a sample of them is checked.
     """
 
     keyword_weight: float = 0.6
     vector_weight: float = 0.4
     floor: float = 0.2
     ceiling: float = 0.8
-    remote: bool = False
+    external: bool = False
     max_chars: int = 8_000
 
 
@@ -145,7 +167,8 @@ class Filter(NamedTuple):
     ``projects`` holds the wanted projects, ``None`` among them meaning personal; as a whole
     ``None`` it means every project. ``tags`` must all be present. ``since`` is inclusive and
     ``until`` exclusive, both on ``event_at``. ``as_of`` picks what was valid at that moment;
-    without it only what is valid now counts, unless ``all_versions``.
+    without it only what is valid now counts, unless ``all_versions``. ``parents`` are ids of
+    entities whose observations are meant.
     """
 
     projects: tuple[str | None, ...] | None = None
@@ -165,6 +188,8 @@ class Filter(NamedTuple):
     until: int | None = None
     as_of: int | None = None
     all_versions: bool = False
+    parents: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
 
 
 class Term(NamedTuple):
@@ -333,8 +358,23 @@ class Answer(tuple[Hit, ...]):
         return tuple(self)
 
 
+class Near(NamedTuple):
+    """A stored observation that says almost the same as a new one."""
+
+    id: str
+    similarity: float
+    snippet: str = ""
+    reason: str = ""
+    differences: tuple[str, ...] = ()
+
+
 class Stored(NamedTuple):
-    """What ``store`` did."""
+    """What ``store`` did.
+
+    ``matched`` is what says the same already, ``superseded`` what this text closed, ``beside`` the
+    trusted texts that it contradicts and may not close, ``near`` what says almost the same.
+    ``recalled``: the text came out of this memory, so that nothing was written.
+    """
 
     id: str
     doc_id: str
@@ -342,14 +382,47 @@ class Stored(NamedTuple):
     duplicate: bool = False
     replaced: bool = False
     pending: int = 0
+    matched: str | None = None
+    superseded: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    near: tuple[Near, ...] = ()
+    recalled: bool = False
+    entity: str | None = None
+
+
+class NewEntity(NamedTuple):
+    """An entity on its way in; without a type, a known one keeps its own."""
+
+    name: str
+    type: str | None = None
+    observations: tuple[str, ...] = ()
+
+
+class Relation(NamedTuple):
+    """A typed edge between two entities, by their names; ``valid_to`` is exclusive."""
+
+    source: str
+    target: str
+    type: str
+    context: str | None = None
+    created_at: int = 0
+    valid_from: int | None = None
+    valid_to: int | None = None
+    source_id: str = ""
+    target_id: str = ""
 
 
 class Imported(NamedTuple):
-    """What ``import`` did; ``kept`` counts what the memory had already, as new or newer."""
+    """What ``import`` did; ``kept`` counts what the memory had already, as new or newer.
+
+    ``unknown`` names the fields of another program's file that were left out.
+    """
 
     added: int = 0
     replaced: int = 0
     kept: int = 0
+    relations: int = 0
+    unknown: tuple[str, ...] = ()
 
 
 Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plait import ingest
+from plait.embedding import learn
 from plait.errors import EmbedderError, UsageError
 from plait.ingest import Pen, Progress, complete, now_ms, style_of
 from plait.protocols import Embedder, Entry, Store, Vector
@@ -34,6 +35,11 @@ def embed_all(
     A new space, or ``anew``, fills a generation beside the one that answers searches and takes its
     place in one short transaction.
     """
+    try:
+        learn(embedder, anew=anew)
+    except EmbedderError as error:
+        pen.trouble = str(error)
+        return 0, False
     space = embedder.space
     current = store.begin(space, anew=anew)
     made, begun = 0, 1
@@ -130,7 +136,9 @@ def import_entries(store: Store, pen: Pen, entries: Iterable[Entry]) -> Imported
     for entry in entries:
         document = complete(entry.document, now)
         here = _counterpart(store, document, owners)
-        if here is not None and here.updated_at > document.updated_at:
+        # An entity only learns: what is newer here stays, and what belongs to it finds it.
+        learns = document.kind == "entity"
+        if here is not None and here.updated_at > document.updated_at and not learns:
             kept += 1
             continue
         if not entry.passages:

@@ -6,13 +6,14 @@ from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
 
+import apsw
 import pytest
 
-from plait.errors import EmbedderError, StoreError, UsageError
+from plait.errors import EmbedderError, NotFound, PlaitError, StoreError, UsageError
 from plait.protocols import Entry, Store
 from plait.stores import open_store
 from plait.text import parse
-from plait.types import Document, Filter, Group, Passage, Query, Space, Term
+from plait.types import Document, Filter, Group, Passage, Query, Relation, Space, Term
 from tests.builders import NOW, SPACE, document, entry, vector
 
 OTHER = Space("test", "other axes", 4)
@@ -594,6 +595,20 @@ def test_neighbours_are_those_of_one_document(
     assert "".join(p.text for p in store.neighbours(done.id, ordinal, window)) == texts
 
 
+def test_whole_messages_tell_which_session_they_belong_to(store: Store) -> None:
+    store.put(
+        [
+            entry("one", "hello", kind="message", session="talk"),
+            entry("two", "long ", "message", kind="message", session="talk"),
+            entry("three", "no session", kind="message"),
+            entry("four", "a note", session="talk"),
+        ]
+    )
+    refs = {key: passages(store, key)[0].ref for key in ("one", "two", "three", "four")}
+    assert store.sessions([*refs.values(), 10_000]) == {refs["one"]: "talk"}
+    assert store.sessions([]) == {}
+
+
 def test_things_are_found_by_every_name_they_have(store: Store) -> None:
     [done] = store.put([entry("notes/a.md", "one ", "two", id="aabbccddeeffg")])
     second = passages(store, "notes/a.md")[1]
@@ -904,3 +919,217 @@ def test_metadata_and_tags_may_hold_anything(store: Store) -> None:
 def test_an_unknown_engine_is_named_in_the_refusal() -> None:
     with pytest.raises(UsageError, match="PostgreSQL"):
         open_store("postgresql://localhost/x")
+
+
+# in_order, scan the other way
+
+
+def test_documents_come_in_the_order_of_their_writing_however_often_replaced(store: Store) -> None:
+    for key in ("b", "a", "c", "b"):
+        store.put([entry(key, f"text of {key}")])
+    assert [(d.key, d.text) for d in store.in_order(EVERYTHING)] == [
+        ("b", "text of b"),
+        ("a", "text of a"),
+        ("c", "text of c"),
+    ]
+    assert [d.text for d in store.in_order(Filter(keys=("a",)), whole=False)] == [""]
+
+
+def test_a_scan_goes_both_ways_from_a_cursor_and_never_shows_it(store: Store) -> None:
+    ids = [f"{letter * 13}" for letter in "abcdefg"]
+    moments = [1, 2, 2, 2, 2, 3, 4]
+    store.put(
+        [entry(id_, "x", id=id_, event_at=moment) for id_, moment in zip(ids, moments, strict=True)]
+    )
+    for place, id_ in enumerate(ids):
+        cursor = (moments[place], id_)
+        after = store.scan(EVERYTHING, after=cursor, limit=2)
+        before = store.scan(EVERYTHING, before=cursor, limit=2)
+        assert [d.id for d in after] == ids[place + 1 : place + 3]
+        assert [d.id for d in before] == ids[max(0, place - 2) : place][::-1]
+
+
+# facts
+
+
+def said(text: str, **fields: Any) -> Entry:
+    belongs = {name: fields.pop(name) for name in ("entity", "belongs") if name in fields}
+    return entry(None, text, kind="observation", **fields)._replace(**belongs)
+
+
+def named(name: str, **fields: Any) -> Entry:
+    return Entry(Document(key=name, kind="entity", **fields), ())
+
+
+def text_of(store: Store, name: str) -> str:
+    [(found, _)] = store.find(name, EVERYTHING)
+    return store.load([found.id])[0].text
+
+
+def test_a_fact_closes_what_has_its_topic_and_says_so(store: Store) -> None:
+    [old] = store.put([said("old", topic="t")])
+    [new] = store.put([said("new", topic="t")])
+    [other] = store.put([said("other", topic="t", project="p")])
+    assert (old.superseded, new.superseded, other.superseded) == ((), (old.id,), ())
+    closed, current = store.load([old.id, new.id])
+    assert closed.valid_to == current.valid_from
+    assert current.supersedes == old.id
+
+
+def test_a_fact_that_supersedes_nothing_real_writes_nothing(store: Store) -> None:
+    store.put([entry("file", "x", kind="file", path="/x")])
+    [(file, _)] = store.find("file", EVERYTHING)
+    refused: list[tuple[Fields, type[PlaitError]]] = [
+        ({"supersedes": "nothing"}, NotFound),
+        ({"supersedes": file.id}, UsageError),
+        ({"supersedes": file.id, "project": "p"}, UsageError),
+    ]
+    for fields, error in refused:
+        with pytest.raises(error):
+            store.put([said("first"), said("text", **fields)])
+    assert store.stats().doc_count == 1
+
+
+def test_an_entity_is_made_by_what_is_said_of_it(store: Store) -> None:
+    done = store.put([said("likes tea", entity="Ana"), said("has a cat", entity="Ana")])
+    assert done[0].parent == done[1].parent
+    assert text_of(store, "Ana") == "Ana (Generic)\n- has a cat\n- likes tea"
+    assert set(found(store, "tea")) == {"Ana", done[0].id}
+
+
+def test_what_belongs_to_an_unknown_entity_can_be_refused_or_left_out(store: Store) -> None:
+    with pytest.raises(NotFound, match="no entity named 'Ana'"):
+        store.put([said("first"), said("likes tea", entity="Ana", belongs="known")])
+    assert store.stats().doc_count == 0
+    first = [named("Ana", type="person"), said("likes tea", entity="Ana", belongs="new")]
+    assert [bool(done.id) for done in store.put(first)] == [True, True]
+    again = [named("Ana", type="cat")._replace(belongs="new"), said("purrs", entity="Ana")]
+    again[1] = again[1]._replace(belongs="new")
+    assert [done.id != "" for done in store.put(again)] == [True, False]
+    assert text_of(store, "Ana") == "Ana (person)\n- likes tea"
+
+
+def test_an_entity_learns_from_a_second_making(store: Store) -> None:
+    store.put([named("Ana")])
+    store.put([named("Ana", type="person", tags=("friend",))])
+    assert text_of(store, "Ana") == "Ana (person)"
+    assert found(store, "friend") == ["Ana"]
+    store.put([named("Ana", tags=("colleague",))])
+    assert (found(store, "friend"), found(store, "colleague")) == ([], ["Ana"])
+    assert store.stats().doc_count == 1
+
+
+def test_entities_stand_before_what_belongs_to_them_in_any_order(store: Store) -> None:
+    batch = [
+        said("likes tea", parent="aaaaaaaaaaaaa", id="bbbbbbbbbbbbb"),
+        named("Ana", id="aaaaaaaaaaaaa"),
+    ]
+    assert [done.id for done in store.put(batch)] == ["bbbbbbbbbbbbb", "aaaaaaaaaaaaa"]
+    assert text_of(store, "Ana") == "Ana (Generic)\n- likes tea"
+
+
+def test_an_entity_of_another_id_but_the_same_name_is_the_known_one(store: Store) -> None:
+    [known] = store.put([named("Ana")])
+    store.put([said("likes tea", parent="zzzzzzzzzzzzz"), named("Ana", id="zzzzzzzzzzzzz")])
+    assert text_of(store, "Ana") == "Ana (Generic)\n- likes tea"
+    assert [d.parent for d in store.scan(Filter(kinds=("observation",)))] == [known.id]
+
+
+# relate, unrelate, relations
+
+
+def test_edges_are_listed_with_at_least_one_end_among_the_entities(store: Store) -> None:
+    made = store.put([named(name) for name in "abc"])
+    assert store.relate([Relation("a", "b", "x", "why"), Relation("b", "c", "y")], None) == [
+        True,
+        True,
+    ]
+    assert store.relate([Relation("a", "b", "x")], None) == [False]
+    [edge] = store.relations([made[0].id], EVERYTHING)
+    assert edge[:4] == ("a", "b", "x", "why")
+    assert (edge.source_id, edge.target_id) == (made[0].id, made[1].id)
+    assert len(store.relations([made[1].id], EVERYTHING)) == 2
+    assert len(store.relations(None, EVERYTHING)) == 2
+    assert store.relations(None, Filter(projects=("p",))) == []
+    assert store.relations([], EVERYTHING) == []
+    assert store.unrelate([Relation("a", "b", "x"), Relation("a", "b", "x")], None) == 1
+    assert store.unrelate([Relation("b", "c", "y")], None, end=5) == 1
+    assert store.relations(None, Filter()) == []
+    assert [edge.valid_to for edge in store.relations(None, Filter(as_of=4))] == [5]
+
+
+def test_edges_need_both_ends_in_the_same_project(store: Store) -> None:
+    store.put([named("a"), named("b", project="p")])
+    with pytest.raises(NotFound, match="'b'"):
+        store.relate([Relation("a", "a", "self"), Relation("a", "b", "x")], None)
+    assert store.relations(None, EVERYTHING) == []
+
+
+def test_edges_go_and_come_back_with_their_entities(store: Store) -> None:
+    made = store.put([named("a"), named("b"), said("of a", entity="a")])
+    store.relate([Relation("a", "b", "x", "why")], None)
+    gone = store.delete([made[0].id])
+    assert set(gone.ids) == {made[0].id, made[2].id}
+    assert store.relations(None, EVERYTHING) == []
+    assert {d.id for d in store.restore()} == set(gone.ids)
+    assert [edge[:4] for edge in store.relations(None, EVERYTHING)] == [("a", "b", "x", "why")]
+    assert text_of(store, "a") == "a (Generic)\n- of a"
+    assert is_sound(store)
+
+
+# touch, uses
+
+
+def test_use_is_counted_alone_and_together(store: Store) -> None:
+    store.put([entry(key, key) for key in "abc"])
+    a, b, c = (passages(store, key)[0].ref for key in "abc")
+    assert store.uses([a, b, c]) == ({}, {})
+    store.touch([[a, b], [a], [a, a]])
+    uses = store.uses([a, b, c])
+    assert {ref: use.reads for ref, use in uses.of.items()} == {a: 3, b: 1}
+    assert uses.of[a].days == 1
+    assert [times for times, _ in uses.together.values()] == [1]
+    assert store.uses([c]) == ({}, {})
+    store.touch([[10_000]])  # deleted meanwhile
+
+
+def test_untrusted_passages_earn_nothing(store: Store) -> None:
+    store.put([entry("a", "a"), entry("b", "b", trust="untrusted")])
+    refs = [passages(store, key)[0].ref for key in "ab"]
+    store.touch([refs])
+    assert list(store.uses(refs).of) == [refs[0]]
+    assert store.uses(refs).together == {}
+
+
+def test_use_goes_with_the_passage(store: Store) -> None:
+    store.put([entry("a", "a"), entry("b", "b")])
+    refs = [passages(store, key)[0].ref for key in "ab"]
+    store.touch([refs])
+    store.delete([store.find("a", EVERYTHING)[0][0].id])
+    assert list(store.uses(refs).of) == [refs[1]]
+    assert store.uses(refs).together == {}
+
+
+def test_the_relations_of_an_entity_count_for_its_use(store: Store) -> None:
+    store.put([named(name) for name in "abc"])
+    store.relate([Relation("a", "b", "x"), Relation("c", "a", "y"), Relation("a", "c", "z")], None)
+    store.unrelate([Relation("a", "c", "z")], None, end=5)
+    [ref] = [part.ref for part in passages(store, "a")]
+    store.touch([[ref]])
+    assert store.uses([ref]).of[ref].degree == 2
+
+
+def test_a_busy_store_counts_nothing_and_waits_for_nobody(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    store = open_store(path, timeout=5.0)
+    store.put([entry("a", "a")])
+    [ref] = [part.ref for part in passages(store, "a")]
+    other = apsw.Connection(path)
+    other.execute("BEGIN IMMEDIATE")
+    store.touch([[ref]])
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.uses([ref]) == ({}, {})
+    store.touch([[ref]])
+    assert store.uses([ref]).of[ref].reads == 1
+    store.close()

@@ -16,7 +16,7 @@ from plait.protocols import Vector
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing import HashingEmbedder
 from plait.text import parse
-from plait.types import Answer, Filter, Hit, TextKind, Tuning
+from plait.types import Answer, Document, Filter, Hit, TextKind, Tuning
 from tests.builders import SPACE, Counting, Failing, entry, vector
 
 NOTES = {
@@ -130,10 +130,12 @@ def degraded(answer: Answer) -> str:
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "vector"])
-@pytest.mark.parametrize("remote", [False, True])
-def test_an_embedder_that_is_down_leaves_the_words(filled: Memory, mode: str, remote: bool) -> None:
+@pytest.mark.parametrize("external", [False, True])
+def test_an_embedder_that_is_down_leaves_the_words(
+    filled: Memory, mode: str, external: bool
+) -> None:
     down = Failing()
-    down.tuning = down.tuning._replace(remote=remote)
+    down.tuning = down.tuning._replace(external=external)
     with reopened(filled, down) as memory:
         answer = memory.search("ssh keys", mode=mode)
         assert keys(answer) == ["keys"]
@@ -154,11 +156,11 @@ def test_the_words_keep_their_order_whatever_they_weigh(
 
 
 class Slow(HashingEmbedder):
-    """A remote embedder that answers only when the test lets it."""
+    """An external embedder that answers only when the test lets it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.tuning = self.tuning._replace(remote=True)
+        self.tuning = self.tuning._replace(external=True)
         self.may_answer = Event()
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
@@ -167,7 +169,7 @@ class Slow(HashingEmbedder):
         return super().embed(texts, kind)
 
 
-def test_a_remote_embedder_that_is_too_slow_is_not_waited_for(filled: Memory) -> None:
+def test_an_external_embedder_that_is_too_slow_is_not_waited_for(filled: Memory) -> None:
     slow = Slow()
     answer = recall.search(filled.engine, slow, recall.Request("ssh keys", deadline=0.02))
     slow.may_answer.set()
@@ -175,7 +177,7 @@ def test_a_remote_embedder_that_is_too_slow_is_not_waited_for(filled: Memory) ->
     assert "no answer within 0.02 s" in degraded(answer)
 
 
-def test_a_remote_embedder_works_while_words_are_looked_for(
+def test_an_external_embedder_works_while_words_are_looked_for(
     filled: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = Slow()
@@ -446,7 +448,7 @@ def test_best_per_document_shows_each_document_once(memory: Memory) -> None:
 
 
 def contributions(hit: Hit) -> float:
-    numbers = re.compile(r"^(?:keyword|vector) (?:.* = )?([\d.]+)(?: \(|$)")
+    numbers = re.compile(r"^(?:keyword|vector|neighbours|words) (?:.* = )?([\d.]+)(?: \(|$)")
     return sum(float(match[1]) for line in hit.reasons if (match := numbers.match(line)))
 
 
@@ -463,6 +465,52 @@ def test_the_reasons_of_every_hit_add_up_to_its_score(
     for hit in answer:
         assert contributions(hit) == pytest.approx(hit.score, abs=2e-4)
         assert f"score {hit.score:.4f}" in hit.reasons
+
+
+def test_a_reply_is_found_through_the_message_that_it_answers(tmp_path: Path) -> None:
+    turns = ["Shall we meet at the harbour museum?", "Yes, at noon!", "Fine.", "Bring a coat."]
+    strangers = ["The museum is closed.", "A harbour in the north."]
+    with Memory.open(tmp_path / "talk.db", embedder="none", project="") as memory:
+        memory.store_many(
+            [
+                *(Document(kind="message", session="s", key=f"s/{n}", text=t)
+                  for n, t in enumerate(turns)),
+                *(Document(kind="message", key=f"x/{n}", text=t) for n, t in enumerate(strangers)),
+            ]
+        )  # fmt: skip
+        answer = memory.search("meet harbour museum noon", explain=True)
+        assert keys(answer)[:2] == ["s/0", "s/1"]
+        assert any(line.startswith("neighbours 0.") for line in answer[1].reasons)
+        assert [contributions(hit) for hit in answer] == pytest.approx(
+            [hit.score for hit in answer], abs=2e-4
+        )
+        assert keys(memory.search("meet harbour museum noon", limit=1)) == ["s/0"]
+
+
+def test_vectors_alone_keep_their_own_order(tmp_path: Path) -> None:
+    turns = ["harbour museum", "noon", "harbors and museums", "seaside", "museum of harbours"]
+    with Memory.open(tmp_path / "talk.db", embedder="hashing", project="") as memory:
+        memory.store_many(
+            Document(kind="message", session="s", key=f"s/{n}", text=text)
+            for n, text in enumerate(turns)
+        )
+        answer = memory.search("harbour museums at noon", mode="vector", explain=True)
+        cosines = [hit.signals.cosine or 0.0 for hit in answer]
+        assert cosines == sorted(cosines, reverse=True)
+        assert not any(line.startswith(("neighbours", "words 0")) for line in answer[0].reasons)
+
+
+def test_how_many_are_asked_for_does_not_change_which_come_first(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "many.db", embedder="none", project="") as memory:
+        for number in range(30):
+            memory.store(f"Something else, number {number}.", key=f"else-{number}")
+        memory.store("ssh " * 6, key="often")
+        memory.store("we rotate", key="other")
+        memory.store("How to use ssh, and why we rotate things.", key="both")
+        whole = memory.search("ssh rotate", limit=20)
+        assert [hit.signals.keyword_rank for hit in whole] == [2, 1, 3], "words outweigh BM25"
+        for limit in (1, 2, 3):
+            assert keys(memory.search("ssh rotate", limit=limit)) == keys(whole)[:limit]
 
 
 def test_reasons_are_given_only_when_asked_for(filled: Memory) -> None:

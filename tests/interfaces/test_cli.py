@@ -737,7 +737,8 @@ def test_export_and_import_are_a_lossless_round_trip(plait, notes, work):
     assert done["documents"] == 4
     assert stat.S_IMODE((work / "all.jsonl").stat().st_mode) == 0o600
     imported = plait("--db", "second.db", "import", "all.jsonl").json
-    assert imported == {"documents": 4, "added": 4, "replaced": 0, "kept": 0}
+    counted = {"documents": 4, "added": 4, "replaced": 0, "kept": 0}
+    assert imported == {**counted, "relations": 0, "unknown": []}
     # When a document was indexed is a fact about the memory it is in, not about the document.
     first, second = (
         re.sub(r'"indexed_at": \d+', "", exported)
@@ -791,6 +792,17 @@ def test_eval_measures_a_folder_of_questions(plait, work):
     assert runs["hybrid"]["ndcg_10"] == 1.0
     one = plait("eval", "questions", "--mode", "fts", "--no-grep", "--no-deep", "--format", "text")
     assert "| questions | keyword | 1.000 |" in one.out
+    words = ["--mode", "hybrid", "--fusions", "weighted,rrf", "--no-grep", "--no-deep", "--half"]
+    swept = plait("eval", "questions", "--embedder", "hashing", *words, "both", "--sweep").json
+    names = [run["name"] for run in swept["collections"][0]["runs"]]
+    assert names == [f"hybrid, weighted, keyword 0.{n}" for n in range(3, 10)] + ["hybrid, rrf"]
+    assert swept["mean"]["hybrid, rrf"]["halves"]["odd"]["queries"] == 1
+    few = plait("eval", "questions", "--embedder", "hashing", *words, "odd", "--weights", "0.5, 1")
+    assert [run["name"] for run in few.json["collections"][0]["runs"]] == [
+        "hybrid, weighted, keyword 0.5",
+        "hybrid, weighted, keyword 1",
+        "hybrid, rrf",
+    ]
     assert not (work / "memory.db").exists()
 
 
@@ -823,6 +835,14 @@ def test_config_shows_sets_and_tells_where_values_come_from(plait, home):
         ("patterns", "*.md,*.txt", ["*.md", "*.txt"], "*.md,*.txt"),
         ("embedding_provider", "none", "none", "none"),
         ("embedding_provider", "builtin", "builtin", "builtin"),
+        ("embedding_provider", "ollama:nomic", "ollama:nomic", "ollama:nomic"),
+        ("embedding_provider", "openai", "openai", "openai"),
+        (
+            "embedding_provider",
+            "custom:http://localhost:8080/v1/#bge-m3",
+            "custom:http://localhost:8080/v1#bge-m3",
+            "custom:http://localhost:8080/v1#bge-m3",
+        ),
         ("project", "personal", "", "personal"),
     ],
 )
@@ -917,7 +937,7 @@ def test_completion_knows_every_verb_and_option(plait, shell):
     ("line", "offered"),
     [
         ("plait sea", ["search"]),
-        ("plait --db x re", ["reindex"]),
+        ("plait --db x re", ["recall", "reindex"]),
         ("plait search --best", ["--best-per-document"]),
         ("plait doctor --f", ["--fix", "--format"]),
         ("plait ingest no", ["notes"]),

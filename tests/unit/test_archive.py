@@ -147,7 +147,8 @@ def test_passages_that_do_not_fit_their_text_are_cut_anew(memory: Memory) -> Non
 def take_in(memory: Memory, *records: dict[str, Any]) -> Imported:
     lines = [json.dumps(record) for record in records]
     pen = ingest.Pen(memory.engine, memory.embedder, Cut())
-    return upkeep.import_entries(memory.engine, pen, archive.read(lines))
+    entries = [part for part in archive.read(lines) if isinstance(part, Entry)]
+    return upkeep.import_entries(memory.engine, pen, entries)
 
 
 def exported(memory: Memory) -> list[dict[str, Any]]:
@@ -314,6 +315,7 @@ def test_any_document_survives_a_line(
     line = archive.line(whole, pieces)
     assert "\n" not in line
     [entry] = archive.read([HEADER, line])
+    assert isinstance(entry, Entry)
     assert entry.document == whole
     assert list(entry.passages) == pieces
 
@@ -345,3 +347,19 @@ def test_passages_tile_a_text_or_not(
 ) -> None:
     pieces = [Passage("x" * (end - start), start=start) for start, end in places]
     assert archive.tiles(pieces, length) is whole
+
+
+@pytest.mark.parametrize(
+    "edge",
+    [
+        7,
+        {"source": "a", "target": "b"},
+        {"source": "a", "target": "b", "type": " "},
+        {"source": "a", "target": "b", "type": "x", "context": 7},
+        {"source": "a", "target": "b", "type": "x", "created_at": "now"},
+        {"source": "a", "target": "b", "type": "x", "mood": "fine"},
+    ],
+)
+def test_a_relation_that_makes_no_sense_is_named(memory: Memory, edge: object) -> None:
+    with pytest.raises(UsageError, match=r"Line 2 is no document"):
+        memory.import_lines([HEADER, json.dumps({"relation": edge, "project": None})])

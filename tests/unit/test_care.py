@@ -113,6 +113,7 @@ def test_a_sound_store_has_nothing_to_mend(store: SQLiteStore) -> None:
     findings = store.check()
     assert {one.level for one in findings} == {"ok"}, findings
     assert {"sqlite", "file system", "modes", "pages", "keyword index", "rows", "counts"} | {
+        "facts",
         "vectors",
         "journal",
     } == {one.check for one in findings}
@@ -449,3 +450,34 @@ def test_a_backup_is_of_one_moment_while_others_write(store: SQLiteStore, tmp_pa
     copy = SQLiteStore(str(tmp_path / "copy.db"))
     assert sorted(document.title for document in copy.scan(Filter())) == ["A", "B"]
     copy.close()
+
+
+# facts
+
+
+def _entity_with(memory_path: Path, *said: str) -> SQLiteStore:
+    store = SQLiteStore(str(memory_path))
+    store.put([entry(None, text, kind="observation")._replace(entity="Ana") for text in said])
+    return store
+
+
+def test_a_profile_that_is_out_of_date_is_found_and_made_anew(tmp_path: Path) -> None:
+    store = _entity_with(tmp_path / "m.db", "likes tea")
+    connection = store._connections.get()
+    connection.execute("UPDATE documents SET valid_to = 1 WHERE kind = 'observation'")
+    found = finding(store, "facts")
+    assert (found.level, "1 profiles are out of date" in found.message) == ("warning", True)
+    assert finding(store, "facts", fix=True).fixed
+    assert [one.level for one in store.check() if one.level == "error"] == []
+    [(document, _)] = store.find("Ana", Filter())
+    assert store.load([document.id])[0].text == "Ana (Generic)"
+    store.close()
+
+
+def test_a_topic_with_two_answers_is_reported(tmp_path: Path) -> None:
+    store = _entity_with(tmp_path / "m.db", "lives in Lima", "lives in Rome")
+    connection = store._connections.get()
+    connection.execute("UPDATE documents SET topic = 'home' WHERE kind = 'observation'")
+    found = finding(store, "facts")
+    assert (found.level, "'home'" in found.message) == ("warning", True)
+    store.close()

@@ -251,6 +251,16 @@ def test_words_that_mean_off(house: House, word: str) -> None:
         ('patterns = ["*.md", "*.adoc"]', "patterns", ("*.md", "*.adoc")),
         ('patterns = "*.md, *.adoc"', "patterns", ("*.md", "*.adoc")),
         ('embedding_provider = "ollama:nomic"', "embedding_provider", "ollama:nomic"),
+        (
+            'embedding_provider = "custom:http://localhost:8080/v1/# bge-m3"',
+            "embedding_provider",
+            "custom:http://localhost:8080/v1#bge-m3",
+        ),
+        (
+            'embedding_provider = "custom:http://localhost#"',
+            "embedding_provider",
+            "custom:http://localhost",
+        ),
         ('memory_dir = "notes"', "memory_dir", "{repo}/notes"),
         ('db_path = ".plait/m.db"', "db_path", "{repo}/.plait/m.db"),
         ('project = "shop"', "project", "shop"),
@@ -318,9 +328,10 @@ def test_toml_values_are_read(house: House, line: str, name: str, value: object)
         (
             "embedding_provider",
             "custom:ftp://x",
-            "embedding_provider must be a name such as builtin or none, got 'custom:ftp://x' "
-            "(flag --embedding-provider).",
+            "embedding_provider must be a name such as builtin, ollama:MODEL or custom:URL#MODEL, "
+            "got 'custom:ftp://x' (flag --embedding-provider).",
         ),
+        ("openai_api_key", "x", "Unknown setting 'openai_api_key'. Did you mean 'api_key'?"),
         ("patterns", [], "patterns must be patterns such as *.md,*.txt, got [] (flag --pattern)."),
         ("project", 3, "project must be a name, a folder or personal, got 3 (flag --project)."),
         ("chunk_sise", 3, "Unknown setting 'chunk_sise'. Did you mean 'chunk_size'?"),
@@ -653,6 +664,7 @@ def test_an_empty_variable_chooses_the_personal_project(house: House) -> None:
         ('ollama_url = "http://localhost\\\\@evil.example"', "which is not this machine"),
         ('embedding_provider = "openai"', "which may send text to another machine"),
         ('embedding_provider = "custom:https://evil.example/v1"', "which may send text"),
+        ('embedding_provider = "custom:https://evil.example#http://localhost"', "which may send"),
         ('embedding_provider = "Ollama-like:x"', "which may send text"),
     ],
 )
@@ -683,7 +695,9 @@ def test_a_repository_cannot_send_text_or_files_elsewhere(
         'embedding_provider = "none"',
         'embedding_provider = "builtin"',
         'embedding_provider = "ollama:nomic-embed-text"',
+        'embedding_provider = "fastembed"',
         'embedding_provider = "custom:http://localhost:8080/v1"',
+        'embedding_provider = "custom:http://localhost:8080/v1#bge-m3"',
     ],
 )
 def test_a_repository_may_tune_what_stays_here(house: House, line: str) -> None:

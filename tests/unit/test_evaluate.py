@@ -185,10 +185,70 @@ def test_an_embedder_adds_the_other_modes(tmp_path: Path) -> None:
     ranks = {run.name: run.quality.mrr_10 for run in found.runs}
     assert ranks == {"keyword": 0.0, "vector": 1.0, "hybrid": 1.0}
     only = evaluate.evaluate(
-        folder, Options(modes=("hybrid",), keyword_weight=1.0, vector_weight=0.0, grep=False),
-        open_memory=open_memory,
-    )  # fmt: skip
-    assert {run.name: run.quality.mrr_10 for run in only.runs} == {"hybrid": 0.0}
+        folder, Options(modes=("hybrid",), weights=(1.0,), grep=False), open_memory=open_memory
+    )
+    assert {run.name: run.quality.mrr_10 for run in only.runs} == {"hybrid, keyword 1": 0.0}
+
+
+def test_merges_and_weights_are_compared_on_one_index(tmp_path: Path) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "gardn watr"}, q="ann/2")
+    opened: list[str] = []
+
+    def open_memory(path: str) -> Memory:
+        opened.append(path)
+        return Memory.open(path, embedder="hashing", project="")
+
+    options = Options(
+        modes=("keyword", "hybrid"),
+        fusions=("weighted", "rrf"),
+        weights=(0.0, 1.0),
+        grep=False,
+        deep=False,
+    )
+    found = evaluate.evaluate(folder, options, open_memory=open_memory)
+    assert len(opened) == 1
+    assert [(run.name, run.quality.mrr_10) for run in found.runs] == [
+        ("keyword", 0.0),
+        ("hybrid, weighted, keyword 0", 1.0),
+        ("hybrid, weighted, keyword 1", 0.0),
+        ("hybrid, rrf", 1.0),
+    ]
+
+
+def test_halves_are_reported_beside_the_whole_or_alone(tmp_path: Path) -> None:
+    # By SHA-256 of their ids, 1 and 2 are odd and 3 is even.
+    queries = [{"_id": name, "text": text} for name, text in
+               (("1", "garden"), ("2", "zeppelin"), ("3", "garden"))]  # fmt: skip
+    folder = collection(tmp_path / "notes", *queries, **dict.fromkeys(("1", "2", "3"), "ann/2"))
+
+    def measured(half: str | None) -> Run:
+        options = Options(modes=("keyword",), half=half, deep=False)
+        return run_of(evaluate.evaluate(folder, options), "keyword")
+
+    both = measured("both")
+    assert both.quality.queries == 3
+    assert both.quality.ndcg_10 == pytest.approx(2 / 3)
+    assert {half: (one.queries, one.ndcg_10) for half, one in both.halves} == {
+        "even": (1, 1.0),
+        "odd": (2, 0.5),
+    }
+    assert measured("odd").quality == dict(both.halves)["odd"]
+    assert measured("even").quality == dict(both.halves)["even"]
+    assert measured(None).halves == measured("odd").halves == ()
+
+
+def test_a_half_without_questions_is_refused(tmp_path: Path) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "1", "text": "garden"}, **{"1": "ann/2"})
+    with pytest.raises(UsageError, match="notes has no question in the even half"):
+        evaluate.evaluate(folder, Options(half="even"))
+
+
+def test_documents_know_the_conversation_that_questions_narrow_to(tmp_path: Path) -> None:
+    documents = [{"_id": name, "text": "hello"} for name in ("a/b/1", "a/2", "c/1", "plain")]
+    queries = [{"_id": "q", "text": "hello", "conv": "a/b"}, {"_id": "r", "text": "x", "conv": "c"}]
+    folder = write(tmp_path / "talks", documents, queries, "q\ta/b/1\t1\nr\tc/1\t1\n")
+    found = {one.key: one.session for one in evaluate.load(folder).documents}
+    assert found == {"a/b/1": "a/b", "a/2": None, "c/1": "c", "plain": None}
 
 
 def test_a_search_that_is_not_whole_is_no_measurement(tmp_path: Path) -> None:
@@ -304,6 +364,9 @@ def test_an_absent_folder_is_refused(tmp_path: Path) -> None:
         ({"pad": -1}, "pad is -1"),
         ({"modes": ("psychic",)}, "There is no 'psychic'. Choose from: hybrid, keyword, vector."),
         ({"planners": ("psychic",)}, "Choose from: auto, always, never."),
+        ({"fusions": ("psychic",)}, "Choose from: weighted, rrf, seed001."),
+        ({"half": "psychic"}, "Choose from: odd, even, both."),
+        ({"weights": (0.5, 1.5)}, "A keyword weight is 1.5; choose 0 to 1."),
     ],
 )
 def test_options_that_make_no_sense_are_refused(
@@ -322,7 +385,15 @@ def _evaluation(name: str, ndcg_10: float, deep: float | None) -> Evaluation:
 
 def test_the_table_shows_every_run_and_the_means() -> None:
     table = evaluate.table([_evaluation("one", 0.5, 0.9), _evaluation("two", 0.25, None)])
-    lines = table.splitlines()
+    whole, _, matrix = table.partition("\n\n")
+    assert matrix.splitlines() == [
+        "| nDCG@10 | keyword | grep |",
+        "|---|---|---|",
+        "| one | 0.500 | 0.500 |",
+        "| two | 0.250 | 0.250 |",
+        "| **mean** | 0.3750 | 0.3750 |",
+    ]
+    lines = whole.splitlines()
     assert {line.count("|") for line in lines} == {13}
     assert lines[2] == (
         "| one | keyword | 0.500 | 0.500 | 0.600 | 0.900 | 0.700 | 2 | 4 | 1.2 | 5.7 | 1000 |"
@@ -330,6 +401,32 @@ def test_the_table_shows_every_run_and_the_means() -> None:
     assert lines[3] == "| one | grep | 0.500 | 0.500 | 0.600 | 0.900 | 0.700 | 2 |  |  |  |  |"
     assert lines[-1] == "| **mean** | grep | 0.375 | 0.500 | 0.600 |  | 0.700 | 4 |  |  |  |  |"
     assert "mean" not in evaluate.table([_evaluation("one", 0.5, 0.9)])
+
+
+def test_the_table_and_the_json_show_the_means_of_both_halves() -> None:
+    def halved(evaluation: Evaluation, odd: float) -> Evaluation:
+        quality = evaluation.runs[0].quality
+        halves = (("even", quality), ("odd", quality._replace(ndcg_10=odd)))
+        return evaluation._replace(
+            runs=tuple(run._replace(halves=halves) for run in evaluation.runs)
+        )
+
+    both = [halved(_evaluation("one", 0.5, 0.9), 0.75), halved(_evaluation("two", 0.25, 0.9), 0.5)]
+    lines = evaluate.table(both).splitlines()
+    assert (
+        "| one, odd half | keyword | 0.750 | 0.500 | 0.600 | 0.900 | 0.700 | 2 |  |  |  |  |"
+        in lines
+    )
+    assert any(line.startswith("| **mean**, odd half | grep | 0.625 |") for line in lines)
+    assert lines[-1] == "| **mean**, odd half | 0.6250 | 0.6250 |"
+    found = evaluate.mean_dicts(both)["keyword"]
+    assert found["ndcg_10"] == 0.375
+    assert {half: one["ndcg_10"] for half, one in found["halves"].items()} == {
+        "even": 0.375,
+        "odd": 0.625,
+    }
+    assert "halves" not in evaluate.mean_dicts([_evaluation("one", 0.5, 0.9)])["grep"]
+    assert evaluate.as_dict(both[0])["runs"][0]["halves"]["odd"]["ndcg_10"] == 0.75
 
 
 def test_results_can_be_written_as_json() -> None:

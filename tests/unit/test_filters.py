@@ -61,6 +61,8 @@ FIELDS: dict[str, dict[str, Any]] = {
     "over": {"valid_from": NOW - 5 * HOUR, "valid_to": NOW - HOUR},
     "current": {"valid_from": NOW - HOUR, "valid_to": NOW + HOUR},
     "to come": {"valid_from": NOW + HOUR},
+    "of Ana": {"kind": "observation", "parent": "ana", "topic": "tea"},
+    "of Bo": {"kind": "observation", "parent": "bo", "topic": "coffee"},
 }
 HIDDEN = {"quarantined", "over", "to come"}
 USUAL = sorted(FIELDS.keys() - HIDDEN)
@@ -81,7 +83,11 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
     ({"projects": ("p", "q")}, ["other project", "third project"]),
     ({"projects": ("nobody",)}, []),
     ({"kinds": ("file",)}, ["file", "other file"]),
-    ({"kinds": ("observation", "file")}, ["file", "observation", "other file"]),
+    ({"kinds": ("observation", "file")},
+     ["file", "observation", "of Ana", "of Bo", "other file"]),
+    ({"parents": ("ana", "nobody")}, ["of Ana"]),
+    ({"topics": ("coffee",)}, ["of Bo"]),
+    ({"topics": ("coffee",), "parents": ("ana",)}, []),
     ({"memory_types": ("procedural",)}, ["procedural"]),
     ({"memory_types": ("episodic",)}, []),
     ({"types": ("decision", "fact")}, ["decision"]),
@@ -90,7 +96,8 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
     ({"tags": ("re",)}, []),
     ({"keys": ("new", "old")}, ["new", "old"]),
     ({"key_prefix": "ops/"}, ["ops/a"]),
-    ({"key_prefix": "o"}, ["observation", "old", "ops/a", "other file", "other project"]),
+    ({"key_prefix": "o"},
+     ["observation", "of Ana", "of Bo", "old", "ops/a", "other file", "other project"]),
     ({"path_prefix": "/notes/"}, ["file"]),
     ({"path_prefix": "/notes"}, ["file", "other file"]),
     ({"source": "/notes"}, ["file"]),
@@ -177,6 +184,7 @@ def test_a_filter_finds_all_of_its_share_however_small_or_large(share: float, fi
         ([{}], Filter(trusts=("untrusted",)), 1),
         ([{"valid_to": 5}], Filter(), 2),
         ([{"valid_to": 5}], EVERYTHING, 0),
+        ([{}], Filter(as_of=5), 1),
         ([{}], Filter(kinds=("note",), tags=("a", "b"), since=1, until=2), 5),
     ],
 )

@@ -20,7 +20,7 @@ def added_up(lines: tuple[str, ...]) -> float:
     """What a reader gets who adds the contributions with a pencil."""
     total = 0.0
     for line in lines:
-        if line.startswith(("keyword ", "vector ")):
+        if line.startswith(("keyword ", "vector ", "neighbours ", "words ")):
             numbers = line.split(" (")[0].split(" ")
             total += float(numbers[-1])
             if len(numbers) > 2:
@@ -101,6 +101,17 @@ def test_each_line_names_its_signal_and_where_it_came_from(
     fused = Fused(0.5, signals.keyword, signals.vector, 1.0 if alone else 0.6, 0.4)
     lines = explain(fused, 0.9, signals)
     assert [line for line in lines if re.match("keyword|vector", line)] == said
+
+
+def test_what_neighbours_and_words_added_is_told_before_the_score() -> None:
+    fused = Fused(0.75, 0.5, None, 0.8, neighbours=0.1, cover=0.25)
+    lines = explain(fused, 0.9, Signals(keyword=0.5, bm25=1.0, keyword_rank=1, coverage=0.625))
+    assert lines[1:4] == (
+        "neighbours 0.1000 (messages before and after it)",
+        "words 0.2500 (62% of the question's, by rarity)",
+        "score 0.7500",
+    )
+    assert added_up(lines) == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize(

@@ -93,31 +93,46 @@ def export_options(parser: ArgumentParser) -> None:
         metavar="FILE",
         help="a new file, or - for stdout",
     )
+    parser.add_argument(
+        "--graph",
+        action="store_true",
+        help="only entities and relations, as the reference memory server's JSON lines",
+    )
     add_filters(parser)
 
 
 def export_run(arguments: Namespace, out: Output) -> int:
     """Write everything as JSON lines."""
     with Memory.open(config=out.config, create=False) as memory:
-        lines = memory.export(
-            where=filters_of(arguments) or None, all_projects=arguments.all_projects
+        where = filters_of(arguments)
+        if arguments.graph and where:
+            raise UsageError("--graph writes the current graph of the project; it has no filters.")
+        lines = (
+            memory.export_graph()
+            if arguments.graph
+            else memory.export(where=where or None, all_projects=arguments.all_projects)
         )
         if arguments.target == "-":
             for line in lines:
                 out.line(line)
             say_if_empty(memory, out)
             return 0
-        count = _write_new(arguments.target, lines) - 1  # the header is no document
+        noun = "line" if arguments.graph else "document"
+        count = _write_new(arguments.target, lines)
         out.result(
-            {"path": os.path.abspath(arguments.target), "documents": count},
-            f"Wrote {present.counted(count, 'document')} to {arguments.target}",
+            {"path": os.path.abspath(arguments.target), f"{noun}s": count},
+            f"Wrote {present.counted(count, noun)} to {arguments.target}",
         )
         say_if_empty(memory, out)
     return 0
 
 
+# How the header of an export and its relations begin.
+_NO_DOCUMENT = ('{"format"', '{"relation"')
+
+
 def _write_new(target: str, lines: Iterable[str]) -> int:
-    """Write lines to a file that did not exist, whole or not at all; how many there were."""
+    """Write lines to a file that did not exist, whole or not at all; its number of documents."""
     count = 0
     try:
         # 0600 from the first byte: an export holds everything that is remembered.
@@ -126,7 +141,7 @@ def _write_new(target: str, lines: Iterable[str]) -> int:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 for line in lines:
                     file.write(line + "\n")
-                    count += 1
+                    count += not line.startswith(_NO_DOCUMENT)
         except BaseException:
             os.unlink(target)
             raise
@@ -167,5 +182,9 @@ def import_run(arguments: Namespace, out: Output) -> int:
     text = f"Imported {present.counted(done.added, 'document')}"
     if done.replaced or done.kept:
         text += f"; {done.replaced:,} replaced, {done.kept:,} left alone: the memory had them"
+    if done.relations:
+        text += f"; {present.counted(done.relations, 'relation')}"
     out.result({"documents": done.added + done.replaced, **done._asdict()}, text)
+    if done.unknown:
+        out.warn(f"fields that have no place here were left out: {', '.join(done.unknown)}")
     return 0

@@ -3,10 +3,20 @@
 from argparse import ArgumentParser, Namespace
 
 from plait.cli.output import Output
-from plait.cli.verbs import place, whole_number
+from plait.cli.verbs import number, place, whole_number
 from plait.errors import UsageError
 from plait.memory import MODE_ALIASES, Memory
 from plait.types import MODES
+
+
+def names(words: str) -> tuple[str, ...]:
+    """Names with commas between."""
+    return tuple(filter(None, (word.strip() for word in words.split(","))))
+
+
+def weights(words: str) -> tuple[float, ...]:
+    """Numbers with commas between."""
+    return tuple(map(number, names(words)))
 
 
 def eval_options(parser: ArgumentParser) -> None:
@@ -25,6 +35,28 @@ def eval_options(parser: ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help=f"only this one: {', '.join(MODES)}; else all that the embedder can do",
+    )
+    parser.add_argument(
+        "--fusions",
+        type=names,
+        default=(),
+        metavar="NAME,…",
+        help="several merges beside each other: weighted,rrf,seed001",
+    )
+    parser.add_argument(
+        "--weights",
+        type=weights,
+        default=(),
+        metavar="W,…",
+        help="several weights of keyword search beside each other, as in 0.5,0.65",
+    )
+    parser.add_argument(
+        "--sweep", action="store_true", help="weights of keyword search from 0.3 to 0.9"
+    )
+    parser.add_argument(
+        "--half",
+        metavar="NAME",
+        help="only queries whose id hashes to odd or to even; or both, beside the whole",
     )
     parser.add_argument(
         "--max-queries", type=whole_number, metavar="N", help="only the first queries of a folder"
@@ -69,6 +101,9 @@ def eval_run(arguments: Namespace, out: Output) -> int:
     options = evaluate.Options(
         modes=tuple(MODE_ALIASES.get(mode, mode) for mode in arguments.modes),
         planners=tuple(arguments.planners) or ("auto",),
+        fusions=arguments.fusions,
+        weights=arguments.weights or (evaluate.SWEEP if arguments.sweep else ()),
+        half=arguments.half,
         max_queries=arguments.max_queries,
         pad=arguments.pad,
         pad_from=tuple(arguments.pad_from),
@@ -89,7 +124,7 @@ def eval_run(arguments: Namespace, out: Output) -> int:
         out.end_progress()
     value = {
         "collections": [evaluate.as_dict(evaluation) for evaluation in found],
-        "mean": {name: quality._asdict() for name, quality in evaluate.means(found)},
+        "mean": evaluate.mean_dicts(found),
     }
     out.result(value, evaluate.table(found).rstrip("\n"))
     return 0

@@ -20,6 +20,8 @@ _LISTS: tuple[tuple[str, str, Sequence[str], str], ...] = (
     ),
     ("--type", "types", (), "only this type: decision, fact, …"),
     ("--tag", "tags", (), "only documents with this tag"),
+    ("--entity", "entity", (), "only what is said of this entity"),
+    ("--topic", "topics", (), "only facts of this topic"),
     ("--trust", "trusts", TRUSTS, f"only documents trusted so: {', '.join(TRUSTS)}"),
 )
 _VALUES = (

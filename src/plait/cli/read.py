@@ -1,6 +1,5 @@
-"""search, get, timeline: the verbs that only read."""
+"""search, recall, get, timeline: the verbs that only read."""
 
-import re
 from argparse import ArgumentParser, Namespace
 
 from plait import present
@@ -9,6 +8,7 @@ from plait.cli.output import Output
 from plait.cli.verbs import number, whole_number
 from plait.errors import AmbiguousId, NotFound, UsageError
 from plait.memory import Memory
+from plait.scope import page_end, page_start
 
 NOTHING_FOUND = 3
 FILTERED = "nothing found with these filters"
@@ -60,9 +60,7 @@ def search_options(parser: ArgumentParser) -> None:
 
 def search_run(arguments: Namespace, out: Output) -> int:
     """Find passages."""
-    if arguments.query is not None and arguments.words:
-        raise UsageError("Give the query once: as words or with --query.")
-    query = " ".join(arguments.words) if arguments.query is None else arguments.query
+    query = _query(arguments)
     where = filters_of(arguments)
     with open_to_read(out) as memory:
         answer = memory.search(
@@ -90,6 +88,53 @@ def search_run(arguments: Namespace, out: Output) -> int:
         out.suggest(f"plait get {first}", present.receipt_text(answer.receipt, len(answer)))
         return 0
     return NOTHING_FOUND
+
+
+def recall_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait recall``."""
+    parser.add_argument("words", nargs="*", metavar="WORDS", help="what to recall")
+    parser.add_argument("--query", metavar="TEXT", help="the same, as one option")
+    parser.add_argument(
+        "--limit", type=whole_number, default=5, metavar="N", help="how many hits at most (5)"
+    )
+    parser.add_argument(
+        "--budget", type=whole_number, metavar="N", help="tokens the text may cost (1500)"
+    )
+    parser.add_argument(
+        "--min-score", type=number, metavar="R", help="least relevance, 0 to 1 (0.25)"
+    )
+    add_filters(parser)
+
+
+def recall_run(arguments: Namespace, out: Output) -> int:
+    """Pack what is known about something into a budget of tokens."""
+    with open_to_read(out) as memory:
+        recalled = memory.recall(
+            _query(arguments),
+            limit=arguments.limit,
+            budget_tokens=arguments.budget,
+            min_score=arguments.min_score,
+            where=filters_of(arguments),
+            all_projects=arguments.all_projects,
+        )
+        if not recalled.items:
+            said, advice = "nothing found", ["other words"]
+            if recalled.left_out:
+                said, advice = f"nothing fits into {recalled.budget_tokens} tokens", ["--budget"]
+            say_nothing_found(memory, arguments, out, said, *advice)
+    out.result(present.recalled_dict(recalled), recalled.text)
+    out.warn_all(recalled.receipt.degraded)
+    if not recalled.items:
+        return NOTHING_FOUND
+    tokens = present.counted(recalled.tokens, "token")
+    out.suggest(f"plait get {recalled.items[0].hit.id[: present.SHORT_ID]}", f"about {tokens}")
+    return 0
+
+
+def _query(arguments: Namespace) -> str:
+    if arguments.query is not None and arguments.words:
+        raise UsageError("Give the query once: as words or with --query.")
+    return " ".join(arguments.words) if arguments.query is None else str(arguments.query)
 
 
 def get_options(parser: ArgumentParser) -> None:
@@ -131,6 +176,13 @@ def timeline_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait timeline``."""
     parser.add_argument("--limit", type=whole_number, default=20, metavar="N", help="how many (20)")
     parser.add_argument("--cursor", metavar="TEXT", help="go on where an earlier answer ended")
+    parser.add_argument("--anchor", metavar="ID", help="look around this one instead")
+    parser.add_argument(
+        "--older", type=whole_number, default=5, metavar="N", help="neighbours before it (5)"
+    )
+    parser.add_argument(
+        "--newer", type=whole_number, default=5, metavar="N", help="neighbours after it (5)"
+    )
     add_filters(parser)
 
 
@@ -140,7 +192,10 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
     with open_to_read(out) as memory:
         documents = memory.timeline(
             limit=arguments.limit,
-            before=_cursor(arguments.cursor),
+            before=page_start(arguments.cursor),
+            anchor=arguments.anchor,
+            older=arguments.older,
+            newer=arguments.newer,
             where=where,
             all_projects=arguments.all_projects,
         )
@@ -148,8 +203,8 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
             said = FILTERED if where else "nothing found"
             say_nothing_found(memory, arguments, out, said)
     following = None
-    if len(documents) == arguments.limit:
-        following = f"{documents[-1].event_at}-{documents[-1].id}"
+    if len(documents) == arguments.limit and arguments.anchor is None:
+        following = page_end(documents[-1].event_at, documents[-1].id)
     value = {
         "results": [present.timeline_dict(document) for document in documents],
         "next": following,
@@ -158,12 +213,3 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
     if following is not None:
         out.suggest(f"plait timeline --cursor {following}", "older ones")
     return 0 if documents else NOTHING_FOUND
-
-
-def _cursor(text: str | None) -> tuple[int, str] | None:
-    if text is None:
-        return None
-    moment, _, id_ = text.rpartition("-")
-    if not re.fullmatch(r"-?\d{1,18}", moment, re.ASCII) or not id_:
-        raise UsageError(f"'{text}' is not a cursor. Use the one an earlier answer gave as next.")
-    return int(moment), id_

@@ -3,16 +3,16 @@
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from os.path import abspath
+from typing import Any
 
 from plait.cli.output import Output
 from plait.cli.verbs import GLOBAL_VALUES, VERBS, parser_for
-from plait.config import remove_value, user_config_path, write_value
+from plait.config import Config, Settings, remove_value, user_config_path, write_value
 from plait.errors import NotFound, UsageError
 from plait.settings import SETTINGS, describe, did_you_mean, shown
 
 SHELLS = ("bash", "zsh", "fish")
-# Embedders that settings may name one day: known, so that the answer is not "unknown".
-LATER_PROVIDERS = ("ollama", "openai", "custom")
+KEY_ACTS = ("set-key", "remove-key", "keys")
 
 
 def config_options(parser: ArgumentParser) -> None:
@@ -21,16 +21,26 @@ def config_options(parser: ArgumentParser) -> None:
         "act",
         nargs="?",
         default="show",
-        choices=("show", "get", "set", "unset", "path"),
-        help="show all settings; get, set or unset one; or say where the user's file is",
+        choices=("show", "get", "set", "unset", "path", *KEY_ACTS),
+        help="show all settings; get, set or unset one; say where the user's file is; "
+        "keep, remove or list keys of embedders",
     )
-    parser.add_argument("name", nargs="?", help="the setting")
-    parser.add_argument("value", nargs="?", help="its new value")
+    parser.add_argument("name", nargs="?", help="the setting, or whose key: openai, custom, ollama")
+    parser.add_argument("value", nargs="?", help="its new value; never a key, which is asked for")
+    parser.add_argument(
+        "--url", help="with set-key and remove-key: the address that the key is for"
+    )
     parser.add_argument("--origin", action="store_true", help="where each value comes from")
 
 
 def config_run(arguments: Namespace, out: Output) -> int:
     """Show or change settings."""
+    if arguments.act in KEY_ACTS:
+        from plait.cli import keys
+
+        return keys.run(arguments, out)
+    if arguments.url is not None:
+        raise UsageError("--url belongs to set-key, as in: plait config set-key custom --url URL")
     place = user_config_path() if arguments.config is None else abspath(arguments.config)
     if arguments.act == "path":
         out.result({"path": place}, place)
@@ -45,11 +55,17 @@ def config_run(arguments: Namespace, out: Output) -> int:
         _check_name(arguments.name)
     names = list(SETTINGS) if arguments.name is None else [arguments.name]
     if arguments.act == "get" and not arguments.origin:
-        value = getattr(out.config.settings, arguments.name)
+        value = _visible(arguments.name, out)
         out.result({arguments.name: value}, shown(value))  # bare, for `$(plait config get …)`
     else:
         _show(names, arguments.origin, out)
     return 0
+
+
+def _visible(name: str, out: Output) -> Any:
+    """A setting's value; of a key only that it is set."""
+    value = getattr(out.config.settings, name)
+    return "set" if name == "api_key" and value is not None else value
 
 
 def _check_name(name: str) -> None:
@@ -73,12 +89,8 @@ def _check_provider(spec: str) -> None:
     """Refuse now what would make every later command fail."""
     from plait.memory import named_embedder
 
-    provider = spec.partition(":")[0].strip()
-    if provider in LATER_PROVIDERS:
-        raise UsageError(
-            f"This version of plait cannot use {provider} yet. Choose builtin, none or hashing."
-        )
-    named_embedder(spec.strip())
+    # Not the settings at hand: they may be what is to be mended.
+    named_embedder(spec.strip(), Config(Settings(db_path=""), {}, (), None, ()))
 
 
 def _unset(place: str, name: str | None, out: Output) -> int:
@@ -97,7 +109,7 @@ def _show(names: list[str], with_origin: bool, out: Output) -> None:
     width = max(map(len, names))
     lines, values = [], {}
     for name in names:
-        value, origin = getattr(out.config.settings, name), out.config.origins[name]
+        value, origin = _visible(name, out), out.config.origins[name]
         values[name] = {"value": value, "origin": origin} if with_origin else value
         note = f"  # {origin}" if with_origin else f"  # {words[name]}"
         lines.append(f"{name:<{width}} = {shown(value)}{note}")

@@ -51,11 +51,23 @@ VERBS: dict[str, Verb] = {
     "search": Verb(
         "read:search", "WORDS …", "find the passages that answer", "plait search rotate ssh keys"
     ),
+    "recall": Verb(
+        "read:recall",
+        "WORDS …",
+        "what is known, packed into a budget of tokens",
+        'plait recall "ssh keys" --budget 800',
+    ),
     "get": Verb(
         "read:get", "NAME …", "read documents or passages whole", "plait get 3f9c2a7b TOOLS.md"
     ),
     "timeline": Verb(
         "read:timeline", "", "what happened, newest first", "plait timeline --since 7d"
+    ),
+    "entity": Verb(
+        "entity:entity",
+        "show | list | add | observe | relate | unrelate | delete [NAME …]",
+        "named things, what is said of them and how they hang together",
+        'plait entity add Deploy "Fridays only" --type process',
     ),
     "delete": Verb(
         "write:delete", "[NAME …]", "forget, with 30 days to undo", "plait delete TOOLS.md"
@@ -75,12 +87,22 @@ VERBS: dict[str, Verb] = {
     "watch": Verb(
         "write:watch", "[PATH …]", "index a folder whenever it changes", "plait watch ~/notes"
     ),
+    "mcp": Verb(
+        "serve:mcp",
+        "[--http]",
+        "serve agents by the Model Context Protocol",
+        "plait mcp --tools core,graph",
+    ),
     "eval": Verb(
         "evaluation:eval", "FOLDER …", "measure how well search finds", "plait eval my-questions"
     ),
+    "models": Verb(
+        "models:models", "[list | pull MODEL]", "which embedders there are", "plait models"
+    ),
     "config": Verb(
         "settings:config",
-        "[show | get NAME | set NAME VALUE | unset NAME | path]",
+        "[show | get NAME | set NAME VALUE | unset NAME | path | set-key PROVIDER | "
+        "remove-key PROVIDER | keys]",
         "show and change settings",
         "plait config show --origin",
     ),
@@ -98,6 +120,7 @@ OTHER_NAMES = {
     "ask": "search",
     "cat": "get",
     "check": "doctor",
+    "entities": "entity list",
     "find": "search",
     "forget": "delete",
     "fsck": "doctor",
@@ -107,9 +130,10 @@ OTHER_NAMES = {
     "list": "timeline",
     "log": "timeline",
     "ls": "timeline",
+    "graph": "entity list",
     "query": "search",
+    "relate": "entity relate",
     "read": "get",
-    "recall": "search",
     "remember": "store",
     "remove": "delete",
     "restore": "delete --undo",
@@ -173,8 +197,8 @@ GLOBAL_VALUES: tuple[tuple[str, str, Callable[[str], object], str, str], ...] = 
         "NAME",
         "what makes vectors: builtin (the default), none or hashing",
     ),
-    ("--ollama-url", "ollama_url", str, "URL", "where Ollama listens (for a later version)"),
-    ("--model", "model", str, "NAME", "the embedding model (for a later version)"),
+    ("--ollama-url", "ollama_url", str, "URL", "where Ollama listens (http://localhost:11434)"),
+    ("--model", "model", str, "NAME", "the model of that embedder, where its name has none"),
     ("--chunk-size", "chunk_size", whole_number, "N", "passage size in characters"),
     ("--overlap", "chunk_overlap", whole_number, "N", "overlap of passages in characters"),
     ("--keyword-weight", "keyword_weight", number, "W", "weight of keyword search, 0 to 1"),

@@ -67,6 +67,12 @@ def store_options(parser: ArgumentParser) -> None:
     parser.add_argument("--importance", type=number, metavar="N", help="0 to 1")
     parser.add_argument("--pinned", action="store_true", help="never let it sink")
     parser.add_argument("--event-at", metavar="TIME", help="when it happened: 2026-03-01, 2d")
+    parser.add_argument("--entity", metavar="NAME", help="what it is about; made if need be")
+    parser.add_argument(
+        "--topic", metavar="NAME", help="what it answers; the last answer to a topic holds"
+    )
+    parser.add_argument("--supersedes", metavar="ID", help="the fact that it takes the place of")
+    parser.add_argument("--valid-from", metavar="TIME", help="from when on it holds")
 
 
 def store_run(arguments: Namespace, out: Output) -> int:
@@ -90,13 +96,16 @@ def store_run(arguments: Namespace, out: Output) -> int:
             pinned=arguments.pinned,
             event_at=arguments.event_at,
             path=path,
+            entity=arguments.entity,
+            topic=arguments.topic,
+            supersedes=arguments.supersedes,
+            valid_from=arguments.valid_from,
         )
     project = out.config.project
-    verb = "Known already as" if stored.duplicate else "Replaced" if stored.replaced else "Stored"
-    name = stored.doc_id if stored.doc_id != stored.id else stored.id[: present.SHORT_ID]
-    written = f"{verb} {name} ({present.counted(stored.chunks, 'passage')})"
-    out.result(present.stored_dict(stored, project), written + present.in_project(project))
+    out.result(present.stored_dict(stored, project), present.stored_text(stored, project))
+    out.warn_all(present.stored_remarks(stored))
     if stored.pending:
+        out.warn_all(memory.troubles())
         out.warn(present.waiting(stored.pending))
     return 0
 
@@ -112,6 +121,8 @@ _WRITTEN = (
     ("--metadata", "metadata"),
     ("--summary", "summary"),
     ("--session", "session"),
+    ("--entity", "entity"),
+    ("--topic", "topic"),
     ("--project", "project"),
 )
 

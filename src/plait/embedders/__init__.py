@@ -1,34 +1,73 @@
-"""Text to vectors. Every provider is one module behind one protocol, imported when asked for."""
+"""Embedders: text to vectors, one module per provider. The rest of plait sees the protocol only."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from plait.embedders.none import NoEmbedder
 from plait.errors import ConfigError, EmbedderError
 from plait.protocols import Embedder, Vector
-from plait.types import TextKind
+from plait.types import Space, TextKind
 
-PROVIDERS = ("builtin", "none")
-LATER = ("ollama", "openai", "custom", "fastembed")
+PROVIDERS = ("builtin", "none", "fastembed", "ollama", "openai", "custom")
+OLLAMA_URL = "http://localhost:11434"
 
 
-def open_embedder(spec: str) -> Embedder:
-    """The embedder a settings string names, as in ``builtin``.
+class Options(NamedTuple):
+    """What an embedder may need beside its name.
+
+    ``key`` gives the secret for an origin such as ``https://api.openai.com:443``, or ``None``.
+    ``folder`` is where models lie. ``known`` is the space of the memory's vectors: where it is
+    this embedder's own, the number of dimensions need not be asked for.
+    """
+
+    model: str | None = None
+    dims: int | None = None
+    ollama_url: str = OLLAMA_URL
+    key: Callable[[str], str | None] = lambda _: None
+    folder: str = ""
+    known: Space | None = None
+
+
+DEFAULTS = Options()
+
+
+def open_embedder(spec: str, options: Options = DEFAULTS) -> Embedder:
+    """The embedder a settings string names: ``builtin``, ``ollama:MODEL``, ``custom:URL#MODEL``.
+
+    Nothing is loaded and nobody is asked before the first text.
 
     Raises:
-        ConfigError: There is no such provider.
+        ConfigError: There is no such provider, or what it needs is not installed.
     """
-    provider = spec.partition(":")[0]
+    provider, _, rest = spec.partition(":")
     if provider == "none":
         return NoEmbedder()
     if provider == "builtin":
         from plait.embedders.builtin import Builtin
 
         return Builtin()
-    known = f"Choose one of: {', '.join(PROVIDERS)}, hashing."
-    if provider in LATER:
-        raise ConfigError(f"This version of plait cannot use the embedder '{spec}' yet. {known}")
-    raise ConfigError(f"Unknown embedder '{spec}'. {known}")
+    if provider in PROVIDERS:
+        return _open_external(provider, rest, options)
+    raise ConfigError(f"Unknown embedder '{spec}'. Choose one of: {', '.join(PROVIDERS)}, hashing.")
+
+
+def _open_external(provider: str, rest: str, options: Options) -> Embedder:
+    model, dims, known = rest or options.model, options.dims, options.known
+    if provider == "fastembed":
+        from plait.embedders.fastembed import Fastembed
+
+        return Fastembed(model, folder=options.folder, dims=dims, known=known)
+    if provider == "ollama":
+        from plait.embedders.ollama import Ollama
+
+        url = options.ollama_url
+        return Ollama(model, url=url, dims=dims, known=known, key=options.key)
+    from plait.embedders.openai import Custom, OpenAI
+
+    if provider == "openai":
+        return OpenAI(model, dims=dims, known=known, key=options.key)
+    return Custom(rest, model=options.model, dims=dims, known=known, key=options.key)
 
 
 def embed_safely(embedder: Embedder, texts: Sequence[str], kind: TextKind) -> list[Vector | None]:

@@ -13,6 +13,12 @@ class NoEmbedder:
     dims = 0
     tuning = Tuning(keyword_weight=1.0, vector_weight=0.0)
 
+    def __init__(self, reason: str = "") -> None:
+        # Why there is none although the memory has vectors; empty when that is a choice.
+        self.reason = reason
+        if reason:
+            self.tuning = Tuning()
+
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
         """No vector for any text."""
         return [None] * len(texts)

@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
 
 from plait import text as words
 from plait.errors import UsageError
 from plait.evaluate.collections import Collection, Question, load, load_documents
-from plait.evaluate.measures import DEEP, DEPTH, Answered, Quality, Run, summarise
-from plait.evaluate.report import Evaluation, as_dict, means, table
+from plait.evaluate.measures import DEEP, DEPTH, Answered, Quality, Run, half_of, summarise
+from plait.evaluate.report import Evaluation, as_dict, mean_dicts, means, table
+from plait.evaluate.ways import HALVES, PLANNERS, SWEEP, Options, Way, check, ways
 from plait.memory import Memory
-from plait.types import MODES, Document, Mode
+from plait.types import Document, Mode
 
 __all__ = [
+    "HALVES",
     "PLANNERS",
+    "SWEEP",
     "Collection",
     "Evaluation",
     "Options",
@@ -31,11 +33,11 @@ __all__ = [
     "as_dict",
     "evaluate",
     "load",
+    "mean_dicts",
     "means",
     "table",
 ]
 
-PLANNERS = ("auto", "always", "never")
 # Distractors are made of runs this long: whole phrases stay, so that pairs of words still co-occur.
 FRAGMENT_WORDS = 30
 FRAGMENTS = 4
@@ -45,28 +47,6 @@ PAD_PREFIX = "pad/"
 # A word often enough to see it move, and seldom enough to cost nothing.
 TELL_EVERY_DOCUMENT = 64
 TELL_EVERY_QUESTION = 10
-
-
-class Options(NamedTuple):
-    """What to measure. Without ``modes``: all that the memory's embedder can do.
-
-    ``pad`` fills the memory up to so many passages with the documents of the folders ``pad_from``,
-    other than the one measured, and where they do not suffice, with phrases of all mixed anew.
-    ``deep`` adds recall@100, which costs a second, longer search per question. ``db`` says where
-    the memory is made, and kept.
-    """
-
-    modes: tuple[Mode, ...] = ()
-    planners: tuple[str, ...] = ("auto",)
-    fusion: str | None = None
-    keyword_weight: float | None = None
-    vector_weight: float | None = None
-    max_queries: int | None = None
-    pad: int = 0
-    pad_from: tuple[str, ...] = ()
-    deep: bool = True
-    grep: bool = True
-    db: str | None = None
 
 
 Progress = Callable[[str], None]
@@ -95,9 +75,9 @@ def evaluate(
     Raises:
         UsageError: The folder is not a collection, or an option makes no sense.
     """
-    _check(options)
+    check(options)
     collection = load(folder)
-    questions = collection.questions[: options.max_queries]
+    questions = _asked(collection, options)
     tell = progress or _silent
     with (
         tempfile.TemporaryDirectory(prefix="plait-eval-") as scratch,
@@ -114,15 +94,15 @@ def evaluate(
             tell,
         )
         runs = [
-            _measure(memory, questions, options, mode, planner, tell)
-            for mode in options.modes or _modes(memory)
-            for planner in options.planners
+            _measure(memory, questions, options, way, tell)
+            for way in ways(options, options.modes or _modes(memory))
         ]
         settings = memory.config.settings
         passages = memory.stats().chunk_count
     if options.grep:
         tell(f"{collection.name}: grep, {len(questions):,} questions")
-        runs.append(summarise("grep", _by_grep(collection.documents, questions)))
+        found = _by_grep(collection.documents, questions)
+        runs.append(summarise("grep", found, halves=options.half == "both"))
     return Evaluation(
         collection.name,
         len(collection.documents),
@@ -147,17 +127,6 @@ def _told(collection: Collection, tell: Progress) -> Iterator[Document]:
         yield document
 
 
-def _check(options: Options) -> None:
-    if options.max_queries is not None and options.max_queries < 1:
-        raise UsageError(f"max_queries is {options.max_queries}; choose 1 or more.")
-    if options.pad < 0:
-        raise UsageError(f"pad is {options.pad}; choose how many passages there shall be, or 0.")
-    for names, allowed in ((options.modes, MODES), (options.planners, PLANNERS)):
-        for name in names:
-            if name not in allowed:
-                raise UsageError(f"There is no '{name}'. Choose from: {', '.join(allowed)}.")
-
-
 def _store(memory: Memory, documents: Iterable[Document]) -> int:
     """Put documents in; how many passages they made. An empty one stays out, and unfindable."""
     stored = memory.store_many(document for document in documents if document.text.strip())
@@ -168,27 +137,31 @@ def _modes(memory: Memory) -> tuple[Mode, ...]:
     return ("keyword", "vector", "hybrid") if memory.embedder.dims else ("keyword",)
 
 
+def _asked(collection: Collection, options: Options) -> Sequence[Question]:
+    first = collection.questions[: options.max_queries]
+    if options.half in (None, "both"):
+        return first
+    chosen = [question for question in first if half_of(question.id) == options.half]
+    if not chosen:
+        raise UsageError(f"{collection.name} has no question in the {options.half} half.")
+    return chosen
+
+
 def _measure(
-    memory: Memory,
-    questions: Sequence[Question],
-    options: Options,
-    mode: Mode,
-    planner: str,
-    tell: Progress,
+    memory: Memory, questions: Sequence[Question], options: Options, way: Way, tell: Progress
 ) -> Run:
-    name = mode if options.planners == ("auto",) else f"{mode}, planner {planner}"
-    _set_planner(memory, planner)
+    _set_planner(memory, way.planner)
     answered: list[Answered] = []
     spent_ms: list[float] = []
     for number, question in enumerate(questions):
         if number % TELL_EVERY_QUESTION == 0:
-            tell(f"{name}: question {number + 1:,} of {len(questions):,}")
+            tell(f"{way.name}: question {number + 1:,} of {len(questions):,}")
         began = time.process_time()
-        ranking = _ask(memory, question, options, mode, DEPTH)
+        ranking = _ask(memory, question, way, DEPTH)
         spent_ms.append((time.process_time() - began) * 1000)
-        deep = _ask(memory, question, options, mode, DEEP) if options.deep else None
+        deep = _ask(memory, question, way, DEEP) if options.deep else None
         answered.append(Answered(question, ranking, deep))
-    return summarise(name, answered, spent_ms)
+    return summarise(way.name, answered, spent_ms, halves=options.half == "both")
 
 
 def _set_planner(memory: Memory, planner: str) -> None:
@@ -199,17 +172,14 @@ def _set_planner(memory: Memory, planner: str) -> None:
         raise UsageError(f"This memory's engine has no planner, so it cannot be '{planner}'.")
 
 
-def _ask(
-    memory: Memory, question: Question, options: Options, mode: Mode, limit: int
-) -> tuple[str, ...]:
+def _ask(memory: Memory, question: Question, way: Way, limit: int) -> tuple[str, ...]:
     answer = memory.search(
         question.text,
         limit=limit,
-        mode=mode,
+        mode=way.mode,
         best_per_document=True,
-        fusion=options.fusion,
-        keyword_weight=options.keyword_weight,
-        vector_weight=options.vector_weight,
+        fusion=way.fusion,
+        keyword_weight=way.keyword_weight,
         where={"key_prefix": f"{question.conv}/"} if question.conv else None,
     )
     if answer.receipt.degraded:

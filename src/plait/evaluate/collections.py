@@ -43,7 +43,22 @@ def load(folder: str) -> Collection:
     questions = tuple(_questions(place / "queries.jsonl", grades))
     if not questions:
         raise UsageError(f"No query of {folder} has an answer in its qrels.tsv.")
-    return Collection(place.resolve().name, documents, questions)
+    convs = {question.conv for question in questions if question.conv}
+    return Collection(
+        place.resolve().name,
+        tuple(document._replace(session=_conv(document.key, convs)) for document in documents),
+        questions,
+    )
+
+
+def _conv(key: str | None, convs: set[str]) -> str | None:
+    """The conversation that a document is a part of: questions narrow by the start of its name."""
+    rest = key or ""
+    while "/" in rest:
+        rest = rest.rpartition("/")[0]
+        if rest in convs:
+            return rest
+    return None
 
 
 def load_documents(folder: str) -> Iterator[Document]:

@@ -1,5 +1,6 @@
 """Pure arithmetic on rankings: how good one is, given which documents answer the question."""
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -29,6 +30,7 @@ class Run(NamedTuple):
     categories: tuple[tuple[str, Quality], ...] = ()
     median_ms: float | None = None
     p95_ms: float | None = None
+    halves: tuple[tuple[str, Quality], ...] = ()
 
 
 class Answered(NamedTuple):
@@ -77,12 +79,30 @@ def reciprocal_rank(
     return 0.0
 
 
-def summarise(name: str, answered: Sequence[Answered], spent_ms: Sequence[float] = ()) -> Run:
+def half_of(question: str) -> str:
+    """``odd`` or ``even``: by the SHA-256 of a question's id, so it is the same everywhere.
+
+    >>> [half_of(name) for name in ("1", "2", "3")]
+    ['odd', 'odd', 'even']
+    """
+    return "odd" if hashlib.sha256(question.encode("utf-8")).digest()[-1] % 2 else "even"
+
+
+def summarise(
+    name: str,
+    answered: Sequence[Answered],
+    spent_ms: Sequence[float] = (),
+    *,
+    halves: bool = False,
+) -> Run:
     """One way of searching, over all questions and per category where they carry one."""
     groups: dict[str, list[Answered]] = {}
+    split: dict[str, list[Answered]] = {}
     for one in answered:
         if one.question.category is not None:
             groups.setdefault(one.question.category, []).append(one)
+        if halves:
+            split.setdefault(half_of(one.question.id), []).append(one)
     ordered = sorted(spent_ms)
     return Run(
         name,
@@ -90,6 +110,7 @@ def summarise(name: str, answered: Sequence[Answered], spent_ms: Sequence[float]
         tuple((category, _quality(groups[category])) for category in sorted(groups)),
         ordered[(len(ordered) - 1) // 2] if ordered else None,
         ordered[math.ceil(len(ordered) * 0.95) - 1] if ordered else None,
+        tuple((half, _quality(split[half])) for half in sorted(split)),
     )
 
 

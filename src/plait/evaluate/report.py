@@ -43,21 +43,59 @@ def table(evaluations: Sequence[Evaluation]) -> str:
                 speed = _number(run.median_ms, 1), _number(run.p95_ms, 1)
                 rest = [evaluation.passages, *speed, round(evaluation.ingest_per_s)]
             lines.append(_line(evaluation.collection, run.name, run.quality, rest))
+            for half, quality in run.halves:
+                lines.append(_line(f"{evaluation.collection}, {half} half", run.name, quality))
             for category, quality in run.categories:
                 name = f"{evaluation.collection}, category {category}"
                 lines.append(_line(name, run.name, quality))
     if len(evaluations) > 1:
         lines += [_line("**mean**", name, quality) for name, quality in means(evaluations)]
+        for half in _halves(evaluations):
+            found = means(evaluations, half)
+            lines += [_line(f"**mean**, {half} half", name, quality) for name, quality in found]
+        lines += ["", *_matrix(evaluations)]
     return "\n".join(lines) + "\n"
 
 
-def means(evaluations: Sequence[Evaluation]) -> list[tuple[str, Quality]]:
-    """Mean quality per way of searching; every collection counts the same."""
+def _matrix(evaluations: Sequence[Evaluation]) -> list[str]:
+    """nDCG@10 alone, collections down and ways of searching across: what one compares."""
+    names = [name for name, _ in means(evaluations)]
+    lines = [_cells(["nDCG@10", *names]), "|---" * (len(names) + 1) + "|"]
+    for evaluation in evaluations:
+        found = {run.name: _number(run.quality.ndcg_10, 3) for run in evaluation.runs}
+        lines.append(_cells([evaluation.collection, *(found.get(name, "") for name in names)]))
+    for half in (None, *_halves(evaluations)):
+        mean = dict(means(evaluations, half))
+        title = "**mean**" if half is None else f"**mean**, {half} half"
+        lines.append(_cells([title, *(_number(mean[name].ndcg_10, 4) for name in names)]))
+    return lines
+
+
+def _halves(evaluations: Sequence[Evaluation]) -> list[str]:
+    """The halves that every run of every collection has."""
+    sets = [{half for half, _ in run.halves} for one in evaluations for run in one.runs]
+    return sorted(set.intersection(*sets)) if sets else []
+
+
+def means(evaluations: Sequence[Evaluation], half: str | None = None) -> list[tuple[str, Quality]]:
+    """Mean quality per way of searching, of one half alone if asked; collections count the same."""
     groups: dict[str, list[Quality]] = {}
     for evaluation in evaluations:
         for run in evaluation.runs:
-            groups.setdefault(run.name, []).append(run.quality)
+            quality = run.quality if half is None else dict(run.halves)[half]
+            groups.setdefault(run.name, []).append(quality)
     return [(name, _mean(qualities)) for name, qualities in groups.items()]
+
+
+def mean_dicts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Any]]:
+    """The means for JSON, by way of searching; with ``halves`` where they were measured."""
+    found: dict[str, dict[str, Any]] = {
+        name: quality._asdict() for name, quality in means(evaluations)
+    }
+    for half in _halves(evaluations):
+        for name, quality in means(evaluations, half):
+            found[name].setdefault("halves", {})[half] = quality._asdict()
+    return found
 
 
 def _mean(qualities: Sequence[Quality]) -> Quality:
@@ -96,6 +134,7 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
         | {
             "quality": run.quality._asdict(),
             "categories": {category: quality._asdict() for category, quality in run.categories},
+            "halves": {half: quality._asdict() for half, quality in run.halves},
         }
         for run in evaluation.runs
     ]

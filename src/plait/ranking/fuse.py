@@ -22,7 +22,8 @@ SEED001_VECTOR_WEIGHT = 0.7
 class Fused(NamedTuple):
     """A candidate's score, and each signal's part in it: value times share.
 
-    ``None`` is a signal that was absent altogether.
+    ``None`` is a signal that was absent altogether. ``neighbours`` is what the messages around it
+    lent to the score, ``cover`` what the question's words in it added.
     """
 
     score: float
@@ -30,6 +31,8 @@ class Fused(NamedTuple):
     vector: float | None
     keyword_share: float = 1.0
     vector_share: float = 1.0
+    neighbours: float = 0.0
+    cover: float = 0.0
 
 
 def reciprocal_rank_fusion(

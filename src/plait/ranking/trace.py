@@ -5,13 +5,19 @@ from plait.types import Signals
 
 
 def explain(fused: Fused, relevance: float, signals: Signals) -> tuple[str, ...]:
-    """The two contributions, the score they make, and the evidence behind ``relevance``."""
+    """The contributions, the score they make, and the evidence behind ``relevance``."""
     lines = []
     if fused.keyword is not None:
         detail = _keyword_detail(signals)
         lines.append(_line("keyword", fused.keyword, fused.keyword_share, detail))
     if fused.vector is not None:
         lines.append(_line("vector", fused.vector, fused.vector_share, _vector_detail(signals)))
+    if fused.neighbours:
+        lines.append(f"neighbours {fused.neighbours:.4f} (messages before and after it)")
+    if fused.cover:
+        lines.append(
+            f"words {fused.cover:.4f} ({signals.coverage:.0%} of the question's, by rarity)"
+        )
     lines.append(f"score {fused.score:.4f}")
     words = ", ".join(signals.matched) or "none"
     lines.append(f"relevance {relevance:.2f}: words found {words} ({signals.coverage:.0%})")

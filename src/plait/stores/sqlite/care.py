@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import apsw
 
 from plait.errors import StoreError, UsageError
-from plait.stores.sqlite import keywords, vectors
+from plait.stores.sqlite import keywords, profiles, vectors
 from plait.stores.sqlite.connection import (
     NETWORK_FILE_SYSTEMS,
     PRIVATE_FILE,
@@ -18,6 +18,8 @@ from plait.stores.sqlite.connection import (
     sqlite_version,
     wal_is_safe,
 )
+from plait.stores.sqlite.facts import FactWriter
+from plait.stores.sqlite.filters import present_moment
 from plait.stores.sqlite.generations import UNEMBEDDED, Generation, generations
 from plait.stores.sqlite.rows import new_id, rows
 from plait.types import Finding, Ref
@@ -38,7 +40,21 @@ _RECOUNT = (
 )
 
 
-def examine(connections: Connections, rebuild: Callable[[], int], *, fix: bool) -> list[Finding]:
+_ENTITIES = "SELECT id, title, type FROM documents WHERE kind = 'entity'"
+_PROFILES = (
+    "SELECT d.id, p.text FROM documents AS d JOIN passages AS p ON p.document = d.rowid "
+    "WHERE d.kind = 'entity'"
+)
+_RIVALS = (
+    "SELECT topic FROM documents WHERE topic IS NOT NULL AND kind = 'observation' "
+    "AND valid_to IS NULL GROUP BY topic, project, coalesce(parent, ''), trust "
+    "HAVING count(*) > 1 LIMIT 1"
+)
+
+
+def examine(
+    connections: Connections, rebuild: Callable[[], int], *, now: int, fix: bool
+) -> list[Finding]:
     """Every check, in an order in which a later one may rely on the earlier ones."""
     connection = connections.get()
     findings = [_version(), *_place(connections, fix=fix)]
@@ -50,6 +66,7 @@ def examine(connections: Connections, rebuild: Callable[[], int], *, fix: bool) 
     findings.append(_keywords(rebuild, connection, fix=fix))
     findings.append(_references(connection))
     findings.append(_counts(connections, connection, fix=fix))
+    findings.append(_facts(connections, connection, now, fix=fix))
     for generation in generations(connection):
         findings.append(_vectors(connections, connection, generation, fix=fix))
     findings.append(_journal(connections, connection, fix=fix))
@@ -174,6 +191,39 @@ def _counts(connections: Connections, connection: apsw.Connection, *, fix: bool)
         return Finding("counts", "ok", f"{wrong} documents recounted", fixed=True)
     return Finding(
         "counts", "warning", f"{wrong} documents miscount passages. Run: plait doctor --fix"
+    )
+
+
+def _facts(
+    connections: Connections, connection: apsw.Connection, now: int, *, fix: bool
+) -> Finding:
+    """Every profile says what holds now, and no topic has two answers."""
+    with connection:  # One snapshot: others may be writing, and that is no damage.
+        rival = connection.execute(_RIVALS).get
+        moment = present_moment(connection, now)
+        said: dict[str, str] = dict(rows(connection, _PROFILES))
+        stale = [
+            id_
+            for id_, name, type_ in rows(connection, _ENTITIES)
+            if said.get(id_)
+            != profiles.compose(name, type_, profiles.current_observations(connection, id_, moment))
+        ]
+    if rival is not None:
+        return Finding(
+            "facts",
+            "warning",
+            f"The topic '{rival}' has several current facts. Store the one that holds under it.",
+        )
+    if not stale:
+        return Finding("facts", "ok", "every profile says what holds now")
+    if fix:
+        with Transaction(connections):
+            writer = FactWriter(connection, now=now)
+            writer.refresh(stale)
+            writer.finish()
+        return Finding("facts", "ok", f"{len(stale)} profiles made anew", fixed=True)
+    return Finding(
+        "facts", "warning", f"{len(stale)} profiles are out of date. Run: plait doctor --fix"
     )
 
 

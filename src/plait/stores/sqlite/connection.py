@@ -221,7 +221,7 @@ class Connections:
         return connection
 
     def _prepare(self, connection: apsw.Connection) -> None:
-        connection.set_busy_timeout(min(WAIT_STEP_MS, round(self.timeout * 1000)))
+        self.set_wait(connection)
         # A reader must not checkpoint, not even by being the last to leave: writers do that.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         for pragma in (
@@ -246,6 +246,10 @@ class Connections:
             connection.execute(f"PRAGMA journal_mode = {journal_mode(self.path)}").fetchall()
         with Transaction(self, connection):
             schema.migrate(connection)
+
+    def set_wait(self, connection: apsw.Connection) -> None:
+        """How long SQLite itself waits for others at a time; `_patiently` does the rest."""
+        connection.set_busy_timeout(min(WAIT_STEP_MS, round(self.timeout * 1000)))
 
     def _refuse_stranger(self, connection: apsw.Connection, version: int) -> None:
         """An empty file becomes a memory; somebody else's database must not."""
@@ -291,17 +295,34 @@ def checkpoint(connection: apsw.Connection, mode: Literal["PASSIVE", "TRUNCATE"]
 
 
 class Transaction:
-    """``BEGIN IMMEDIATE`` … ``COMMIT``; anything raised inside undoes all of it."""
+    """``BEGIN IMMEDIATE`` … ``COMMIT``; anything raised inside undoes all of it.
 
-    def __init__(self, connections: Connections, connection: apsw.Connection | None = None) -> None:
+    With ``patient=False`` it does not wait for others: what may be left undone waits for nobody.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        connection: apsw.Connection | None = None,
+        *,
+        patient: bool = True,
+    ) -> None:
         self._connections = connections
         self._connection = connection
+        self._patient = patient
 
     def __enter__(self) -> apsw.Connection:
         """Take the write lock, waiting for others up to the time limit."""
         connection = self._connection or self._connections.get()
         self._connection = connection
-        _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), self._connections.timeout)
+        if self._patient:
+            _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), self._connections.timeout)
+            return connection
+        connection.set_busy_timeout(0)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        finally:
+            self._connections.set_wait(connection)
         return connection
 
     def __exit__(

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import apsw
 
+from plait.stores.sqlite import terms
 from plait.types import Filter
 
 _FOREIGN_BELOW = "SELECT 1 FROM documents WHERE project < ? LIMIT 1"
@@ -23,6 +24,8 @@ _TURNS = (
     "SELECT max(valid_from) FROM documents WHERE valid_from <= ?1 "
     "UNION ALL SELECT max(valid_to) FROM documents WHERE valid_to <= ?1"
 )
+# The name in `meta` of the last moment at which one fact took the place of another.
+LATEST_TURN = "latest_turn"
 BEFORE_ALL = -(2**63)  # no moment that SQLite can hold is earlier
 
 _IN = {
@@ -31,6 +34,8 @@ _IN = {
     "types": "d.type IN (SELECT value FROM json_each(?))",
     "keys": "d.key IN (SELECT value FROM json_each(?))",
     "origins": "d.origin IN (SELECT value FROM json_each(?))",
+    "parents": "d.parent IN (SELECT value FROM json_each(?))",
+    "topics": "d.topic IN (SELECT value FROM json_each(?))",
 }
 _IS = {"source": "d.source = ?", "session": "d.session = ?"}
 _TAG = "EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE tag.value = ?)"
@@ -74,11 +79,20 @@ def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]
         or any(trust not in where.trusts for (trust,) in connection.execute(_DISTRUSTED))
     ):
         found.append(("d.trust IN (SELECT value FROM json_each(?))", [json.dumps(where.trusts)]))
+    if where.as_of is not None:
+        # A profile says what holds now, whatever moment is asked about.
+        found.append(("d.kind <> 'entity'", []))
     if not where.all_versions and connection.execute(_DATED).get:
-        moment = _latest_turn(connection, now if where.as_of is None else where.as_of)
+        asked = present_moment(connection, now) if where.as_of is None else where.as_of
+        moment = _latest_turn(connection, asked)
         found.append(("(d.valid_from IS NULL OR d.valid_from <= ?)", [moment]))
         found.append(("(d.valid_to IS NULL OR d.valid_to > ?)", [moment]))
     return found
+
+
+def present_moment(connection: apsw.Connection, now: int) -> int:
+    """Now, and never before the last change of truth: clocks are set back, facts are not."""
+    return max(now, int(terms.get_meta(connection, LATEST_TURN) or now))
 
 
 def _latest_turn(connection: apsw.Connection, moment: int) -> int:

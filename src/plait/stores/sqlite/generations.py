@@ -93,6 +93,32 @@ def begin(connection: apsw.Connection, space: Space, *, anew: bool = False) -> G
     return Generation(number, space_text(space), space.dims, int(first), 0)
 
 
+def sample(connection: apsw.Connection, space: Space, *, building: bool) -> Vector | None:
+    """The vector of the fixed text, as the model made it when the generation was begun."""
+    order = "current" if building else "current DESC"
+    data = connection.execute(
+        f"SELECT canary FROM generations WHERE space = ? ORDER BY {order} LIMIT 1",  # noqa: S608
+        (space_text(space),),
+    ).get
+    if data is None:
+        return None
+    vector = Vector("f")
+    vector.frombytes(data)
+    return vector
+
+
+def keep_sample(connection: apsw.Connection, space: Space, vector: Vector) -> bool:
+    """Note that vector; false while there is no generation of the space."""
+    generation = written_for(connection, space)
+    if generation is None:
+        return False
+    connection.execute(
+        "UPDATE generations SET canary = ? WHERE id = ? AND canary IS NULL",
+        (vector.tobytes(), generation.id),
+    )
+    return True
+
+
 def waiting(connection: apsw.Connection) -> int:
     """How many passages wait for a vector in the current generation."""
     return int(connection.execute(_WAITING).get)

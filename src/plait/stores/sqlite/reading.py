@@ -14,13 +14,14 @@ from plait.stores.sqlite.rows import (
     MIN_PREFIX,
     PASSAGE_COLUMNS,
     PASSAGE_WIDTH,
+    Row,
     document_from,
     passage_from,
     rows,
     stitched,
 )
 from plait.stores.sqlite.schema import version_of
-from plait.types import Document, Passage, Ref, Space, Stats
+from plait.types import ENTITY_SOURCE, Document, Passage, Ref, Space, Stats
 
 MOST_NAMESAKES = 20
 ORDINAL_DIGITS = 9  # a longer one cannot be an ordinal
@@ -31,6 +32,12 @@ _PASSAGE = (
     "JOIN documents AS d ON d.rowid = p.document WHERE "
 )
 _HYDRATE = _PASSAGE + "p.rowid IN (SELECT value FROM json_each(?))"  # noqa: S608
+# A message cut into several passages is a text of its own rather than a turn of a conversation.
+_SESSIONS = (
+    "SELECT p.rowid, d.session FROM passages AS p JOIN documents AS d ON d.rowid = p.document "
+    "WHERE p.rowid IN (SELECT value FROM json_each(?)) "
+    "AND d.session IS NOT NULL AND d.kind = 'message' AND d.chunk_count = 1"
+)
 _NEIGHBOURS = (
     f"SELECT {PASSAGE_COLUMNS} FROM passages AS p "  # noqa: S608
     "JOIN documents AS d ON d.rowid = p.document "
@@ -41,7 +48,16 @@ _LOAD = (
     "WHERE d.id IN (SELECT value FROM json_each(?))"
 )
 _PIECES = "SELECT start, text FROM passages WHERE document = ? ORDER BY ordinal"
+_IN_ORDER = (
+    f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
+    "WHERE /*conditions*/ ORDER BY d.created_at, d.rowid"
+)
+_BELONGING = (
+    "SELECT o.id FROM documents AS e JOIN documents AS o ON o.parent = e.id "
+    "WHERE e.kind = 'entity' AND e.id IN (SELECT value FROM json_each(?)) ORDER BY o.rowid"
+)
 _NEWEST_FIRST = "/*conditions*/ ORDER BY d.event_at DESC, d.id DESC LIMIT ?"
+_OLDEST_FIRST = "/*conditions*/ ORDER BY d.event_at, d.id LIMIT ?"
 _COUNTS = (
     "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM passages), "
     "(SELECT count(*) FROM trash), (SELECT min(event_at) FROM documents), "
@@ -59,6 +75,11 @@ def hydrate(
     wanted = json.dumps(list(refs))
     found = [_passage_and_document(row) for row in rows(connection, _HYDRATE, (wanted,))]
     return {passage.ref: (passage, document) for passage, document in found}
+
+
+def sessions(connection: apsw.Connection, refs: Sequence[Ref]) -> dict[Ref, str]:
+    """The session of each of these passages that is a message of one."""
+    return dict(rows(connection, _SESSIONS, (json.dumps(list(refs)),)))
 
 
 def neighbours(connection: apsw.Connection, document: str, first: int, last: int) -> list[Passage]:
@@ -99,22 +120,45 @@ def _prefixed(connection: apsw.Connection, name: str) -> list[Named]:
 
 def load(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, Document]]:
     """Whole documents with their rowids, text put together from passages."""
-    found = []
     with connection:  # One snapshot: between two, another process may replace or delete it.
-        for rowid, preface, *row in rows(connection, _LOAD, (json.dumps(list(ids)),)):
-            pieces = [(start, text) for start, text in rows(connection, _PIECES, (rowid,))]
-            found.append((rowid, document_from(row, stitched(preface, pieces))))
+        found = _whole(connection, rows(connection, _LOAD, (json.dumps(list(ids)),)))
     return found
 
 
-def newest_first(
-    connection: apsw.Connection, conditions: list[Clause], limit: int | None
+def in_order(
+    connection: apsw.Connection, conditions: list[Clause], *, whole: bool
 ) -> list[Document]:
-    """Documents without text, by the time of what they tell."""
+    """Documents in the order in which they were written; call it inside a snapshot."""
     sql, values = joined(conditions)
+    found = rows(connection, _IN_ORDER.replace("/*conditions*/", sql), values)
+    if not whole:
+        return [document_from(row) for _, _, *row in found]
+    return [document for _, document in _whole(connection, found)]
+
+
+def _whole(connection: apsw.Connection, found: list[Row]) -> list[tuple[int, Document]]:
+    documents = []
+    for rowid, preface, *row in found:
+        pieces = [(start, text) for start, text in rows(connection, _PIECES, (rowid,))]
+        documents.append((rowid, document_from(row, stitched(preface, pieces))))
+    return documents
+
+
+def with_observations(connection: apsw.Connection, ids: Sequence[str]) -> list[str]:
+    """These documents, and what belongs to the entities among them."""
+    belonging = rows(connection, _BELONGING, (json.dumps(list(ids)),))
+    return list(dict.fromkeys([*ids, *(id_ for (id_,) in belonging)]))
+
+
+def by_event(
+    connection: apsw.Connection, conditions: list[Clause], limit: int | None, *, upwards: bool
+) -> list[Document]:
+    """Documents without text, by the time of what they tell: newest first unless ``upwards``."""
+    sql, values = joined(conditions)
+    order = _OLDEST_FIRST if upwards else _NEWEST_FIRST
     found = rows(
         connection,
-        _DOCUMENT + _NEWEST_FIRST.replace("/*conditions*/", sql),
+        _DOCUMENT + order.replace("/*conditions*/", sql),
         (*values, -1 if limit is None else limit),
     )
     return [document_from(row) for row in found]
@@ -140,7 +184,11 @@ def stats(connection: apsw.Connection, path: str) -> Stats:
         space=Space(*json.loads(current[0].space)) if current else None,
         kinds=_tally(connection, "kind"),
         projects=tuple((name or None, count) for name, count in _tally(connection, "project")),
-        sources=tuple((name, count) for name, count in _tally(connection, "source") if name),
+        sources=tuple(
+            (name, count)
+            for name, count in _tally(connection, "source")
+            if name not in ("", ENTITY_SOURCE)
+        ),
         first_event_at=first,
         last_event_at=last,
         indexed_at=indexed,

@@ -193,7 +193,72 @@ CREATE TABLE trash (
 CREATE INDEX trash_by_time ON trash (deleted_at);
 """  # noqa: S608
 
-MIGRATIONS: tuple[str, ...] = (_M001,)
+_M002 = """
+-- text_hash is over space, kind and text, so that no two models ever share a row.
+CREATE TABLE embedding_cache (
+    text_hash TEXT PRIMARY KEY,
+    embedding BLOB NOT NULL,
+    created_at INTEGER NOT NULL,
+    accessed_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX embedding_cache_by_use ON embedding_cache (accessed_at, text_hash);
+-- The vector of one fixed text: shows whether the same name still means the same model.
+ALTER TABLE generations ADD COLUMN canary BLOB;
+"""
+
+_M003 = """
+CREATE INDEX documents_by_topic ON documents (topic, project) WHERE topic IS NOT NULL;
+CREATE INDEX documents_by_supersession ON documents (supersedes) WHERE supersedes IS NOT NULL;
+CREATE INDEX documents_of_entities ON documents (project, rowid) WHERE kind = 'entity';
+
+CREATE TABLE relations (
+    rowid INTEGER PRIMARY KEY AUTOINCREMENT,
+    source INTEGER NOT NULL REFERENCES documents (rowid) ON DELETE CASCADE,
+    target INTEGER NOT NULL REFERENCES documents (rowid) ON DELETE CASCADE,
+    type TEXT NOT NULL,
+    context TEXT,
+    created_at INTEGER NOT NULL,
+    valid_from INTEGER,
+    valid_to INTEGER
+);
+CREATE UNIQUE INDEX relations_current ON relations (source, target, type) WHERE valid_to IS NULL;
+CREATE INDEX relations_by_source ON relations (source);
+CREATE INDEX relations_by_target ON relations (target);
+
+-- Apart from the trash of the two entities: whichever of them is purged takes this with it.
+CREATE TABLE trashed_relations (
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    type TEXT NOT NULL,
+    context TEXT,
+    created_at INTEGER NOT NULL,
+    valid_from INTEGER,
+    valid_to INTEGER,
+    deleted_at INTEGER NOT NULL
+);
+CREATE INDEX trashed_relations_by_source ON trashed_relations (source);
+CREATE INDEX trashed_relations_by_target ON trashed_relations (target);
+
+-- How often a passage was read, on how many days (counted from 1970), and when last.
+CREATE TABLE signals (
+    passage INTEGER PRIMARY KEY REFERENCES passages (rowid) ON DELETE CASCADE,
+    reads INTEGER NOT NULL,
+    days INTEGER NOT NULL,
+    last_day INTEGER NOT NULL,
+    last_read INTEGER NOT NULL
+);
+-- Passages that were read together; the smaller number comes first.
+CREATE TABLE signal_pairs (
+    one INTEGER NOT NULL REFERENCES passages (rowid) ON DELETE CASCADE,
+    other INTEGER NOT NULL REFERENCES passages (rowid) ON DELETE CASCADE,
+    times INTEGER NOT NULL,
+    last_read INTEGER NOT NULL,
+    PRIMARY KEY (one, other)
+) WITHOUT ROWID;
+CREATE INDEX signal_pairs_by_other ON signal_pairs (other);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 

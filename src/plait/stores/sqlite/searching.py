@@ -8,7 +8,7 @@ from typing import Literal
 import apsw
 
 from plait.protocols import Scored, Vector
-from plait.stores.sqlite import filters, fts, generations, terms, vectors
+from plait.stores.sqlite import filters, fts, generations, narrow, terms, vectors
 from plait.stores.sqlite.rows import rows
 from plait.types import Query, Ref, Space
 
@@ -88,7 +88,7 @@ class Searcher:
         if conditions:
             selection = self._select(connection, conditions)
             if selection.refs is not None:
-                return _best_among(connection, match, selection.refs, limit)
+                return _best_among(connection, query, selection.refs, limit)
             sql, values = filters.joined(conditions)
             where = _WHERE.replace("/*conditions*/", sql)
         anchors = self._anchors(connection, query)
@@ -136,8 +136,9 @@ class Searcher:
         selection = self._selections.get(key)
         if selection is None:
             few = max(FEW, round(terms.passage_count(connection) * SHORT_SELECTION))
-            refs = self._passing(connection, conditions, limit=few + 1)
-            selection = vectors.Selection(refs if len(refs) <= few else None)
+            listed = max(few, narrow.MOST_PASSAGES)
+            refs = self._passing(connection, conditions, limit=listed + 1)
+            selection = vectors.Selection(refs if len(refs) <= listed else None, len(refs) <= few)
             # subtle: a copy, because another thread may add to the cache meanwhile.
             for old in list(self._selections)[: 1 - CACHED_SELECTIONS]:
                 self._selections.pop(old, None)
@@ -158,7 +159,7 @@ class Searcher:
             return []
         query = vectors.quantise(vector, generation.dims)
         selection = self._select(connection, conditions) if conditions else None
-        if selection is not None and selection.refs is not None:
+        if selection is not None and selection.refs is not None and selection.short:
             cosines = self._pick(connection, generation, query, selection.refs)
             ranked = sorted((-cosine, ref) for ref, cosine in cosines.items() if cosine > 0.0)
             return [(ref, -negative) for negative, ref in ranked[:limit]]
@@ -173,7 +174,10 @@ class Searcher:
         if kept is not None:
             return kept
         if selection.flags is None:
-            selection.flags = vectors.flagged(self._passing(connection, conditions))
+            passing = selection.refs
+            if passing is None:
+                passing = self._passing(connection, conditions)
+            selection.flags = vectors.flagged(passing)
         return vectors.nearest(scan, limit, selection.flags)
 
     def _first_passing(
@@ -246,11 +250,14 @@ class Searcher:
 
 
 def _best_among(
-    connection: apsw.Connection, match: str, refs: Collection[Ref], limit: int
+    connection: apsw.Connection, query: Query, refs: Collection[Ref], limit: int
 ) -> list[Scored]:
     """The best of a few passages."""
     if not refs:
         return []
+    if query.expression is None and narrow.suits(query.words, refs):
+        return narrow.best(connection, query.words, refs, limit)
+    match = fts.matching(query)
     among = (min(refs), max(refs), json.dumps(list(refs)))
     return rows(connection, _SIFTED.replace("/*where*/", _AMONG), (match, *among, limit))
 

@@ -3,27 +3,39 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 import apsw
 
 from plait import text as words
-from plait.errors import StoreBusy
-from plait.protocols import Entry, Pending, Scored, Token, Vector, Written
+from plait.errors import StoreBusy, StoreError, StoreReadOnly
+from plait.protocols import Entry, Pending, Scored, Token, Uses, Vector, Written
 from plait.stores.sqlite import (
+    cache,
     filters,
     generations,
     keywords,
     reading,
     schema,
     terms,
-    trash,
     writing,
 )
 from plait.stores.sqlite.connection import Connections, Guard, Transaction, checkpoint
 from plait.stores.sqlite.rows import passage_hash, rows
 from plait.stores.sqlite.searching import Planner, Searcher
-from plait.types import Deleted, Document, Filter, Finding, Passage, Query, Ref, Space, Stats
+from plait.types import (
+    Deleted,
+    Document,
+    Filter,
+    Finding,
+    Passage,
+    Query,
+    Ref,
+    Relation,
+    Space,
+    Stats,
+)
 
 PURGE_PAUSE_S = 0.02
 
@@ -78,9 +90,11 @@ class SQLiteStore:
 
     def put(self, entries: Sequence[Entry]) -> list[Written]:
         """Write documents whole, all of them in one transaction."""
+        from plait.stores.sqlite.facts import FactWriter
+
         with self._guard, Transaction(self._connections) as connection:
-            writer = writing.Writer(connection, entries)
-            written = [writer.put(entry) for entry in entries]
+            writer = FactWriter(connection, entries, now=self._clock())
+            written = writer.put_all(entries)
             writer.finish()
         return written
 
@@ -88,19 +102,25 @@ class SQLiteStore:
         """Remove documents and their index entries; keep a trash row unless ``purge``.
 
         Without ``undoable`` what was removed comes back only by its id. A purge also empties the
-        trash of these ids, and reports what lay there alone.
+        trash of these ids, and reports what lay there alone. Entities take along what belongs to
+        them.
         """
+        from plait.stores.sqlite import trash
+        from plait.stores.sqlite.facts import FactWriter
+
         now = self._clock()
         with self._guard, Transaction(self._connections) as connection:
+            ids = reading.with_observations(connection, ids)
             doomed = reading.load(connection, ids)
             gone = [document for _, document in doomed]
             if not purge:
                 trash.keep(connection, doomed, now, undoable=undoable)
-            writer = writing.Writer(connection)
+            writer = FactWriter(connection, now=now)
             chunks = sum(writer.delete(rowid) for rowid, _ in doomed)
             writer.finish()
             if purge:
                 known = {document.id for document in gone}
+                cache.forget(connection)
                 older = [row for row in trash.forget(connection, ids) if row.id not in known]
                 gone += older
                 chunks += sum(document.chunk_count for document in older)
@@ -116,13 +136,56 @@ class SQLiteStore:
 
     def trashed(self) -> list[tuple[str, int, Document]]:
         """What can be brought back: (batch, deleted_at, document), newest first."""
+        from plait.stores.sqlite import trash
+
         with self._guard:
             return trash.listed(self._connections.get())
 
     def restore(self, ids: Sequence[str] = ()) -> list[Document]:
         """Bring documents back from the trash; without ids, those of the latest delete."""
+        from plait.stores.sqlite import trash
+
         with self._guard, Transaction(self._connections) as connection:
-            return trash.bring_back(connection, ids)
+            return trash.bring_back(connection, ids, self._clock())
+
+    def latest_turn(self) -> int | None:
+        """When one fact last took the place of another; the present is never before that."""
+        found = self.meta(filters.LATEST_TURN)
+        return None if found is None else int(found)
+
+    def advance(self, moment: int) -> None:
+        """Let the present be no earlier than the latest turn of another memory."""
+        from plait.stores.sqlite import versions
+
+        with self._guard, Transaction(self._connections) as connection:
+            versions.remember(connection, moment)
+
+    def relate(self, relations: Sequence[Relation], project: str | None) -> list[bool]:
+        """Join entities of one project; whether each edge is new."""
+        from plait.stores.sqlite import relations as edges
+
+        with self._guard, Transaction(self._connections) as connection:
+            return edges.add(connection, relations, project, self._clock())
+
+    def unrelate(
+        self, relations: Sequence[Relation], project: str | None, *, end: int | None = None
+    ) -> int:
+        """Remove current edges, or end them at a moment; how many there were."""
+        from plait.stores.sqlite import relations as edges
+
+        with self._guard, Transaction(self._connections) as connection:
+            return edges.remove(connection, relations, project, end)
+
+    def touch(self, answers: Sequence[Sequence[Ref]]) -> None:
+        """Count passages as read, unless the memory is busy or read-only."""
+        from plait.stores.sqlite import signals
+
+        with (
+            suppress(StoreError),
+            self._guard,
+            Transaction(self._connections, patient=False) as connection,
+        ):
+            signals.count(connection, answers, self._clock())
 
     def _scrub(self) -> None:
         """Leave no byte of what was purged: the journal is emptied once nobody reads it."""
@@ -187,6 +250,13 @@ class SQLiteStore:
         with self._guard:
             return reading.hydrate(self._connections.get(), refs)
 
+    def sessions(self, refs: Sequence[Ref]) -> dict[Ref, str]:
+        """The session of each of these passages that is a whole message of one."""
+        if not refs:
+            return {}
+        with self._guard:
+            return reading.sessions(self._connections.get(), refs)
+
     def neighbours(self, document: str, ordinal: int, window: int) -> list[Passage]:
         """Passages of one document around an ordinal."""
         with self._guard:
@@ -214,16 +284,47 @@ class SQLiteStore:
         *,
         limit: int | None = None,
         before: tuple[int, str] | None = None,
+        after: tuple[int, str] | None = None,
     ) -> list[Document]:
-        """Documents without text, newest event first, starting after the cursor ``before``."""
+        """Documents without text, newest event first, or what followed ``after``, oldest first."""
         with self._guard:
             connection = self._connections.get()
             with connection:
                 conditions = self._conditions(connection, where)
                 if before is not None:
                     conditions.append(("(d.event_at, d.id) < (?, ?)", list(before)))
-                found = reading.newest_first(connection, conditions, limit)
+                if after is not None:
+                    conditions.append(("(d.event_at, d.id) > (?, ?)", list(after)))
+                found = reading.by_event(connection, conditions, limit, upwards=after is not None)
         return found
+
+    def in_order(self, where: Filter, *, whole: bool = True) -> list[Document]:
+        """Documents in the order in which they were first written, text included if ``whole``."""
+        with self._guard:
+            connection = self._connections.get()
+            with connection:
+                conditions = self._conditions(connection, where)
+                found = reading.in_order(connection, conditions, whole=whole)
+        return found
+
+    def relations(self, ids: Sequence[str] | None, where: Filter) -> list[Relation]:
+        """Edges with at least one end among these entities, or all; oldest first."""
+        from plait.stores.sqlite import relations as edges
+
+        with self._guard:
+            connection = self._connections.get()
+            now = filters.present_moment(connection, self._clock())
+            return edges.listed(connection, ids, where, now)
+
+    def uses(self, refs: Sequence[Ref]) -> Uses:
+        """How these passages were used so far; nothing at all where none ever was."""
+        with self._guard:
+            connection = self._connections.get()
+            if not connection.execute("SELECT 1 FROM signals LIMIT 1").get:
+                return Uses({}, {})
+            from plait.stores.sqlite import signals
+
+            return signals.uses(connection, refs)
 
     def known(
         self, document: Document, passages: Sequence[Passage] = ()
@@ -279,6 +380,33 @@ class SQLiteStore:
         """Make this space's generation current if it has seen every passage; drop the others."""
         with self._guard, Transaction(self._connections) as connection:
             return generations.swap(connection, space)
+
+    def cached(self, names: Sequence[str]) -> dict[str, Vector]:
+        """Vectors that were made before, by the name of their text."""
+        with self._guard:
+            return cache.find(self._connections.get(), names)
+
+    def cache(self, vectors: Mapping[str, Vector], used: Iterable[str], most: int) -> None:
+        """Keep vectors for texts that come again, unless the memory is busy or read-only."""
+        with (
+            suppress(StoreError),
+            self._guard,
+            Transaction(self._connections, patient=False) as connection,
+        ):
+            cache.keep(connection, vectors, used, most, self._clock())
+
+    def marked(self, space: Space, *, building: bool = False) -> Vector | None:
+        """The sample vector kept with the vectors of a space."""
+        with self._guard:
+            return generations.sample(self._connections.get(), space, building=building)
+
+    def mark(self, space: Space, sample: Vector) -> bool:
+        """Keep a sample with the vectors of a space that have none; false when it must wait."""
+        try:
+            with self._guard, Transaction(self._connections, patient=False) as connection:
+                return generations.keep_sample(connection, space, sample)
+        except (StoreBusy, StoreReadOnly):
+            return False
 
     # -- the memory as a whole -------------------------------------------------------------
 
@@ -344,7 +472,12 @@ class SQLiteStore:
         from plait.stores.sqlite.care import examine
 
         with self._guard:
-            return examine(self._connections, lambda: self.rebuild_keywords(force=True), fix=fix)
+            return examine(
+                self._connections,
+                lambda: self.rebuild_keywords(force=True),
+                now=self._clock(),
+                fix=fix,
+            )
 
     def backup(self, target: str) -> None:
         """Write a consistent copy, readable by its owner only, safe under load."""

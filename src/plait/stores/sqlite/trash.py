@@ -5,8 +5,9 @@ from collections.abc import Collection, Sequence
 
 import apsw
 
+from plait.stores.sqlite import relations
+from plait.stores.sqlite.facts import FactWriter
 from plait.stores.sqlite.rows import document_from_record, new_id, rows
-from plait.stores.sqlite.writing import Writer
 from plait.types import Document
 
 KEPT_MS = 30 * 24 * 3600 * 1000
@@ -19,7 +20,17 @@ _KEEP = (
     "batch = excluded.batch, document = excluded.document"
 )
 _ALL = "SELECT batch, deleted_at, document FROM trash ORDER BY deleted_at DESC, id"
-_BY_ID = "SELECT id, document FROM trash WHERE id IN (SELECT value FROM json_each(?))"
+_NAMED = "SELECT value FROM json_each(?1)"
+_PARENT = "json_extract(document, '$.document.parent')"
+_WITH_OBSERVATIONS = (
+    f"SELECT id, document FROM trash WHERE id IN ({_NAMED}) OR {_PARENT} IN ({_NAMED})"  # noqa: S608
+)
+_WITH_FAMILY = (
+    f"SELECT id, document FROM trash AS t WHERE id IN ({_NAMED}) OR EXISTS ("  # noqa: S608
+    f"SELECT 1 FROM trash AS e WHERE e.id IN ({_NAMED}) AND e.id = {_PARENT} "
+    "AND e.batch = t.batch) OR id IN "
+    f"(SELECT {_PARENT} FROM trash WHERE id IN ({_NAMED}))"
+)
 _LATEST_DELETE = "SELECT max(deleted_at) FROM trash"
 _LATEST_BATCH = (
     "SELECT id, document FROM trash WHERE batch = "
@@ -45,11 +56,17 @@ def keep(
     moment = max(now, 1 + (connection.execute(_LATEST_DELETE).get or 0))
     batch = new_id() if undoable else BY_ID_ONLY
     for rowid, document in doomed:
-        passages = connection.execute(_TRASHED_PASSAGES, (rowid,)).fetchall()
-        record = {"document": document._asdict(), "passages": passages}
+        if document.kind == "entity":
+            # Its text repeats its observations: purging one of those must leave no byte here.
+            document, passages = document._replace(text="", chunk_count=0), []
+        else:
+            passages = connection.execute(_TRASHED_PASSAGES, (rowid,)).fetchall()
+        record = {"document": document._asdict(), "passages": passages, "place": rowid}
         connection.execute(
             _KEEP, (document.id, moment, batch, json.dumps(record, ensure_ascii=False))
         )
+
+    relations.trash(connection, [rowid for rowid, _ in doomed], moment)
 
 
 def listed(connection: apsw.Connection) -> list[tuple[str, int, Document]]:
@@ -60,18 +77,23 @@ def listed(connection: apsw.Connection) -> list[tuple[str, int, Document]]:
     ]
 
 
-def bring_back(connection: apsw.Connection, ids: Sequence[str]) -> list[Document]:
+def bring_back(connection: apsw.Connection, ids: Sequence[str], now: int) -> list[Document]:
     """Put documents back, without ids those of the latest delete; what has a newer namesake stays.
 
-    Of a whole delete it stays for its id only, so that the next undo reaches an older one.
+    Of a whole delete it stays for its id only, so that the next undo reaches an older one. With an
+    entity comes what was deleted with it, with an observation the entity that it belongs to.
     """
-    found = rows(connection, _BY_ID, (_listing(ids),)) if ids else rows(connection, _LATEST_BATCH)
-    writer = Writer(connection)
+    found = rows(connection, _WITH_FAMILY if ids else _LATEST_BATCH, (_listing(ids),) * bool(ids))
+    records = [(id_, json.loads(record)) for id_, record in found]
+    # Entities first, then in the order of their first writing.
+    records.sort(key=lambda row: (row[1]["document"]["kind"] != "entity", row[1].get("place", 0)))
+    writer = FactWriter(connection, now=now)
     back: dict[str, Document] = {}
-    for id_, record in found:
-        document = writer.revive(json.loads(record))
+    for id_, record in records:
+        document = writer.revive(record)
         if document is not None:
             back[id_] = document
+    relations.revive(connection)
     writer.finish()
     connection.execute(_FORGET, (_listing(back),))
     if not ids:
@@ -81,15 +103,17 @@ def bring_back(connection: apsw.Connection, ids: Sequence[str]) -> list[Document
 
 
 def forget(connection: apsw.Connection, ids: Sequence[str]) -> list[Document]:
-    """Drop these ids from the trash; what lay there."""
-    found = rows(connection, _BY_ID, (_listing(ids),))
-    connection.execute(_FORGET, (_listing(ids),))
+    """Drop these ids, and what belonged to these entities, from the trash; what lay there."""
+    found = rows(connection, _WITH_OBSERVATIONS, (_listing(ids),))
+    connection.execute(_FORGET, (_listing([id_ for id_, _ in found]),))
+    relations.forget(connection, ids)
     return [document_from_record(json.loads(record)["document"]) for _, record in found]
 
 
 def expire(connection: apsw.Connection, now: int) -> None:
     """Drop what has had its days of grace."""
     connection.execute("DELETE FROM trash WHERE deleted_at < ?", (now - KEPT_MS,))
+    relations.expire(connection, now - KEPT_MS)
 
 
 def _listing(ids: Collection[str]) -> str:

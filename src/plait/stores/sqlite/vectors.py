@@ -108,12 +108,16 @@ def kernel(
 
 
 class Selection:
-    """The passages a filter lets through: a short list, or flags, made when they are needed."""
+    """The passages a filter lets through: a list, or flags, made when they are needed.
 
-    __slots__ = ("flags", "refs")
+    ``short``: fetching the rows of the list is cheaper than scanning the blocks.
+    """
 
-    def __init__(self, refs: Collection[Ref] | None) -> None:
+    __slots__ = ("flags", "refs", "short")
+
+    def __init__(self, refs: Collection[Ref] | None, short: bool) -> None:
         self.refs = refs
+        self.short = short
         self.flags: dict[int, bytearray] | None = None
 
 

@@ -1,4 +1,7 @@
-"""Putting documents in and taking them out, inside a caller's transaction."""
+"""Documents with their passages and vectors, row by row, inside a caller's transaction.
+
+What a document means beside others is the business of `plait.stores.sqlite.facts`.
+"""
 
 import json
 from collections.abc import Sequence
@@ -7,23 +10,21 @@ from typing import Any
 import apsw
 
 from plait import text as words
-from plait.protocols import Entry, Vector, Written
+from plait.protocols import Entry, Vector
 from plait.stores.sqlite import vectors
 from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin, generations, space_text
 from plait.stores.sqlite.rows import (
     DOCUMENT_COLUMNS,
     FIELDS,
     document_from,
-    document_from_record,
     document_row,
-    fingerprint,
     new_id,
     passage_hash,
     rows,
 )
 from plait.types import Document, Passage, Ref, Space
 
-_BY_ID = f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d WHERE d.id = ?"  # noqa: S608
+BY_ID = f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d WHERE d.id = ?"  # noqa: S608
 _BY_NAME = (
     f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
     "WHERE d.project = ? AND d.source = ? AND d.key = ?"
@@ -32,10 +33,6 @@ _BY_NAME = (
 _BY_PATH = (
     f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
     "WHERE d.kind = 'file' AND d.path = ? ORDER BY d.project <> ?, d.rowid LIMIT 1"
-)
-_SAME_OBSERVATION = (
-    "SELECT id, chunk_count FROM documents WHERE fingerprint = ? AND project = ? "
-    "AND coalesce(parent, '') = ? AND trust = ? AND valid_to IS NULL LIMIT 1"
 )
 _OLD_PASSAGES = (
     "SELECT rowid, hash, ordinal, start, start_line, end_line FROM passages WHERE document = ?"
@@ -56,7 +53,7 @@ _PASSAGE_ID_TAKEN = "SELECT 1 FROM passages WHERE id = ?"
 _MOVE_PASSAGE = (
     "UPDATE passages SET ordinal = ?, start = ?, start_line = ?, end_line = ? WHERE rowid = ?"
 )
-_RETITLE = "UPDATE passages SET title_terms = ? WHERE document = ? AND title_terms <> ?"
+RETITLE = "UPDATE passages SET title_terms = ? WHERE document = ? AND title_terms <> ?"
 
 
 def name_terms(document: Document) -> str:
@@ -78,7 +75,7 @@ def find_existing(connection: apsw.Connection, document: Document) -> tuple[int,
     """
     row = None
     if document.id:
-        row = connection.execute(_BY_ID, (document.id,)).fetchone()
+        row = connection.execute(BY_ID, (document.id,)).fetchone()
     if row is None and document.key is not None:
         name = (document.project or "", document.source, document.key)
         row = connection.execute(_BY_NAME, name).fetchone()
@@ -92,7 +89,7 @@ _SPLIT = "SELECT rowid, heading, text, heading_terms, text_terms FROM passages"
 
 
 class Writer:
-    """Writes entries in one transaction and patches the vector blocks once, at its end."""
+    """Writes documents with their passages; the vector blocks are patched once, at its end."""
 
     def __init__(self, connection: apsw.Connection, entries: Sequence[Entry] = ()) -> None:
         self._connection = connection
@@ -105,45 +102,11 @@ class Writer:
             generation.id: {} for generation in self._generations
         }
 
-    def put(self, entry: Entry) -> Written:
-        """Write one document whole, unless the memory holds another than the entry expects."""
-        document = entry.document
-        if entry.expects is not None and not self._is_still(entry.expects):
-            return Written(document.id, 0)
-        mark = None
-        if document.kind == "observation" and document.key is None:
-            mark = fingerprint(document.text)
-            twin = self._twin(document, mark)
-            if twin is not None:
-                return twin
-        existing = find_existing(self._connection, document)
-        document = document._replace(chunk_count=len(entry.passages))
-        if existing is None:
-            document = document._replace(id=document.id or new_id())
-            rowid = self._insert(document, entry, mark)
-            old: Document | None = None
-        else:
-            rowid, old = existing
-            document = self._update(rowid, old, document, entry, mark)
-        pending = self._passages(rowid, document, old, entry)
-        return Written(document.id, len(entry.passages), replaced=old is not None, pending=pending)
-
     def finish(self) -> None:
         """Patch the vector blocks."""
         for generation in self._generations:
             patches = self._rows[generation.id]
             vectors.write(self._connection, generation.id, generation.dims, patches)
-
-    def _is_still(self, expected: Document) -> bool:
-        row = self._connection.execute(_BY_ID, (expected.id,)).fetchone()
-        return row is not None and document_from(row[1:]) == expected._replace(text="")
-
-    def _twin(self, document: Document, mark: bytes) -> Written | None:
-        key = (mark, document.project or "", document.parent or "", document.trust)
-        for id_, chunks in self._connection.execute(_SAME_OBSERVATION, key):
-            if id_ != document.id:
-                return Written(id_, chunks, duplicate=True)
-        return None
 
     def _insert(self, document: Document, entry: Entry, mark: bytes | None) -> int:
         values = [*document_row(document), _preface(entry), mark]
@@ -186,7 +149,7 @@ class Writer:
                 reason = "declined" if place in entry.declined else "pending"
                 pending += self._embed(ref, vector, entry.space, reason, fresh=fresh)
         if old is not None:
-            connection.execute(_RETITLE, (title, rowid, title))
+            connection.execute(RETITLE, (title, rowid, title))
         return pending
 
     def _keep(self, row: tuple[Any, ...], passage: Passage) -> Ref:
@@ -262,28 +225,6 @@ class Writer:
         self.remove(refs)
         self._connection.execute("DELETE FROM documents WHERE rowid = ?", (rowid,))
         return len(refs)
-
-    def revive(self, record: dict[str, Any]) -> Document | None:
-        """Put a document back as it was deleted, ids included; its vectors are pending.
-
-        ``None`` when a newer document has its name or, for an observation, says the same.
-        """
-        document = document_from_record(record["document"])
-        if find_existing(self._connection, document) is not None:
-            return None
-        passages = [
-            Passage(text, heading, start_line, end_line, start, ordinal, id_)
-            for id_, ordinal, start, start_line, end_line, heading, text in record["passages"]
-        ]
-        entry = Entry(document, passages)
-        mark = None
-        if document.kind == "observation" and document.key is None:
-            mark = fingerprint(document.text)
-            if self._twin(document, mark) is not None:
-                return None
-        rowid = self._insert(document, entry, mark)
-        self._passages(rowid, document, None, entry)
-        return document
 
 
 def _preface(entry: Entry) -> str:

@@ -1,4 +1,4 @@
-"""Export and import: one JSON line per document, whole enough to come back exactly.
+"""Export and import: one JSON line per document or relation, whole enough to come back exactly.
 
 Passages travel by id and place, not by text, so that an export is no larger than what it holds and
 every id survives. Vectors do not travel: they belong to an embedder and are made again.
@@ -7,11 +7,11 @@ every id survives. Vectors do not travel: they belong to an embedder and are mad
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from plait.errors import UsageError
 from plait.protocols import Entry
-from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Passage
+from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Passage, Relation
 
 FORMAT = "plait"
 VERSION = 1
@@ -23,9 +23,18 @@ _WHOLE = ("created_at", "updated_at", "indexed_at")
 _OPTIONAL_WHOLE = ("event_at", "valid_from", "valid_to", "size", "mtime")
 
 
-def header() -> str:
+class Turn(NamedTuple):
+    """When a fact last took the place of another in the exported memory, by its own clock."""
+
+    moment: int
+
+
+def header(latest: Turn | None = None) -> str:
     """The first line of an export."""
-    return json.dumps({"format": FORMAT, "version": VERSION})
+    record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+    if latest is not None:
+        record["latest_turn"] = latest.moment
+    return json.dumps(record)
 
 
 def line(document: Document, passages: Iterable[Passage]) -> str:
@@ -52,8 +61,22 @@ def _of_this_text(text: str, passages: list[Passage]) -> list[Passage]:
     return passages if front >= 0 and same else []
 
 
-def read(lines: Iterable[str]) -> Iterator[Entry]:
-    """The documents of an export, each checked; nothing is written here.
+class Edge(NamedTuple):
+    """A relation of an export, between entities of one project."""
+
+    relation: Relation
+    project: str | None
+
+
+def edge_line(edge: Edge) -> str:
+    """One relation as one line of JSON."""
+    fields = edge.relation._replace(source_id="", target_id="")._asdict()
+    record = {name: value for name, value in fields.items() if value not in (None, "")}
+    return json.dumps({"relation": record, "project": edge.project}, ensure_ascii=False)
+
+
+def read(lines: Iterable[str]) -> Iterator[Entry | Edge | Turn]:
+    """The documents and relations of an export, each checked; nothing is written here.
 
     Raises:
         UsageError: A line is not one of ours; says which.
@@ -71,9 +94,12 @@ def read(lines: Iterable[str]) -> Iterator[Entry]:
             raise UsageError(f"Line {number} is not a JSON object. Nothing was imported.")
         if "format" in record:
             _check_header(record)
+            latest = record.get("latest_turn")
+            if isinstance(latest, int):
+                yield Turn(latest)
             continue
         try:
-            yield _entry(record)
+            yield _edge(record) if "relation" in record else _entry(record)
         except (TypeError, ValueError, LookupError) as error:
             raise UsageError(
                 f"Line {number} is no document of a plait export ({error}). Nothing was imported."
@@ -86,6 +112,22 @@ def _check_header(record: dict[str, Any]) -> None:
             f"This is {record.get('format')} version {record.get('version')}; "
             f"this plait reads {FORMAT} version {VERSION}. Nothing was imported."
         )
+
+
+def _edge(record: dict[str, Any]) -> Edge:
+    fields = record["relation"]
+    if not isinstance(fields, dict) or not isinstance(record.get("project"), str | None):
+        raise TypeError("relation is not an object")
+    for name in ("source", "target", "type"):
+        if not isinstance(fields.get(name), str) or not fields[name].strip():
+            raise TypeError(f"{name} is not text")
+        fields[name].encode()
+    if not isinstance(fields.get("context"), str | None):
+        raise TypeError("context is not text")
+    for name in ("created_at", "valid_from", "valid_to"):
+        if not isinstance(fields.get(name), int | None) or isinstance(fields.get(name), bool):
+            raise TypeError(f"{name} is not a whole number")
+    return Edge(Relation(**fields), record.get("project"))
 
 
 def _entry(record: dict[str, Any]) -> Entry:

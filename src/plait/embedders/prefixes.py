@@ -1,0 +1,62 @@
+"""What a model was trained to see before a query and before a passage.
+
+Neither Ollama nor fastembed nor any OpenAI-compatible server adds these words; without them the
+vectors are silently worse.
+"""
+
+import re
+from typing import NamedTuple
+
+from plait.types import TextKind
+
+
+class Prefixes(NamedTuple):
+    """The words before a text, by its kind."""
+
+    query: str = ""
+    passage: str = ""
+
+    def before(self, kind: TextKind) -> str:
+        """The prefix for this kind of text."""
+        return self.query if kind == "query" else self.passage
+
+    @property
+    def identity(self) -> str:
+        """What is stored with the vectors, so that a changed prefix is noticed.
+
+        >>> Prefixes("query: ", "passage: ").identity
+        'query: | passage: '
+        """
+        return f"{self.query}| {self.passage}" if any(self) else ""
+
+
+_SENTENCE = Prefixes("Represent this sentence for searching relevant passages: ")
+_TASK = "Instruct: Given a web search query, retrieve relevant passages that answer the query\n"
+
+# Each from its model's card. The first pattern that occurs in the name counts.
+_TABLE = (
+    (r"nomic-embed-text", Prefixes("search_query: ", "search_document: ")),
+    (r"\be5\b.*-instruct", Prefixes(f"{_TASK}Query: ")),
+    (r"\be5\b", Prefixes("query: ", "passage: ")),
+    (r"arctic-embed(?:2|.*-v2)", Prefixes("query: ")),
+    (r"arctic-embed", _SENTENCE),
+    (r"bge-(?:small|base|large)(?!-zh)", _SENTENCE),
+    (r"mxbai-embed", _SENTENCE),
+    (r"embedding-?gemma", Prefixes("task: search result | query: ", "title: none | text: ")),
+    (r"qwen3-embedding", Prefixes(f"{_TASK}Query:")),
+)
+
+
+def prefixes_of(model: str) -> Prefixes:
+    """The prefixes of a model, whatever owner, tag or file ending its name carries.
+
+    >>> prefixes_of("intfloat/multilingual-e5-small").query
+    'query: '
+    >>> prefixes_of("all-minilm:l6-v2")
+    Prefixes(query='', passage='')
+    """
+    name = re.sub(r"[_ ]", "-", model.lower())
+    for pattern, prefixes in _TABLE:
+        if re.search(pattern, name):
+            return prefixes
+    return Prefixes()

@@ -1,0 +1,410 @@
+"""Entities and what is said of them: made, joined, read, and searched the way of seed 002.
+
+An entity is a document whose one passage is its profile; an observation is a document that belongs
+to it. Every method that writes is one transaction. How a text becomes passages and vectors is the
+write path's business: it comes in through `Scribe`.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, Protocol
+
+from plait.errors import NotFound, UsageError
+from plait.graph import semantic
+from plait.graph.values import (
+    Added,
+    Entity,
+    Erased,
+    Forgotten,
+    Subgraph,
+    added,
+    check_name,
+    relation_dict,
+    unknown,
+)
+from plait.protocols import Belongs, Embedder, Entry, Store
+from plait.ranking import limbic
+from plait.types import (
+    ENTITY_SOURCE,
+    TRUSTS,
+    Deleted,
+    Document,
+    Filter,
+    NewEntity,
+    Origin,
+    Ref,
+    Relation,
+    Stored,
+    Trust,
+)
+
+__all__ = [
+    "DIRECTIONS",
+    "Added",
+    "Direction",
+    "Entity",
+    "Erased",
+    "Forgotten",
+    "Graph",
+    "Scribe",
+    "Subgraph",
+    "relation_dict",
+]
+
+Direction = Literal["both", "out", "in"]
+DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
+MAX_DEPTH = 10
+
+
+class Scribe(Protocol):
+    """The write path as far as it is needed here."""
+
+    def entry(self, document: Document) -> Entry:
+        """A document, completed and cut into passages."""
+
+    def write(self, entries: Sequence[Entry]) -> list[Stored]:
+        """Store entries in one transaction, then make the vectors that are missing."""
+
+    def fill(self) -> None:
+        """Make the vectors that are missing."""
+
+    def recalled(self, text: str, entity: str | None) -> bool:
+        """Whether a text of somebody who saves by itself came out of this memory."""
+
+
+class Graph:
+    """The entities of one project; reading shows personal ones too, unless hidden by a namesake."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        scribe: Scribe,
+        *,
+        project: str | None,
+        guarded: Sequence[Origin] = (),
+        listed: Callable[[Sequence[Ref]], None] = lambda refs: None,
+        constants: limbic.Constants = limbic.DEFAULTS,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._scribe = scribe
+        self._project = project
+        self._guarded = guarded
+        self._listed = listed
+        self._constants = constants
+        self._clock = clock
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def create(
+        self,
+        entities: Iterable[NewEntity],
+        *,
+        merge: bool = True,
+        origin: Origin = "user",
+        trust: Trust = "trusted",
+        session: str | None = None,
+    ) -> list[Entity]:
+        """Make entities; with ``merge`` a known one takes over type and observations.
+
+        Without it a known one stays as it is and is left out of the answer.
+
+        Raises:
+            UsageError: A name is empty.
+        """
+        # The first of several of one name decides, as if they had come one by one.
+        wanted: dict[str, NewEntity] = {}
+        for entity in entities:
+            first = wanted.get(entity.name)
+            if first is None:
+                wanted[check_name(entity.name)] = entity
+            elif merge:
+                said = (*first.observations, *entity.observations)
+                wanted[entity.name] = entity._replace(
+                    observations=said, type=entity.type or first.type
+                )
+        fields = Document(origin=origin, trust=trust, session=session)
+        heads = [self._head(entity, fields, merge=merge) for entity in wanted.values()]
+        facts = [
+            self._said(text, entity.name, fields, "make" if merge else "new")
+            for entity in wanted.values()
+            for text in entity.observations
+        ]
+        stored = self._scribe.write([*heads, *facts])
+        made = {
+            name: done
+            for name, done in zip(wanted, stored, strict=False)
+            if merge or not done.replaced
+        }
+        return self._in_order(list(made), personal=False)
+
+    def _head(self, entity: NewEntity, fields: Document, *, merge: bool) -> Entry:
+        document = fields._replace(
+            key=entity.name,
+            title=entity.name,
+            kind="entity",
+            source=ENTITY_SOURCE,
+            project=self._project,
+            type=entity.type,
+        )
+        return Entry(document, (), belongs="make" if merge else "new")
+
+    def _said(self, text: str, name: str, fields: Document, belongs: Belongs) -> Entry:
+        document = fields._replace(kind="observation", text=text, project=self._project)
+        return self._scribe.entry(document)._replace(entity=name, belongs=belongs)
+
+    def observe(
+        self,
+        additions: Iterable[tuple[str, Sequence[str]]],
+        *,
+        make: bool = False,
+        type: str | None = None,
+        tags: Sequence[str] = (),
+        origin: Origin = "user",
+        trust: Trust = "trusted",
+        session: str | None = None,
+    ) -> list[Added]:
+        """Add observations to entities, all of them or none.
+
+        Args:
+            additions: Names of entities, each with what is to be said of it.
+            make: Make entities that do not exist, instead of refusing.
+            type: The observations' type: decision, fact, preference, … or your own.
+            tags: The observations' tags.
+            origin: Who says it.
+            trust: How far to trust it.
+            session: The session it belongs to.
+
+        Raises:
+            NotFound: There is no entity of a name; nothing is written.
+        """
+        fields = Document(origin=origin, trust=trust, session=session, type=type, tags=tuple(tags))
+        given = [(check_name(name), list(texts)) for name, texts in additions]
+        belongs: Belongs = "make" if make else "known"
+        if not make:
+            self._refuse_unknown([name for name, _ in given])
+        entries: list[Entry] = []
+        places: list[list[int | None]] = []
+        for name, texts in given:
+            mine: list[int | None] = []
+            for text in texts:
+                if origin in self._guarded and self._scribe.recalled(text, name):
+                    mine.append(None)
+                    continue
+                mine.append(len(entries))
+                entries.append(self._said(text, name, fields, belongs))
+            places.append(mine)
+        stored = self._scribe.write(entries)
+        return [
+            added(name, texts, [None if place is None else stored[place] for place in mine])
+            for (name, texts), mine in zip(given, places, strict=True)
+        ]
+
+    def _refuse_unknown(self, names: Sequence[str]) -> None:
+        known = {document.key for document in self._heads(names, personal=False)}
+        for name in names:
+            if name not in known:
+                raise unknown(name)
+
+    def forget(self, deletions: Iterable[tuple[str, Sequence[str]]]) -> Forgotten:
+        """Delete observations by their text or id; ones that nobody made are no failure."""
+        given = [(name, set(texts)) for name, texts in deletions]
+        heads = self._heads([name for name, _ in given], personal=False)
+        ids = {document.key: document.id for document in heads}
+        texts_of = {ids[name]: texts for name, texts in given if name in ids}
+        where = Filter(kinds=("observation",), parents=tuple(texts_of), trusts=TRUSTS)
+        doomed = [
+            said.id
+            for said in (self._store.in_order(where) if texts_of else ())
+            if texts_of[said.parent or ""] & {said.text, said.id}
+        ]
+        gone = self._store.delete(doomed).ids if doomed else ()
+        self._scribe.fill()
+        return Forgotten(len(gone), tuple(name for name, _ in given if name not in ids))
+
+    def relate(self, relations: Iterable[Relation]) -> list[Relation]:
+        """Join entities; the edges that are new.
+
+        An edge that holds already takes over the context that is given.
+
+        Raises:
+            NotFound: There is no entity of a name; nothing is written.
+        """
+        wanted = list(relations)
+        for relation in wanted:
+            if not relation.type.strip():
+                raise UsageError("The relation has no type. Give one, as in: works_with")
+        fresh = self._store.relate(wanted, self._project)
+        return [relation for relation, new in zip(wanted, fresh, strict=True) if new]
+
+    def unrelate(self, relations: Iterable[Relation], *, end: int | None = None) -> int:
+        """Remove edges, or with ``end`` let them hold until that moment; how many there were."""
+        return self._store.unrelate(list(relations), self._project, end=end)
+
+    def delete(self, names: Sequence[str], *, purge: bool = False) -> Erased:
+        """Delete entities with all that belongs to them; 30 days of grace unless ``purge``."""
+        heads = self._heads(names, personal=False)
+        ids = [document.id for document in heads]
+        gone = self._store.delete(ids, purge=purge) if ids else Deleted(purged=purge)
+        known = {document.key for document in heads}
+        return Erased(
+            tuple(name for name in dict.fromkeys(names) if name in known),
+            tuple(name for name in dict.fromkeys(names) if name not in known),
+            gone,
+        )
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def open(self, names: Sequence[str], where: Filter = Filter()) -> Subgraph:  # noqa: B008
+        """The entities of these names, in this order; unknown names are left out."""
+        return self._around(self._heads(names), where)
+
+    def search(self, query: str) -> Subgraph:
+        """Entities whose name, type or observations hold a text, in whatever case."""
+        wanted = query.casefold()
+        whole = self.read()
+        found = [
+            entity
+            for entity in whole.entities
+            if any(
+                wanted in said.casefold() for said in (entity.name, entity.type, *entity.contents)
+            )
+        ]
+        ids = {entity.id for entity in found}
+        touching = (
+            edge for edge in whole.relations if edge.source_id in ids or edge.target_id in ids
+        )
+        return Subgraph(tuple(found), tuple(touching))
+
+    def read(self, *, limit: int | None = None, after: str | None = None) -> Subgraph:
+        """The whole graph in the order in which it was made, or a page of it."""
+        heads = self._heads(None)
+        if after is not None:
+            places = [place for place, document in enumerate(heads) if document.id == after]
+            if not places:
+                raise NotFound(
+                    f"There is no page after '{after}' any more. Begin again without it."
+                )
+            heads = heads[places[0] + 1 :]
+        page = heads if limit is None else heads[: max(1, limit)]
+        found = self._around(page, Filter())
+        more = len(page) < len(heads)
+        return found._replace(next=page[-1].id if more else None)
+
+    def neighbours(
+        self,
+        name: str,
+        *,
+        depth: int = 1,
+        direction: Direction = "both",
+        types: Sequence[str] = (),
+    ) -> Subgraph:
+        """An entity and what can be reached from it over at most ``depth`` edges, nearest first.
+
+        Raises:
+            NotFound: There is no entity of that name.
+            UsageError: A depth or direction that there is none of.
+        """
+        if not 1 <= depth <= MAX_DEPTH:
+            raise UsageError(f"depth is {depth}; choose 1 to {MAX_DEPTH}.")
+        if direction not in DIRECTIONS:
+            raise UsageError(f"direction is '{direction}'; choose one of: {', '.join(DIRECTIONS)}.")
+        heads = self._heads([name])
+        if not heads:
+            raise unknown(name)
+        reached = {heads[0].id: None}
+        edges: dict[Relation, None] = {}
+        frontier = set(reached)
+        for _ in range(depth):
+            step = self._step(frontier, direction, types)
+            edges.update(dict.fromkeys(edge for edge, _ in step))
+            frontier = {there for _, there in step} - reached.keys()
+            reached.update(dict.fromkeys(there for _, there in step if there in frontier))
+        found = {document.id: document for document in self._heads(None)}
+        entities = self._entities([found[id_] for id_ in reached if id_ in found], Filter())
+        return Subgraph(tuple(entities), tuple(edges))
+
+    def _step(
+        self, frontier: set[str], direction: Direction, types: Sequence[str]
+    ) -> list[tuple[Relation, str]]:
+        """Edges that lead away from some entities, each with the entity that it leads to."""
+        found = []
+        for edge in self._store.relations(sorted(frontier), self._scope(Filter())):
+            if types and edge.type not in types:
+                continue
+            if direction != "in" and edge.source_id in frontier:
+                found.append((edge, edge.target_id))
+            if direction != "out" and edge.target_id in frontier:
+                found.append((edge, edge.source_id))
+        return found
+
+    def search_semantic(self, query: str, limit: int = semantic.LIMIT) -> list[dict[str, Any]]:
+        """Entities by meaning, words and use: seed 002's six steps, in its own shape.
+
+        Every answer holds a ``distance``, null where keywords alone found the entity, and an
+        ``rrf_score`` exactly when keywords found anything at all.
+
+        Raises:
+            UsageError: The query is empty or the limit out of its range.
+        """
+        where = self._scope(Filter(kinds=("entity",)))
+        found = semantic.search(
+            self._store, self._embedder, query, limit, where, self._clock(), self._constants
+        )
+        entities = self._entities([one.document for one in found], Filter())
+        answer = [semantic.shown(*pair) for pair in zip(entities, found, strict=True)]
+        self._listed([one.ref for one in found])
+        return answer
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _scope(self, where: Filter) -> Filter:
+        if where.projects is not None:
+            return where
+        return where._replace(projects=(self._project, None) if self._project else (None,))
+
+    def _heads(self, names: Sequence[str] | None, *, personal: bool = True) -> list[Document]:
+        """The entities of these names in this order, or all in the order of their making.
+
+        A name of this project hides the personal one.
+        """
+        if names is not None and not names:
+            return []
+        projects = (self._project, None) if personal else (self._project,)
+        where = Filter(projects=projects, kinds=("entity",), trusts=TRUSTS, keys=tuple(names or ()))
+        found: dict[str, Document] = {}
+        for document in self._store.in_order(where):
+            name = document.key or ""
+            if name not in found or document.project == self._project:
+                found[name] = document
+        if names is None:
+            return list(found.values())
+        return [found[name] for name in dict.fromkeys(names) if name in found]
+
+    def _in_order(self, names: Sequence[str], *, personal: bool) -> list[Entity]:
+        return self._entities(self._heads(names, personal=personal), Filter()) if names else []
+
+    def _entities(self, heads: Sequence[Document], where: Filter) -> list[Entity]:
+        said: dict[str, list[Document]] = {}
+        parents = tuple(head.id for head in heads)
+        wanted = where._replace(projects=None, kinds=("observation",), parents=parents)
+        for observation in self._store.in_order(wanted) if parents else ():
+            said.setdefault(observation.parent or "", []).append(observation)
+        return [
+            Entity(
+                head.id,
+                head.key or "",
+                head.type or "",
+                tuple(said.get(head.id, ())),
+                head.project,
+                head.created_at,
+                head.updated_at,
+            )
+            for head in heads
+        ]
+
+    def _around(self, heads: Sequence[Document], where: Filter) -> Subgraph:
+        edges = self._store.relations([head.id for head in heads], self._scope(where))
+        return Subgraph(tuple(self._entities(heads, where)), tuple(edges))

@@ -1,0 +1,62 @@
+"""Vectors of texts that may come again: kept by the hash of their text, the least used go first."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import apsw
+
+from plait.protocols import Vector
+from plait.stores.sqlite.rows import rows
+
+# Rows above the limit that are tolerated before a batch of the oldest goes: counting and sorting
+# for every new vector would cost more than the cache saves.
+SLACK = 0.05
+
+_FOUND = (
+    "SELECT text_hash, embedding FROM embedding_cache "
+    "WHERE text_hash IN (SELECT value FROM json_each(?))"
+)
+_KEPT = (
+    "INSERT INTO embedding_cache (text_hash, embedding, created_at, accessed_at) "
+    "VALUES (?, ?, ?, ?) ON CONFLICT (text_hash) DO UPDATE SET embedding = excluded.embedding, "
+    "accessed_at = excluded.accessed_at"
+)
+_USED = (
+    "UPDATE embedding_cache SET accessed_at = ? WHERE text_hash IN (SELECT value FROM json_each(?))"
+)
+_OLDEST = (
+    "DELETE FROM embedding_cache WHERE text_hash IN "
+    "(SELECT text_hash FROM embedding_cache ORDER BY accessed_at, text_hash LIMIT ?)"
+)
+
+
+def find(connection: apsw.Connection, names: Sequence[str]) -> dict[str, Vector]:
+    """The vectors that are there, by name."""
+    found = rows(connection, _FOUND, (json.dumps(list(names)),))
+    vectors: dict[str, Vector] = {}
+    for name, data in found:
+        vectors[name] = vector = Vector("f")
+        vector.frombytes(data)
+    return vectors
+
+
+def keep(
+    connection: apsw.Connection,
+    vectors: Mapping[str, Vector],
+    used: Iterable[str],
+    most: int,
+    now: int,
+) -> None:
+    """Add vectors, note which others were of use, and drop a batch of the oldest above ``most``."""
+    connection.execute(_USED, (now, json.dumps(list(used))))
+    connection.executemany(
+        _KEPT, [(name, vector.tobytes(), now, now) for name, vector in vectors.items()]
+    )
+    count = int(connection.execute("SELECT count(*) FROM embedding_cache").get)
+    if count > most * (1 + SLACK):
+        connection.execute(_OLDEST, (count - most,))
+
+
+def forget(connection: apsw.Connection) -> None:
+    """Empty the cache: nothing says which of its vectors came from a text that must be gone."""
+    connection.execute("DELETE FROM embedding_cache")

@@ -1,0 +1,362 @@
+"""Somebody else's model: cached, checked, and never mixed with what it was before."""
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from plait.embedding import BACKLOG, CANARY, QUERIES_KEPT, CachedEmbedder, learn
+from plait.errors import EmbedderError
+from plait.memory import Memory
+from plait.protocols import Vector
+from plait.stores.sqlite.store import SQLiteStore
+from plait.testing import HashingEmbedder
+from plait.types import Finding, Space, TextKind
+from tests.builders import vector
+
+
+class Rented(HashingEmbedder):
+    """An external model that counts what it is asked; ``turned`` is another under its name."""
+
+    def __init__(self, dims: int = 64, *, name: str = "tag", turned: bool = False) -> None:
+        super().__init__(dims)
+        self.space = Space("rented", name, dims)
+        self.tuning = self.tuning._replace(external=True)
+        self.turned = turned
+        self.down = False
+        self.asked: list[str] = []
+        self.findings: list[Finding] = []
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        if self.down:
+            raise EmbedderError("nobody at home")
+        self.asked += texts
+        found = super().embed(texts, kind)
+        if not self.turned:
+            return found
+        return [None if row is None else Vector("f", reversed(row)) for row in found]
+
+    def check(self) -> list[Finding]:
+        return self.findings
+
+
+class Blind(Rented):
+    """A model that does not know its own dimensions before its first answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._real = self.dims
+        self.dims = None  # type: ignore[assignment]
+        self.space = Space("rented", "blind", 0)
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        if not self.down:
+            self.dims = self._real
+            self.space = Space("rented", "blind", self._real)
+        return super().embed(texts, kind)
+
+
+def opened(path: Path, rented: Rented) -> Memory:
+    return Memory.open(path, embedder=rented, project="")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+# -- the cache ---------------------------------------------------------------------------------
+
+
+def test_a_text_that_comes_again_is_not_sent_again(place: Path) -> None:
+    first, second = Rented(), Rented()
+    with opened(place, first) as memory:
+        memory.store("We deploy on Fridays")
+        memory.store("Keys are rotated monthly", key="keys")
+        memory.delete("keys")
+    with opened(place, second) as memory:
+        memory.store("Keys are rotated monthly", key="keys")
+        assert [hit.doc_id for hit in memory.search("rotated", mode="vector", limit=1)] == ["keys"]
+    assert CANARY in first.asked
+    assert "Keys are rotated monthly" not in "".join(second.asked)
+
+
+def test_a_query_that_comes_again_is_not_sent_again_even_by_another_process(place: Path) -> None:
+    first, second = Rented(), Rented()
+    with opened(place, first) as memory:
+        memory.store("We deploy on Fridays")
+        memory.search("when do we deploy")
+        memory.search("when do we deploy")
+    assert first.asked.count("when do we deploy") == 1
+    with opened(place, second) as memory:
+        answer = memory.search("when do we deploy")
+        assert answer.receipt.mode_used == "hybrid"
+    assert second.asked == []
+
+
+def test_queries_and_passages_and_spaces_do_not_share_vectors(store: SQLiteStore) -> None:
+    one, other = Rented(), Rented(name="other")
+    cached = CachedEmbedder(one, store, 10)
+    cached.embed(["tea"], "passage")
+    cached.flush()
+    assert cached.at_hand("tea") is None
+    stranger = CachedEmbedder(other, store, 10)
+    stranger.embed(["tea"], "passage")
+    assert "tea" in other.asked
+
+
+def test_the_least_used_vectors_go_first_and_in_batches(store: SQLiteStore) -> None:
+    names = [f"text {number}" for number in range(8)]
+    for moment, name in enumerate(names):
+        store._clock = lambda moment=moment: moment  # type: ignore[misc]
+        store.cache({name: vector(float(moment), 1.0)}, (), 5)
+    assert set(store.cached(names)) == set(names[3:])
+    store._clock = lambda: 100
+    store.cache({}, [names[3]], 5)
+    store.cache({"new": vector(1.0, 0.0)}, (), 5)
+    assert set(store.cached([*names, "new"])) == {names[3], *names[5:], "new"}
+
+
+def test_the_cache_can_be_switched_off(place: Path) -> None:
+    rented = Rented()
+    config = Memory.open(place, embedder="none").config
+    off = config._replace(settings=config.settings._replace(cache_size=0))
+    for _ in range(2):
+        with Memory.open(embedder=rented, config=off) as memory:
+            memory.store("tea at four", key="tea")
+            memory.search("tea")
+            memory.delete("tea")
+    assert rented.asked.count("tea") == 2
+    assert sum("tea at four" in text for text in rented.asked) == 2
+
+
+def test_a_busy_memory_keeps_nothing_and_says_nothing(place: Path) -> None:
+    rented = Rented()
+    with opened(place, rented) as memory, opened(place, Rented()) as other:
+        memory.store("tea at four")
+        busy, done = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            store = other.engine
+            assert isinstance(store, SQLiteStore)
+            connection = store._connections.get()
+            connection.execute("BEGIN IMMEDIATE")
+            busy.set()
+            done.wait(60)
+            connection.execute("ROLLBACK")
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        busy.wait(60)
+        store = memory.engine
+        try:
+            store.cache({"a": vector(1.0, 0.0)}, (), 10)
+            assert not store.mark(rented.space, vector(1.0))
+            assert store.cached(["a"]) == {}
+        finally:
+            done.set()
+            thread.join()
+
+
+def test_a_purge_empties_the_cache(place: Path) -> None:
+    with opened(place, Rented()) as memory:
+        memory.store("the password is swordfish", key="secret")
+        memory.search("swordfish")
+        memory.embedder.flush()  # type: ignore[attr-defined]
+        store = memory.engine
+        assert isinstance(store, SQLiteStore)
+        count = "SELECT count(*) FROM embedding_cache"
+        assert store._connections.get().execute(count).get
+        memory.delete("secret", purge=True)
+        assert not store._connections.get().execute(count).get
+
+
+def test_only_so_many_queries_are_kept_in_the_process(store: SQLiteStore) -> None:
+    rented = Rented()
+    cached = CachedEmbedder(rented, store, 0)
+    for number in range(QUERIES_KEPT + 1):
+        cached.embed([f"question {number}"], "query")
+    assert cached.at_hand("question 0") is None
+    assert cached.at_hand(f"question {QUERIES_KEPT}") is not None
+
+
+def test_a_text_twice_in_a_batch_is_sent_once(store: SQLiteStore) -> None:
+    rented = Rented()
+    one, two, three = CachedEmbedder(rented, store, 10).embed(["a b", "c d", "a b"], "passage")
+    assert one == three != two
+    assert rented.asked.count("a b") == 1
+
+
+def test_a_long_ingest_writes_its_cache_on_the_way(store: SQLiteStore) -> None:
+    cached = CachedEmbedder(Rented(), store, 1_000)
+    cached.embed([f"text {number}" for number in range(BACKLOG)], "passage")
+    again = CachedEmbedder(quiet := Rented(), store, 1_000)
+    again.embed([f"text {number}" for number in range(BACKLOG)], "passage")
+    assert quiet.asked == []
+
+
+# -- the canary --------------------------------------------------------------------------------
+
+
+def test_a_model_swapped_under_its_name_is_noticed_and_not_mixed(place: Path) -> None:
+    with opened(place, Rented()) as memory:
+        memory.store("We deploy on Fridays", key="deploy")
+    with opened(place, Rented(turned=True)) as memory:
+        stored = memory.store("Keys are rotated monthly", key="keys")
+        assert stored.pending == 1
+        assert "no longer the model" in memory.troubles()[0]
+        assert [hit.doc_id for hit in memory.search("rotated", mode="keyword")] == ["keys"]
+        assert memory.stats().embedded_count == 1
+        found = [finding for finding in memory.doctor() if finding.check == "embedder"]
+        assert found[0].level == "error"
+        assert "plait reindex --embeddings" in found[0].message
+
+
+def test_a_reindex_of_all_vectors_takes_the_model_as_it_is_now(place: Path) -> None:
+    with opened(place, Rented()) as memory:
+        memory.store("We deploy on Fridays", key="deploy")
+    with opened(place, Rented(turned=True)) as memory:
+        assert memory.reindex().trouble is not None
+        done = memory.reindex(embeddings=True)
+        assert (done.trouble, done.embedded, done.swapped) == (None, 1, True)
+        memory.store("Keys are rotated monthly", key="keys")
+        assert memory.stats().pending_count == 0
+    with opened(place, Rented(turned=True)) as memory:
+        assert [finding.level for finding in memory.doctor() if finding.check == "embedder"] == [
+            "ok"
+        ]
+
+
+def test_a_reindex_that_died_goes_on_only_with_the_model_that_began_it(place: Path) -> None:
+    with opened(place, Rented()) as memory:
+        for number in range(3):
+            memory.store(f"fact number {number}", key=f"k{number}")
+    turned = Rented(turned=True)
+    with opened(place, turned) as memory:
+        # As far as a kill after the first batch would have come.
+        store, embedder = memory.engine, memory.embedder
+        learn(embedder, anew=True)
+        store.begin(turned.space, anew=True)
+        row = store.pending(turned.space, 0, 1)[0]
+        store.fill(
+            turned.space, [(row.ref, embedder.embed([row.text], "passage")[0])], upto=row.ref
+        )
+        embedder.flush()  # type: ignore[attr-defined]
+    with opened(place, Rented()) as memory:
+        assert "no longer the model" in str(memory.reindex().trouble)
+        # The vectors that answer are still the old model's, and so is this one.
+        assert memory.store("one more fact", key="more").pending == 0
+    with opened(place, Rented(turned=True)) as memory:
+        assert memory.store("yet another", key="another").pending == 1
+        done = memory.reindex()
+        assert (done.trouble, done.swapped) == (None, True)
+        assert memory.stats().pending_count == 0
+
+
+def test_a_search_never_asks_for_the_sample(place: Path) -> None:
+    with opened(place, Rented()) as memory:
+        memory.store("We deploy on Fridays")
+    with opened(place, rented := Rented()) as memory:
+        memory.search("deploy when")
+    assert rented.asked == ["deploy when"]
+
+
+def test_an_embedder_that_gives_no_vector_for_a_sentence_is_no_embedder(place: Path) -> None:
+    class Mute(Rented):
+        def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+            return [None] * len(texts)
+
+    with opened(place, Mute()) as memory:
+        assert memory.store("We deploy on Fridays").pending == 1
+        assert "no vector for a plain sentence" in memory.troubles()[0]
+
+
+def test_doctor_tells_what_the_embedder_says_of_itself(place: Path) -> None:
+    rented = Rented()
+    rented.findings = [Finding("ollama", "error", "not reachable")]
+    with opened(place, rented) as memory:
+        memory.store("We deploy on Fridays")
+        rented.asked.clear()
+        assert rented.findings[0] in memory.doctor()
+    assert rented.asked == []  # what is not there is not asked for samples
+
+
+# -- dimensions that only the first answer tells ------------------------------------------------
+
+
+def test_a_model_of_unknown_size_works_from_the_first_text_on(place: Path) -> None:
+    with opened(place, Blind()) as memory:
+        assert memory.store("We deploy on Fridays").pending == 0
+        assert memory.search("deploys", mode="vector").receipt.mode_used == "vector"
+    with opened(place, Blind()) as memory:
+        done = memory.reindex(embeddings=True)
+        assert (done.trouble, done.embedded) == (None, 1)
+
+
+def test_all_passages_wait_while_a_model_of_unknown_size_is_down(place: Path) -> None:
+    blind = Blind()
+    blind.down = True
+    with opened(place, blind) as memory:
+        assert memory.store("We deploy on Fridays").pending == 1
+        assert memory.reindex().trouble == "nobody at home"
+        answer = memory.search("fridays")
+        assert [hit.text for hit in answer] == ["We deploy on Fridays"]
+        assert "no vectors yet" in answer.receipt.degraded[0]
+        blind.down = False
+        assert memory.reindex().embedded == 1
+        assert memory.search("fridays").receipt.degraded == ()
+
+
+def test_an_embedder_of_an_application_may_learn_its_size_too(store: SQLiteStore) -> None:
+    blind = Blind()
+    learn(blind)
+    assert blind.dims == 64
+    known = HashingEmbedder()
+    learn(known)
+
+
+# -- another embedder ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("switch", "model"), [(True, "other"), (False, "tag")])
+def test_auto_reindex_follows_the_embedder_at_the_next_write(
+    place: Path, switch: bool, model: str
+) -> None:
+    with opened(place, Rented()) as memory:
+        memory.store("We deploy on Fridays")
+        config = memory.config
+    chosen = config._replace(settings=config.settings._replace(auto_reindex=switch))
+    with Memory.open(embedder=Rented(name="other"), config=chosen) as memory:
+        assert any("Run: plait reindex" in text for text in memory.identity_warnings())
+        memory.store("Keys are rotated monthly")
+        space = memory.engine.space()
+        assert space is not None
+        assert space.model == model
+        assert memory.stats().pending_count == (0 if switch else 1)
+        assert bool(memory.identity_warnings()) is not switch
+
+
+@pytest.mark.parametrize(
+    ("provider", "hint"),
+    [
+        ("openai", "run: plait config set embedding_provider openai:tag"),
+        ("rented", "rented:tag, which is not one of plait's own"),
+    ],
+)
+def test_a_memory_from_elsewhere_does_not_make_us_send_text_away(
+    place: Path, provider: str, hint: str
+) -> None:
+    rented = Rented()
+    rented.space = rented.space._replace(provider=provider)
+    with opened(place, rented) as memory:
+        memory.store("We deploy on Fridays")
+    with Memory.open(place, project="") as memory:
+        answer = memory.search("deploy")
+        assert [hit.text for hit in answer] == ["We deploy on Fridays"]
+        assert hint in answer.receipt.degraded[0]
+
+
+def test_the_canary_of_a_space_without_vectors_waits(store: SQLiteStore) -> None:
+    assert not store.mark(Rented().space, vector(1.0))
+    assert store.marked(Rented().space) is None

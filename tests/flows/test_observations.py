@@ -1,0 +1,375 @@
+"""Facts over time and by whom: duplicates, topics, supersession, and what was recalled before."""
+
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plait.errors import NotFound, UsageError
+from plait.guard import fence
+from plait.memory import Memory
+from plait.types import Filter
+
+CHANGE = "2026-03-01T12:00Z"
+BEFORE = "2026-02-28T12:00Z"
+AFTER = "2026-03-02T12:00Z"
+
+
+def texts(memory: Memory, query: str = "deploy", **where: Any) -> set[str]:
+    """What a search shows of observations."""
+    answer = memory.search(query, where={"kinds": "observation", **where})
+    return {hit.text for hit in answer}
+
+
+# saying the same twice
+
+
+def test_the_same_text_again_answers_with_what_it_matched(memory: Memory) -> None:
+    first = memory.store("We deploy on Fridays")
+    again = memory.store("We  deploy on\nFridays")
+    assert (again.duplicate, again.matched, again.id) == (True, first.id, first.id)
+    assert (first.duplicate, first.matched) == (False, None)
+    assert memory.stats().doc_count == 1
+
+
+def test_the_same_text_about_another_entity_is_another_fact(memory: Memory) -> None:
+    stored = [memory.store("It listens on port 80", entity=name) for name in ("api", "web", "api")]
+    assert [one.duplicate for one in stored] == [False, False, True]
+    assert stored[2].matched == stored[0].id
+    assert memory.store("It listens on port 80").duplicate is False
+
+
+def test_a_text_that_says_almost_the_same_is_stored_and_flagged(hashing_memory: Memory) -> None:
+    first = hashing_memory.store("The API of the billing service listens on port 8080")
+    other = hashing_memory.store("The API of the billing service listens on port 8443")
+    assert not other.duplicate
+    [near] = other.near
+    assert near.id == first.id
+    assert near.similarity > 0.8
+    assert near.differences == ("numbers differ: 8443 and 8080",)
+    assert hashing_memory.store("Ana likes tea").near == ()
+    assert hashing_memory.stats().doc_count == 3
+
+
+def test_near_duplicates_are_found_by_words_alone_too(memory: Memory) -> None:
+    first = memory.store("The billing service listens on port 8080 in production")
+    other = memory.store("In production the billing service listens on port 9090")
+    assert [near.id for near in other.near] == [first.id]
+
+
+def test_what_a_text_closes_is_not_also_near_to_it(memory: Memory) -> None:
+    memory.store("The billing service listens on port 8080", topic="port")
+    assert memory.store("The billing service listens on port 9090", topic="port").near == ()
+
+
+# topics
+
+
+def test_a_new_observation_of_a_topic_closes_the_old_one(memory: Memory) -> None:
+    old = memory.store("We deploy on Fridays", topic="deploy day")
+    new = memory.store("We deploy on Mondays", topic="deploy day")
+    assert (old.superseded, new.superseded) == ((), (old.id,))
+    assert texts(memory) == {"We deploy on Mondays"}
+    assert texts(memory, all_versions=True) == {"We deploy on Fridays", "We deploy on Mondays"}
+    closed, current = (memory.lookup(one.id)[0] for one in (old, new))
+    assert closed.valid_to == current.valid_from
+    assert (current.supersedes, current.valid_to) == (old.id, None)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"entity": "api"}, {"entity": "web"}),
+        ({"entity": "api"}, {}),
+        ({"topic": "one"}, {"topic": "two"}),
+    ],
+)
+def test_topics_of_different_names_or_entities_leave_each_other_alone(
+    memory: Memory, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    memory.store("We deploy on Fridays", **{"topic": "day", **first})
+    assert memory.store("We deploy on Mondays", **{"topic": "day", **second}).superseded == ()
+    assert len(texts(memory)) == 2
+
+
+def test_topics_of_different_projects_leave_each_other_alone(tmp_path: Path) -> None:
+    for project in ("one", "two"):
+        with Memory.open(tmp_path / "m.db", embedder="none", project=project) as memory:
+            assert memory.store(f"We deploy {project}", topic="day").superseded == ()
+
+
+def test_a_fact_may_become_true_again(memory: Memory) -> None:
+    days = ["Fridays", "Mondays", "Fridays"]
+    stored = [memory.store(f"We deploy on {day}", topic="day") for day in days]
+    assert [one.duplicate for one in stored] == [False, False, False]
+    assert stored[2].superseded == (stored[1].id,)
+    assert texts(memory) == {"We deploy on Fridays"}
+
+
+def test_saying_a_known_fact_under_a_topic_leaves_one_of_it(memory: Memory) -> None:
+    plain = memory.store("We deploy on Fridays")
+    old = memory.store("We deploy on Mondays", topic="day")
+    new = memory.store("We deploy on Fridays", topic="day")
+    assert set(new.superseded) == {old.id, plain.id}
+    assert texts(memory) == {"We deploy on Fridays"}
+    assert memory.store("We deploy on Fridays", topic="day").matched == new.id
+    assert memory.store("We deploy on Fridays").matched == new.id
+
+
+def test_the_same_words_under_two_topics_are_two_facts(memory: Memory) -> None:
+    memory.store("Every Friday", topic="deploy day")
+    assert memory.store("Every Friday", topic="cleaning day").superseded == ()
+    found = memory.search("Friday", where={"topics": "deploy day"})
+    assert [hit.document.topic for hit in found] == ["deploy day"]
+
+
+# supersedes
+
+
+def test_superseding_closes_exactly_the_one_named(memory: Memory) -> None:
+    old = memory.store("We deploy on Fridays", entity="Deploy")
+    bystander = memory.store("We deploy by hand", entity="Deploy")
+    new = memory.store("We deploy on Mondays", supersedes=old.id[:8])
+    assert new.superseded == (old.id,)
+    assert texts(memory) == {"We deploy on Mondays", "We deploy by hand"}
+    assert memory.lookup(bystander.id)[0].valid_to is None
+
+
+def test_a_note_can_be_superseded_by_an_observation(memory: Memory) -> None:
+    memory.store("We deploy on Fridays", key="deploys")
+    assert memory.store("We deploy on Mondays", supersedes="deploys").superseded
+    assert texts(memory, kinds=("note", "observation")) == {"We deploy on Mondays"}
+
+
+def test_what_was_superseded_says_by_which(memory: Memory) -> None:
+    old = memory.store("We deploy on Fridays")
+    new = memory.store("We deploy on Mondays", supersedes=old.id)
+    with pytest.raises(UsageError, match=f"{old.id} was superseded already by {new.id}"):
+        memory.store("We deploy on Tuesdays", supersedes=old.id)
+    assert memory.stats().doc_count == 2
+
+
+def test_superseding_what_does_not_exist_is_refused(memory: Memory) -> None:
+    memory.store("something")
+    with pytest.raises(NotFound, match="zzzzzzzz"):
+        memory.store("We deploy on Tuesdays", supersedes="zzzzzzzz")
+
+
+def test_superseding_something_of_another_project_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with Memory.open(path, embedder="none", project="one") as memory:
+        old = memory.store("We deploy on Fridays")
+    with (
+        Memory.open(path, embedder="none", project="two") as memory,
+        pytest.raises(UsageError, match=r"belongs to one, the new text to two.*--project one"),
+    ):
+        memory.store("We deploy on Mondays", supersedes=old.id)
+
+
+def test_files_and_entities_are_not_superseded(memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("We deploy on Fridays", encoding="utf-8")
+    memory.ingest(tmp_path / "a.md")
+    memory.store("It rains", entity="Weather")
+    for name, kind in (("a.md", "file"), ("Weather", "entity")):
+        with pytest.raises(UsageError, match=f"is of kind {kind}"):
+            memory.store("We deploy on Mondays", supersedes=name)
+
+
+def test_saying_again_what_is_superseded_by_the_same_words_changes_nothing(
+    memory: Memory,
+) -> None:
+    old = memory.store("We deploy on Fridays")
+    again = memory.store("We deploy on Fridays", supersedes=old.id)
+    assert (again.duplicate, again.superseded) == (True, ())
+    assert texts(memory) == {"We deploy on Fridays"}
+
+
+@pytest.mark.parametrize("fields", [{"entity": "x"}, {"topic": "x"}, {"valid_from": "1d"}])
+def test_a_note_has_neither_entity_nor_topic_nor_period(
+    memory: Memory, fields: dict[str, str]
+) -> None:
+    with pytest.raises(UsageError, match="A text with a key is a note"):
+        memory.store("text", key="k", **fields)  # type: ignore[arg-type]
+    assert memory.stats().doc_count == 0
+
+
+@pytest.mark.parametrize("field", ["entity", "topic"])
+def test_an_empty_name_is_refused(memory: Memory, field: str) -> None:
+    with pytest.raises(UsageError, match=f"The {field} is empty"):
+        memory.store("text", **{field: " "})  # type: ignore[arg-type]
+
+
+# trust
+
+
+def test_an_untrusted_text_never_closes_a_trusted_one(memory: Memory) -> None:
+    ours = memory.store("We deploy on Fridays", topic="day", entity="Deploy")
+    theirs = memory.store(
+        "We deploy right now", topic="day", entity="Deploy", trust="untrusted", origin="web"
+    )
+    assert (theirs.superseded, theirs.beside) == ((), (ours.id,))
+    assert texts(memory) == {"We deploy on Fridays", "We deploy right now"}
+    explicit = memory.store("Never deploy", supersedes=ours.id, trust="untrusted")
+    assert (explicit.superseded, explicit.beside) == ((), (ours.id,))
+    assert memory.lookup(explicit.id)[0].supersedes is None
+
+
+def test_a_trusted_text_closes_the_untrusted_ones_beside_it(memory: Memory) -> None:
+    ours = memory.store("We deploy on Fridays", topic="day")
+    theirs = memory.store("We deploy right now", topic="day", trust="untrusted")
+    newer = memory.store("We deploy on Mondays", topic="day")
+    assert set(newer.superseded) == {ours.id, theirs.id}
+    assert texts(memory) == {"We deploy on Mondays"}
+
+
+# time
+
+
+def test_as_of_shows_what_held_then_and_the_boundary_belongs_to_the_new(memory: Memory) -> None:
+    memory.store("We deploy on Fridays", topic="day")
+    memory.store("We deploy on Mondays", topic="day", valid_from=CHANGE)
+    shown = {moment: texts(memory, as_of=moment) for moment in (BEFORE, CHANGE, AFTER)}
+    assert shown == {
+        BEFORE: {"We deploy on Fridays"},
+        CHANGE: {"We deploy on Mondays"},
+        AFTER: {"We deploy on Mondays"},
+    }
+
+
+def test_a_fact_that_begins_later_leaves_the_old_one_until_then(memory: Memory) -> None:
+    memory.store("We deploy on Fridays", topic="day")
+    memory.store("We deploy on Mondays", topic="day", valid_from="2200-01-01")
+    assert texts(memory) == {"We deploy on Fridays"}
+    assert texts(memory, as_of="2200-01-02") == {"We deploy on Mondays"}
+    latest = memory.store("We deploy on Sundays", topic="day")
+    assert len(latest.superseded) == 2
+    assert texts(memory) == texts(memory, as_of="2200-01-02") == {"We deploy on Sundays"}
+
+
+def test_a_fact_backdated_behind_another_leaves_that_one_no_time(memory: Memory) -> None:
+    memory.store("We deploy on Fridays", topic="day", valid_from=CHANGE)
+    memory.store("We deploy on Mondays", topic="day", valid_from=BEFORE)
+    for moment in (BEFORE, CHANGE, AFTER):
+        assert texts(memory, as_of=moment) == {"We deploy on Mondays"}
+
+
+def test_every_change_of_one_day_can_be_looked_at(memory: Memory) -> None:
+    stored = [memory.store(f"We deploy on day {n}", topic="day") for n in range(5)]
+    begun = [memory.lookup(one.id)[0].valid_from for one in stored[1:]]
+    for place, moment in enumerate(begun, start=1):
+        assert texts(memory, as_of=moment) == {f"We deploy on day {place}"}
+    assert texts(memory, as_of=min(moment or 0 for moment in begun) - 1) == {"We deploy on day 0"}
+
+
+# processes
+
+
+def _write_topic(path: str, name: str, times: int) -> None:
+    with Memory.open(path, embedder="none", project="") as memory:
+        for number in range(times):
+            memory.store(f"{name} says {number}", topic="day", entity="Deploy")
+
+
+def test_writers_of_one_topic_in_several_processes_leave_one_current(tmp_path: Path) -> None:
+    path = str(tmp_path / "m.db")
+    with Memory.open(path, embedder="none", project="") as memory:
+        memory.store("nobody says anything", topic="day", entity="Deploy")
+        context = get_context("spawn")
+        writers = [context.Process(target=_write_topic, args=(path, name, 15)) for name in "abc"]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        assert [writer.exitcode for writer in writers] == [0, 0, 0]
+        every = memory.engine.scan(Filter(kinds=("observation",), all_versions=True))
+        current = [row for row in every if row.valid_to is None]
+        assert (len(every), len(current)) == (46, 1)
+        # One chain: each took the place of another, and no two of the same one.
+        assert len({row.supersedes for row in every}) == 46
+        [entity] = memory.graph.read().entities
+        assert entity.contents == (memory.lookup(current[0].id)[0].text,)
+        profile = memory.lookup("Deploy")[0].text
+        assert profile == f"Deploy (Generic)\n- {entity.contents[0]}"
+
+
+# what was recalled before
+
+
+AGENT_TEXTS: list[tuple[str, Callable[[str], str]]] = [
+    ("word by word", lambda said: said),
+    ("quoted in a list", lambda said: f"- {said}\n"),
+    ("fenced", fence),
+    ("fenced with nothing new around", lambda said: f"\n{fence(said)}\n---\n"),
+]
+
+
+@pytest.mark.parametrize("origin", ["agent", "tool"])
+@pytest.mark.parametrize(
+    "quoted", [made for _, made in AGENT_TEXTS], ids=[name for name, _ in AGENT_TEXTS]
+)
+def test_an_agent_cannot_store_what_it_was_shown(
+    memory: Memory, origin: str, quoted: Callable[[str], str]
+) -> None:
+    said = "The staging cluster is rebuilt every Sunday night."
+    first = memory.store(said, key="runbook")
+    stored = memory.store(quoted(said), origin=origin)
+    assert (stored.recalled, stored.duplicate, stored.matched) == (True, True, first.id)
+    assert memory.stats().doc_count == 1
+
+
+def test_a_person_may_store_whatever_was_recalled(memory: Memory) -> None:
+    memory.store("The staging cluster is rebuilt every Sunday night.", key="runbook")
+    again = memory.store("The staging cluster is rebuilt every Sunday night.")
+    assert (again.recalled, again.duplicate) == (False, False)
+
+
+def test_a_key_always_stores(memory: Memory) -> None:
+    said = "The staging cluster is rebuilt every Sunday night."
+    memory.store(said)
+    assert memory.store(said, key="runbook", origin="agent").recalled is False
+
+
+def test_what_an_agent_adds_to_a_recalled_text_is_kept_without_it(memory: Memory) -> None:
+    said = "The staging cluster is rebuilt every Sunday night."
+    memory.store(said)
+    stored = memory.store(f"{fence(said)}\nOn holidays nobody is on call.", origin="agent")
+    assert not stored.recalled
+    assert memory.lookup(stored.id)[0].text.strip() == "On holidays nobody is on call."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The staging cluster is rebuilt every Monday night.",
+        "The staging cluster is rebuilt",
+        "It is not true that the staging cluster is rebuilt every Sunday night.",
+        "the staging cluster is rebuilt every sunday night.",
+    ],
+)
+def test_an_agent_may_contradict_what_it_was_shown(memory: Memory, said: str) -> None:
+    memory.store("The staging cluster is rebuilt every Sunday night.")
+    assert memory.store(said, origin="agent").duplicate is False
+
+
+def test_an_agent_may_say_a_known_text_of_an_entity_or_under_a_topic(memory: Memory) -> None:
+    said = "The staging cluster is rebuilt every Sunday night."
+    memory.store(said)
+    assert memory.store(said, origin="agent", entity="Staging").duplicate is False
+    assert memory.store(said, origin="agent", topic="rebuild").duplicate is False
+    assert memory.store(said, origin="agent", entity="Staging").recalled is True
+
+
+def test_a_loop_of_recalling_and_saving_adds_nothing(memory: Memory) -> None:
+    for number in range(20):
+        memory.store(f"Server number {number} is backed up on day {number} of the month.")
+    before = memory.stats().doc_count
+    for _ in range(5):
+        for hit in memory.search("which server is backed up", limit=20):
+            memory.store(hit.text, origin="agent")
+        memory.store(
+            "\n\n".join(hit.text for hit in memory.search("server backed up")), origin="tool"
+        )
+        memory.store(memory.recall("which server is backed up").text, origin="agent")
+    assert memory.stats().doc_count == before

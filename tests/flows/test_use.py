@@ -1,0 +1,134 @@
+"""Ranking that learns from use: what was read rises a little, what is stale sinks a little."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plait.config import load
+from plait.memory import READS_PUT_OFF, Memory
+
+TWINS = ("Rotate the ssh keys in March", "Rotate the ssh keys in April")
+
+
+def open_with(path: Path, **flags: object) -> Memory:
+    settings = {"db_path": str(path), "project": "", "embedding_provider": "none", **flags}
+    return Memory.open(config=load(settings))
+
+
+def order(memory: Memory, **options: Any) -> list[str]:
+    return [hit.text for hit in memory.search("rotate ssh keys", **options)]
+
+
+@pytest.fixture
+def twins(memory: Memory) -> dict[str, str]:
+    return {text: memory.store(text).id for text in TWINS}
+
+
+def test_without_any_use_nothing_changes(memory: Memory, twins: dict[str, str]) -> None:
+    scores = [hit.score for hit in memory.search("rotate ssh keys")]
+    assert len(set(scores)) == 1
+
+
+@pytest.mark.parametrize("text", TWINS)
+def test_what_was_read_rises(memory: Memory, twins: dict[str, str], text: str) -> None:
+    for _ in range(READS_PUT_OFF):
+        memory.get(twins[text])
+    assert order(memory)[0] == text
+    [first, *_] = memory.search("rotate ssh keys", explain=True)
+    assert any(f"{READS_PUT_OFF} reads on 1 day" in reason for reason in first.reasons)
+    assert all(0.0 <= hit.score <= 1.0 for hit in memory.search("rotate ssh keys"))
+
+
+def test_being_listed_is_not_being_read(memory: Memory, twins: dict[str, str]) -> None:
+    for _ in range(2 * READS_PUT_OFF):
+        order(memory, limit=1)
+    refs = [hit.passage.ref for hit in memory.search("rotate ssh keys")]
+    assert memory.engine.uses(refs).of == {}
+
+
+def test_being_listed_counts_where_the_setting_says_so(tmp_path: Path) -> None:
+    with open_with(tmp_path / "m.db", signals_count="listed") as memory:
+        for text in TWINS:
+            memory.store(text)
+        for _ in range(READS_PUT_OFF):
+            order(memory)
+        refs = [hit.passage.ref for hit in memory.search("rotate ssh keys")]
+        uses = memory.engine.uses(refs)
+        assert {use.reads for use in uses.of.values()} == {READS_PUT_OFF}
+        assert [times for times, _ in uses.together.values()] == [READS_PUT_OFF]
+
+
+def test_what_is_recalled_into_a_prompt_was_read(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with open_with(path) as memory:
+        memory.store(TWINS[0])
+        assert memory.recall("rotate ssh keys").items
+    with open_with(path) as memory:
+        [hit] = memory.search("rotate ssh keys")
+        assert memory.engine.uses([hit.passage.ref]).of[hit.passage.ref].reads == 1
+
+
+def test_several_documents_read_at_once_were_read_together(
+    memory: Memory, twins: dict[str, str]
+) -> None:
+    found = memory.get_many(list(twins.values()))
+    assert [document.text for document, _ in found] == list(TWINS)
+    memory._flush()
+    refs = [hit.passage.ref for hit in memory.search("rotate ssh keys")]
+    assert [times for times, _ in memory.engine.uses(refs).together.values()] == [1]
+
+
+def test_what_is_stale_sinks_and_what_is_pinned_does_not(memory: Memory) -> None:
+    old = memory.store(TWINS[0], event_at="2001-01-01").id
+    memory.store(TWINS[1])
+    assert order(memory) == [TWINS[1], TWINS[0]]
+    memory.delete(old)
+    memory.store(TWINS[0], event_at="2001-01-01", pinned=True)
+    scores = [hit.score for hit in memory.search("rotate ssh keys")]
+    assert len(set(scores)) == 1
+
+
+def test_the_untrusted_earns_nothing_by_being_read(memory: Memory) -> None:
+    theirs = memory.store(TWINS[0], trust="untrusted", origin="web").id
+    memory.store(TWINS[1])
+    for _ in range(READS_PUT_OFF):
+        memory.get(theirs)
+    hits = {hit.text: hit.score for hit in memory.search("rotate ssh keys")}
+    assert hits[TWINS[0]] <= hits[TWINS[1]]
+
+
+@pytest.mark.parametrize(
+    ("flags", "moves"),
+    [({}, True), ({"limbic": "off"}, False), ({"limbic_constants": "use_weight=0"}, False)],
+)
+def test_it_can_be_switched_off_and_tuned(
+    tmp_path: Path, flags: dict[str, object], moves: bool
+) -> None:
+    path = tmp_path / "m.db"
+    with open_with(path) as memory:
+        ids = [memory.store(text).id for text in TWINS]
+        for _ in range(READS_PUT_OFF):
+            memory.get(ids[0])
+    with open_with(path, **flags) as memory:
+        hits = memory.search("rotate ssh keys", explain=True)
+        assert (hits[0].score > hits[1].score) == moves
+        explained = any("limbic" in reason for reason in hits[0].reasons)
+        assert explained == (flags.get("limbic") != "off")
+
+
+def test_another_systems_merge_keeps_its_own_scores(memory: Memory, twins: dict[str, str]) -> None:
+    before = [hit.score for hit in memory.search("rotate ssh keys", fusion="rrf")]
+    for _ in range(READS_PUT_OFF):
+        memory.get(twins[TWINS[1]])
+    assert [hit.score for hit in memory.search("rotate ssh keys", fusion="rrf")] == before
+
+
+def test_a_long_document_read_whole_says_nothing_of_its_passages(memory: Memory) -> None:
+    text = "\n\n".join(f"# Part {n}\n\n" + f"word{n} " * 180 for n in range(15))
+    memory.store(text, key="long")
+    memory.get("long")
+    memory._flush()
+    refs = [part.ref for part in memory.passages_of(memory.lookup("long")[0].id)]
+    assert len(refs) > 10
+    assert memory.engine.uses(refs).of == {}

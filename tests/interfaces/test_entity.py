@@ -1,0 +1,210 @@
+"""Facts and entities on the command line: their forms, answers and exit codes."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def filled(plait):
+    plait("entity", "add", "Ana", "Likes tea", "Has a cat", "--type", "person")
+    plait("entity", "add", "Deploy", "--type", "process")
+    plait("entity", "relate", "Ana", "approves", "Deploy", "--context", "since the outage")
+    return plait
+
+
+# store
+
+
+def test_a_fact_says_what_it_takes_the_place_of(plait):
+    first = plait(
+        *("store", "We deploy on Fridays", "--type", "decision", "--tags", "ops"),
+        *("--entity", "Deploy", "--topic", "day"),
+    ).json
+    second = plait("store", "We deploy on Mondays", "--entity", "Deploy", "--topic", "day").json
+    assert second["superseded"] == [first["id"]]
+    assert first["entity"] == second["entity"]
+    ran = plait("store", "We deploy on Sundays", "--supersedes", second["id"], "--format", "text")
+    assert f"in the place of {second['id'][:8]}" in ran.out
+    found = plait("search", "deploy", "--kind", "observation").json["results"]
+    assert [hit["text"] for hit in found] == ["We deploy on Sundays"]
+    assert (
+        len(plait("search", "deploy", "--all-versions", "--kind", "observation").json["results"])
+        == 3
+    )
+    past = plait("search", "deploy", "--as-of", "2020-01-01").json["results"]
+    assert [hit["text"] for hit in past] == ["We deploy on Fridays"]
+
+
+def test_what_cannot_be_superseded_is_an_error_with_its_code(plait):
+    old = plait("store", "one").json
+    plait("store", "two", "--supersedes", old["id"])
+    ran = plait("store", "three", "--supersedes", old["id"])
+    assert (ran.code, "was superseded already by" in ran.err) == (2, True)
+    ran = plait("store", "three", "--supersedes", "zzzzzzzz")
+    assert (ran.code, "zzzzzzzz" in ran.err) == (3, True)
+
+
+def test_near_duplicates_and_the_untrusted_are_remarked_upon(plait):
+    first = plait("store", "The billing API listens on port 8080", "--topic", "port").json
+    ran = plait(
+        *("store", "The billing API listens on port 9090", "--topic", "port"),
+        *("--trust", "untrusted", "--format", "text"),
+    )
+    assert f"not trusted enough to take the place of {first['id'][:8]}" in ran.err
+    assert f"almost the same as {first['id'][:8]}" in ran.err
+    assert "numbers differ: 9090 and 8080" in ran.err
+
+
+def test_a_recalled_text_is_not_stored_again_by_an_agent(plait):
+    first = plait("store", "The cluster is rebuilt every Sunday night").json
+    recalled = plait("recall", "cluster rebuilt", "--format", "text").out
+    ran = plait("store", recalled, "--origin", "agent")
+    assert (ran.json["recalled"], ran.json["matched"]) == (True, first["id"])
+    fenced = "<<plait-recall abcdefgh>> nobody said this <</plait-recall abcdefgh>>"
+    ran = plait("store", fenced, "--origin", "agent", "--format", "text")
+    assert "Not stored" in ran.out
+
+
+# entity
+
+
+def test_an_entity_is_shown_with_its_facts_and_relations(filled):
+    value = filled("entity", "show", "Ana").json
+    [ana] = value["entities"]
+    assert (ana["entityType"], ana["observations"]) == ("person", ["Likes tea", "Has a cat"])
+    assert [fact["trust"] for fact in ana["facts"]] == ["trusted", "trusted"]
+    assert value["relations"][0]["context"] == "since the outage"
+    text = filled("entity", "show", "Ana", "Deploy", "--format", "text").out
+    assert "Ana  (person)" in text
+    assert "Ana -approves-> Deploy (since the outage)" in text
+
+
+def test_neighbours_are_shown_on_request(filled):
+    value = filled("entity", "show", "Ana", "--depth", "1", "--direction", "out").json
+    assert [entity["name"] for entity in value["entities"]] == ["Ana", "Deploy"]
+
+
+def test_entities_are_listed_and_paged(filled):
+    assert "Ana  (person, 2 observations)" in filled("entity", "list", "--format", "text").out
+    page = filled("entity", "list", "--limit", "1").json
+    rest = filled("entity", "list", "--cursor", page["next"]).json
+    assert [one["entities"][0]["name"] for one in (page, rest)] == ["Ana", "Deploy"]
+    ran = filled("entity", "list", "--limit", "1", "--format", "text")
+    assert "plait entity list --cursor" in ran.err
+
+
+def test_no_entities_is_an_answer(plait):
+    ran = plait("entity", "list")
+    assert (ran.code, ran.json["entities"]) == (3, [])
+    assert "plait entity add NAME" in ran.err
+    assert plait("entity", "list", "--cursor", "x").code == 3
+
+
+def test_observations_are_added_and_taken_back(filled):
+    ran = filled("entity", "observe", "Ana", "Likes tea", "Sings", "--format", "text")
+    assert "known already: Likes tea" in ran.err
+    ran = filled("entity", "observe", "Ana", "Sings", "--origin", "agent")
+    assert "came out of this memory" in ran.err
+    ran = filled("entity", "observe", "Ana", "--delete-observation", "Sings")
+    assert ran.json["entities"][0]["observations"] == ["Likes tea", "Has a cat"]
+    ran = filled("entity", "observe", "Ana", "--delete-observation", "Sings")
+    assert "not there" in ran.err
+    assert filled("entity", "observe", "Bo", "Sings").code == 3
+
+
+def test_relations_are_made_ended_and_removed(filled):
+    edge = ("Deploy", "needs", "Ana")
+    period = ("--since", "2026-01-01", "--until", "2200-01-01")
+    ran = filled("entity", "relate", *edge, *period, "--format", "text")
+    assert ran.out.startswith("Related: Deploy -needs-> Ana (from 2026-01-01; until 2")
+    assert filled("entity", "relate", "Ana", "approves", "Deploy").json["new"] is False
+    assert filled("entity", "unrelate", "Ana", "approves", "Deploy", "--until", "1d").json == {
+        "deleted": 1
+    }
+    assert filled("entity", "unrelate", "Ana", "approves", "Deploy").code == 3
+    assert filled("entity", "relate", "Ana", "knows", "Bo").code == 3
+
+
+def test_a_deleted_entity_comes_back(filled):
+    ran = filled("entity", "delete", "Ana", "Bo")
+    assert (ran.code, ran.json["deleted"], ran.json["not_found"]) == (3, ["Ana"], ["Bo"])
+    assert "no entity named 'Bo'" in ran.err
+    assert filled("entity", "show", "Ana").code == 3
+    assert filled("delete", "--undo").code == 0
+    assert filled("entity", "show", "Ana").json["relations"]
+    ran = filled("entity", "delete", "Ana", "--purge", "--format", "text")
+    assert ran.out == "Purged 1 entity with 2 observations: Ana\n"
+    assert filled("delete", "--undo").code == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("show",), ("add",), ("observe",), ("relate", "a", "b"), ("unrelate", "a"), ("delete",)],
+)
+def test_an_act_without_its_names_says_how_it_is_called(plait, words):
+    ran = plait("entity", *words)
+    assert ran.code == 2
+    assert f"plait entity {words[0]}" in ran.err
+
+
+@pytest.mark.parametrize("act", ["show", "delete"])
+def test_nothing_is_made_by_looking(plait, act):
+    ran = plait("entity", act, "Ana")
+    assert ran.code == 3
+    assert plait("stats").json["doc_count"] == 0
+
+
+# filters, timeline, export
+
+
+def test_a_search_can_be_about_an_entity_or_a_topic(filled):
+    filled("store", "Ana likes coffee", "--entity", "Ana", "--topic", "drink")
+    found = filled("search", "likes", "--entity", "Ana", "--mode", "keyword").json["results"]
+    assert {hit["text"] for hit in found} == {"Likes tea", "Ana likes coffee"}
+    found = filled("search", "likes", "--topic", "drink").json["results"]
+    assert [hit["text"] for hit in found] == ["Ana likes coffee"]
+    assert filled("search", "likes", "--entity", "Nobody").code == 3
+
+
+def test_the_timeline_shows_the_neighbours_of_an_anchor(plait):
+    ids = [
+        plait("store", f"Day {n}", "--event-at", f"2026-01-0{n}", "--type", "fact").json["id"]
+        for n in range(1, 8)
+    ]
+    found = plait("timeline", "--anchor", ids[3], "--older", "2", "--newer", "1").json
+    assert [row["summary"] for row in found["results"]] == ["Day 5", "Day 4", "Day 3", "Day 2"]
+    assert found["next"] is None
+    assert {"id", "created_at", "type", "tags", "summary"} <= found["results"][0].keys()
+    assert len(plait("timeline", "--anchor", ids[0], "--older", "0").json["results"]) == 6
+    assert plait("timeline", "--anchor", ids[0], "--older", "-1").code == 2
+    assert plait("timeline", "--anchor", "zzzzzzzz").code == 3
+
+
+def test_entities_are_no_events(filled):
+    assert {row["kind"] for row in filled("timeline").json["results"]} == {"observation"}
+    assert len(filled("timeline", "--kind", "entity").json["results"]) == 2
+
+
+def test_the_graph_travels_as_the_reference_servers_file(filled, tmp_path):
+    target = tmp_path / "memory.jsonl"
+    assert filled("export", "--graph", str(target)).json["lines"] == 3
+    lines = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert [line["type"] for line in lines] == ["entity", "entity", "relation"]
+    target.write_text(
+        target.read_text(encoding="utf-8") + '{"type":"entity","name":"Bo","mood":"fine"}\n',
+        encoding="utf-8",
+    )
+    ran = filled("import", str(target), "--db", str(tmp_path / "other.db"))
+    assert (ran.json["added"], ran.json["relations"], ran.json["unknown"]) == (3, 1, ["mood"])
+    assert "left out: mood" in ran.err
+    ran = filled("import", str(target), "--format", "text")
+    assert ran.out == "Imported 1 document; 0 replaced, 2 left alone: the memory had them\n"
+    assert filled("export", "--graph", "--tag", "x").code == 2
+
+
+def test_an_export_counts_documents_not_relations(filled, tmp_path):
+    target = tmp_path / "all.jsonl"
+    assert filled("export", str(target)).json["documents"] == 4
+    ran = filled("import", str(target), "--db", str(tmp_path / "other.db"), "--format", "text")
+    assert ran.out == "Imported 4 documents; 1 relation\n"

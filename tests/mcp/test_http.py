@@ -1,0 +1,265 @@
+"""The server over HTTP on a loopback port: the token, the Host, the Origin, and both eras."""
+
+import asyncio
+import http.client
+import json
+import os
+import queue
+import subprocess
+from contextlib import contextmanager
+from threading import Thread
+from typing import IO
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from plait import Memory
+from plait.errors import PlaitError, UsageError
+from plait.mcp import http as door
+from tests.interfaces.command import PATIENCE_S, PLAIT
+from tests.mcp.talk import ERAS, HELLO, measured
+
+TOKEN = "a-token-of-twenty-letters"
+ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+@contextmanager
+def serving(database, token_file, *words):
+    """A server process; its URL and what it said at the start."""
+    command = [*PLAIT, "--db", database, "--embedder", "none", "--project", "personal", "mcp"]
+    process = subprocess.Popen(
+        [*command, "--http", "--port", "0", "--token-file", str(token_file), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=measured(),
+        encoding="utf-8",
+    )
+    lines: queue.Queue[str] = queue.Queue()
+    assert process.stdout is not None and process.stderr is not None
+
+    def read(said: IO[str]) -> None:
+        for line in said:
+            lines.put(line)
+
+    reader = Thread(target=read, args=(process.stderr,), daemon=True)
+    reader.start()
+    try:
+        first = lines.get(timeout=PATIENCE_S)
+        yield first.split("serving at ")[1].split(";")[0], first, lines
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0 or os.name != "posix"
+        assert process.stdout.read() == ""
+    finally:
+        process.kill()
+        process.wait(PATIENCE_S)
+        reader.join(PATIENCE_S)
+        process.stdout.close()
+        process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("http")
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    """One server for all the tests that only ask."""
+    database = str(folder / "memory.db")
+    with Memory.open(database, embedder="none", project="") as memory:
+        memory.store("We deploy on Fridays")
+    token_file = folder / "token"
+    token_file.write_text(f"{TOKEN}\n", encoding="utf-8")
+    token_file.chmod(0o600)
+    with serving(database, token_file) as (url, _, _):
+        yield url
+
+
+def ask(url, *, method="POST", path=None, body=None, **headers):
+    """One request by hand: status, headers and body."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE_S)
+    sent = {**ACCEPT, "Authorization": f"Bearer {TOKEN}"}
+    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    data = json.dumps(HELLO) if body is None else body
+    wanted = {name: value for name, value in sent.items() if value is not None}
+    connection.request(method, path or parts.path, data, wanted)
+    answer = connection.getresponse()
+    found = answer.status, dict(answer.getheaders()), answer.read().decode()
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_sdks_own_client_searches_over_http_in_both_eras(server, era):
+    async def act():
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as carrier:
+            transport = streamable_http_client(server, http_client=carrier)
+            async with Client(transport, mode=era) as client:
+                names = [tool.name for tool in (await client.list_tools()).tools]
+                found = await client.call_tool("memory_search", {"query": "deploy"})
+                return client.protocol_version, names, found.structured_content["results"]
+
+    version, names, results = asyncio.run(act())
+    assert version == ("2025-11-25" if era == "legacy" else "2026-07-28")
+    assert len(names) == 6
+    assert results[0]["snippet"] == "We deploy on Fridays"
+
+
+def test_a_request_with_the_token_is_answered(server):
+    status, headers, body = ask(server)
+    assert status == 200
+    assert "serverInfo" in body
+    assert "server" not in {name.lower() for name in headers}
+    assert not any(name.lower().startswith("access-control") for name in headers)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": None}, 401),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": TOKEN}, 401),
+        ({"Authorization": f"bearer {TOKEN} "}, 401),
+        ({"Authorization": "Bearer \xff"}, 401),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "localhost.evil.example:80"}, 421),
+        ({"Host": "127.0.0.1:80@evil.example"}, 421),
+        ({"Host": "[::1].evil.example"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost.evil.example"}, 403),
+        ({"Origin": "file://localhost"}, 403),
+    ],
+)
+@pytest.mark.parametrize("path", ["/mcp", "/", "/elsewhere", "/mcp/../mcp"])
+def test_strangers_are_refused_on_every_route(server, path, headers, status):
+    for method in ("GET", "POST", "DELETE", "OPTIONS"):
+        got, answered, body = ask(server, method=method, path=path, **headers)
+        assert got == status, (method, body)
+        assert TOKEN not in body
+        assert ("www-authenticate" in answered) == (status == 401)
+
+
+@pytest.mark.parametrize("headers", [{"Host": "localhost"}, {"Origin": "http://localhost:3000"}])
+def test_this_machines_own_names_are_welcome(server, headers):
+    assert ask(server, **headers)[0] == 200
+
+
+def test_other_routes_have_nothing_to_say(server):
+    assert ask(server, path="/elsewhere")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        ("{", {}),
+        ("[" * 5_000, {}),
+        (b"\xff\xfe", {}),
+        ("{}", {"Content_Type": "text/plain"}),
+        ("x" * (5 * 1024 * 1024), {}),
+    ],
+)
+def test_a_body_that_makes_no_sense_is_refused_and_the_server_lives_on(server, body, headers):
+    try:
+        status = ask(server, body=body, **headers)[0]
+    except (BrokenPipeError, ConnectionResetError):
+        status = 413  # it closed the door before all of it was sent
+    assert 400 <= status < 500
+    assert ask(server)[0] == 200
+
+
+# -- the token ---------------------------------------------------------------------------------
+
+
+def test_a_token_is_made_once_shown_once_and_kept_private(tmp_path):
+    database, token_file = str(tmp_path / "memory.db"), tmp_path / "new" / "token"
+    with serving(database, token_file) as (url, first, lines):
+        made = token_file.read_text(encoding="utf-8").strip()
+        assert str(token_file) in first
+        assert lines.get(timeout=PATIENCE_S) == f"plait: token made for you: {made}\n"
+        assert ask(url, Authorization=f"Bearer {made}")[0] == 200
+    assert len(made) >= 43
+    if os.name == "posix":
+        assert token_file.stat().st_mode & 0o777 == 0o600
+        assert token_file.parent.stat().st_mode & 0o777 == 0o700
+    assert door.read_token(str(token_file)) == (made, False)
+    assert not (tmp_path / "memory.db").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"short\n",
+        b"caf\xc3\xa9-caf\xc3\xa9-caf\xc3\xa9-caf\xc3\xa9",
+        b"a" * 20 + b"\x00",
+        b"\xff" * 20,
+    ],
+)
+def test_a_token_that_could_be_guessed_or_not_be_sent_is_refused(tmp_path, content):
+    path = tmp_path / "token"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(PlaitError, match="token"):
+        door.read_token(str(path))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_a_token_that_others_can_read_is_refused_with_the_remedy(tmp_path):
+    path = tmp_path / "token"
+    path.write_text(TOKEN, encoding="utf-8")
+    path.chmod(0o644)
+    with pytest.raises(PlaitError, match="Run: chmod 600"):
+        door.read_token(str(path))
+
+
+def test_a_token_file_that_is_a_folder_is_refused(tmp_path):
+    with pytest.raises(PlaitError, match="Cannot use the token file"):
+        door.read_token(str(tmp_path))
+
+
+# -- the socket --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "example.com", ""])
+def test_only_this_machine_is_served(host):
+    with pytest.raises(UsageError, match="this server is for this machine"):
+        door.listen(host, 0)
+
+
+def test_a_port_that_is_taken_is_named():
+    with (
+        door.listen("127.0.0.1", 0) as first,
+        pytest.raises(UsageError, match="--port 0 takes a free one"),
+    ):
+        door.listen("127.0.0.1", first.getsockname()[1])
+
+
+def test_the_address_is_one_that_clients_can_use():
+    with door.listen("localhost", 0) as listener:
+        assert door.url_of(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+
+
+def test_a_websocket_is_closed_and_a_lifespan_passed_on():
+    passed, sent = [], []
+
+    async def app(scope, receive, send):
+        passed.append(scope["type"])
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {}
+
+    gate = door.Gate(app, TOKEN)
+    asyncio.run(gate({"type": "websocket", "headers": []}, receive, send))
+    asyncio.run(gate({"type": "lifespan"}, receive, send))
+    assert sent == [{"type": "websocket.close", "code": 1008}]
+    assert passed == ["lifespan"]

@@ -1,0 +1,258 @@
+"""The profiles layers and graph: the shapes that the seeds and the reference server show."""
+
+import json
+from typing import Any
+
+import pytest
+
+from plait import Memory
+from plait.mcp.shared import Shared
+from tests.mcp.talk import ERAS, call, converse, said
+
+
+@pytest.fixture
+def dated(memory: Memory) -> Memory:
+    memory.store("We deploy on Fridays", type="decision", tags=["ops"], event_at="2026-03-01T09:00")
+    memory.store("Ana prefers tea", summary="Ana: tea", event_at="2026-03-02T23:30")
+    memory.store("The crane is yellow", event_at="2026-03-03T00:30")
+    return memory
+
+
+def layer(memory: Memory, tool: str, **arguments):
+    return call(memory, tool, arguments, profiles=["layers"])
+
+
+# -- layers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_layers_are_three_tools(memory, era):
+    listed = converse(memory, lambda client: client.list_tools(), profiles=["layers"], era=era)
+    assert [tool.name for tool in listed.tools] == [
+        "timeline",
+        "search_memories",
+        "get_observations",
+    ]
+
+
+def test_the_first_layer_lists_what_lies_between_two_days_both_included(dated):
+    result = layer(dated, "timeline", start_date="2026-03-01", end_date="2026-03-02")
+    rows = result.structured_content["results"]
+    assert [set(row) for row in rows] == [{"id", "created_at", "type", "tags", "summary"}] * 2
+    assert [row["summary"] for row in rows] == ["Ana: tea", "We deploy on Fridays"]
+    assert (rows[1]["type"], rows[1]["tags"]) == ("decision", ["ops"])
+    assert "tokens" in result.structured_content
+    assert all(row["id"] in said(result) for row in rows)
+
+
+def test_the_first_layer_takes_moments_and_no_dates_at_all(dated):
+    assert len(layer(dated, "timeline").structured_content["results"]) == 3
+    late = layer(dated, "timeline", start_date="2026-03-01T10:00", end_date="2026-03-03T00:00")
+    assert [row["summary"] for row in late.structured_content["results"]] == ["Ana: tea"]
+    none = layer(dated, "timeline", end_date="2020-01-01")
+    assert said(none) == "Nothing then."
+    assert "is not a time" in said(layer(dated, "timeline", start_date="soon"))
+
+
+def test_the_second_layer_scores_and_the_third_reads_whole(dated):
+    found = layer(dated, "search_memories", query="when do we deploy").structured_content["results"]
+    assert set(found[0]) == {"id", "score", "similarity_score", "snippet"}
+    assert found[0]["snippet"] == "We deploy on Fridays"
+    whole = layer(dated, "get_observations", ids=[found[0]["id"]]).structured_content["results"]
+    assert whole[0]["text"] == "We deploy on Fridays"
+    assert whole[0]["type"] == "decision"
+    assert "Nothing found" in said(layer(dated, "search_memories", query="zebra"))
+
+
+def test_every_layer_keeps_to_max_tokens_and_says_what_is_missing(dated):
+    for tool, more in [("timeline", {}), ("search_memories", {"query": "deploy tea crane"})]:
+        result = layer(dated, tool, max_tokens=70, **more)
+        assert len(result.structured_content["results"]) < 3
+        assert "left out" in said(result)
+        assert result.structured_content["tokens"] <= 70
+
+
+# -- graph -------------------------------------------------------------------------------------
+
+ANA = {"name": "Ana", "entityType": "person", "observations": ["Likes tea", "Lives in Bilbao"]}
+ACME = {"name": "Acme", "entityType": "company", "observations": []}
+WORKS = {"from": "Ana", "to": "Acme", "relationType": "works_at"}
+
+
+def graph(memory: Memory, tool: str, **arguments):
+    return call(memory, tool, arguments, profiles=["graph"])
+
+
+@pytest.fixture
+def known(memory: Memory) -> Memory:
+    graph(memory, "create_entities", entities=[ANA, ACME])
+    graph(memory, "create_relations", relations=[WORKS])
+    return memory
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_graph_profile_has_the_reference_servers_nine_tools_and_one_more(memory, era):
+    listed = converse(memory, lambda client: client.list_tools(), profiles=["graph"], era=era)
+    shapes = {tool.name: sorted(tool.input_schema["properties"]) for tool in listed.tools}
+    assert shapes == {
+        "create_entities": ["entities"],
+        "create_relations": ["relations"],
+        "add_observations": ["observations"],
+        "delete_entities": ["entityNames"],
+        "delete_observations": ["deletions"],
+        "delete_relations": ["relations"],
+        "read_graph": [],
+        "search_nodes": ["query"],
+        "open_nodes": ["names"],
+        "search_semantic": ["limit", "query"],
+    }
+    assert all(tool.output_schema is not None and tool.title for tool in listed.tools)
+
+
+def test_created_entities_come_back_and_known_ones_are_skipped(memory):
+    made = graph(memory, "create_entities", entities=[ANA, ANA])
+    assert made.structured_content == {"entities": [ANA]}
+    assert said(made) == json.dumps([ANA], indent=2)
+    again = graph(memory, "create_entities", entities=[{**ANA, "observations": ["New"]}, ACME])
+    assert again.structured_content == {"entities": [ACME]}
+    assert graph(memory, "read_graph").structured_content["entities"] == [ANA, ACME]
+
+
+def test_created_relations_come_back_and_known_ones_are_skipped(known):
+    fresh = {**WORKS, "relationType": "owns"}
+    made = graph(known, "create_relations", relations=[WORKS, fresh, fresh])
+    assert made.structured_content == {"relations": [fresh]}
+    assert said(made) == json.dumps([fresh], indent=2)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("create_relations", {"relations": [{**WORKS, "to": "Zed"}]}),
+        ("create_relations", {"relations": [{**WORKS, "from": "Zed"}]}),
+        ("add_observations", {"observations": [{"entityName": "Zed", "contents": ["x"]}]}),
+    ],
+)
+def test_an_entity_that_is_not_there_is_refused_in_the_reference_servers_words(
+    known, tool, arguments
+):
+    before = graph(known, "read_graph").structured_content
+    result = graph(known, tool, **arguments)
+    assert result.is_error
+    assert said(result) == "Entity with name Zed not found"
+    assert graph(known, "read_graph").structured_content == before
+
+
+def test_observations_are_added_once(known):
+    rows = [{"entityName": "Ana", "contents": ["Likes tea", "Plays chess"]}]
+    result = graph(known, "add_observations", observations=rows)
+    expected = [{"entityName": "Ana", "addedObservations": ["Plays chess"]}]
+    assert result.structured_content == {"results": expected}
+    assert said(result) == json.dumps(expected, indent=2)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("delete_entities", {"entityNames": ["Ana"]}, "Entities deleted successfully"),
+        (
+            "delete_entities",
+            {"entityNames": ["Ana", "Zed"]},
+            "Deleted 1 of 2 entities. Not found: Zed",
+        ),
+        (
+            "delete_observations",
+            {"deletions": [{"entityName": "Ana", "observations": ["Likes tea"]}]},
+            "Observations deleted successfully",
+        ),
+        (
+            "delete_observations",
+            {
+                "deletions": [
+                    {"entityName": "Ana", "observations": ["Likes tea", "Nope"]},
+                    {"entityName": "Zed", "observations": ["x"]},
+                ]
+            },
+            "Deleted 1 of 3 observations. Entities not found: Zed",
+        ),
+        (
+            "delete_observations",
+            {"deletions": [{"entityName": "Ana", "observations": ["Nope"]}]},
+            "Deleted 0 of 1 observations.",
+        ),
+        ("delete_relations", {"relations": [WORKS]}, "Relations deleted successfully"),
+        (
+            "delete_relations",
+            {"relations": [WORKS, {**WORKS, "relationType": "owns"}]},
+            "Deleted 1 of 2 relations. The rest matched nothing.",
+        ),
+    ],
+)
+def test_deletes_report_as_the_reference_server_does(known, tool, arguments, message):
+    result = graph(known, tool, **arguments)
+    assert said(result) == message
+    assert result.structured_content == {"success": True, "message": message}
+
+
+def test_a_deleted_entity_takes_its_relations_along(known):
+    graph(known, "delete_entities", entityNames=["Acme"])
+    assert graph(known, "read_graph").structured_content == {"entities": [ANA], "relations": []}
+
+
+@pytest.mark.parametrize("query", ["tea", "TEA", "ana", "PERSON"])
+def test_search_nodes_looks_into_names_types_and_observations(known, query):
+    result = graph(known, "search_nodes", query=query)
+    assert result.structured_content == {"entities": [ANA], "relations": [WORKS]}
+    assert json.loads(said(result)) == result.structured_content
+
+
+def test_open_nodes_shows_edges_with_one_end_inside(known):
+    result = graph(known, "open_nodes", names=["Acme", "Zed"])
+    assert result.structured_content == {"entities": [ACME], "relations": [WORKS]}
+
+
+def test_search_semantic_answers_in_seed_002s_shape(known):
+    results = graph(known, "search_semantic", query="tea").structured_content["results"]
+    assert results[0]["name"] == "Ana"
+    assert {"entityType", "observations", "limbic_score", "scoring", "distance"} <= set(results[0])
+    assert set(results[0]["scoring"]) == {"importance", "temporal_factor", "cooc_boost"}
+
+
+def test_an_argument_the_reference_server_would_ignore_is_ignored(memory):
+    made = graph(memory, "create_entities", entities=[{**ACME, "status": "active"}], extra=1)
+    assert made.structured_content == {"entities": [ACME]}
+
+
+def test_a_query_beyond_the_reference_servers_limit_is_refused(memory):
+    assert "at most 2,048 characters" in said(graph(memory, "search_nodes", query="x" * 2_049))
+
+
+def test_facts_of_the_graph_are_an_agents_and_found_by_plain_search(known):
+    hit = known.search("Bilbao")[0]
+    assert hit.document.origin == "agent"
+
+
+def test_an_absent_memory_has_an_empty_graph_and_stays_absent(tmp_path):
+    path = tmp_path / "memory.db"
+    shared = Shared(lambda create: Memory.open(path, embedder="none", project="", create=create))
+    empty: dict[str, Any] = {"entities": [], "relations": []}
+    assert call(shared, "read_graph", {}, profiles=["graph"]).structured_content == empty
+    reads: list[tuple[str, dict[str, Any], str]] = [
+        ("search_nodes", {"query": "x"}, "entities"),
+        ("open_nodes", {"names": ["x"]}, "entities"),
+        ("search_semantic", {"query": "x"}, "results"),
+    ]
+    for tool, arguments, key in reads:
+        assert call(shared, tool, arguments, profiles=["graph"]).structured_content[key] == []
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_whole_graph_is_a_resource(known, era):
+    async def act(client):
+        listed = await client.list_resources()
+        return listed, await client.read_resource("memory://knowledge-graph")
+
+    listed, read = converse(known, act, profiles=["graph"], era=era)
+    assert listed.resources[0].uri == "memory://knowledge-graph"
+    assert json.loads(read.contents[0].text) == graph(known, "read_graph").structured_content

@@ -1,0 +1,216 @@
+"""The server as a process of its own, over its stdin and stdout."""
+
+import asyncio
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from plait import Memory
+from plait.cli import main
+from tests.interfaces.command import PATIENCE_S, PLAIT, ROOT, environment, spawn
+from tests.mcp.talk import ERAS, HELLO, measured, talking
+from tests.reliability.processes import posix_only
+
+NO_VECTORS = ("--embedder", "none", "--project", "personal")
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = str(tmp_path / "memory.db")
+    with Memory.open(path, embedder="none", project="") as memory:
+        memory.store("We deploy on Fridays", type="decision")
+    return path
+
+
+def serving(database: str, *words: str):
+    return talking("--db", database, *NO_VECTORS, "mcp", *words, env=measured())
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_sdks_own_client_searches_and_stores_in_both_eras(database, era):
+    async def act():
+        words = [*PLAIT[1:], "--db", database, *NO_VECTORS, "mcp"]
+        server = StdioServerParameters(command=PLAIT[0], args=words, env=environment())
+        async with Client(server, mode=era) as client:
+            names = [tool.name for tool in (await client.list_tools()).tools]
+            await client.call_tool("memory_store", {"text": "Ana prefers tea"})
+            found = await client.call_tool("memory_search", {"query": "tea deploy"})
+            return names, client.protocol_version, found.structured_content["results"]
+
+    names, version, results = asyncio.run(act())
+    assert len(names) == 6
+    assert version == ("2025-11-25" if era == "legacy" else "2026-07-28")
+    assert {row["snippet"] for row in results} == {"Ana prefers tea", "We deploy on Fridays"}
+
+
+def test_the_profiles_are_chosen_on_the_command_line(database):
+    with serving(database, "--tools", "graph,core") as talk:
+        talk.hello()
+        listed = talk.ask("tools/list", {})["result"]["tools"]
+        assert [tool["name"] for tool in listed][5:7] == ["memory_delete", "create_entities"]
+        assert talk.leave() == 0
+
+
+def test_an_endless_wait_ends_with_stdin(database):
+    with serving(database) as talk:
+        talk.hello()
+        assert talk.tool("memory_search", query="deploy")["structuredContent"]["results"]
+        assert talk.leave() == 0
+        assert talk.rest() == []
+        assert talk.log() == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signal to send")
+@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 0)])
+def test_a_signal_ends_it_at_once(database, number, code):
+    with serving(database) as talk:
+        talk.hello()
+        talk.tool("memory_search", query="deploy")
+        talk.process.send_signal(getattr(signal, number))
+        assert talk.process.wait(PATIENCE_S) == code
+
+
+@posix_only
+def test_the_server_goes_when_its_parent_dies_though_stdin_stays_open(database):
+    # Both ends of stdin are ours, so that only the parent's death can end the server.
+    stdin_read, stdin_write = os.pipe()
+    stdout_read, stdout_write = os.pipe()
+    go_read, go_write = os.pipe()
+    words = [*PLAIT, "--db", database, *NO_VECTORS, "mcp"]
+    parent = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests" / "mcp" / "parent.py"), str(go_read), *words],
+        stdin=stdin_read,
+        stdout=stdout_write,
+        pass_fds=(go_read,),
+        env=environment(),
+    )
+    os.close(stdout_write)
+    try:
+        os.write(stdin_write, json.dumps(HELLO).encode() + b"\n")
+        assert json.loads(_next(stdout_read))["id"] == 0
+        os.write(go_write, b".")
+        assert parent.wait(PATIENCE_S) == 0
+        # Only the server holds its stdout now: it ends when the server does.
+        assert _next(stdout_read) == b""
+    finally:
+        parent.kill()
+        parent.wait(PATIENCE_S)
+        for handle in (stdin_read, stdin_write, stdout_read, go_read, go_write):
+            os.close(handle)
+
+
+def _next(handle: int) -> bytes:
+    """What comes next; nothing at the end."""
+    assert select.select([handle], [], [], PATIENCE_S)[0], "nothing came"
+    return os.read(handle, 1 << 20)
+
+
+def test_what_other_code_prints_never_reaches_stdout(tmp_path):
+    script = str(ROOT / "tests" / "mcp" / "chatty_server.py")
+    command = [sys.executable, script, str(tmp_path / "memory.db")]
+    with talking(command=command) as talk:
+        talk.hello()
+        talk.tool("memory_store", text="We deploy on Fridays")
+        talk.tool("memory_search", query="deploy")
+        assert talk.leave() == 0
+        assert talk.rest() == []
+        assert talk.log().count("progress 100%") == talk.log().count("loading model") >= 2
+
+
+def test_the_handshake_opens_no_file_and_loads_no_model(tmp_path):
+    # A memory that cannot be opened shows when it is opened.
+    folder = tmp_path / "memory.db"
+    folder.mkdir()
+    with talking("--db", str(folder), "mcp") as talk:
+        assert talk.hello()["result"]["serverInfo"]["name"] == "plait"
+        assert len(talk.ask("tools/list", {})["result"]["tools"]) == 6
+        refused = talk.tool("memory_search", query="x")
+        assert refused["isError"] is True
+        assert "memory.db" in refused["content"][0]["text"]
+
+
+@posix_only
+def test_a_person_at_a_terminal_is_told_what_it_waits_for(database):
+    ours, theirs = os.openpty()
+    words = [*PLAIT, "--db", database, *NO_VECTORS, "mcp"]
+    process = subprocess.Popen(
+        words, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=measured()
+    )
+    assert process.stderr is not None
+    try:
+        assert b"waiting for an agent's messages" in process.stderr.readline()
+    finally:
+        process.kill()
+        process.wait(PATIENCE_S)
+        process.stderr.close()
+        os.close(ours)
+        os.close(theirs)
+
+
+@posix_only
+def test_a_closed_stdin_is_one_sentence(database):
+    closing = ["/bin/sh", "-c", 'exec "$@" <&-', "sh"]
+    ran = spawn("--db", database, "mcp", before=closing, env=measured())
+    assert (ran.code, ran.out) == (2, "")
+    assert "that is closed" in ran.err
+
+
+def test_no_other_verb_imports_the_sdk(database):
+    code = (
+        "import sys; from plait.cli import main; main(sys.argv[1:]);"
+        "assert not {name for name in sys.modules if name.partition('.')[0] in ('mcp', 'mcp_types',"
+        " 'pydantic', 'anyio')}"
+    )
+    for words in (["search", "deploy"], ["recall", "deploy"], ["timeline"], ["mcp", "--help"]):
+        subprocess.run(
+            [sys.executable, "-c", code, "--db", database, *words],
+            env=environment(),
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+
+def test_without_the_sdk_one_sentence_says_how_to_get_it(tmp_path, database):
+    # A module of that name that is not the SDK's is as good as none.
+    (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(name='mcp')\n", encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
+    ran = spawn("--db", database, "mcp", env={**measured(), "PYTHONPATH": path})
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "plait: plait mcp needs the MCP SDK, which is not installed. "
+        "Run: pip install 'plait[mcp]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--tools", "cor"], "There is no profile 'cor'. Choose from: core, layers, graph."),
+        (["--port", "1"], "--port goes with --http."),
+        (["--token-file", "x"], "--token-file goes with --http."),
+        (["--http", "--host", "0.0.0.0"], "--host is 0.0.0.0; this server is for this machine"),
+        (["--http", "--port", "99999"], "Cannot listen on port 99999"),
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_refused(capsys, words, sentence):
+    assert main(["mcp", *words]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_hundred_calls_at_once_are_all_answered(database):
+    with serving(database) as talk:
+        talk.hello()
+        params = {"name": "memory_search", "arguments": {"query": "deploy"}}
+        for number in range(1, 101):
+            talk.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+        # One thread does the work, so the last asked is the last answered.
+        talk.answer(100)
+        answered = [json.loads(line) for line in talk.heard[1:]]
+        assert sorted(message["id"] for message in answered) == list(range(1, 101))
+        assert all(message["result"]["structuredContent"]["results"] for message in answered)

@@ -1,0 +1,616 @@
+"""Entities, what is said of them, and how they hang together."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait.errors import NotFound, UsageError
+from plait.guard import fence
+from plait.memory import Memory
+from plait.stores.sqlite.profiles import OBSERVATION_CHARS, PROFILE_CHARS, compose
+from plait.types import Filter, NewEntity, Relation
+from tests.builders import Failing
+
+ANA = NewEntity("Ana", "person", ("Likes tea", "Approves deploys"))
+BO = NewEntity("Bo", "person")
+DEPLOY = NewEntity("Deploy", "process", ("Fridays only",))
+
+
+@pytest.fixture
+def filled(memory: Memory) -> Memory:
+    memory.graph.create([ANA, BO, DEPLOY])
+    memory.graph.relate(
+        [Relation("Ana", "Deploy", "approves", "since the outage"), Relation("Bo", "Ana", "knows")]
+    )
+    return memory
+
+
+def profile(memory: Memory, name: str) -> str:
+    return memory.lookup(name)[0].text
+
+
+def edges(found: Any) -> list[tuple[str, str, str]]:
+    return [relation[:3] for relation in found.relations]
+
+
+# making and saying
+
+
+def test_entities_come_back_in_the_order_of_their_making(filled: Memory) -> None:
+    found = filled.graph.read()
+    assert [entity.name for entity in found.entities] == ["Ana", "Bo", "Deploy"]
+    assert found.dict() == {
+        "entities": [
+            {
+                "name": "Ana",
+                "entityType": "person",
+                "observations": ["Likes tea", "Approves deploys"],
+            },
+            {"name": "Bo", "entityType": "person", "observations": []},
+            {"name": "Deploy", "entityType": "process", "observations": ["Fridays only"]},
+        ],
+        "relations": [
+            {"from": "Ana", "to": "Deploy", "relationType": "approves"},
+            {"from": "Bo", "to": "Ana", "relationType": "knows"},
+        ],
+    }
+
+
+def test_making_a_known_entity_again_adds_to_it(filled: Memory) -> None:
+    [ana] = filled.graph.create([NewEntity("Ana", "friend", ("Likes tea", "Has a cat"))])
+    assert (ana.type, ana.contents) == ("friend", ("Likes tea", "Approves deploys", "Has a cat"))
+    [same] = filled.graph.create([NewEntity("Ana")])
+    assert same.type == "friend"
+
+
+def test_without_merging_a_known_entity_stays_as_it_is(filled: Memory) -> None:
+    made = filled.graph.create([NewEntity("Ana", "cat", ("Purrs",)), NewEntity("Cy")], merge=False)
+    assert [entity.name for entity in made] == ["Cy"]
+    assert filled.graph.open(["Ana"]).entities[0].contents == ANA.observations
+    assert filled.graph.open(["Ana"]).entities[0].type == "person"
+
+
+def test_several_of_one_name_are_one(memory: Memory) -> None:
+    twins = [NewEntity("Ana", "person", ("a",)), NewEntity("Ana", None, ("b",))]
+    [ana] = memory.graph.create(twins)
+    assert (ana.type, ana.contents) == ("person", ("a", "b"))
+    assert len(memory.graph.create([NewEntity("Bo", "x"), NewEntity("Bo", "y")], merge=False)) == 1
+
+
+def test_an_entity_and_a_note_may_have_the_same_name(memory: Memory) -> None:
+    memory.graph.create([ANA])
+    memory.store("A note", key="Ana")
+    assert memory.graph.open(["Ana"]).entities[0].contents == ANA.observations
+    assert memory.stats().doc_count == 4
+    assert memory.stats().sources == ()
+
+
+def test_observations_are_added_all_or_none(filled: Memory) -> None:
+    [added] = filled.graph.observe([("Bo", ["Plays chess", "Plays chess", "Is tall"])])
+    assert (added.added, added.duplicates) == (("Plays chess", "Is tall"), ("Plays chess",))
+    assert [filled.lookup(id_)[0].text for id_ in added.ids] == ["Plays chess", "Is tall"]
+    with pytest.raises(NotFound, match="no entity named 'Cy'"):
+        filled.graph.observe([("Bo", ["Lost"]), ("Cy", ["Lost too"])])
+    assert filled.graph.open(["Bo"]).entities[0].contents == ("Plays chess", "Is tall")
+
+
+def test_observations_may_make_their_entity(memory: Memory) -> None:
+    memory.graph.observe([("Cy", ["Is new"])], make=True, type="fact", tags=["t"])
+    [cy] = memory.graph.read().entities
+    assert (cy.type, cy.contents) == ("Generic", ("Is new",))
+    assert (cy.observations[0].type, cy.observations[0].tags) == ("fact", ("t",))
+
+
+def test_an_agent_cannot_observe_what_it_was_shown(filled: Memory) -> None:
+    said, fenced = "Likes tea", fence("anything")
+    [added] = filled.graph.observe([("Ana", [said, fenced, "Likes coffee"])], origin="agent")
+    assert (added.added, added.recalled) == (("Likes coffee",), (said, fenced))
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_an_entity_needs_a_name(memory: Memory, name: str) -> None:
+    with pytest.raises(UsageError, match="needs a name"):
+        memory.graph.create([NewEntity(name)])
+    with pytest.raises(UsageError, match="needs a name"):
+        memory.graph.observe([(name, ["x"])], make=True)
+
+
+def test_observations_are_forgotten_by_text_or_id(filled: Memory) -> None:
+    ana = filled.graph.open(["Ana"]).entities[0]
+    gone = filled.graph.forget(
+        [("Ana", [ana.observations[0].id, "Approves deploys", "Never said"]), ("Cy", ["x"])]
+    )
+    assert gone == (2, ("Cy",))
+    assert filled.graph.open(["Ana"]).entities[0].contents == ()
+    assert profile(filled, "Ana") == "Ana (person)"
+
+
+def test_entities_of_projects_do_not_meet(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    for project in ("one", "two", ""):
+        with Memory.open(path, embedder="none", project=project) as memory:
+            memory.graph.create([NewEntity("Ana", project or "personal")])
+    with Memory.open(path, embedder="none", project="one") as memory:
+        assert [entity.type for entity in memory.graph.open(["Ana"]).entities] == ["one"]
+        memory.graph.delete(["Ana"])
+        assert [entity.type for entity in memory.graph.open(["Ana"]).entities] == ["personal"]
+        assert memory.graph.delete(["Ana"]).missing == ("Ana",)
+        with pytest.raises(NotFound):
+            memory.graph.observe([("Ana", ["x"])])
+
+
+# the profile
+
+
+def test_a_profile_is_found_like_any_passage(filled: Memory) -> None:
+    [hit] = filled.search("who approves deploys", where={"kinds": "entity"}, limit=1)
+    assert (hit.document.key, hit.text) == ("Ana", "Ana (person)\n- Approves deploys\n- Likes tea")
+
+
+def test_a_profile_and_its_observation_are_one_hit(filled: Memory) -> None:
+    found = filled.search("Ana likes tea")
+    about = [hit for hit in found if "Likes tea" in hit.text]
+    assert len(about) == 1
+
+
+def test_an_untrusted_observation_is_not_hidden_behind_the_profile(filled: Memory) -> None:
+    filled.store("Ana likes poison tea", entity="Ana", trust="untrusted")
+    assert "poison" not in profile(filled, "Ana")
+    shown = [hit.text for hit in filled.search("Ana likes tea")]
+    assert "Ana likes poison tea" in shown
+
+
+def test_a_profile_holds_what_holds_now(memory: Memory) -> None:
+    memory.store("Lives in Lima", entity="Ana", topic="home")
+    memory.store("Lives in Rome", entity="Ana", topic="home")
+    memory.store("Lives on Mars", entity="Ana", valid_from="2200-01-01")
+    assert profile(memory, "Ana") == "Ana (Generic)\n- Lives in Rome"
+    assert memory.search("Ana lives", where={"as_of": "now", "kinds": "entity"}) == ()
+
+
+def test_pinned_and_important_observations_come_first(memory: Memory) -> None:
+    memory.store("older", entity="X", event_at=1_000)
+    memory.store("newer", entity="X", event_at=2_000)
+    memory.store("minor", entity="X", event_at=3_000, importance=0.1)
+    memory.store("major", entity="X", event_at=0, importance=0.9)
+    memory.store("fixed", entity="X", event_at=0, importance=0.0, pinned=True)
+    lines = profile(memory, "X").splitlines()[1:]
+    assert lines == ["- fixed", "- major", "- newer", "- older", "- minor"]
+
+
+@given(st.text(), st.text() | st.none(), st.lists(st.text(), max_size=30))
+def test_a_profile_is_short_and_begins_with_the_name(
+    name: str, type_: str | None, said: list[str]
+) -> None:
+    text = compose(name, type_, [*said, "x" * 500, "y " * 3_000, *said])
+    assert len(text) <= PROFILE_CHARS
+    assert text.startswith(name[:PROFILE_CHARS])
+
+
+def test_a_long_observation_leaves_room_for_others() -> None:
+    lines = compose("A", None, ["x" * 5_000, "short"]).splitlines()
+    assert [len(line) for line in lines] == [1, OBSERVATION_CHARS, len("- short")]
+
+
+def test_a_profile_keeps_its_id_and_its_use_when_it_changes(filled: Memory) -> None:
+    before = filled.passages_of(filled.lookup("Ana")[0].id)[0]
+    other = filled.passages_of(filled.lookup("Bo")[0].id)[0]
+    filled.engine.touch([[before.ref, other.ref], [before.ref]])
+    filled.store("Has a cat", entity="Ana")
+    after = filled.passages_of(filled.lookup("Ana")[0].id)[0]
+    assert after.id == before.id
+    assert after.ref != before.ref
+    uses = filled.engine.uses([after.ref, other.ref])
+    assert uses.of[after.ref].reads == 2
+    pair = (min(after.ref, other.ref), max(after.ref, other.ref))
+    assert uses.together[pair][0] == 1
+
+
+def test_vectors_of_profiles_follow(hashing_memory: Memory) -> None:
+    hashing_memory.graph.create([ANA])
+    hashing_memory.store("Has a cat", entity="Ana")
+    hashing_memory.graph.forget([("Ana", ["Likes tea"])])
+    assert hashing_memory.stats().pending_count == 0
+    findings = hashing_memory.doctor()
+    assert [finding for finding in findings if finding.level == "error"] == []
+
+
+def test_a_profile_waits_for_its_vector_while_the_embedder_is_down(tmp_path: Path) -> None:
+    embedder = Failing(calls=1)
+    with Memory.open(tmp_path / "m.db", embedder=embedder, project="") as memory:
+        memory.store("begin")
+        memory.store("Likes tea", entity="Ana")
+        assert profile(memory, "Ana") == "Ana (Generic)\n- Likes tea"
+        assert memory.stats().pending_count == 2
+        embedder.healthy = True
+        memory.store("Has a cat", entity="Ana")
+        assert memory.stats().pending_count == 0
+
+
+def test_profiles_change_when_the_time_has_come(tmp_path: Path) -> None:
+    from plait.stores.sqlite.store import SQLiteStore
+    from tests.builders import NOW, entry
+
+    moment = NOW
+    store = SQLiteStore(str(tmp_path / "m.db"), clock=lambda: moment)
+
+    def said(text: str, **fields: Any) -> None:
+        one = entry(None, text, kind="observation", **fields)
+        store.put([one._replace(entity="Ana")])
+
+    def shown() -> str:
+        [(document, _)] = store.find("Ana", Filter())
+        return store.load([document.id])[0].text
+
+    said("now")
+    said("later", valid_from=NOW + 10)
+    said("until then", valid_to=NOW + 10)
+    assert shown() == "Ana (Generic)\n- until then\n- now"
+    moment = NOW + 10
+    store.put([entry("unrelated", "text")])
+    assert shown() == "Ana (Generic)\n- later\n- now"
+    moment = NOW + 20
+    said("last")
+    assert shown() == "Ana (Generic)\n- last\n- later\n- now"
+    store.close()
+
+
+# relations
+
+
+def test_an_edge_holds_once_and_takes_over_a_new_context(filled: Memory) -> None:
+    again = Relation("Ana", "Deploy", "approves", "by mail", valid_from=5)
+    assert filled.graph.relate([again]) == []
+    [edge] = [one for one in filled.graph.read().relations if one.type == "approves"]
+    assert (edge.context, edge.valid_from) == ("by mail", 5)
+    assert filled.graph.relate([Relation("Ana", "Deploy", "approves")]) == []
+    [edge] = [one for one in filled.graph.read().relations if one.type == "approves"]
+    assert edge.context == "by mail"
+
+
+def test_edges_are_made_all_or_none(filled: Memory) -> None:
+    with pytest.raises(NotFound, match="no entity named 'Cy'"):
+        filled.graph.relate([Relation("Bo", "Deploy", "sees"), Relation("Bo", "Cy", "sees")])
+    assert len(filled.graph.read().relations) == 2
+    with pytest.raises(UsageError, match="no type"):
+        filled.graph.relate([Relation("Bo", "Ana", " ")])
+
+
+def test_edges_are_removed_or_ended(filled: Memory) -> None:
+    knows, approves = Relation("Bo", "Ana", "knows"), Relation("Ana", "Deploy", "approves")
+    assert filled.graph.unrelate([knows, knows, Relation("x", "y", "z")]) == 1
+    assert filled.graph.unrelate([approves], end=1_000) == 1
+    assert filled.graph.unrelate([approves]) == 0
+    assert filled.graph.read().relations == ()
+    [past] = filled.graph.open(["Ana"], Filter(as_of=999)).relations
+    assert (past.type, past.valid_to) == ("approves", 1_000)
+    assert filled.graph.open(["Ana"], Filter(as_of=1_000)).relations == ()
+    assert len(filled.graph.open(["Ana"], Filter(all_versions=True)).relations) == 1
+    assert len(filled.graph.relate([approves])) == 1
+
+
+def test_an_edge_of_the_past_is_kept_once(filled: Memory) -> None:
+    past = Relation("Bo", "Deploy", "ran", valid_from=1, valid_to=9)
+    assert len(filled.graph.relate([past, past])) == 1
+    assert filled.graph.relate([past]) == []
+    assert edges(filled.graph.open(["Bo"], Filter(as_of=5))) == [
+        ("Bo", "Ana", "knows"),
+        ("Bo", "Deploy", "ran"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "reached"),
+    [
+        ("a", {}, "ab"),
+        ("a", {"depth": 2}, "abc"),
+        ("a", {"depth": 10}, "abcd"),
+        ("c", {}, "cbd"),
+        ("c", {"direction": "out"}, "cd"),
+        ("c", {"direction": "in"}, "cb"),
+        ("c", {"direction": "in", "depth": 3}, "cba"),
+        ("b", {"types": ("x",)}, "ba"),
+        ("e", {"depth": 3}, "e"),
+        ("f", {"depth": 3}, "f"),
+    ],
+)
+def test_neighbours_are_reached_along_edges_nearest_first(
+    memory: Memory, name: str, options: dict[str, Any], reached: str
+) -> None:
+    memory.graph.create([NewEntity(one) for one in "abcdef"])
+    chain = [("a", "b", "x"), ("b", "c", "y"), ("c", "d", "x"), ("f", "f", "self")]
+    memory.graph.relate([Relation(*edge) for edge in chain])
+    found = memory.graph.neighbours(name, **options)
+    assert "".join(entity.name for entity in found.entities) == reached
+    ends = {end for edge in found.relations for end in edge[:2]}
+    assert ends <= set(reached)
+
+
+@pytest.mark.parametrize("options", [{"depth": 0}, {"depth": 11}, {"direction": "up"}])
+def test_neighbours_know_their_limits(filled: Memory, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=str(next(iter(options.values())))):
+        filled.graph.neighbours("Ana", **options)
+    with pytest.raises(NotFound, match="no entity named 'Cy'"):
+        filled.graph.neighbours("Cy")
+
+
+# reading
+
+
+def test_opening_shows_what_is_known_in_the_order_asked_for(filled: Memory) -> None:
+    found = filled.graph.open(["Deploy", "Cy", "Ana", "Deploy"])
+    assert [entity.name for entity in found.entities] == ["Deploy", "Ana"]
+    assert len(found.relations) == 2
+    assert filled.graph.open([]).dict() == {"entities": [], "relations": []}
+    assert edges(filled.graph.open(["Bo"])) == [("Bo", "Ana", "knows")]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("an", ["Ana"]),
+        ("PERSON", ["Ana", "Bo"]),
+        ("fridays", ["Deploy"]),
+        ("likes TEA", ["Ana"]),
+        ("tea likes", []),
+        ("", ["Ana", "Bo", "Deploy"]),
+    ],
+)
+def test_searching_is_by_any_part_of_the_text(filled: Memory, query: str, names: list[str]) -> None:
+    found = filled.graph.search(query)
+    assert [entity.name for entity in found.entities] == names
+    for relation in found.relations:
+        assert set(relation[:2]) & set(names)
+
+
+def test_the_graph_can_be_read_page_by_page(memory: Memory) -> None:
+    memory.graph.create([NewEntity(f"e{n}") for n in range(7)])
+    seen: list[str] = []
+    after = None
+    while True:
+        page = memory.graph.read(limit=3, after=after)
+        seen += [entity.name for entity in page.entities]
+        after = page.next
+        if after is None:
+            break
+    assert seen == [f"e{n}" for n in range(7)]
+    with pytest.raises(NotFound, match="no page after"):
+        memory.graph.read(after="nothing")
+
+
+# seed 002's search
+
+
+def test_search_semantic_answers_in_the_shape_of_seed_002(hashing_memory: Memory) -> None:
+    hashing_memory.graph.create([ANA, BO, DEPLOY])
+    hybrid = hashing_memory.graph.search_semantic("Fridays deploys", limit=2)
+    assert len(hybrid) == 2
+    for one in hybrid:
+        assert list(one) == [
+            *("name", "entityType", "observations", "limbic_score", "scoring", "distance"),
+            "rrf_score",
+        ]
+        assert list(one["scoring"]) == ["importance", "temporal_factor", "cooc_boost"]
+    pure = hashing_memory.graph.search_semantic("frydais depploy")
+    assert pure
+    assert all("rrf_score" not in one and one["distance"] is not None for one in pure)
+
+
+def test_search_semantic_answers_by_keyword_alone_where_there_are_no_vectors(
+    filled: Memory,
+) -> None:
+    [first, *_] = found = filled.graph.search_semantic("Fridays")
+    assert first["name"] == "Deploy"
+    assert all(one["distance"] is None and "rrf_score" in one for one in found)
+    assert first["rrf_score"] == pytest.approx(1 / 61, abs=1e-6)
+    # The only candidate has the lowest and the highest RRF: 0.2, nothing faded, nothing used.
+    assert first["limbic_score"] == pytest.approx(0.2, abs=1e-3)
+
+
+def test_search_semantic_goes_on_when_the_embedder_fails(tmp_path: Path) -> None:
+    embedder = Failing(calls=4)
+    with Memory.open(tmp_path / "m.db", embedder=embedder, project="") as memory:
+        memory.graph.create([ANA])
+        embedder._left = 0
+        assert [one["name"] for one in memory.graph.search_semantic("tea")] == ["Ana"]
+
+
+def test_use_raises_an_entity_in_search_semantic(filled: Memory) -> None:
+    def ranked() -> list[str]:
+        return [one["name"] for one in filled.graph.search_semantic("person process")]
+
+    last = ranked()[-1]
+    ref = filled.passages_of(filled.lookup(last)[0].id)[0].ref
+    for _ in range(20):
+        filled.engine.touch([[ref]])
+    found = {one["name"]: one for one in filled.graph.search_semantic("person process")}
+    assert found[last]["scoring"]["importance"] >= 1.0
+    assert ranked().index(last) <= len(found) - 1
+
+
+@pytest.mark.parametrize(("query", "limit"), [("", 10), (" ", 10), ("x", 0), ("x", 1_001)])
+def test_search_semantic_refuses_what_it_cannot_mean(
+    memory: Memory, query: str, limit: int
+) -> None:
+    with pytest.raises(UsageError):
+        memory.graph.search_semantic(query, limit)
+
+
+# taking out
+
+
+def test_deleting_an_entity_takes_all_that_belongs_to_it(filled: Memory) -> None:
+    erased = filled.graph.delete(["Ana", "Cy"])
+    assert (erased.deleted, erased.missing) == (("Ana",), ("Cy",))
+    assert len(erased.documents.ids) == 3
+    assert filled.search("tea approves") == ()
+    assert filled.graph.read().relations == ()
+    assert len(filled.undo()) == 3
+    back = filled.graph.open(["Ana"])
+    assert back.entities[0].contents == ANA.observations
+    assert len(back.relations) == 2
+    assert profile(filled, "Ana") == "Ana (person)\n- Approves deploys\n- Likes tea"
+
+
+def test_edges_come_back_when_both_ends_are_there_again(filled: Memory) -> None:
+    filled.graph.delete(["Ana"])
+    filled.graph.delete(["Deploy"])
+    filled.undo("Ana")
+    assert edges(filled.graph.read()) == [("Bo", "Ana", "knows")]
+    filled.undo("Deploy")
+    assert len(filled.graph.read().relations) == 2
+
+
+def test_undoing_an_observation_brings_its_entity_back(filled: Memory) -> None:
+    said = filled.graph.open(["Ana"]).entities[0].observations[0]
+    filled.graph.delete(["Ana"])
+    filled.undo(said.id)
+    assert filled.graph.open(["Ana"]).entities[0].contents == ("Likes tea",)
+    filled.undo()
+    assert set(filled.graph.open(["Ana"]).entities[0].contents) == set(ANA.observations)
+
+
+def test_an_entity_whose_name_was_taken_stays_in_the_trash(filled: Memory) -> None:
+    filled.graph.delete(["Ana"])
+    filled.graph.create([NewEntity("Ana", "cat")])
+    with pytest.raises(NotFound, match="newer documents have taken the names"):
+        filled.undo()
+    assert filled.graph.open(["Ana"]).entities[0].type == "cat"
+
+
+def test_a_fact_whose_topic_was_taken_stays_in_the_trash(memory: Memory) -> None:
+    old = memory.store("Lives in Lima", entity="Ana", topic="home")
+    memory.delete(old.id)
+    memory.store("Lives in Rome", entity="Ana", topic="home")
+    with pytest.raises(NotFound):
+        memory.undo(old.id)
+    assert memory.graph.open(["Ana"]).entities[0].contents == ("Lives in Rome",)
+
+
+def test_a_dry_run_counts_what_belongs_to_an_entity(filled: Memory) -> None:
+    assert len(filled.delete("Ana", dry_run=True).ids) == 3
+    assert len(filled.delete("Ana").ids) == 3
+
+
+def bytes_of(memory: Memory) -> Iterator[bytes]:
+    for end in ("", "-wal", "-shm"):
+        place = Path(memory.path + end)
+        if place.exists():
+            yield place.read_bytes()
+
+
+def test_purging_an_entity_leaves_no_byte_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    words = [f"Zq{number:04}xw" for number in range(1_000)]
+    with Memory.open(path, embedder="hashing", project="") as memory:
+        memory.graph.create([NewEntity("Zqentityxw", "Zqtypexw", tuple(words)), BO])
+        memory.graph.relate([Relation("Zqentityxw", "Bo", "Zqedgexw", "Zqcontextxw")])
+        memory.store("Zqclosedxw", entity="Zqentityxw", topic="Zqtopicxw")
+        memory.store("Zqcurrentxw", entity="Zqentityxw", topic="Zqtopicxw")
+        refs = [part.ref for part in memory.passages_of(memory.lookup("Zqentityxw")[0].id)]
+        memory.engine.touch([refs])
+        [trashed] = memory.graph.observe([("Zqentityxw", ["Zqtrashedxw"])])
+        memory.delete(*trashed.ids)
+        memory.graph.delete(["Bo"])  # the edge lies in the trash, named by an entity that stays
+        erased = memory.graph.delete(["Zqentityxw"], purge=True)
+        assert len(erased.documents.ids) == 1_004
+        assert memory.doctor()[0].level == "ok"
+        tables = memory.engine._connections.get()  # type: ignore[attr-defined]
+        for table in ("documents", "passages", "relations", "trashed_relations", "signals"):
+            assert tables.execute(f"SELECT count(*) FROM {table}").get == 0
+    assert [re.findall(rb"Zq\w+xw", data) for data in bytes_of(memory)] == [[]] * len(
+        list(bytes_of(memory))
+    )
+
+
+def test_purging_an_observation_leaves_no_byte_in_the_profile(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "m.db", embedder="none", project="") as memory:
+        secret = memory.store("The password is Zqsecretxw", entity="Ana")
+        memory.store("Likes tea", entity="Ana")
+        memory.graph.delete(["Ana"])
+        memory.delete(secret.id, purge=True)
+        assert memory.undo()
+        assert profile(memory, "Ana") == "Ana (Generic)\n- Likes tea"
+    assert all(b"Zqsecretxw" not in data for data in bytes_of(memory))
+
+
+# exports
+
+
+def test_an_export_carries_entities_relations_and_history(filled: Memory, tmp_path: Path) -> None:
+    filled.store("Lives in Lima", entity="Ana", topic="home")
+    filled.store("Lives in Rome", entity="Ana", topic="home")
+    filled.graph.unrelate([Relation("Bo", "Ana", "knows")], end=1_000)
+    lines = list(filled.export())
+    with Memory.open(tmp_path / "copy.db", embedder="hashing", project="") as copy:
+        done = copy.import_lines(lines)
+        assert (done.relations, copy.stats().pending_count) == (2, 0)
+        assert copy.graph.read().dict() == filled.graph.read().dict()
+        assert profile(copy, "Ana") == profile(filled, "Ana")
+        everything = Filter(all_versions=True)
+        assert len(copy.graph.open(["Ana"], everything).relations) == 2
+        assert sorted(copy.export()) == sorted(lines)
+        again = copy.import_lines(lines)
+        assert (again.added, again.relations) == (0, 0)
+
+
+def test_an_export_joins_entities_of_the_same_name(filled: Memory, tmp_path: Path) -> None:
+    lines = list(filled.export())
+    with Memory.open(tmp_path / "copy.db", embedder="none", project="") as copy:
+        copy.graph.create([NewEntity("Ana", "person", ("Likes tea", "Has a cat"))])
+        copy.import_lines(lines)
+        ana = copy.graph.open(["Ana"]).entities[0]
+        assert set(ana.contents) == {"Likes tea", "Has a cat", "Approves deploys"}
+        assert len(copy.graph.read().relations) == 2
+
+
+def test_two_exports_with_one_topic_leave_the_later_fact(tmp_path: Path) -> None:
+    exports = []
+    for place, city in enumerate(("Lima", "Rome")):
+        with Memory.open(tmp_path / f"{place}.db", embedder="none", project="") as memory:
+            memory.store(f"Lives in {city}", topic="home", valid_from=1_000 * (place + 1))
+            exports.append(list(memory.export()))
+    for order in (exports, exports[::-1]):
+        with Memory.open(":memory:", embedder="none", project="") as memory:
+            for lines in order:
+                memory.import_lines(lines)
+            assert [hit.text for hit in memory.search("lives")] == ["Lives in Rome"]
+            past = memory.search("lives", where={"as_of": 1_999})
+            assert [hit.text for hit in past] == ["Lives in Lima"]
+
+
+def test_the_reference_servers_file_goes_in_and_out_unchanged_in_meaning(
+    memory: Memory, tmp_path: Path
+) -> None:
+    lines = [
+        '{"type":"entity","name":"Ana","entityType":"person","observations":["Tea","Cat"]}',
+        '{"type":"entity","name":"Bo","entityType":"","observations":[]}',
+        '{"type":"relation","from":"Ana","to":"Bo","relationType":"knows"}',
+    ]
+    done = memory.import_lines(lines)
+    assert (done.added, done.kept, done.relations) == (2, 0, 1)
+    out = [json.loads(line) for line in memory.export_graph()]
+    expected = [json.loads(line) for line in lines]
+    expected[1]["entityType"] = "Generic"  # every entity has a type here
+    assert out == expected
+    assert memory.import_lines(memory.export_graph()) == (0, 0, 2, 0, ())
+    assert [json.loads(line) for line in memory.export_graph()] == expected
+
+
+def test_a_broken_line_imports_nothing(memory: Memory) -> None:
+    with pytest.raises(UsageError, match="Line 2"):
+        memory.import_lines(['{"type":"entity","name":"Ana"}', '{"type":"entity"}'])
+    assert memory.stats().doc_count == 0
+
+
+def test_no_memory_has_no_graph(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "none.db", create=False, project="") as memory:
+        assert list(memory.export_graph()) == []
+        with pytest.raises(NotFound, match="no memory"):
+            _ = memory.graph
