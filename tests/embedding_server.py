@@ -39,8 +39,8 @@ LASTING = (
     *("nan", "inf", "zero", "1e39", "strings", "nulls", "huge-integer", "deep"),
     *("gzip", "huge", "huge-announced", "reset"),
 )
-# "poison": a request is refused for one of its texts, the one that holds that word.
-FAULTS = (*LASTING, *PASSING, *HARMLESS, "poison", "400")
+# "poison", "crash": a request is refused for one of its texts, the one that holds "poison".
+FAULTS = (*LASTING, *PASSING, *HARMLESS, "poison", "crash", "400")
 
 
 class Request(NamedTuple):
@@ -243,6 +243,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault in ("batch-limit", "batch-limit-422") and count > owner.most_texts:
             status = 422 if fault.endswith("422") else 413
             self.complain(status, f"batch size {count} > maximum allowed batch size")
+        elif fault == "crash" and any("poison" in text for text in texts):
+            self.complain(500, "llama runner process no longer running")
         elif fault == "400" or (fault == "poison" and any("poison" in text for text in texts)):
             is_ollama = self.path.startswith("/api/")
             said = "failed to encode response: json: unsupported value: NaN"

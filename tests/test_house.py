@@ -34,7 +34,8 @@ SEARCH_LOADS = {
     "plait",
     *(f"plait.cli{part}" for part in ("", ".filters", ".output", ".read", ".verbs")),
     *(f"plait.{part}" for part in ("config", "settings", "memory", "present", "recall", "scope")),
-    *(f"plait.{part}" for part in ("errors", "protocols", "text", "times", "types")),
+    *(f"plait.{part}" for part in ("identity", "opening")),
+    *(f"plait.{part}" for part in ("checks", "errors", "protocols", "text", "times", "types")),
     *(f"plait.embedders{part}" for part in ("", ".builtin", ".none")),
     *(
         f"plait.ranking{part}"

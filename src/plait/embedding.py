@@ -1,14 +1,15 @@
 """Somebody else's model, made fit for a memory: its vectors are cached, and a sample is checked.
 
 The same name may stand for another model tomorrow: a tag is re-pointed, a server is upgraded. The
-vector of one fixed text, kept with the memory's vectors, tells; it is compared when something is
-written or examined, never on a search.
+vector of one fixed text, kept with the memory's vectors, tells; it is compared by every act that
+writes or examines, never by a search.
 """
 
 import json
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from plait.embedders import embed_safely
 from plait.errors import EmbedderError
@@ -23,6 +24,17 @@ QUERIES_KEPT = 256
 BACKLOG = 64
 
 
+class Learnt(NamedTuple):
+    """What an embedder showed of itself before all vectors are made.
+
+    ``sample`` is to be kept with them; ``resume`` tells whether what an earlier run left in the
+    wings is by the same model.
+    """
+
+    sample: Vector | None = None
+    resume: bool = True
+
+
 class CachedEmbedder:
     """An embedder whose vectors are made once; `flush` writes down what was learnt."""
 
@@ -34,17 +46,29 @@ class CachedEmbedder:
         self._queries: OrderedDict[str, Vector | None] = OrderedDict()
         self._made: dict[str, Vector] = {}
         self._used: set[str] = set()
-        self._canary: Vector | None = None
+        # Which model made what is cached: the memory's sample of it, hashed; empty while there is
+        # none, and then nothing is cached.
+        self._stamp = ""
         self._checked = False
         self._anew = False
 
     @property
     def space(self) -> Space:
         """Identity of the vectors; what only the first one could tell, the memory may know."""
-        space = self._inner.space
-        if self._known is None or space.dims or self._known._replace(dims=0) != space:
-            return space
-        return self._known
+        own = self._inner.space
+        if own == self._known:
+            return own
+        self._known = self._store.space()
+        return self._assumed(own)
+
+    def _assumed(self, own: Space) -> Space:
+        known = self._known
+        if known is not None and known._replace(dims=own.dims) == own and not self._anew:
+            if own.dims:
+                # Another process has given the memory vectors of another length meanwhile.
+                self._forget_dims()
+            return known
+        return own
 
     @property
     def dims(self) -> int | None:
@@ -57,26 +81,24 @@ class CachedEmbedder:
         tuning = getattr(self._inner, "tuning", None)
         return tuning if isinstance(tuning, Tuning) else Tuning(external=True)
 
-    def anew(self) -> None:
-        """From here on, ask for every passage again, and take the model as it is now."""
-        self._anew, self._checked, self._canary = True, False, None
-        self._known = None
-        forget = getattr(self._inner, "forget_dims", None)
-        if forget is not None:
-            forget()
+    def doubt(self) -> None:
+        """A new act begins: the model may be another by now."""
+        self._checked = self._anew = False
 
     def at_hand(self, text: str) -> Vector | None:
         """The vector of a query that was asked before."""
-        if text in self._queries:
-            self._queries.move_to_end(text)
-            return self._queries[text]
-        if self.dims is None or not self._size:
+        space = self.space
+        self._stamp = self._stamp_of(self._store.marked(space)) if space.dims else ""
+        if not self._stamp:
             return None
         name = self._name("query", text)
-        found = self._store.cached([name]).get(name)
+        if name in self._queries:
+            self._queries.move_to_end(name)
+            return self._queries[name]
+        found = self._store.cached([name]).get(name) if self._size else None
         if found is not None:
             self._used.add(name)
-            self._remember(text, found)
+            self._remember(name, found)
         return found
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
@@ -89,27 +111,24 @@ class CachedEmbedder:
 
     def _asked(self, texts: Sequence[str]) -> list[Vector | None]:
         # No look into the store: this may run on a thread that is soon gone.
-        expected = self.space
+        known = self._known
         found = embed_safely(self._inner, texts, "query")
-        if expected.dims and self.space != expected:
+        own = self._inner.space
+        if known is not None and own != known and own._replace(dims=known.dims) == known:
+            self._forget_dims()
             raise EmbedderError(
-                f"{self.space} made vectors of {expected.dims} dims for this memory. "
-                "Run: plait reindex"
+                f"{own} made vectors of {known.dims} dims for this memory. Run: plait reindex"
             )
-        for text, vector in zip(texts, found, strict=True):
-            self._remember(text, vector)
-            self._keep(self._name("query", text), vector)
+        if self._stamp:
+            for text, vector in zip(texts, found, strict=True):
+                name = self._name("query", text)
+                self._remember(name, vector)
+                self._keep(name, vector)
         return found
 
     def _passages(self, texts: Sequence[str]) -> list[Vector | None]:
-        ready: dict[str, Vector] = {}
-        if self._size and not self._anew and self.dims is not None:
-            names = {self._name("passage", text): text for text in texts}
-            cached = self._store.cached(list(names))
-            self._used.update(cached)
-            ready = {names[name]: vector for name, vector in cached.items()}
-        wanted = list(dict.fromkeys(text for text in texts if text not in ready))
-        made: dict[str, Vector | None] = {**ready}
+        made: dict[str, Vector | None] = dict(self._ready(texts))
+        wanted = list(dict.fromkeys(text for text in texts if text not in made))
         if wanted:
             asked = wanted if self._checked else [*wanted, CANARY]
             found = embed_safely(self._inner, asked, "passage")
@@ -122,17 +141,36 @@ class CachedEmbedder:
             self.flush()
         return [made[text] for text in texts]
 
-    def learn(self, *, building: bool = False) -> None:
-        """Make sure that the model is there and the one it was, and how long its vectors are.
+    def _ready(self, texts: Sequence[str]) -> dict[str, Vector]:
+        """What need not be asked for."""
+        if not self._checked:
+            # What is cached is by the model of the memory's vectors, whatever the server has now.
+            self._stamp = self._stamp_of(self._store.marked(self.space))
+        if not (self._size and self._stamp) or self._anew:
+            return {}
+        names = {self._name("passage", text): text for text in texts}
+        cached = self._store.cached(list(names))
+        self._used.update(cached)
+        return {names[name]: vector for name, vector in cached.items()}
 
-        With ``building`` the one it was when the vectors in the wings were begun.
+    def learn(self, *, anew: bool = False) -> Learnt:
+        """See that the model is there and the one it was, and how long its vectors are.
+
+        With ``anew`` it is taken as it is now, and every passage is asked for again.
 
         Raises:
-            EmbedderError: It is not.
+            EmbedderError: It does not answer, or is another than the one that began.
         """
-        if not self._checked:
-            canary = embed_safely(self._inner, [CANARY], "passage")[0]
-            self._check(canary, building=building)
+        if anew:
+            self._anew, self._known = True, None
+            self._forget_dims()
+            self._queries.clear()
+            self._made, self._used = {}, set()
+        # Two texts: a single vector cannot show that its length is wrong.
+        canary, _ = embed_safely(self._inner, [CANARY, CANARY.upper()], "passage")
+        self._check(canary, building=True)
+        wings = self._store.marked(self.space, building=True)
+        return Learnt(canary, wings is None or _same(wings, canary))
 
     def check(self) -> list[Finding]:
         """What doctor should know about the embedder."""
@@ -141,66 +179,76 @@ class CachedEmbedder:
         if any(finding.level == "error" for finding in findings):
             return findings
         try:
-            self.learn()
+            self._check(embed_safely(self._inner, [CANARY], "passage")[0])
         except EmbedderError as error:
             return [*findings, Finding("embedder", "error", str(error))]
         return [*findings, Finding("embedder", "ok", f"{self.space} gives the vectors it gave")]
 
     def flush(self) -> None:
-        """Write the cache and the sample down, unless the memory is busy."""
+        """Write the cache down, unless the memory is busy."""
         made, used = self._made, self._used
         self._made, self._used = {}, set()
         if self._size and (made or used):
             self._store.cache(made, used - made.keys(), self._size)
-        if self._canary is not None and self._store.mark(self.space, self._canary):
-            self._canary = None
 
     def _check(self, canary: Vector | None, *, building: bool = False) -> None:
         if canary is None:
-            raise EmbedderError(f"{self.space} gives no vector for a plain sentence")
-        before = None if self._anew else self._store.marked(self.space, building=building)
-        if before is None:
-            self._canary = canary
-        elif not _same(before, canary):
+            raise EmbedderError(f"{self._inner.space} gives no vector for a plain sentence")
+        space = self.space
+        before = self._store.marked(space, building=building)
+        if before is not None and not self._anew and not _same(before, canary):
             raise EmbedderError(
-                f"{self.space} is no longer the model that made this memory's vectors: the same "
-                "text gets another vector. To make all of them anew run: plait reindex --embeddings"
+                f"{space} is no longer the model that made this memory's vectors: the same text "
+                "gets another vector. To make all of them anew run: plait reindex --embeddings"
             )
         self._checked = True
+        self._stamp = self._stamp_of(canary if self._anew or before is None else before)
+
+    def _forget_dims(self) -> None:
+        forget = getattr(self._inner, "forget_dims", None)
+        if forget is not None:
+            forget()
 
     def _keep(self, name: str, vector: Vector | None) -> None:
-        if vector is not None:
+        if vector is not None and self._stamp:
             self._made[name] = vector
 
-    def _remember(self, text: str, vector: Vector | None) -> None:
-        self._queries[text] = vector
+    def _remember(self, name: str, vector: Vector | None) -> None:
+        self._queries[name] = vector
         while len(self._queries) > QUERIES_KEPT:
             self._queries.popitem(last=False)
 
     def _name(self, kind: TextKind, text: str) -> str:
-        from hashlib import sha256
+        # The sample tells the dims too, and before the first answer nobody else does.
+        space = self._inner.space._replace(dims=0)
+        return _hash(json.dumps([*space, self._stamp, kind, text]).encode())
 
-        whole = json.dumps([*self.space, kind, text])
-        return sha256(whole.encode()).hexdigest()
+    @staticmethod
+    def _stamp_of(sample: Vector | None) -> str:
+        return "" if sample is None else _hash(sample.tobytes())
 
 
-def learn(embedder: Embedder, *, anew: bool = False) -> None:
+def learn(embedder: Embedder, *, anew: bool = False) -> Learnt:
     """Make sure that an embedder's space is known before its vectors are all made.
 
     Raises:
-        EmbedderError: It does not answer.
+        EmbedderError: It does not answer, or is another than the one that began.
     """
     if isinstance(embedder, CachedEmbedder):
-        if anew:
-            embedder.anew()
-        embedder.learn(building=True)
-    elif embedder.dims is None:
+        return embedder.learn(anew=anew)
+    if embedder.dims is None:
         embed_safely(embedder, [CANARY], "passage")
+    return Learnt()
 
 
-def _same(one: Iterable[float], other: Iterable[float]) -> bool:
-    a, b = list(one), list(other)
-    if len(a) != len(b):
+def _hash(data: bytes) -> str:
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()
+
+
+def _same(one: Sequence[float], other: Sequence[float] | None) -> bool:
+    if other is None or len(one) != len(other):
         return False
-    lengths = math.sqrt(sum(x * x for x in a)) * math.sqrt(sum(x * x for x in b))
-    return bool(lengths) and sum(x * y for x, y in zip(a, b, strict=True)) / lengths >= SAME
+    lengths = math.sqrt(sum(x * x for x in one)) * math.sqrt(sum(x * x for x in other))
+    return bool(lengths) and sum(x * y for x, y in zip(one, other, strict=True)) / lengths >= SAME

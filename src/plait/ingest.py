@@ -6,14 +6,14 @@ write. Whatever an embedder does, the text is searchable by keyword.
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from plait import chunking, sources
 from plait import text as words
-from plait.embedders import embed_safely
 from plait.errors import EmbedderError, SourceError, UsageError
-from plait.protocols import Embedder, Entry, Pending, Store, Vector
+from plait.filling import Filler, Progress
+from plait.protocols import Embedder, Entry, Store, Vector
 from plait.types import (
     TRUSTS,
     Cut,
@@ -22,18 +22,14 @@ from plait.types import (
     Filter,
     IngestReport,
     Outcome,
-    Passage,
     Stored,
-    Tuning,
 )
 
 # One commit per batch: with a sync each, single files would cost ten times as much.
 BATCH_DOCUMENTS = 64
 BATCH_CHARS = 2_000_000
-EMBED_BATCH = 256
 # A file changed within this time of its last indexing may have kept its time stamp.
 RACY_MS = 2_000
-BREADCRUMB_CHARS = 120
 TITLE_CHARS = 80
 EMPTY = "empty: no text in it"
 
@@ -55,13 +51,6 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def embedding_input(title: str, heading: str, text: str, limit: int) -> str:
-    """What the embedder sees of a passage: where it stands, then what it says."""
-    trail = heading[-BREADCRUMB_CHARS:]
-    parts = [title if title and title.casefold() not in trail.casefold() else "", trail, text]
-    return "\n".join(part for part in parts if part)[:limit]
-
-
 class Pen:
     """Turns documents into store entries; remembers when the embedder failed, and why."""
 
@@ -69,8 +58,16 @@ class Pen:
         self._store = store
         self._embedder = embedder
         self._cut = cut
-        self._tuning: Tuning = getattr(embedder, "tuning", Tuning())
-        self.trouble: str | None = None
+        self.filler = Filler(store, embedder)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why vectors are missing, if any are."""
+        return self.filler.trouble
+
+    @trouble.setter
+    def trouble(self, reason: str) -> None:
+        self.filler.trouble = reason
 
     def entry(self, document: Document, style: chunking.Style = "markdown") -> Entry:
         """Cut a document into passages; their line numbers count the front matter too."""
@@ -88,8 +85,12 @@ class Pen:
         return Entry(document, passages)
 
     def embed(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Fill in vectors for what has none yet; where the embedder fails they stay pending."""
-        if self._embedder.dims == 0 or self.trouble is not None:
+        """Fill in vectors for what has none yet; where the embedder fails they stay pending.
+
+        Nobody waits for somebody else's model to have a text kept: its vectors follow the text.
+        """
+        external = self.filler.tuning.external
+        if self._embedder.dims == 0 or external or self.trouble is not None:
             return list(entries)
         wanted: list[tuple[int, int]] = []
         texts: list[str] = []
@@ -100,8 +101,8 @@ class Pen:
             for place, passage in enumerate(entry.passages):
                 if place not in done:
                     wanted.append((number, place))
-                    texts.append(self._input(entry.document.title, passage))
-        found = self.vectors(texts)
+                    texts.append(self.filler.input(entry.document.title, passage))
+        found = self.filler.vectors(texts)
         if self._embedder.dims is None:
             return list(entries)  # it never answered: a space without a size holds no vectors
         made: list[list[Vector | None]] = [[None] * len(entry.passages) for entry in entries]
@@ -121,22 +122,11 @@ class Pen:
             for number, entry in enumerate(entries)
         ]
 
-    def _input(self, title: str, passage: Passage | Pending) -> str:
-        return embedding_input(title, passage.heading, passage.text, self._tuning.max_chars)
+    def write(self, entries: Sequence[Entry], *, catch_up: bool = True) -> list[Stored]:
+        """Embed and store, all in one transaction; the store's own refusals pass through.
 
-    def vectors(self, texts: Sequence[str]) -> list[Vector | None]:
-        """Vectors for as many texts as the embedder managed, in order."""
-        found: list[Vector | None] = []
-        try:
-            for start in range(0, len(texts), EMBED_BATCH):
-                batch = texts[start : start + EMBED_BATCH]
-                found += embed_safely(self._embedder, batch, "passage")
-        except EmbedderError as error:
-            self.trouble = str(error)
-        return found
-
-    def write(self, entries: Sequence[Entry]) -> list[Stored]:
-        """Embed and store, all in one transaction; the store's own refusals pass through."""
+        What an external embedder is to embed follows at once, unless ``catch_up`` is put off.
+        """
         entries = self.embed(entries)
         try:
             written = self._store.put(entries)
@@ -145,8 +135,13 @@ class Pen:
             self.trouble = str(error)
             plain = [entry._replace(vectors=(), declined=frozenset()) for entry in entries]
             written = self._store.put(plain)
+        external = self.filler.tuning.external and self._embedder.dims != 0
+        if external and catch_up and self.trouble is None:
+            self.filler.catch_up()
+        space = self._store.space()
+        none_wait = external and space is not None and not self._store.pending_count()
         # While no vector was ever made, the store cannot know that any are waited for.
-        all_wait = self.trouble is not None and self._store.space() is None
+        all_wait = space is None and (external or self.trouble is not None)
         return [
             Stored(
                 done.id,
@@ -154,7 +149,7 @@ class Pen:
                 done.chunks,
                 duplicate=done.duplicate,
                 replaced=done.replaced,
-                pending=done.chunks if all_wait else done.pending,
+                pending=0 if none_wait else done.chunks if all_wait else done.pending,
                 matched=done.id if done.duplicate else None,
                 superseded=done.superseded,
                 beside=done.beside,
@@ -278,10 +273,6 @@ def style_of(document: Document) -> chunking.Style:
     return STYLES.get(os.path.splitext(document.key or "")[1].lower(), "plain")  # noqa: PTH122
 
 
-# How many are done, how many there are (0 where nobody knows yet), and the last one's name.
-Progress = Callable[[int, int, str], None]
-
-
 class Ingest:
     """One run over one folder or file. A file is one document, whichever way it is reached.
 
@@ -393,7 +384,7 @@ class Ingest:
         batch = self._batch
         if not batch:
             return
-        stored = self._pen.write([entry for entry, _ in batch])
+        stored = self._pen.write([entry for entry, _ in batch], catch_up=False)
         self._batch, self._chars = [], 0
         for (entry, outcome), done in zip(batch, stored, strict=True):
             self._pending += done.pending

@@ -92,9 +92,22 @@ class Keys:
             if "api_key" not in place.given:
                 continue
             key, source = place.given["api_key"]
-            meant = [server_of(place.given)] if place.is_file else self._chosen()
+            meant = [server_of(place.given)] if place.is_file else self._given_for(place)
             if server in meant:
                 yield source, self._reader(server, key, source)
+
+    def _given_for(self, place: Place) -> list[Server | None]:
+        """The server that a key from outside a file was meant for.
+
+        The one named beside it, else in a weaker place that counted when it was set, else in a
+        stronger one; never two of them.
+        """
+        own = [each for each in self._places if not each.fenced]
+        at = own.index(place)
+        for each in (place, *reversed(own[:at]), *own[at + 1 :]):
+            if "embedding_provider" in each.given:
+                return [server_of({**_address_in(own), **each.given})]
+        return [*self._chosen()]
 
     def _reader(self, server: Server, key: Secret, source: str) -> Callable[[], Secret]:
         if not key.reveal().startswith(SEALED):

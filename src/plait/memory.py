@@ -2,21 +2,16 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
-from plait import recall, scope
-from plait import text as words
-from plait.config import LOCAL_PROVIDERS, Config, load
-from plait.embedders import PROVIDERS, Options, open_embedder
-from plait.embedders.none import NoEmbedder
-from plait.errors import AmbiguousId, NotFound, PlaitError, UsageError
-from plait.protocols import Embedder, Entry, Store
+from plait import checks, identity, recall, scope
+from plait.config import Config
+from plait.errors import NotFound, UsageError
+from plait.opening import named_embedder, open_parts
+from plait.protocols import Embedder, Store
 from plait.scope import Where
-from plait.stores import exists, open_store
 from plait.types import (
     FUSIONS,
-    KINDS,
     MEMORY_TYPES,
     MODES,
     ORIGINS,
@@ -33,31 +28,24 @@ from plait.types import (
     Passage,
     Receipt,
     Ref,
-    Space,
     Stats,
     Stored,
 )
 
 if TYPE_CHECKING:
-    from plait.archive.reference import Graph as ReferenceGraph
+    from plait.desk import Desk
+    from plait.filling import Progress
     from plait.graph import Graph
-    from plait.ingest import Pen, Progress
     from plait.packing import Recalled
-    from plait.scribe import Scribe
     from plait.upkeep import Reindexed
 
+__all__ = ["MODE_ALIASES", "READS_PUT_OFF", "Memory", "named_embedder"]
+
 MODE_ALIASES = {"fts": "keyword", "vec": "vector"}
-EXPORT_PAGE = 200
-DEFAULT_EMBEDDER = "builtin"
-SUMMARY_CHARS = 100
-MIN_PREFIX = 6
 # Answers whose use is kept in mind before it is written down.
 READS_PUT_OFF = 16
 # Passages of a document up to which reading it whole means that each of them was of use.
 READ_AS_ONE = 10
-
-
-Choice = TypeVar("Choice", bound=str)
 
 
 class Memory:
@@ -74,7 +62,7 @@ class Memory:
     ) -> None:
         self._store = store
         self._embedder = embedder
-        self._pens: list[Pen] = []
+        self._writing: Desk | None = None
         self._reads: list[tuple[Ref, ...]] = []
         self.config = config
         self.path = path
@@ -103,50 +91,16 @@ class Memory:
             StoreError: The file cannot be used.
             ConfigError: A setting is wrong.
         """
-        flags: dict[str, object] = {}
-        if path is not None:
-            flags["db_path"] = os.fspath(path)
-        if project is not None:
-            flags["project"] = project
-        if isinstance(embedder, str):
-            flags["embedding_provider"] = embedder
-        found = config if config is not None else load(flags)
-        place = found.settings.db_path
-        spec = found.settings.embedding_provider
-        if isinstance(embedder, str):
-            spec = embedder
-        if spec is not None and embedder in (None, spec):
-            # A name that means nothing is refused before a file is made.
-            embedder = named_embedder(spec, found)
-        store: Store | None = None
-        if create or place == ":memory:" or exists(place):
-            store = open_store(
-                place,
-                create=create,
-                timeout=found.settings.sqlite_open_timeout_secs,
-                durability=found.settings.durability,
-            )
-        if embedder is None or isinstance(embedder, str):
-            embedder = _embedder_of(store, found)
-        elif embedder.dims is None and spec is not None and store is not None:
-            # What the memory knows of its own vectors need not be asked for again.
-            embedder = named_embedder(spec, found, known=store.space())
-        if store is not None and recall.tuning_of(embedder).external:
-            from plait.embedding import CachedEmbedder
-
-            embedder = CachedEmbedder(embedder, store, found.settings.cache_size)
-        return cls(store, embedder, found, path=place)
+        store, chosen, found = open_parts(
+            path, embedder, project=project, create=create, config=config
+        )
+        return cls(store, chosen, found, path=found.settings.db_path)
 
     def __enter__(self) -> Self:
         """For ``with``: closes at the end."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close."""
         self.close()
 
@@ -192,39 +146,35 @@ class Memory:
             NotFound: There is nothing to supersede.
             UsageError: There is no text, or a field has a value it cannot have.
         """
-        from plait import ingest
+        from plait.ingest import check_text
 
         document = Document(
-            key=_key(key),
+            key=checks.key(key),
             kind="observation" if key is None else "note",
             title=title,
-            text=ingest.check_text(text),
+            text=check_text(text),
             path=path,
             project=self.config.project,
-            memory_type=_one_of("memory_type", memory_type, MEMORY_TYPES) if memory_type else None,
+            memory_type=checks.one_of("memory_type", memory_type, MEMORY_TYPES)
+            if memory_type
+            else None,
             type=type,
             tags=(tags,) if isinstance(tags, str) else tuple(dict.fromkeys(tags)),
             metadata=dict(metadata or {}),
             summary=summary,
-            origin=_one_of("origin", origin, ORIGINS),
-            trust=_one_of("trust", trust, TRUSTS),
+            origin=checks.one_of("origin", origin, ORIGINS),
+            trust=checks.one_of("trust", trust, TRUSTS),
             session=session,
-            importance=_share("importance", importance),
+            importance=checks.share("importance", importance),
             pinned=pinned,
             event_at=scope.moment(event_at),
-            topic=_name("topic", topic),
+            topic=checks.label("topic", topic),
             supersedes=None if supersedes is None else self._named(supersedes)[0].id,
             valid_from=scope.moment(valid_from),
         )
-        self._note_chunker()
-        if key is None:
-            stored = self._scribe().store(document, _name("entity", entity))
-        else:
-            _refuse_facts_of_notes(entity, topic, supersedes, valid_from)
-            pen = self._pen()
-            stored = pen.write([pen.entry(ingest.complete(document, ingest.now_ms()))])[0]
-        self._follow_embedder()
-        return stored
+        if key is not None:
+            checks.no_fact(entity, topic, supersedes, valid_from)
+        return self._desk.store(document, checks.label("entity", entity))
 
     def store_many(self, documents: Iterable[Document]) -> list[Stored]:
         """Remember many documents, each replacing the one of its key; one transaction per batch.
@@ -234,29 +184,7 @@ class Memory:
         Raises:
             UsageError: A document has no text; those of earlier batches are stored.
         """
-        from plait import ingest
-
-        pen = self._pen()
-        self._note_chunker()
-        now = ingest.now_ms()
-        entries = (
-            pen.entry(
-                ingest.complete(
-                    document._replace(
-                        text=ingest.check_text(document.text),
-                        project=document.project or self.config.project,
-                    ),
-                    now,
-                )
-            )
-            for document in documents
-        )
-        stored: list[Stored] = []
-        for batch in ingest.batches(entries):
-            stored += pen.write(batch)
-        self._follow_embedder()
-        self._required().settle()
-        return stored
+        return self._desk.store_many(documents)
 
     def ingest(
         self,
@@ -277,7 +205,7 @@ class Memory:
         Raises:
             SourceError: There is no such file or folder.
         """
-        from plait import ingest, sources
+        from plait import sources
 
         place = path if path is not None else self.config.settings.memory_dir
         if place is None:
@@ -288,21 +216,12 @@ class Memory:
             patterns=tuple(patterns) or settings.patterns,
             max_bytes=round(settings.max_file_mb * 1024 * 1024),
         )
-        self._note_chunker()
-        pen = self._pen()
-        run = ingest.Ingest(
-            self._required(),
-            pen,
-            project=self.config.project,
+        report = self._desk.ingest(
+            walk,
             incremental=incremental,
             keep_project=not self._project_is_chosen,
             progress=progress,
         )
-        report = run.run(walk)
-        if pen.trouble is None:
-            # Left over from a time without an embedder, or when it was down: it answers now.
-            self._fill()
-            self._follow_embedder()
         self._flush()
         return report
 
@@ -320,7 +239,7 @@ class Memory:
         return Graph(
             self._required(),
             self._embedder,
-            self._scribe(),
+            self._desk.scribe(),
             project=self.config.project,
             guarded=GUARDED,
             listed=self._listed,
@@ -380,13 +299,13 @@ class Memory:
         # subtle: one weight given here is completed to 1, not paired with the settings' other one.
         if keyword is None and vector is None:
             keyword, vector = settings.keyword_weight, settings.vector_weight
-        _check_weights(keyword, vector)
+        checks.weights(keyword, vector)
         request = recall.Request(
             text=query,
             limit=settings.limit if limit is None else limit,
-            mode=_one_of("mode", MODE_ALIASES.get(mode, mode), MODES),
+            mode=checks.one_of("mode", MODE_ALIASES.get(mode, mode), MODES),
             where=self._filter(where, all_projects=all_projects),
-            fusion=_one_of("fusion", fusion or settings.fusion, FUSIONS),
+            fusion=checks.one_of("fusion", fusion or settings.fusion, FUSIONS),
             keyword_weight=keyword,
             vector_weight=vector,
             min_score=settings.min_score if min_score is None else min_score,
@@ -444,12 +363,9 @@ class Memory:
             self._required().neighbours(hit.document.id, hit.passage.ordinal, packing.AROUND)
             for hit in found
         ]
-        packed = packing.pack(found, around, budget - packing.tokens_of(guard.fence("")))
-        text = guard.fence(packed.text) if packed.text else ""
-        self.used(packed.refs)
-        return packing.Recalled(
-            text, packing.tokens_of(text), budget, packed.items, packed.left_out, found.receipt
-        )
+        recalled = packing.fenced(found, around, budget, guard.fence)
+        self.used(recalled.refs)
+        return recalled
 
     def lookup(self, name: str) -> tuple[Document, Passage | None]:
         """The whole document a name stands for, and the passage if it names one.
@@ -525,29 +441,21 @@ class Memory:
             where: Which documents count; ``since`` and ``until`` take dates and ages like ``7d``.
             all_projects: Look beyond the current project and personal things.
         """
-        if not 1 <= limit <= recall.MAX_LIMIT:
-            raise UsageError(f"limit is {limit}; choose 1 to {recall.MAX_LIMIT}.")
-        for name, count in (("older", older), ("newer", newer)):
-            if not 0 <= count <= recall.MAX_LIMIT:
-                raise UsageError(f"{name} is {count}; choose 0 to {recall.MAX_LIMIT}.")
+        from plait import timeline
+
+        checks.count("limit", limit, 1, recall.MAX_LIMIT)
+        checks.count("older", older, 0, recall.MAX_LIMIT)
+        checks.count("newer", newer, 0, recall.MAX_LIMIT)
         if self._store is None and anchor is None:
             return []
         store = self._required()
-        wanted = self._filter(where, all_projects=all_projects)
-        if not wanted.kinds:
-            wanted = wanted._replace(kinds=tuple(kind for kind in KINDS if kind != "entity"))
+        wanted = timeline.happenings(self._filter(where, all_projects=all_projects))
         if anchor is None:
             found = store.scan(wanted, limit=limit, before=before)
         else:
             middle, _ = self._named(anchor, all_projects=all_projects)
-            place = (middle.event_at or 0, middle.id)
-            after = store.scan(wanted, limit=newer, after=place) if newer else []
-            earlier = store.scan(wanted, limit=older, before=place) if older else []
-            found = [*reversed(after), middle, *earlier]
-        return [
-            document._replace(text="", summary=document.summary or summarise(document.text))
-            for document in store.load([document.id for document in found])
-        ]
+            found = timeline.around(store, middle, wanted, older=older, newer=newer)
+        return timeline.outlined(store, found)
 
     # -- taking out ------------------------------------------------------------------------
 
@@ -565,48 +473,24 @@ class Memory:
             NotFound: One of the names fits nothing; then nothing is deleted.
             UsageError: Neither a name nor a filter was given.
         """
+        from plait import removal
+
         if bool(names) == scope.narrows(where):
             raise UsageError(
                 "Say what to delete, either by id or key, or by --path, --source or a filter."
             )
         store = self._required()
         if names:
-            trash = [row for _, _, row in store.trashed()] if purge else []
-            chosen = {row.id: row for name in names for row in self._deletable(name, trash)}
+            chosen = removal.doomed(store, names, self.config.project, purge=purge)
         else:
             every = self._filter(scope.widened(where), all_projects=all_projects)
             chosen = {row.id: row for row in store.scan(every)}
         if dry_run:
-            entities = tuple(row.id for row in chosen.values() if row.kind == "entity")
-            if entities:
-                belonging = Filter(parents=entities, trusts=TRUSTS, all_versions=True)
-                chosen.update({row.id: row for row in store.scan(belonging)})
-            return Deleted(
-                tuple(row.doc_id for row in chosen.values()),
-                tuple(chosen),
-                sum(row.chunk_count for row in chosen.values()),
-            )
+            return removal.forecast(store, chosen)
         deleted = store.delete(list(chosen), purge=purge)
         if any(row.parent is not None for row in chosen.values()):
-            self._fill()  # the profiles of what they belonged to say less now
+            self._desk.fill()  # the profiles of what they belonged to say less now
         return deleted
-
-    def _deletable(self, name: str, trash: Sequence[Document]) -> list[Document]:
-        """What a name stands for, with all that lies under it in the trash to be purged."""
-        mine = (self.config.project, None)
-        older = [
-            row
-            for row in trash
-            if (len(name) >= MIN_PREFIX and row.id.startswith(name))
-            or (row.key == name and row.project in mine)
-        ]
-        try:
-            document, _ = self._named(name)
-        except NotFound:
-            if older:
-                return older
-            raise
-        return [document, *older]
 
     def undo(self, *names: str) -> list[Document]:
         """Bring back what the latest delete removed, or what is named.
@@ -616,17 +500,10 @@ class Memory:
         Raises:
             NotFound: Nothing of that kind was deleted in the last 30 days.
         """
-        store = self._required()
-        ids = [row.id for _, _, row in store.trashed() if set(names) & {row.id, row.key}]
-        if names and not ids:
-            raise NotFound(f"Nothing named {', '.join(names)} was deleted in the last 30 days.")
-        back = store.restore(ids)
-        if not back:
-            raise NotFound(
-                "Nothing to undo: nothing was deleted in the last 30 days, or newer documents "
-                "have taken the names."
-            )
-        self._fill()
+        from plait.removal import bring_back
+
+        back = bring_back(self._required(), names)
+        self._desk.fill()
         return back
 
     # -- looking after ---------------------------------------------------------------------
@@ -645,26 +522,13 @@ class Memory:
             compact: Give free space back to the disk at the end.
             progress: Called with the number of passages embedded so far, 0 and an empty name.
         """
-        from plait import upkeep
-
         store = self._required()
-        pen = self._pen()
-        rechunked = 0
-        if store.meta("chunker") not in (None, self._cut().identity):
-            rechunked = upkeep.rechunk(store, pen, self._every_document())
-        chunks = store.rebuild_keywords()
-        store.set_meta("chunker", self._cut().identity)
-        store.set_meta("analyzer", store.analyzer)
-        embedded, swapped = 0, False
-        if self._embedder.dims != 0:
-            embedded, swapped = upkeep.embed_all(
-                store, self._embedder, pen, anew=embeddings, progress=progress
-            )
+        done = self._desk.reindex(anew=embeddings, progress=progress)
         self._flush()
         if compact:
             store.compact()
         store.settle()
-        return upkeep.Reindexed(chunks, embedded, rechunked, swapped, pen.trouble)
+        return done
 
     def stats(self) -> Stats:
         """How much is in the memory, and in what state."""
@@ -683,32 +547,14 @@ class Memory:
 
     def troubles(self) -> list[str]:
         """What the embedder could not do during the latest write; the text itself is stored."""
-        return [
-            f"vectors are missing: {pen.trouble}" for pen in self._pens if pen.trouble is not None
-        ]
+        trouble = None if self._writing is None else self._writing.trouble
+        return [] if trouble is None else [f"vectors are missing: {trouble}"]
 
     def identity_warnings(self) -> list[str]:
         """What was indexed under other rules than today's; `reindex` mends it."""
         if self._store is None:
             return []
-        found = []
-        chunker = self._store.meta("chunker")
-        if chunker is not None and chunker != self._cut().identity:
-            found.append(
-                f"Passages were cut by {chunker}, the settings now say {self._cut().identity}. "
-                "Run: plait reindex"
-            )
-        built = self._store.meta("analyzer")
-        analyzer = self._store.analyzer
-        if built is not None and built != analyzer:
-            found.append(f"Words were indexed by {built}, not {analyzer}. Run: plait reindex")
-        space = self._store.space()
-        if space is not None and self._embedder.dims != 0 and space != self._embedder.space:
-            found.append(
-                f"Vectors were made by {space}, the embedder is now {self._embedder.space}. "
-                "Run: plait reindex"
-            )
-        return found
+        return identity.warnings(self._store, self._cut(), self._embedder)
 
     def backup(self, target: str | os.PathLike[str]) -> str:
         """Copy the memory to a new file, consistent and private, while others go on writing."""
@@ -734,16 +580,7 @@ class Memory:
         if self._project_is_chosen and not all_projects:
             fields.setdefault("projects", (self.config.project,))
         every = self._filter(fields, all_projects=where is None or all_projects)
-        # In their first order, which is the only one that entities' observations have.
-        documents = self._store.in_order(every, whole=False)
-        for start in range(0, len(documents), EXPORT_PAGE):
-            page = documents[start : start + EXPORT_PAGE]
-            for document in self._store.load([document.id for document in page]):
-                yield archive.line(document, self.passages_of(document.id))
-        homes = {row.id: row.project for row in documents if row.kind == "entity"}
-        for relation in self._store.relations(list(homes), Filter(all_versions=True)):
-            if relation.source_id in homes and relation.target_id in homes:
-                yield archive.edge_line(archive.Edge(relation, homes[relation.source_id]))
+        yield from archive.lines(self._store, every)
 
     def export_graph(self) -> Iterator[str]:
         """The current graph as the reference memory server writes it, line by line."""
@@ -763,40 +600,20 @@ class Memory:
         Raises:
             UsageError: A line is none of either; says which.
         """
-        from plait import archive, upkeep
+        from plait import archive, intake
         from plait.archive import reference
 
-        store = self._required()
+        desk = self._desk
         known, lines = reference.recognise(lines)
-        self._note_chunker()
+        desk.note_rules()
         if known:
-            return self._import_graph(reference.read(lines))
-        parts = list(archive.read(lines))
-        for part in parts:
-            if isinstance(part, archive.Turn):
-                store.advance(part.moment)
-        entries = [part for part in parts if isinstance(part, Entry)]
-        imported = upkeep.import_entries(store, self._pen(), entries)
-        edges = [part for part in parts if isinstance(part, archive.Edge)]
-        fresh: list[bool] = []
-        for project in dict.fromkeys(edge.project for edge in edges):
-            mine = [edge.relation for edge in edges if edge.project == project]
-            fresh += store.relate(mine, project)
-        self._fill()
-        store.settle()
-        return imported._replace(relations=sum(fresh))
-
-    def _import_graph(self, found: "ReferenceGraph") -> Imported:
-        graph = self.graph
-        before = {
-            entity.name for entity in graph.open([one.name for one in found.entities]).entities
-        }
-        made = graph.create(found.entities, origin="import")
-        fresh = graph.relate(found.relations)
+            imported = intake.import_graph(self.graph, reference.read(lines))
+        else:
+            parts = list(archive.read(lines))
+            imported = intake.import_export(self._required(), desk.pen(), parts)
+            desk.fill()
         self._required().settle()
-        new = [entity for entity in made if entity.name not in before]
-        kept = len(made) - len(new)
-        return Imported(len(new), 0, kept, len(fresh), found.unknown)
+        return imported
 
     @property
     def engine(self) -> Store:
@@ -818,66 +635,23 @@ class Memory:
     def _cut(self) -> Cut:
         """As the settings say; where they say nothing, as the memory was cut before."""
         settings, origins = self.config.settings, self.config.origins
-        silent = all(origins.get(name) == "default" for name in ("chunk_size", "chunk_overlap"))
-        built = self._store.meta("chunker") if self._store is not None and silent else None
-        if built is not None:
-            rules, size, overlap = map(int, built.split(":"))
-            if rules == Cut().rules:
-                return Cut(size, overlap)
-        return Cut(settings.chunk_size, settings.chunk_overlap)
+        chosen = any(origins.get(name) != "default" for name in ("chunk_size", "chunk_overlap"))
+        wanted = Cut(settings.chunk_size, settings.chunk_overlap)
+        return identity.cut_of(self._store, wanted, chosen=chosen)
 
-    def _pen(self) -> "Pen":
-        from plait.ingest import Pen
+    @property
+    def _desk(self) -> "Desk":
+        if self._writing is None:
+            from plait.desk import Desk
 
-        pen = Pen(self._required(), self._embedder, self._cut())
-        self._pens = [pen]
-        return pen
-
-    def _scribe(self) -> "Scribe":
-        from plait.scribe import Scribe
-
-        return Scribe(
-            self._required(),
-            self._embedder,
-            pen=self._pen,
-            fill=self._fill,
-            project=self.config.project,
-        )
-
-    def _note_chunker(self) -> None:
-        """The first write decides under which rules a memory was cut and indexed."""
-        store = self._required()
-        for name, value in (
-            ("chunker", self._cut().identity),
-            ("analyzer", store.analyzer),
-            # What has vectors says itself whose they are; having none can be a decision too.
-            ("embedder", self._embedder.space.spec),
-        ):
-            if store.meta(name) is None:
-                store.set_meta(name, value)
-
-    def _fill(self) -> None:
-        """Make the vectors that are missing, if there is something to make them with."""
-        from plait.upkeep import fill_pending
-
-        store = self._required()
-        space = store.space()
-        if self._embedder.dims == 0 or space not in (None, self._embedder.space):
-            return
-        if space is None and store.newest() is not None:
-            store.begin(self._embedder.space)
-        if store.pending_count():
-            fill_pending(store, self._embedder, self._pen())
-
-    def _follow_embedder(self) -> None:
-        """With ``auto_reindex``, give a memory of another embedder's vectors those of this one."""
-        if not self.config.settings.auto_reindex or self._embedder.dims == 0:
-            return
-        from plait.upkeep import embed_all
-
-        store = self._required()
-        if store.space() not in (None, self._embedder.space):
-            embed_all(store, self._embedder, self._pen(), anew=False, progress=None)
+            self._writing = Desk(
+                self._required(),
+                self._embedder,
+                project=self.config.project,
+                cut=self._cut,
+                follows=self.config.settings.auto_reindex,
+            )
+        return self._writing
 
     def _flush(self) -> None:
         """Write down what was put off while somebody waited for an answer."""
@@ -888,34 +662,13 @@ class Memory:
             reads, self._reads = self._reads, []
             self._store.touch(reads)
 
-    def _every_document(self) -> list[Document]:
-        return self._required().scan(Filter(trusts=TRUSTS, all_versions=True))
-
     def _named(self, name: str, *, all_projects: bool = False) -> tuple[Document, Passage | None]:
         """What a name stands for here: in this project, else among personal things."""
+        from plait.names import resolve
+
         if self._store is None:
             raise NotFound(f"Nothing is named '{name}': there is no memory at {self.path} yet.")
-        everywhere = Filter(trusts=TRUSTS, all_versions=True)
-        found = self._store.find(words.clean(name), everywhere)
-        near = found
-        # An id is unique, wherever its document lives; a key is only a name.
-        if not all_projects and any(name == document.key for document, _ in found):
-            near = [pair for pair in found if pair[0].project == self.config.project]
-            near = near or [pair for pair in found if pair[0].project is None]
-        if len(near) > 1:
-            listed = ", ".join(
-                f"{(passage or document).id} ({document.path or document.title or document.key})"
-                for document, passage in near[:8]
-            )
-            raise AmbiguousId(f"'{name}' fits {len(near)} entries: {listed}. Give an id.")
-        if near:
-            return near[0]
-        if found:
-            raise NotFound(
-                f"Nothing is named '{name}' here; {found[0][0].project} has one. "
-                f"Add: --project {found[0][0].project}"
-            )
-        raise NotFound(f"Nothing is named '{name}'. Look for it with: plait search WORDS")
+        return resolve(self._store, name, self.config.project, all_projects=all_projects)
 
     def _filter(self, where: Filter | Where | None, *, all_projects: bool = False) -> Filter:
         """The caller's filter; ``entity`` names the entities whose observations are meant."""
@@ -923,117 +676,10 @@ class Memory:
             fields = dict(where)
             names = fields.pop("entity")
             wanted = [names] if isinstance(names, str) else list(names)
-            found = {one.name: one.id for one in self.graph.open(wanted).entities}
-            for name in wanted:
-                if name not in found:
-                    raise NotFound(f"There is no entity named '{name}'. See: plait entity list")
-            where = {**fields, "parents": tuple(found.values())}
+            where = {**fields, "parents": self.graph.ids_of(wanted)}
         return scope.to_filter(where, self.config.project, all_projects=all_projects)
 
     @property
     def _project_is_chosen(self) -> bool:
         """Whether somebody named the project, rather than the folder having one."""
         return self.config.origins.get("project", "default") != "default"
-
-
-def summarise(text: str) -> str:
-    r"""The first words of a text, on one line.
-
-    >>> summarise("# Deploys\n\nWe deploy on Fridays.")
-    'Deploys We deploy on Fridays.'
-    """
-    from plait.chunking import front_matter
-
-    _, front = front_matter(text)
-    first = " ".join(text[front : front + 4 * SUMMARY_CHARS].replace("#", " ").split())
-    return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"
-
-
-def _embedder_of(store: Store | None, config: Config) -> Embedder:
-    """What the memory was built with; the built-in model for a new one."""
-    space = store.space() if store is not None else None
-    first = store.meta("embedder") if store is not None else None
-    spec = space.spec if space is not None else first or DEFAULT_EMBEDDER
-    provider = spec.partition(":")[0]
-    if provider not in (*PROVIDERS, *LOCAL_PROVIDERS):
-        return NoEmbedder(f"this memory's vectors are by {spec}, which is not one of plait's own")
-    if provider not in LOCAL_PROVIDERS:
-        # The file may come from somebody else: only this machine's settings send text away.
-        return NoEmbedder(
-            f"this memory's vectors are by {spec}, which sends text to another machine. If you "
-            f"want that run: plait config set embedding_provider {spec}"
-        )
-    try:
-        return named_embedder(spec, config, known=space)
-    except PlaitError as error:
-        return NoEmbedder(f"this memory's vectors are by {spec}. {error}")
-
-
-def named_embedder(
-    spec: str, config: Config | None = None, *, known: Space | None = None
-) -> Embedder:
-    """The embedder of a settings string; ``hashing`` is the stand-in of `plait.testing`."""
-    provider = spec.partition(":")[0]
-    if provider == "hashing":
-        from plait.testing import HashingEmbedder
-
-        return HashingEmbedder()
-    if config is None:
-        return open_embedder(spec, Options(known=known))
-    settings = config.settings
-    options = Options(
-        model=settings.model,
-        dims=settings.dims,
-        ollama_url=settings.ollama_url,
-        key=lambda origin: config.key_for(provider, origin),
-        folder=config.models_folder,
-        known=known,
-    )
-    return open_embedder(spec, options)
-
-
-def _check_weights(keyword: float | None, vector: float | None) -> None:
-    for name, weight in (("keyword_weight", keyword), ("vector_weight", vector)):
-        if weight is not None and not 0.0 <= weight <= 1.0:
-            raise UsageError(f"{name} is {weight}; choose 0 to 1.")
-    if keyword is not None and vector is not None:
-        if keyword + vector > 1.0 + 1e-9:
-            raise UsageError(
-                f"keyword_weight {keyword} and vector_weight {vector} add up to "
-                f"{keyword + vector:g}; they must not exceed 1."
-            )
-        if keyword == vector == 0.0:
-            raise UsageError("Both weights are 0: then nothing is searched. Raise one of them.")
-
-
-def _one_of(name: str, value: str, allowed: Sequence[Choice]) -> Choice:
-    for choice in allowed:
-        if choice == value:
-            return choice
-    raise UsageError(f"{name} is '{value}'; choose one of: {', '.join(allowed)}.")
-
-
-def _share(name: str, value: float | None) -> float | None:
-    if value is not None and not 0.0 <= value <= 1.0:
-        raise UsageError(f"{name} is {value:g}; choose 0 to 1.")
-    return value
-
-
-def _name(what: str, name: str | None) -> str | None:
-    if name is not None and not name.strip():
-        raise UsageError(f"The {what} is empty. Give it a name, or leave it out.")
-    return None if name is None else words.clean(name)
-
-
-def _refuse_facts_of_notes(*said: object) -> None:
-    if any(value is not None for value in said):
-        raise UsageError(
-            "A text with a key is a note: it is replaced by its key, and has no entity, topic, "
-            "supersedes or valid_from. Leave out the key, or the others."
-        )
-
-
-def _key(key: str | None) -> str | None:
-    if key is not None and not key.strip():
-        raise UsageError("The key is empty. Give a name, as in: --doc-id TOOLS")
-    return key

@@ -4,13 +4,13 @@ First every hit gets a line and its snippet, then the best ones grow: to their w
 their section, to what stands around it. Whatever would pass the budget stays as it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from plait.errors import UsageError
 from plait.recall import join
 from plait.times import show_day
-from plait.types import Hit, Passage, Receipt
+from plait.types import Answer, Hit, Passage, Receipt
 
 # A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
 # about three quarters of a character. Tokenizers differ by a quarter around that.
@@ -50,7 +50,7 @@ class Packed(NamedTuple):
     @property
     def refs(self) -> tuple[int, ...]:
         """The passages that stand in the text whole: those that were read, not only listed."""
-        return tuple(ref for item in self.items if item.whole for ref in item.refs)
+        return _read_whole(self.items)
 
 
 class Recalled(NamedTuple):
@@ -62,6 +62,15 @@ class Recalled(NamedTuple):
     items: tuple[Item, ...] = ()
     left_out: int = 0
     receipt: Receipt = Receipt()
+
+    @property
+    def refs(self) -> tuple[int, ...]:
+        """The passages that stand in the text whole: those that were read, not only listed."""
+        return _read_whole(self.items)
+
+
+def _read_whole(items: Sequence[Item]) -> tuple[int, ...]:
+    return tuple(ref for item in items if item.whole for ref in item.refs)
 
 
 def check(limit: int, budget_tokens: int | None) -> int:
@@ -111,6 +120,18 @@ def pack(hits: Sequence[Hit], around: Sequence[Sequence[Passage]], budget: int) 
     items = _shown(sizes, chosen)
     text = _render(items)
     return Packed(text, tokens_of(text), tuple(items), left_out)
+
+
+def fenced(
+    found: Answer,
+    around: Sequence[Sequence[Passage]],
+    budget: int,
+    fence: Callable[[str], str],
+) -> Recalled:
+    """What a search found, packed between fences that count against the budget too."""
+    packed = pack(found, around, budget - tokens_of(fence("")))
+    text = fence(packed.text) if packed.text else ""
+    return Recalled(text, tokens_of(text), budget, packed.items, packed.left_out, found.receipt)
 
 
 def _sizes(hit: Hit, near: Sequence[Passage]) -> list[Item]:

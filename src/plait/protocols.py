@@ -34,7 +34,7 @@ class Embedder(Protocol):
 
     Optional: ``tuning`` (`plait.types.Tuning`) carries its own defaults; ``check()`` gives doctor
     findings; ``at_hand(text)`` gives the vector of a query that needs no work; ``forget_dims()``
-    lets go of a length that was only assumed.
+    lets go of a length that was only assumed; ``doubt()`` says that a new act of writing begins.
     """
 
     @property
@@ -240,11 +240,21 @@ class Store(Protocol):
     def pending_count(self) -> int:
         """How many passages wait for a vector in the current generation."""
 
-    def pending(self, space: Space, after: Ref, limit: int) -> list[Pending]:
-        """Passages without a vector in the generation of this space, in order of ref."""
+    def pending(
+        self, space: Space, after: Ref, limit: int, *, answering: bool = False
+    ) -> list[Pending]:
+        """Passages without a vector in the generation of this space, in order of ref.
+
+        That is the one in the wings where there is one; with ``answering``, the current one.
+        """
 
     def fill(
-        self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, upto: Ref | None = None
+        self,
+        space: Space,
+        vectors: Sequence[tuple[Ref, Vector | None]],
+        *,
+        upto: Ref | None = None,
+        answering: bool = False,
     ) -> int:
         """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
 
@@ -260,16 +270,24 @@ class Store(Protocol):
     def marked(self, space: Space, *, building: bool = False) -> Vector | None:
         """The sample vector kept with a space's vectors; ``building``: with those in the wings."""
 
-    def mark(self, space: Space, sample: Vector) -> bool:
-        """Keep a sample with the vectors of a space that have none; false when it must wait."""
-
     def space(self) -> Space | None:
         """The space whose vectors answer searches; ``None`` while the memory has none."""
 
-    def begin(self, space: Space, *, anew: bool = False) -> bool:
+    def begin(
+        self,
+        space: Space,
+        *,
+        anew: bool = False,
+        sample: Vector | None = None,
+        resume: bool = True,
+    ) -> bool:
         """Make sure a generation for this space is there to be filled; true when it is current.
 
-        With ``anew`` a second one is begun beside the current one of the same space.
+        With ``anew`` a second one is begun beside the current one of the same space. ``sample`` is
+        kept with a new one. Without ``resume`` one that was left unfinished is thrown away.
+
+        Raises:
+            EmbedderError: Nobody knows yet how long the vectors are.
         """
 
     def swap(self, space: Space) -> bool:

@@ -231,8 +231,9 @@ def _vector_obstacle(store: Store, embedder: Embedder, mode: Mode) -> str | None
         return f"no vectors yet. Run: plait reindex --embedder {embedder.space.spec}"
     if space != embedder.space:
         return (
-            f"vector search skipped: this memory's vectors are {space}, the embedder is "
-            f"{embedder.space}. Run: plait reindex --embedder {embedder.space.spec}"
+            f"vector search skipped: this memory's vectors are {space.beside(embedder.space)}, the "
+            f"embedder is {embedder.space.beside(space)}. "
+            f"Run: plait reindex --embedder {embedder.space.spec}"
         )
     return None
 

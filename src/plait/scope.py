@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from plait import checks
 from plait.errors import UsageError
 from plait.times import parse_time
 from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Filter
@@ -43,8 +44,7 @@ def to_filter(where: Filter | Where | None, project: str | None, *, all_projects
         fields[name] = _listed(fields[name])
     for name, allowed in _CHOICES.items():
         for value in fields.get(name, ()):
-            if value not in allowed:
-                raise UsageError(f"{name} is '{value}'; choose one of: {', '.join(allowed)}.")
+            checks.one_of(name, value, allowed)
     if "projects" not in fields and not all_projects:
         fields["projects"] = (None, project) if project else (None,)
     return Filter(**fields)

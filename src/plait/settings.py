@@ -19,6 +19,10 @@ SignalsCount = Literal["read", "listed"]
 
 # Weights are written in decimals, and 0.1 + 0.9 must not be refused for a rounding error.
 WEIGHT_TOLERANCE = 1e-9
+IN_MEMORY = ":memory:"
+# Likeness (0 to 1) that names outside [memory] need before they count as slips of the pen: another
+# program's names may be a little like ours, and every PLAIT_ variable is.
+ALMOST_THE_SAME = 0.8
 POSTGRES = ("postgres", "postgresql", "pg")
 TRUE_WORDS = ("on", "true", "1", "yes")
 FALSE_WORDS = ("off", "false", "0", "no")
@@ -151,9 +155,19 @@ def _path(value: object) -> str:
 def _url(value: object) -> str:
     text = _text(value)
     scheme, _, rest = text.partition("://")
-    if scheme not in ("http", "https") or not rest.strip("/") or len(text.split()) > 1:
+    text = f"{scheme.lower()}://{rest}"
+    if scheme.lower() not in ("http", "https") or not rest.strip("/") or len(text.split()) > 1:
         raise ValueError
     return text.rstrip("/")
+
+
+def _ollama_url(value: object) -> str:
+    from plait.embedders.ollama import ollama_address
+
+    try:
+        return ollama_address(_text(value)).url
+    except ConfigError as error:
+        raise ValueError from error
 
 
 def _provider(value: object) -> str:
@@ -214,7 +228,11 @@ SETTINGS: dict[str, Setting] = {
         "one line of printable ASCII without spaces",
         "The key for the embedder that the same file names; better: `plait config set-key`.",
     ),
-    "ollama_url": Setting(_url, "an address such as http://localhost:11434", "Where Ollama is."),
+    "ollama_url": Setting(
+        _ollama_url,
+        "an address such as http://localhost:11434",
+        "Where Ollama is; scheme and port may be left out.",
+    ),
     "dims": _whole(1, 65_536, "Numbers in a vector; unset: as many as the model gives."),
     "vector_weight": _number(
         0, 1, "Weight of meaning; 0 never runs it; unset: the embedder's own, or the rest of 1."

@@ -55,6 +55,19 @@ class Space(NamedTuple):
         size = f" ({self.dims} dims)" if self.dims else ""
         return f"{self.provider}:{self.model}{size}"
 
+    def beside(self, other: "Space") -> str:
+        """As people write it, with what else tells it from another one.
+
+        >>> here, there = (Space("ollama", "e5", 384, host=host) for host in ("here", "there"))
+        >>> here.beside(there)
+        'ollama:e5 (384 dims), host here'
+        """
+        fields = ("host", "revision", "prefix", "normalisation")
+        unlike = [name for name in fields if getattr(self, name) != getattr(other, name)]
+        same_name = (self.provider, self.model) == (other.provider, other.model)
+        details = [f"{name} {getattr(self, name) or 'none'}" for name in unlike if same_name]
+        return ", ".join([str(self), *details])
+
     @property
     def spec(self) -> str:
         """What to write into the settings to get this embedder.

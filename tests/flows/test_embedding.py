@@ -152,7 +152,6 @@ def test_a_busy_memory_keeps_nothing_and_says_nothing(place: Path) -> None:
         store = memory.engine
         try:
             store.cache({"a": vector(1.0, 0.0)}, (), 10)
-            assert not store.mark(rented.space, vector(1.0))
             assert store.cached(["a"]) == {}
         finally:
             done.set()
@@ -172,13 +171,16 @@ def test_a_purge_empties_the_cache(place: Path) -> None:
         assert not store._connections.get().execute(count).get
 
 
-def test_only_so_many_queries_are_kept_in_the_process(store: SQLiteStore) -> None:
+def test_only_so_many_queries_are_kept_in_the_process(place: Path) -> None:
     rented = Rented()
-    cached = CachedEmbedder(rented, store, 0)
-    for number in range(QUERIES_KEPT + 1):
-        cached.embed([f"question {number}"], "query")
-    assert cached.at_hand("question 0") is None
-    assert cached.at_hand(f"question {QUERIES_KEPT}") is not None
+    with opened(place, rented) as memory:
+        memory.store("We deploy on Fridays")
+        cached = CachedEmbedder(rented, memory.engine, 0)
+        for number in range(QUERIES_KEPT + 1):
+            cached.at_hand(f"question {number}")
+            cached.embed([f"question {number}"], "query")
+        assert cached.at_hand("question 0") is None
+        assert cached.at_hand(f"question {QUERIES_KEPT}") is not None
 
 
 def test_a_text_twice_in_a_batch_is_sent_once(store: SQLiteStore) -> None:
@@ -188,12 +190,14 @@ def test_a_text_twice_in_a_batch_is_sent_once(store: SQLiteStore) -> None:
     assert rented.asked.count("a b") == 1
 
 
-def test_a_long_ingest_writes_its_cache_on_the_way(store: SQLiteStore) -> None:
-    cached = CachedEmbedder(Rented(), store, 1_000)
-    cached.embed([f"text {number}" for number in range(BACKLOG)], "passage")
-    again = CachedEmbedder(quiet := Rented(), store, 1_000)
-    again.embed([f"text {number}" for number in range(BACKLOG)], "passage")
-    assert quiet.asked == []
+def test_a_long_ingest_writes_its_cache_on_the_way(place: Path) -> None:
+    texts = [f"text {number}" for number in range(BACKLOG + 1)]
+    with opened(place, Rented()) as memory:
+        memory.store("We deploy on Fridays")
+        CachedEmbedder(Rented(), memory.engine, 1_000).embed(texts, "passage")
+        again = CachedEmbedder(quiet := Rented(), memory.engine, 1_000)
+        again.embed(texts, "passage")
+        assert quiet.asked == []
 
 
 # -- the canary --------------------------------------------------------------------------------
@@ -236,8 +240,7 @@ def test_a_reindex_that_died_goes_on_only_with_the_model_that_began_it(place: Pa
     with opened(place, turned) as memory:
         # As far as a kill after the first batch would have come.
         store, embedder = memory.engine, memory.embedder
-        learn(embedder, anew=True)
-        store.begin(turned.space, anew=True)
+        store.begin(turned.space, anew=True, sample=learn(embedder, anew=True).sample)
         row = store.pending(turned.space, 0, 1)[0]
         store.fill(
             turned.space, [(row.ref, embedder.embed([row.text], "passage")[0])], upto=row.ref
@@ -357,6 +360,120 @@ def test_a_memory_from_elsewhere_does_not_make_us_send_text_away(
         assert hint in answer.receipt.degraded[0]
 
 
-def test_the_canary_of_a_space_without_vectors_waits(store: SQLiteStore) -> None:
-    assert not store.mark(Rented().space, vector(1.0))
+def test_a_space_of_unknown_size_is_not_begun(store: SQLiteStore) -> None:
+    with pytest.raises(EmbedderError, match="how long its vectors are"):
+        store.begin(Blind().space)
+    assert store.space() is None
     assert store.marked(Rented().space) is None
+
+
+# -- what a swapped model could still spoil -----------------------------------------------------
+
+
+def test_after_all_vectors_are_made_anew_nothing_of_the_old_model_is_taken_from_the_cache(
+    place: Path,
+) -> None:
+    with opened(place, Rented()) as memory:
+        for number in range(4):
+            memory.store(f"fact number {number}", key=f"k{number}")
+        memory.search("fact three")
+        memory.delete("k3")
+    turned = Rented(turned=True)
+    with opened(place, turned) as memory:
+        memory.reindex(embeddings=True)
+        memory.search("fact three")
+        assert "fact three" in turned.asked
+    with opened(place, turned) as memory:
+        memory.store("fact number 3", key="k3")
+        assert turned.asked.count("k3\nfact number 3") == 1
+        found = memory.search("k3 fact number 3", mode="vector", limit=1)
+        assert (found[0].doc_id, round(found[0].signals.cosine or 0, 1)) == ("k3", 1.0)
+
+
+def test_what_one_model_began_anew_another_does_not_finish(place: Path) -> None:
+    with opened(place, Rented()) as memory:
+        for number in range(3):
+            memory.store(f"fact number {number}", key=f"k{number}")
+    turned = Rented(turned=True)
+    with opened(place, turned) as memory:
+        store, embedder = memory.engine, memory.embedder
+        store.begin(turned.space, anew=True, sample=learn(embedder, anew=True).sample)
+        row = store.pending(turned.space, 0, 1)[0]
+        vectors = embedder.embed([row.text], "passage")
+        store.fill(turned.space, [(row.ref, vectors[0])], upto=row.ref)
+    with opened(place, back := Rented()) as memory:
+        done = memory.reindex(embeddings=True)
+        assert (done.trouble, done.embedded, done.swapped) == (None, 3, True)
+        for number in range(3):
+            [asked] = back.embed([f"k{number}\nfact number {number}"], "query")
+            assert asked is not None
+            refs = [
+                passage.ref for passage in memory.passages_of(memory.lookup(f"k{number}")[0].id)
+            ]
+            [near] = memory.engine.cosines(asked, back.space, refs).values()
+            assert near > 0.99
+
+
+def test_a_model_swapped_while_the_memory_is_open_is_noticed_by_the_next_act(place: Path) -> None:
+    rented = Rented()
+    with opened(place, rented) as memory:
+        memory.store("We deploy on Fridays")
+        rented.turned = True
+        assert memory.store("Keys are rotated monthly").pending == 1
+        assert "no longer the model" in memory.troubles()[0]
+        assert memory.reindex().trouble is not None
+        assert any("no longer the model" in finding.message for finding in memory.doctor())
+
+
+def test_the_sample_is_there_from_the_first_vector_on(place: Path) -> None:
+    rented = Rented()
+    memory = opened(place, rented)
+    memory.store("We deploy on Fridays")
+    # Not closed, as after a kill: another process sees what was committed.
+    with opened(place, Rented()) as other:
+        assert other.engine.marked(rented.space) is not None
+    memory.close()
+
+
+def test_text_is_found_while_the_model_still_thinks(place: Path) -> None:
+    class Slow(Rented):
+        def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+            if kind == "passage":
+                with Memory.open(place, embedder="none", project="") as other:
+                    self.seen = [hit.text for hit in other.search("fridays")]
+            return super().embed(texts, kind)
+
+    slow = Slow()
+    with opened(place, slow) as memory:
+        assert memory.store("We deploy on Fridays").pending == 0
+    assert slow.seen == ["We deploy on Fridays"]
+
+
+def test_a_process_that_was_first_learns_from_one_that_wrote(place: Path) -> None:
+    with opened(place, Blind()) as early, opened(place, Blind()) as writer:
+        assert list(early.search("fridays")) == []
+        writer.store("We deploy on Fridays")
+        assert early.search("fridays").receipt.degraded == ()
+
+
+def test_an_embedder_that_is_given_is_not_replaced_by_the_settings(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_EMBEDDING_PROVIDER", "builtin")
+    with opened(place, Blind()) as memory:
+        memory.store("We deploy on Fridays")
+        assert memory.embedder.space.provider == "rented"
+
+
+def test_what_waits_is_told_until_it_is_done(tmp_path: Path, place: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("We deploy on Fridays", encoding="utf-8")
+    blind = Blind()
+    blind.down = True
+    with opened(place, blind) as memory:
+        assert [memory.ingest(notes).pending for _ in range(2)] == [1, 1]
+        assert memory.engine.space() is None
+        blind.down = False
+        assert memory.ingest(notes).pending == 0
+        assert memory.stats().embedded_count == 1

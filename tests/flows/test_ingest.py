@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plait import ingest, sources
+from plait import filling, ingest, sources
 from plait.embedders import embed_safely
 from plait.errors import SourceError, UsageError
 from plait.memory import Memory
@@ -416,7 +416,7 @@ class Short(HashingEmbedder):
 def test_too_few_vectors_are_not_given_to_the_wrong_passages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "EMBED_BATCH", 2)
+    monkeypatch.setattr(filling, "EMBED_BATCH", 2)
     for number in range(5):
         write(tmp_path / "many", f"{number}.md", f"note number {number}\n")
     with with_embedder(tmp_path, Short()) as memory:

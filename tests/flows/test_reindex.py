@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plait import ingest, upkeep
+from plait import filling, upkeep
 from plait.config import load
 from plait.errors import EmbedderError
 from plait.memory import Memory
@@ -22,7 +22,7 @@ COUNT = 10
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A memory of ten notes with vectors of 256 dims; batches are small enough to stop between."""
-    monkeypatch.setattr(ingest, "EMBED_BATCH", 3)
+    monkeypatch.setattr(filling, "EMBED_BATCH", 3)
     place = tmp_path / "memory.db"
     with opened(place) as memory:
         for number in range(COUNT):

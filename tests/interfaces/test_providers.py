@@ -161,5 +161,6 @@ def test_a_paraphrase_is_found_with_the_network_blocked(work: Path) -> None:
     [hit] = ran.json["results"]
     assert (hit["source"], "physician" in hit["text"]) == ("vector", True)
     # The guard itself works: a remote embedder runs into it.
-    ran = spawn("store", "tea", "--embedder", "ollama", env=env)
+    other = {**env, "PLAIT_DB": str(work / "other.db")}
+    ran = spawn("store", "tea", "--embedder", "ollama", env=other)
     assert ran.code == 99

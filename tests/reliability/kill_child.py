@@ -6,7 +6,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from plait import archive, ingest
+from plait import archive, filling
 from tests.reliability import memories, plants
 
 ACK_FIRST = "ack first"  # the one planted bug that lies in the telling, not in the store
@@ -17,7 +17,7 @@ Effects = dict[str, str | None]
 def live(pipe: Connection, path: Path, scenario: str, seed: int, plant: str) -> None:
     """Work on the memory until somebody kills this process."""
     # More transactions per reindex: more moments to die in.
-    ingest.EMBED_BATCH = 8
+    filling.EMBED_BATCH = 8
     with plants.planted("" if plant == ACK_FIRST else plant):
         if scenario == "create":
             pipe.send(("ready",))

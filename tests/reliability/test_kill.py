@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plait.errors import StoreError
-from plait.ingest import embedding_input
+from plait.filling import embedding_input
 from plait.memory import Memory
 from tests.reliability import kill_child, memories
 from tests.reliability.processes import Child, children, posix_only

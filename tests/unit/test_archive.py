@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait import archive, ingest, upkeep
+from plait import archive, ingest, intake
 from plait.errors import StoreError, UsageError
 from plait.memory import Memory
 from plait.protocols import Entry, Vector
@@ -148,7 +148,7 @@ def take_in(memory: Memory, *records: dict[str, Any]) -> Imported:
     lines = [json.dumps(record) for record in records]
     pen = ingest.Pen(memory.engine, memory.embedder, Cut())
     entries = [part for part in archive.read(lines) if isinstance(part, Entry)]
-    return upkeep.import_entries(memory.engine, pen, entries)
+    return intake.import_entries(memory.engine, pen, entries)
 
 
 def exported(memory: Memory) -> list[dict[str, Any]]:

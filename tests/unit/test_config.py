@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait import config
+from plait import config, settings_file
 from plait.chunking import chunk
 from plait.config import Config, Settings
 from plait.errors import ConfigError, UsageError
@@ -321,9 +321,9 @@ def test_toml_values_are_read(house: House, line: str, name: str, value: object)
         ("model", " ", "model must be a name, got ' ' (flag --model)."),
         (
             "ollama_url",
-            "localhost:11434",
+            "ftp://localhost",
             "ollama_url must be an address such as http://localhost:11434, got "
-            "'localhost:11434' (flag --ollama-url).",
+            "'ftp://localhost' (flag --ollama-url).",
         ),
         (
             "embedding_provider",
@@ -658,10 +658,7 @@ def test_an_empty_variable_chooses_the_personal_project(house: House) -> None:
         ('project = "/home/me/client"', "outside the project"),
         ('ollama_url = "http://evil.example"', "which is not this machine"),
         ('ollama_url = "http://localhost.evil.example"', "which is not this machine"),
-        ('ollama_url = "http://localhost@evil.example"', "which is not this machine"),
-        ('ollama_url = "http://localhost:80@evil.example"', "which is not this machine"),
         ('ollama_url = "http://evil.example/http://localhost"', "which is not this machine"),
-        ('ollama_url = "http://localhost\\\\@evil.example"', "which is not this machine"),
         ('embedding_provider = "openai"', "which may send text to another machine"),
         ('embedding_provider = "custom:https://evil.example/v1"', "which may send text"),
         ('embedding_provider = "custom:https://evil.example#http://localhost"', "which may send"),
@@ -681,6 +678,22 @@ def test_a_repository_cannot_send_text_or_files_elsewhere(
     assert message.endswith(
         f"; a project's file may not do that. If you want it, put it in {house.user_file}."
     )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://localhost@evil.example",
+        "http://localhost:80@evil.example",
+        "http://localhost\\\\@evil",
+    ],
+)
+def test_an_address_that_two_programs_could_read_differently_is_no_address(
+    house: House, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.chdir(house.repo)
+    house.project(f'ollama_url = "{address}"')
+    assert refusal(house).startswith("ollama_url must be an address")
 
 
 @pytest.mark.parametrize(
@@ -823,7 +836,7 @@ def test_writing_a_value_changes_its_line_and_no_other(
 ) -> None:
     path = tmp_path / "config.toml"
     path.write_bytes(before.encode())
-    config.write_value(str(path), name, value)
+    settings_file.write_value(str(path), name, value)
     assert path.read_bytes().decode() == after
 
 
@@ -836,7 +849,7 @@ def test_writing_a_value_changes_its_line_and_no_other(
     ],
 )
 def test_what_is_written_is_what_is_read(house: House, name: str, value: object) -> None:
-    config.write_value(str(house.user_file), name, config.shown(value))
+    settings_file.write_value(str(house.user_file), name, config.shown(value))
     loaded = house.load()
     assert getattr(loaded.settings, name) == value
     assert loaded.origins[name] == str(house.user_file)
@@ -849,7 +862,7 @@ def test_any_text_survives_being_written(
     path = tmp_path_factory.mktemp("written") / "config.toml"
     path.write_text("[memory]\nlimit = 3\n[other]\nkept = 1\n", encoding="utf-8")
     try:
-        config.write_value(str(path), "model", text)
+        settings_file.write_value(str(path), "model", text)
     except ConfigError:
         assert not text.strip() or "\0" in text
         return
@@ -862,7 +875,7 @@ def test_a_relative_path_is_written_from_the_folder_the_person_is_in(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "elsewhere" / "config.toml"
-    config.write_value(str(path), "memory_dir", "notes")
+    settings_file.write_value(str(path), "memory_dir", "notes")
     assert tomllib.loads(path.read_text(encoding="utf-8")) == {
         "memory": {"memory_dir": str(tmp_path / "notes")}
     }
@@ -876,7 +889,7 @@ def test_the_written_file_is_private_and_a_link_stays_a_link(tmp_path: Path) -> 
     link = tmp_path / "made" / "config.toml"
     link.parent.mkdir()
     link.symlink_to(target)
-    config.write_value(str(link), "limit", 5)
+    settings_file.write_value(str(link), "limit", 5)
     assert link.is_symlink()
     assert target.read_text(encoding="utf-8") == "[memory]\nlimit = 5\n"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
@@ -885,7 +898,7 @@ def test_the_written_file_is_private_and_a_link_stays_a_link(tmp_path: Path) -> 
 
 @POSIX_ONLY
 def test_a_folder_made_for_the_file_is_private(tmp_path: Path) -> None:
-    config.write_value(str(tmp_path / "plait" / "config.toml"), "limit", 5)
+    settings_file.write_value(str(tmp_path / "plait" / "config.toml"), "limit", 5)
     assert stat.S_IMODE((tmp_path / "plait").stat().st_mode) == 0o700
 
 
@@ -925,7 +938,7 @@ def test_a_refused_write_leaves_the_file_as_it_was(
     path = tmp_path / "config.toml"
     path.write_text(before, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        config.write_value(str(path), name, value)
+        settings_file.write_value(str(path), name, value)
     assert str(caught.value).startswith(message.format(path=path))
     assert path.read_text(encoding="utf-8") == before
     assert list(tmp_path.iterdir()) == [path]
@@ -934,11 +947,11 @@ def test_a_refused_write_leaves_the_file_as_it_was(
 def test_a_place_that_cannot_hold_the_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"^Cannot write .*config\.toml: "):
-        config.write_value(str(tmp_path / "file" / "config.toml"), "limit", 5)
+        settings_file.write_value(str(tmp_path / "file" / "config.toml"), "limit", 5)
     with pytest.raises(ConfigError, match=r"^Cannot read "):
-        config.write_value(str(tmp_path), "limit", 5)
+        settings_file.write_value(str(tmp_path), "limit", 5)
 
 
 def test_a_json_file_is_never_edited(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="only TOML files are edited"):
-        config.write_value(str(tmp_path / "config.json"), "limit", 5)
+        settings_file.write_value(str(tmp_path / "config.json"), "limit", 5)

@@ -49,7 +49,7 @@ class TextEmbedding:
         if not os.path.exists(state):
             logger.error("Could not find model in cache_dir")
             raise ValueError("Could not load model from any source.")
-        with open(state) as file:
+        with open(state, encoding="utf-8") as file:
             self.state = file.read()
         if self.state == "damaged":
             raise RuntimeError("Protobuf parsing failed")
@@ -66,7 +66,7 @@ def snapshot_download(repo_id, *, allow_patterns, cache_dir):
     asked.append((repo_id, allow_patterns, cache_dir))
     if os.path.exists(os.path.join(cache_dir, "offline")):
         raise ConnectionError("Name or service not known")
-    with open(os.path.join(cache_dir, "state"), "w") as file:
+    with open(os.path.join(cache_dir, "state"), "w", encoding="utf-8") as file:
         file.write("fine")
 """
 BARS = """

@@ -16,7 +16,7 @@ import keyring
 import pytest
 from keyring.backends.null import Keyring as NullKeyring
 
-from plait import config, keys
+from plait import config, keys, settings_file
 from plait.cli import main
 from plait.config import Config
 from plait.errors import ConfigError, UsageError
@@ -233,14 +233,14 @@ def test_the_address_beside_a_key_cannot_be_changed_under_it(
         ConfigError, match="Take it out first: plait config unset api_key"
     ) as caught:
         if value is None:
-            config.remove_value(str(house.user_file), name)
+            settings_file.remove_value(str(house.user_file), name)
         else:
-            config.write_value(str(house.user_file), name, value)
+            settings_file.write_value(str(house.user_file), name, value)
     assert CANARY not in str(caught.value)
     assert house.user_file.read_bytes() == before
-    assert config.remove_value(str(house.user_file), "api_key")
+    assert settings_file.remove_value(str(house.user_file), "api_key")
     if value is not None:
-        config.write_value(str(house.user_file), name, value)
+        settings_file.write_value(str(house.user_file), name, value)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_other_settings_beside_a_key_can_be_changed(
     house: House, lines: list[str], name: str, value: str
 ) -> None:
     house.user(*lines, f'api_key = "{CANARY}"')
-    config.write_value(str(house.user_file), name, value)
+    settings_file.write_value(str(house.user_file), name, value)
     assert house.load().origins[name] == str(house.user_file)
 
 
@@ -283,7 +283,7 @@ def test_an_encrypted_value_moved_to_another_address_does_not_open(house: House)
     with pytest.raises(ConfigError, match=f"in {house.user_file} does not open") as caught:
         house.load().key_for(*CUSTOM)
     assert f"plait config set-key custom --url {CUSTOM[1]}" in str(caught.value)
-    config.write_value(str(house.user_file), "embedding_provider", "openai")
+    settings_file.write_value(str(house.user_file), "embedding_provider", "openai")
     assert house.load().key_for(*OPENAI) == CANARY
 
 
@@ -819,3 +819,16 @@ def test_a_search_with_the_built_in_model_loads_nothing_of_this(tmp_path: Path) 
     loaded = set(done.stderr.split())
     assert "plait.embedders.builtin" in loaded
     assert not loaded & {"plait.keys", "plait.secrets", "keyring", "cryptography", "getpass"}
+
+
+def test_a_key_from_the_environment_stays_with_the_server_it_was_set_for(house: House) -> None:
+    house.user('embedding_provider = "openai"')
+    flags: dict[str, object] = {"embedding_provider": "custom:https://models.example/v1"}
+    loaded = house.load(flags, PLAIT_API_KEY=CANARY)
+    assert loaded.key_for(*OPENAI) == CANARY
+    assert loaded.key_for(*CUSTOM) is None
+    beside = house.load(
+        PLAIT_API_KEY=CANARY, PLAIT_EMBEDDING_PROVIDER="custom:https://models.example/v1"
+    )
+    assert beside.key_for(*CUSTOM) == CANARY
+    assert beside.key_for(*OPENAI) is None

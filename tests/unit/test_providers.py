@@ -664,7 +664,7 @@ def test_a_text_that_the_server_refuses_does_not_keep_the_others_waiting(
     texts[7] = "a drop of poison"
     found = make(server).embed(texts, "passage")
     assert [vector is None for vector in found] == [number == 7 for number in range(20)]
-    with pytest.raises(EmbedderError, match="takes none"):
+    with pytest.raises(EmbedderError, match=r"NaN|bad input"):
         make(server).embed(["poison"], "passage")
     with pytest.raises(EmbedderError):
         make(server).embed(["poison"], "query")
@@ -678,3 +678,31 @@ def test_a_server_that_refuses_every_text_is_not_asked_about_each(
     with pytest.raises(EmbedderError):
         make(server).embed([f"text {number}" for number in range(64)], "passage")
     assert len(server.requests) < 32
+
+
+def test_a_key_that_cannot_be_read_is_a_finding_and_not_the_end_of_doctor(
+    server: EmbeddingServer,
+) -> None:
+    def broken(_: str) -> str:
+        raise ConfigError("keys.json is damaged. Run: plait config set-key openai")
+
+    [finding] = openai(server, key=broken).check()
+    assert (finding.level, "keys.json is damaged" in finding.message) == ("error", True)
+
+
+def test_openai_reads_no_text_before_there_is_a_key() -> None:
+    keyless = OpenAI(limits=LIMITS)
+    with pytest.raises(EmbedderError, match="needs a key"):
+        keyless.embed(["secret plans"], "passage")
+
+
+@every_provider
+def test_a_text_that_crashes_the_model_does_not_keep_the_others_waiting(
+    make: Make, server: EmbeddingServer
+) -> None:
+    server.fault = "crash"
+    texts = [f"text {number}" for number in range(20)]
+    texts[0] = texts[9] = texts[19] = "a drop of poison"
+    found = make(server).embed(texts, "passage")
+    lost = [number for number, one in enumerate(found) if one is None]
+    assert lost == [0, 9, 19]

@@ -664,3 +664,30 @@ def test_the_server_of_the_tests_knows_its_faults() -> None:
     assert len(set(FAULTS)) == len(FAULTS) >= 20
     assert set(HARMLESS) | set(PASSING) | set(SENTENCES) <= set(FAULTS)
     assert addressing.DEFAULT_PORTS["https"] == 443
+
+
+@pytest.mark.parametrize(
+    "echo", [KEY, KEY.upper(), f"Bearer {KEY[:12]}…", f"bad key '{KEY[3:15]}'", f"{KEY}.{KEY}"]
+)
+def test_no_part_of_the_key_comes_back_in_a_server_s_own_words(
+    server: EmbeddingServer, echo: str
+) -> None:
+    server.fault, server.message = "500", f"cannot serve {echo} today"
+    with pytest.raises(EmbedderError) as caught:
+        client(server).post("/api/embed", QUESTION)
+    said = str(caught.value).lower()
+    assert "cannot serve" in said
+    assert "today" in said
+    assert not any(KEY[at : at + 8].lower() in said for at in range(len(KEY) - 7))
+
+
+def test_too_many_tokens_a_minute_are_waited_for_and_nothing_is_cut(
+    server: EmbeddingServer,
+) -> None:
+    server.fault, server.retry_after = "429-once", "1"
+    server.message = "Too many tokens, please wait before trying again."
+    pauses: list[float] = []
+    limits = {"sleep": pauses.append, "dice": lambda: 0.0}
+    client(server, **limits).post("/api/embed", QUESTION, patient=True)
+    assert pauses == [1.0]
+    assert [request.body for request in server.requests] == [QUESTION] * 2

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from plait.errors import UsageError
-from plait.protocols import Entry
-from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Passage, Relation
+from plait.protocols import Entry, Store
+from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Filter, Passage, Relation
 
 FORMAT = "plait"
 VERSION = 1
+# Documents held in memory at once while they are written out.
+PAGE = 200
 # An id as this program makes them; anything else could pass for a key or a prefix.
 _ID = re.compile("[a-z2-7]{13}")
 _TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session", "parent")
@@ -35,6 +37,20 @@ def header(latest: Turn | None = None) -> str:
     if latest is not None:
         record["latest_turn"] = latest.moment
     return json.dumps(record)
+
+
+def lines(store: Store, where: Filter) -> Iterator[str]:
+    """What a filter lets through, as lines: its documents, then the relations between them."""
+    # In their first order, which is the only one that entities' observations have.
+    documents = store.in_order(where, whole=False)
+    for start in range(0, len(documents), PAGE):
+        page = documents[start : start + PAGE]
+        for document in store.load([document.id for document in page]):
+            yield line(document, store.neighbours(document.id, 0, 2**31))
+    homes = {row.id: row.project for row in documents if row.kind == "entity"}
+    for relation in store.relations(list(homes), Filter(all_versions=True)):
+        if relation.source_id in homes and relation.target_id in homes:
+            yield edge_line(Edge(relation, homes[relation.source_id]))
 
 
 def line(document: Document, passages: Iterable[Passage]) -> str:

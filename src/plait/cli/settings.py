@@ -7,9 +7,10 @@ from typing import Any
 
 from plait.cli.output import Output
 from plait.cli.verbs import GLOBAL_VALUES, VERBS, parser_for
-from plait.config import Config, Settings, remove_value, user_config_path, write_value
+from plait.config import Config, Settings, user_config_path
 from plait.errors import NotFound, UsageError
 from plait.settings import SETTINGS, describe, did_you_mean, shown
+from plait.settings_file import remove_value, write_value
 
 SHELLS = ("bash", "zsh", "fish")
 KEY_ACTS = ("set-key", "remove-key", "keys")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from plait.embedders.none import NoEmbedder
 from plait.errors import ConfigError, EmbedderError
 from plait.protocols import Embedder, Vector
-from plait.types import Space, TextKind
+from plait.types import ONE_MODEL, Space, TextKind
 
 PROVIDERS = ("builtin", "none", "fastembed", "ollama", "openai", "custom")
 OLLAMA_URL = "http://localhost:11434"
@@ -41,6 +41,10 @@ def open_embedder(spec: str, options: Options = DEFAULTS) -> Embedder:
         ConfigError: There is no such provider, or what it needs is not installed.
     """
     provider, _, rest = spec.partition(":")
+    if provider in ONE_MODEL and rest:
+        raise ConfigError(
+            f"The embedder '{provider}' has no models to choose from, as in '{spec}'."
+        )
     if provider == "none":
         return NoEmbedder()
     if provider == "builtin":

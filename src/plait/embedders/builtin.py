@@ -153,7 +153,7 @@ class _Pieces:
                 if number is not None:
                     return number, end - least
             return None, 0
-        wanted = text.encode("utf-8", "replace")
+        wanted = text.encode("utf-8", "surrogatepass")  # half a character is in no piece
         shortest = len(text[:least].encode("utf-8"))
         while len(wanted) > shortest:
             # The piece just before a text in sorted order shares the longest start with it.

@@ -53,6 +53,9 @@ class OpenAI(Served):
         return "OpenAI", "plait config set-key openai"
 
     def _ask(self, texts: Sequence[str], *, patient: bool) -> object:
+        if self.client.address.url == URL and self.client.key is None:
+            # Nobody should read a text that he will then refuse to embed.
+            raise EmbedderError(f"OpenAI needs a key. Run: {self._names('')[1]}")
         body: dict[str, object] = {"model": self.model, "input": list(texts)}
         # Many servers refuse a request that holds this name.
         if self._asked_dims:

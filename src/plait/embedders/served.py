@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from plait.embedders.prefixes import prefixes_of
 from plait.embedders.transport import Client, Refused, TooSlow
 from plait.embedders.unit import unit_vectors
-from plait.errors import EmbedderError
+from plait.errors import ConfigError, EmbedderError
 from plait.protocols import Vector
 from plait.types import Finding, Space, TextKind, Tuning
 
 # Texts that even a machine without a graphics card embeds within the time limit.
 SLOW_BATCH = 4
+# Texts refused one after the other that mean more than texts that a model cannot stomach.
+REFUSED_IN_A_ROW = 3
 # Characters. A text is halved until it is taken, but not below this: a server that finds so few too
 # many means something else.
 SHORTEST = 64
@@ -62,8 +64,6 @@ class Served:
         prefix = self._prefixes.before(kind)
         full = [prefix + _sendable(texts[number]) for number in wanted]
         vectors = self._all(full, len(prefix), kind)
-        if wanted and not any(vectors):
-            raise EmbedderError(f"{self.client.name} takes none of these texts.")
         found: list[Vector | None] = [None] * len(texts)
         for number, vector in zip(wanted, vectors, strict=True):
             found[number] = vector
@@ -72,10 +72,12 @@ class Served:
     def _all(self, full: list[str], prefix: int, kind: TextKind) -> list[Vector | None]:
         vectors: list[Vector | None] = []
         limit = self._limit
+        refusals = 0
         while len(vectors) < len(full):
             batch = self._batch(full, len(vectors), limit)
             try:
-                vectors += self._vectors(batch, kind)
+                # Passing troubles are sat out once; a batch that was halved has had its chance.
+                vectors += self._vectors(batch, patient=kind == "passage" and not refusals)
             except TooSlow:
                 if kind == "query" or len(batch) <= SLOW_BATCH:
                     raise
@@ -84,19 +86,21 @@ class Served:
             except Refused as error:
                 if not (error.too_large or (error.about_text and kind == "passage")):
                     raise
+                if not error.too_large:
+                    refusals += 1
                 if len(batch) == 1:
                     _give_way(full, vectors, prefix, error)
                 limit = max(1, len(batch) // 2)
             else:
-                # One long text among many made it small: the others need not suffer.
-                limit = min(2 * limit, self._limit)
+                # One text among many made it small: the others need not suffer.
+                limit, refusals = min(2 * limit, self._limit), 0
         return vectors
 
     def check(self) -> list[Finding]:
         """Whether the server is there and can be used; for ``doctor``."""
         try:
             return [self._look()]
-        except EmbedderError as error:
+        except (EmbedderError, ConfigError) as error:
             return [Finding("embedder", "error", str(error))]
 
     def _look(self) -> Finding:
@@ -128,8 +132,8 @@ class Served:
                 return texts[start:end]
         return texts[start : start + limit]
 
-    def _vectors(self, texts: Sequence[str], kind: TextKind) -> list[Vector]:
-        answers = self._ask(texts, patient=kind == "passage")
+    def _vectors(self, texts: Sequence[str], *, patient: bool) -> list[Vector]:
+        answers = self._ask(texts, patient=patient)
         name = self.client.name
         if not isinstance(answers, list):
             raise EmbedderError(f"{name} answered without vectors.")
@@ -144,15 +148,18 @@ class Served:
 def _give_way(full: list[str], vectors: list[Vector | None], prefix: int, error: Refused) -> None:
     """Shorten the text that was refused alone, or go on without it.
 
-    One text that a model cannot stomach must not keep all others waiting; but a server that takes
-    none of them means something else.
+    One text that a model cannot stomach must not keep all others waiting; but where the next ones
+    fare no better, or no other text is taken either, it is the server that has the trouble.
     """
     if error.too_large:
         full[len(vectors)] = _shortened(full[len(vectors)], prefix + SHORTEST, error)
-    elif len(vectors) > 1 and not any(vectors):
+        return
+    in_a_row = [None] * (REFUSED_IN_A_ROW - 1)
+    if vectors[-len(in_a_row) :] == in_a_row or (
+        len(full) == len(vectors) + 1 and not any(vectors)
+    ):
         raise error
-    else:
-        vectors.append(None)
+    vectors.append(None)
 
 
 def _sendable(text: str) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PIECE = 64 * 1024  # bytes per read and write
 ERROR_BODY = 64 * 1024  # bytes; the sentence we look for is in there
+ECHO_CHARS = 8  # so many characters of a key in a row are taken for a part of it
 SAID_CHARS = 200  # of a server's own words that reach a person
 BACK_OFF = 1.0  # seconds before the second try; doubles
 LONGEST_WAIT = 60.0  # seconds; whoever asks for more is left alone and the vectors stay pending
@@ -69,10 +70,12 @@ class Refused(EmbedderError):
         super().__init__(message)
         self.status = status
         self.wait = wait
-        self.too_large = status in (413, 422) or bool(TOO_LARGE.search(said))
-        self.passing = status == 429 or status >= 500
-        # A text that a model makes nothing finite of shows as an error of the server.
-        self.about_text = status == 400 or "NaN" in said
+        # "Too many tokens" of a rate limit means too many a minute: that is waited for, not cut.
+        is_pace = status == 429
+        self.too_large = not is_pace and (status in (413, 422) or bool(TOO_LARGE.search(said)))
+        self.passing = is_pace or status >= 500
+        # A text that makes a model crash, or nothing finite, shows as an error of the server.
+        self.about_text = status == 400 or status >= 500
 
 
 class Client:
@@ -166,7 +169,9 @@ class Client:
             words = reason.lower().replace("_", " ")
             raise EmbedderError(f"{self.name}: no safe connection: {words}.") from error
         except socket.gaierror as error:
-            raise EmbedderError(f"{self.name} cannot be found: no such host.") from error
+            raise EmbedderError(
+                f"{self.name} cannot be found: {error.strerror or 'no such host'}."
+            ) from error
         except ConnectionRefusedError as error:
             hint = f" Start it with: {self._start}" if self._start else ""
             raise EmbedderError(f"{self.name} is not running: connection refused.{hint}") from error
@@ -225,7 +230,7 @@ class Client:
         except ValueError:
             host = "nowhere"
         raise EmbedderError(
-            f"{self.name} redirects to {_clean(host)}, which plait never follows. "
+            f"{self.name} redirects to {self._shown(host)}, which plait never follows. "
             "Set the address that it should ask."
         )
 
@@ -252,7 +257,30 @@ class Client:
             found = found.get(name, found) if isinstance(found, dict) else found
         if not isinstance(found, str):
             return ""
-        return _clean(found.replace(self.key, "…") if self.key else found)
+        return self._shown(found)
+
+    def _shown(self, words: str) -> str:
+        """A server's own words without what it may have echoed of the key."""
+        key = self._key or ""
+        pieces = {key[at : at + ECHO_CHARS].lower() for at in range(len(key) - ECHO_CHARS + 1)}
+        lower = words.lower()
+        hidden = (
+            [
+                any(
+                    lower[at - back : at - back + ECHO_CHARS] in pieces
+                    for back in range(ECHO_CHARS)
+                )
+                for at in range(len(words))
+            ]
+            if pieces
+            else []
+        )
+        if any(hidden):
+            marked = "".join(
+                "\0" if hide else char for char, hide in zip(words, hidden, strict=True)
+            )
+            words = re.sub("\0+", "…", marked)
+        return _clean(words)
 
 
 class _Line:

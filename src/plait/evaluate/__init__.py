@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from plait import text as words
-from plait.errors import UsageError
+from plait.errors import EmbedderError, UsageError
 from plait.evaluate.collections import Collection, Question, load, load_documents
 from plait.evaluate.measures import DEEP, DEPTH, Answered, Quality, Run, half_of, summarise
 from plait.evaluate.report import Evaluation, as_dict, mean_dicts, means, table
@@ -130,6 +130,8 @@ def _told(collection: Collection, tell: Progress) -> Iterator[Document]:
 def _store(memory: Memory, documents: Iterable[Document]) -> int:
     """Put documents in; how many passages they made. An empty one stays out, and unfindable."""
     stored = memory.store_many(document for document in documents if document.text.strip())
+    if troubles := memory.troubles():
+        raise EmbedderError(f"Nothing was measured: {troubles[0]}")
     return sum(done.chunks for done in stored)
 
 

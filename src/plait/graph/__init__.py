@@ -7,10 +7,10 @@ write path's business: it comes in through `Scribe`.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from plait.errors import NotFound, UsageError
-from plait.graph import semantic
+from plait.graph import semantic, walk
 from plait.graph.values import (
     Added,
     Entity,
@@ -22,6 +22,7 @@ from plait.graph.values import (
     relation_dict,
     unknown,
 )
+from plait.graph.walk import DIRECTIONS, Direction
 from plait.protocols import Belongs, Embedder, Entry, Store
 from plait.ranking import limbic
 from plait.types import (
@@ -50,10 +51,6 @@ __all__ = [
     "Subgraph",
     "relation_dict",
 ]
-
-Direction = Literal["both", "out", "in"]
-DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")
-MAX_DEPTH = 10
 
 
 class Scribe(Protocol):
@@ -261,6 +258,18 @@ class Graph:
         """The entities of these names, in this order; unknown names are left out."""
         return self._around(self._heads(names), where)
 
+    def ids_of(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The ids of entities that must be there.
+
+        Raises:
+            NotFound: There is none of a name.
+        """
+        found = {document.key: document.id for document in self._heads(names)}
+        for name in names:
+            if name not in found:
+                raise NotFound(f"There is no entity named '{name}'. See: plait entity list")
+        return tuple(found.values())
+
     def search(self, query: str) -> Subgraph:
         """Entities whose name, type or observations hold a text, in whatever case."""
         wanted = query.casefold()
@@ -307,38 +316,19 @@ class Graph:
             NotFound: There is no entity of that name.
             UsageError: A depth or direction that there is none of.
         """
-        if not 1 <= depth <= MAX_DEPTH:
-            raise UsageError(f"depth is {depth}; choose 1 to {MAX_DEPTH}.")
-        if direction not in DIRECTIONS:
-            raise UsageError(f"direction is '{direction}'; choose one of: {', '.join(DIRECTIONS)}.")
+        walk.check(depth, direction)
         heads = self._heads([name])
         if not heads:
             raise unknown(name)
-        reached = {heads[0].id: None}
-        edges: dict[Relation, None] = {}
-        frontier = set(reached)
-        for _ in range(depth):
-            step = self._step(frontier, direction, types)
-            edges.update(dict.fromkeys(edge for edge, _ in step))
-            frontier = {there for _, there in step} - reached.keys()
-            reached.update(dict.fromkeys(there for _, there in step if there in frontier))
+
+        def edges_of(ids: Sequence[str]) -> list[Relation]:
+            touching = self._store.relations(ids, self._scope(Filter()))
+            return [edge for edge in touching if not types or edge.type in types]
+
+        reached, edges = walk.reach(heads[0].id, depth, direction, edges_of)
         found = {document.id: document for document in self._heads(None)}
         entities = self._entities([found[id_] for id_ in reached if id_ in found], Filter())
         return Subgraph(tuple(entities), tuple(edges))
-
-    def _step(
-        self, frontier: set[str], direction: Direction, types: Sequence[str]
-    ) -> list[tuple[Relation, str]]:
-        """Edges that lead away from some entities, each with the entity that it leads to."""
-        found = []
-        for edge in self._store.relations(sorted(frontier), self._scope(Filter())):
-            if types and edge.type not in types:
-                continue
-            if direction != "in" and edge.source_id in frontier:
-                found.append((edge, edge.target_id))
-            if direction != "out" and edge.target_id in frontier:
-                found.append((edge, edge.source_id))
-        return found
 
     def search_semantic(self, query: str, limit: int = semantic.LIMIT) -> list[dict[str, Any]]:
         """Entities by meaning, words and use: seed 002's six steps, in its own shape.

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait import present
+from plait.mcp.answers import get as get_whole
 from plait.mcp.arguments import Schema
 from plait.mcp.memory_tools import GET_TOKENS, SEARCH_TOKENS, TIMELINE_TOKENS
-from plait.mcp.memory_tools import get as get_whole
 from plait.mcp.tool import (
     MAX_TOKENS,
     Call,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import apsw
 
+from plait.errors import EmbedderError
 from plait.protocols import Pending, Vector
 from plait.stores.sqlite import vectors
 from plait.stores.sqlite.rows import rows
@@ -72,20 +73,35 @@ def written_for(connection: apsw.Connection, space: Space) -> Generation | None:
     return mine[-1] if mine else None
 
 
-def begin(connection: apsw.Connection, space: Space, *, anew: bool = False) -> Generation:
-    """The generation of this space, made if need be.
+def begin(
+    connection: apsw.Connection,
+    space: Space,
+    *,
+    anew: bool = False,
+    sample: Vector | None = None,
+    resume: bool = True,
+) -> Generation:
+    """The generation of this space, made if need be, with the sample that its model gave.
 
     The first one of a memory answers at once, with everything older listed as pending; one beside
     a current generation stays in the wings until it is swapped in. One that was left unfinished is
-    taken up again.
+    taken up again, unless ``resume`` says that another model began it.
+
+    Raises:
+        EmbedderError: Nobody knows yet how long the vectors are.
     """
+    if not space.dims:
+        raise EmbedderError(f"{space} has not told how long its vectors are")
     known = written_for(connection, space)
+    if known is not None and not known.current and not resume:
+        connection.execute("DELETE FROM generations WHERE id = ?", (known.id,))
+        known = written_for(connection, space)
     if known is not None and not (anew and known.current):
         return known
     first = not generations(connection)
     connection.execute(
-        "INSERT INTO generations (space, dims, current) VALUES (?, ?, ?)",
-        (space_text(space), space.dims, int(first)),
+        "INSERT INTO generations (space, dims, current, canary) VALUES (?, ?, ?, ?)",
+        (space_text(space), space.dims, int(first), None if sample is None else sample.tobytes()),
     )
     number = connection.last_insert_rowid()
     if first:
@@ -107,26 +123,24 @@ def sample(connection: apsw.Connection, space: Space, *, building: bool) -> Vect
     return vector
 
 
-def keep_sample(connection: apsw.Connection, space: Space, vector: Vector) -> bool:
-    """Note that vector; false while there is no generation of the space."""
-    generation = written_for(connection, space)
-    if generation is None:
-        return False
-    connection.execute(
-        "UPDATE generations SET canary = ? WHERE id = ? AND canary IS NULL",
-        (vector.tobytes(), generation.id),
-    )
-    return True
-
-
 def waiting(connection: apsw.Connection) -> int:
     """How many passages wait for a vector in the current generation."""
     return int(connection.execute(_WAITING).get)
 
 
-def pending(connection: apsw.Connection, space: Space, after: Ref, limit: int) -> list[Pending]:
+def _target(connection: apsw.Connection, space: Space, *, answering: bool) -> Generation | None:
+    """The space's generation to fill: the one that answers searches, or one in the wings first."""
+    if not answering:
+        return written_for(connection, space)
+    found = current(connection)
+    return found if found is not None and found.space == space_text(space) else None
+
+
+def pending(
+    connection: apsw.Connection, space: Space, after: Ref, limit: int, *, answering: bool = False
+) -> list[Pending]:
     """Passages without a vector in this space's generation, in order of ref."""
-    generation = written_for(connection, space)
+    generation = _target(connection, space, answering=answering)
     if generation is None:
         return []
     found = rows(connection, _PENDING, (generation.id, after, limit))
@@ -142,9 +156,11 @@ def fill(
     space: Space,
     found: Sequence[tuple[Ref, Vector | None]],
     upto: Ref | None,
+    *,
+    answering: bool = False,
 ) -> int:
     """Write vectors of passages that still exist; ``None`` marks one as keyword-only."""
-    generation = written_for(connection, space)
+    generation = _target(connection, space, answering=answering)
     if generation is None:
         return 0
     wanted = json.dumps([ref for ref, _ in found])

@@ -9,7 +9,7 @@ from contextlib import suppress
 import apsw
 
 from plait import text as words
-from plait.errors import StoreBusy, StoreError, StoreReadOnly
+from plait.errors import StoreBusy, StoreError
 from plait.protocols import Entry, Pending, Scored, Token, Uses, Vector, Written
 from plait.stores.sqlite import (
     cache,
@@ -354,27 +354,43 @@ class SQLiteStore:
             current = generations.current(self._connections.get())
         return None if current is None else Space(*json.loads(current.space))
 
-    def begin(self, space: Space, *, anew: bool = False) -> bool:
+    def begin(
+        self,
+        space: Space,
+        *,
+        anew: bool = False,
+        sample: Vector | None = None,
+        resume: bool = True,
+    ) -> bool:
         """Make sure a generation for this space is there to be filled; true when it is current."""
         with self._guard, Transaction(self._connections) as connection:
-            return bool(generations.begin(connection, space, anew=anew).current)
+            begun = generations.begin(connection, space, anew=anew, sample=sample, resume=resume)
+        return bool(begun.current)
 
     def pending_count(self) -> int:
         """How many passages wait for a vector in the current generation."""
         with self._guard:
             return generations.waiting(self._connections.get())
 
-    def pending(self, space: Space, after: Ref, limit: int) -> list[Pending]:
+    def pending(
+        self, space: Space, after: Ref, limit: int, *, answering: bool = False
+    ) -> list[Pending]:
         """Passages without a vector in the generation of this space, in order of ref."""
         with self._guard:
-            return generations.pending(self._connections.get(), space, after, limit)
+            connection = self._connections.get()
+            return generations.pending(connection, space, after, limit, answering=answering)
 
     def fill(
-        self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, upto: Ref | None = None
+        self,
+        space: Space,
+        vectors: Sequence[tuple[Ref, Vector | None]],
+        *,
+        upto: Ref | None = None,
+        answering: bool = False,
     ) -> int:
         """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
         with self._guard, Transaction(self._connections) as connection:
-            return generations.fill(connection, space, vectors, upto)
+            return generations.fill(connection, space, vectors, upto, answering=answering)
 
     def swap(self, space: Space) -> bool:
         """Make this space's generation current if it has seen every passage; drop the others."""
@@ -399,14 +415,6 @@ class SQLiteStore:
         """The sample vector kept with the vectors of a space."""
         with self._guard:
             return generations.sample(self._connections.get(), space, building=building)
-
-    def mark(self, space: Space, sample: Vector) -> bool:
-        """Keep a sample with the vectors of a space that have none; false when it must wait."""
-        try:
-            with self._guard, Transaction(self._connections, patient=False) as connection:
-                return generations.keep_sample(connection, space, sample)
-        except (StoreBusy, StoreReadOnly):
-            return False
 
     # -- the memory as a whole -------------------------------------------------------------
 

@@ -240,6 +240,8 @@ def split_afresh(connection: apsw.Connection) -> None:
     """Bring the pre-split forms up to today's rules."""
     stale = []
     for rowid, heading, text, *old in rows(connection, _SPLIT):
+        if not (isinstance(heading, str) and isinstance(text, str)):
+            raise apsw.CorruptError(f"passage {rowid} is no text")  # half-written pages read so
         fresh = [words.split(heading), words.split(text)]
         if fresh != old:
             stale.append((*fresh, rowid))
