@@ -145,9 +145,9 @@ def _rebuild_in_place() -> Iterator[None]:
     """A new generation throws the old one away before it is filled."""
     honest = generations.begin
 
-    def begin(taken: apsw.Connection, space: Any, *, anew: bool = False) -> Any:
+    def begin(taken: apsw.Connection, space: Any, **how: Any) -> Any:
         taken.execute("DELETE FROM generations")
-        return honest(taken, space, anew=anew)
+        return honest(taken, space, **how)
 
     with mock.patch.object(generations, "begin", begin):
         yield
