@@ -13,7 +13,7 @@ CRITICAL_FLOOR := 95
 
 help:
 	@echo "make demo   try plait on the sample memory"
-	@echo "make test   every check and every test, with coverage"
+	@echo "make test   every check and every test, with coverage, then make conformance"
 	@echo "make check  only the static checks"
 	@echo "make soak   the long reliability tests"
 	@echo "make bench  speed, memory and search quality"
@@ -46,6 +46,7 @@ test: check
 		echo "coverage of $$area, at least $(CRITICAL_FLOOR) %:"; \
 		$(BIN)/coverage report --include="$$area" --fail-under=$(CRITICAL_FLOOR) || exit 1; \
 	done
+	@$(MAKE) --no-print-directory conformance
 
 soak: $(INSTALLED)
 	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability tests/mcp -q

@@ -122,19 +122,22 @@ class Pen:
             for number, entry in enumerate(entries)
         ]
 
-    def write(self, entries: Sequence[Entry], *, catch_up: bool = True) -> list[Stored]:
+    def write(
+        self, entries: Sequence[Entry], *, catch_up: bool = True, turn: int | None = None
+    ) -> list[Stored]:
         """Embed and store, all in one transaction; the store's own refusals pass through.
 
-        What an external embedder is to embed follows at once, unless ``catch_up`` is put off.
+        What an external embedder is to embed follows at once, unless ``catch_up`` is put off. The
+        entries of another memory come with its latest ``turn``.
         """
         entries = self.embed(entries)
         try:
-            written = self._store.put(entries)
+            written = self._store.put(entries, turn=turn)
         except EmbedderError as error:
             # A vector the store would not take: keep the text, leave the vectors for later.
             self.trouble = str(error)
             plain = [entry._replace(vectors=(), declined=frozenset()) for entry in entries]
-            written = self._store.put(plain)
+            written = self._store.put(plain, turn=turn)
         external = self.filler.tuning.external and self._embedder.dims != 0
         if external and catch_up and self.trouble is None:
             self.filler.catch_up()

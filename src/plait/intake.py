@@ -8,7 +8,7 @@ from plait.errors import UsageError
 from plait.graph import Graph
 from plait.ingest import Pen, complete, now_ms, style_of
 from plait.protocols import Entry, Store
-from plait.types import Document, Imported
+from plait.types import ENTITY_SOURCE, Document, Imported
 
 
 def import_export(
@@ -17,18 +17,45 @@ def import_export(
     """Take in what `archive.read` has read: its clock, its documents, then its relations.
 
     Raises:
-        UsageError: A document's key belongs to another document of the memory.
+        UsageError: A document's key belongs to another document of the memory, or an edge has an
+            end that nobody knows.
     """
-    for part in parts:
-        if isinstance(part, archive.Turn):
-            store.advance(part.moment)
-    imported = import_entries(store, pen, [part for part in parts if isinstance(part, Entry)])
+    entries = [part for part in parts if isinstance(part, Entry)]
     edges = [part for part in parts if isinstance(part, archive.Edge)]
+    turns = [part.moment for part in parts if isinstance(part, archive.Turn)]
+    _check_ends(store, entries, edges)
+    imported = import_entries(store, pen, entries, turn=max(turns, default=None))
     fresh: list[bool] = []
     for project in dict.fromkeys(edge.project for edge in edges):
         mine = [edge.relation for edge in edges if edge.project == project]
         fresh += store.relate(mine, project)
     return imported._replace(relations=sum(fresh))
+
+
+def _check_ends(store: Store, entries: Sequence[Entry], edges: Sequence[archive.Edge]) -> None:
+    """Refuse an edge of something that is neither in the import nor in the memory.
+
+    Raises:
+        UsageError: There is one.
+    """
+    known = {
+        (entry.document.project, entry.document.key)
+        for entry in entries
+        if entry.document.kind == "entity"
+    }
+    for edge in edges:
+        for name in edge.relation[:2]:
+            homes = [(project, name) for project in (edge.project, None)]
+            if known.isdisjoint(homes) and not any(_is_entity(store, *home) for home in homes):
+                raise UsageError(
+                    f"A relation of the import names the entity '{name}', which is neither in the "
+                    "import nor in the memory. Nothing was imported."
+                )
+
+
+def _is_entity(store: Store, project: str | None, name: str) -> bool:
+    wanted = Document(key=name, kind="entity", source=ENTITY_SOURCE, project=project)
+    return store.known(wanted)[0] is not None
 
 
 def import_graph(graph: Graph, found: reference.Graph) -> Imported:
@@ -41,7 +68,9 @@ def import_graph(graph: Graph, found: reference.Graph) -> Imported:
     return Imported(len(new), 0, len(made) - len(new), len(fresh), found.unknown)
 
 
-def import_entries(store: Store, pen: Pen, entries: Iterable[Entry]) -> Imported:
+def import_entries(
+    store: Store, pen: Pen, entries: Iterable[Entry], *, turn: int | None = None
+) -> Imported:
     """Take in the documents of an export, all of them or none; a newer one in the memory stays.
 
     Raises:
@@ -53,6 +82,8 @@ def import_entries(store: Store, pen: Pen, entries: Iterable[Entry]) -> Imported
     kept = 0
     for entry in entries:
         document = complete(entry.document, now)
+        if document.kind == "entity":
+            document = document._replace(type=entry.document.type)  # which may be an empty one
         here = _counterpart(store, document, owners)
         # An entity only learns: what is newer here stays, and what belongs to it finds it.
         learns = document.kind == "entity"
@@ -61,9 +92,11 @@ def import_entries(store: Store, pen: Pen, entries: Iterable[Entry]) -> Imported
             continue
         if not entry.passages:
             entry = pen.entry(document, style_of(document))
-        same = here is not None and here.id == document.id
-        chosen.append(entry._replace(document=document, expects=here if same else None))
-    written = pen.write(chosen)
+        if here is not None and here.id == document.id:
+            chosen.append(entry._replace(document=_still_ended(document, here), expects=here))
+        else:
+            chosen.append(entry._replace(document=document))
+    written = pen.write(chosen, turn=turn)
     replaced = sum(done.replaced for done in written)
     # Said already, or replaced in the meantime: neither was written.
     left = sum(
@@ -71,6 +104,17 @@ def import_entries(store: Store, pen: Pen, entries: Iterable[Entry]) -> Imported
         for entry, done in zip(chosen, written, strict=True)
     )
     return Imported(len(chosen) - replaced - left, replaced, kept + left)
+
+
+def _still_ended(document: Document, here: Document) -> Document:
+    """A document of an import that did not change, with the end that either memory knows of.
+
+    What took its place changed neither its content nor when that was last changed.
+    """
+    ends = [end for end in (document.valid_to, here.valid_to) if end is not None]
+    if here.updated_at != document.updated_at or not ends:
+        return document
+    return document._replace(valid_to=min(ends))
 
 
 def _counterpart(

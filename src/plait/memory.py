@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 from plait import checks, identity, recall, scope
 from plait.config import Config
-from plait.errors import NotFound, UsageError
-from plait.opening import named_embedder, open_parts
+from plait.errors import AmbiguousId, NotFound, UsageError
+from plait.opening import embedder_of_vectors, named_embedder, open_parts
 from plait.protocols import Embedder, Store
 from plait.scope import Where
 from plait.types import (
@@ -62,6 +62,7 @@ class Memory:
     ) -> None:
         self._store = store
         self._embedder = embedder
+        self._former: Embedder | None = None
         self._writing: Desk | None = None
         self._reads: list[tuple[Ref, ...]] = []
         self.config = config
@@ -233,7 +234,6 @@ class Memory:
             NotFound: There is no memory yet.
         """
         from plait.graph import Graph
-        from plait.guard import GUARDED
         from plait.ranking.limbic import constants_from
 
         return Graph(
@@ -241,7 +241,6 @@ class Memory:
             self._embedder,
             self._desk.scribe(),
             project=self.config.project,
-            guarded=GUARDED,
             listed=self._listed,
             constants=constants_from(self.config.settings.limbic_constants or ()),
         )
@@ -250,8 +249,16 @@ class Memory:
         """Count passages as read together; written down later, and never while others write."""
         if refs and self._store is not None:
             self._reads.append(tuple(refs))
-            if len(self._reads) >= READS_PUT_OFF:
-                self._flush()
+            # A program that never says when it has its answer; doors write down after theirs.
+            self.write_down_use(READS_PUT_OFF)
+
+    def write_down_use(self, least: int = 1) -> None:
+        """Write down what was read, if that many answers wait; call it after an answer was given.
+
+        Otherwise it happens at `close`, and after some readings by itself.
+        """
+        if len(self._reads) >= least:
+            self._flush()
 
     def _listed(self, refs: Sequence[Ref]) -> None:
         if self.config.settings.signals_count == "listed":
@@ -320,9 +327,13 @@ class Memory:
         if self._store is None:
             recall.check(request)
             return Answer((), Receipt(query=query, mode_asked=request.mode, mode_used="keyword"))
-        answer = recall.search(self._store, self._embedder, request)
+        answer = recall.search(self._store, self._asked_of(self._store), request)
         self._listed([hit.passage.ref for hit in answer])
-        return answer
+        by = self.successors(hit.document for hit in answer)
+        if not by:
+            return answer
+        marked = [hit._replace(superseded_by=by.get(hit.document.id)) for hit in answer]
+        return Answer(marked, answer.receipt)
 
     def recall(
         self,
@@ -374,13 +385,8 @@ class Memory:
             NotFound: Nothing has that name.
             AmbiguousId: Several have it; the message lists them.
         """
-        document, passage = self._named(name)
-        whole = self._required().load([document.id])
-        if not whole:
-            # Another process was quicker between the two reads.
-            raise NotFound(f"Nothing is named '{name}' any more: it was deleted just now.")
-        self._read([(whole[0], passage)])
-        return whole[0], passage
+        [found] = self.get_many([name])
+        return found
 
     def get_many(self, names: Sequence[str]) -> list[tuple[Document, Passage | None]]:
         """Whole documents, and the passages that were named, in one query; counts as one read.
@@ -389,11 +395,22 @@ class Memory:
             NotFound: Nothing has one of the names.
             AmbiguousId: Several have it; the message lists them.
         """
-        named = [self._named(name) for name in names]
-        whole = {row.id: row for row in self._required().load([row.id for row, _ in named])}
-        found = [(whole[row.id], passage) for row, passage in named if row.id in whole]
-        self._read(found)
+        found, troubles = self.get_known(names)
+        for trouble in troubles.values():
+            raise trouble
         return found
+
+    def get_known(
+        self, names: Sequence[str]
+    ) -> tuple[list[tuple[Document, Passage | None]], dict[str, NotFound | AmbiguousId]]:
+        """The same for those of the names that mean something; beside them, why others do not."""
+        from plait.names import load_known
+
+        if self._store is None:
+            return [], {name: self._absent(name) for name in names}
+        found, troubles = load_known(self._store, names, self.config.project)
+        self._read(found)
+        return found, troubles
 
     def _read(self, found: Sequence[tuple[Document, Passage | None]]) -> None:
         """Count what was read: a passage, or the passages of a short document."""
@@ -414,6 +431,11 @@ class Memory:
         """
         document, passage = self.lookup(name)
         return document if passage is None else passage
+
+    def successors(self, documents: Iterable[Document]) -> dict[str, str]:
+        """The ids of what took the place of those among some documents that ceased to hold."""
+        ended = [document.id for document in documents if document.valid_to is not None]
+        return self._required().successors(ended) if ended else {}
 
     def passages_of(self, id_: str) -> list[Passage]:
         """All passages of a document, in order."""
@@ -583,12 +605,15 @@ class Memory:
         yield from archive.lines(self._store, every)
 
     def export_graph(self) -> Iterator[str]:
-        """The current graph as the reference memory server writes it, line by line."""
+        """The current graph as the reference memory server writes it, line by line.
+
+        That file has no word for trust, so that only what is trusted goes into it.
+        """
         from plait.archive import reference
 
         if self._store is None:
             return
-        whole = self.graph.read()
+        whole = self.graph.read(trusts=("trusted",))
         entities = [NewEntity(one.name, one.type, one.contents) for one in whole.entities]
         yield from reference.write(entities, whole.relations)
 
@@ -626,6 +651,15 @@ class Memory:
         return self._embedder
 
     # -- inside ----------------------------------------------------------------------------
+
+    def _asked_of(self, store: Store) -> Embedder:
+        """What questions are embedded with: until a reindex is done, what made the vectors."""
+        space = store.space()
+        if self._embedder.dims == 0 or space in (None, self._embedder.space):
+            return self._embedder
+        if self._former is None or self._former.space != space:
+            self._former = embedder_of_vectors(store, self.config)
+        return self._former if self._former.space == space else self._embedder
 
     def _required(self) -> Store:
         if self._store is None:
@@ -667,8 +701,11 @@ class Memory:
         from plait.names import resolve
 
         if self._store is None:
-            raise NotFound(f"Nothing is named '{name}': there is no memory at {self.path} yet.")
+            raise self._absent(name)
         return resolve(self._store, name, self.config.project, all_projects=all_projects)
+
+    def _absent(self, name: str) -> NotFound:
+        return NotFound(f"Nothing is named '{name}': there is no memory at {self.path} yet.")
 
     def _filter(self, where: Filter | Where | None, *, all_projects: bool = False) -> Filter:
         """The caller's filter; ``entity`` names the entities whose observations are meant."""

@@ -4,6 +4,8 @@ An id is unique, wherever its document lives. A key is only a name: it means the
 project, else the personal one, and never reaches into another project by itself.
 """
 
+from collections.abc import Sequence
+
 from plait import text as words
 from plait.errors import AmbiguousId, NotFound
 from plait.protocols import Store
@@ -11,6 +13,35 @@ from plait.types import TRUSTS, Document, Filter, Passage
 
 # Of many that fit, so many are listed.
 LISTED = 8
+# Characters of a path that tell it from another one: its end.
+PATH_SHOWN = 60
+Named = tuple[Document, Passage | None]
+
+
+def load_known(
+    store: Store, names: Sequence[str], project: str | None
+) -> tuple[list[Named], dict[str, NotFound | AmbiguousId]]:
+    """Whole documents and named passages, read in one query; beside them, which names fit nothing.
+
+    The latter each with the error that says why.
+    """
+    named: list[tuple[str, Named]] = []
+    troubles: dict[str, NotFound | AmbiguousId] = {}
+    for name in names:
+        try:
+            named.append((name, resolve(store, name, project)))
+        except (NotFound, AmbiguousId) as trouble:
+            troubles[name] = trouble
+    whole = {row.id: row for row in store.load([row.id for _, (row, _) in named])}
+    found: list[Named] = []
+    for name, (row, passage) in named:
+        if row.id in whole:
+            found.append((whole[row.id], passage))
+        else:  # another process was quicker between the two reads
+            troubles[name] = NotFound(
+                f"Nothing is named '{name}' any more: it was deleted just now."
+            )
+    return found, troubles
 
 
 def resolve(
@@ -29,7 +60,7 @@ def resolve(
         near = near or [pair for pair in found if pair[0].project is None]
     if len(near) > 1:
         listed = ", ".join(
-            f"{(passage or document).id} ({document.path or document.title or document.key})"
+            f"{(passage or document).id} ({_where_from(document)})"
             for document, passage in near[:LISTED]
         )
         raise AmbiguousId(f"'{name}' fits {len(near)} entries: {listed}. Give an id.")
@@ -41,3 +72,11 @@ def resolve(
             f"Add: --project {found[0][0].project}"
         )
     raise NotFound(f"Nothing is named '{name}'. Look for it with: plait search WORDS")
+
+
+def _where_from(document: Document) -> str:
+    """The kind, of a file the path too: what is stored must not speak in the words of an error."""
+    if document.path is None:
+        return document.kind
+    path = " ".join(document.path.split())
+    return path if len(path) <= PATH_SHOWN else f"…{path[1 - PATH_SHOWN :]}"

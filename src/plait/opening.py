@@ -48,11 +48,20 @@ def open_parts(
     elif by_name and embedder.dims is None and spec is not None and store is not None:
         # What the memory knows of its own vectors need not be asked for again.
         embedder = named_embedder(spec, found, known=store.space())
-    if store is not None and tuning_of(embedder).external:
-        from plait.embedding import CachedEmbedder
+    return store, _cached(embedder, store, found), found
 
-        embedder = CachedEmbedder(embedder, store, found.settings.cache_size)
-    return store, embedder, found
+
+def embedder_of_vectors(store: Store, config: Config) -> Embedder:
+    """What a memory's vectors were made with, whatever the settings say now."""
+    return _cached(_embedder_of(store, config), store, config)
+
+
+def _cached(embedder: Embedder, store: Store | None, config: Config) -> Embedder:
+    if store is None or not tuning_of(embedder).external:
+        return embedder
+    from plait.embedding import CachedEmbedder
+
+    return CachedEmbedder(embedder, store, config.settings.cache_size)
 
 
 def _store_of(config: Config, *, create: bool) -> Store | None:

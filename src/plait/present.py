@@ -1,9 +1,10 @@
 """Values to JSON and to text. Pure: nothing is read, written or decided here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from plait.times import show_day, show_time
+from plait.times import show_day, show_end, show_time
 from plait.types import (
     Answer,
     Deleted,
@@ -24,6 +25,7 @@ SHORT_ID = 8  # two more than the shortest prefix that is accepted
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 6
 NAMES_SHOWN = 8  # a line's worth
+NAME_SHOWN = 60  # characters of one of them
 INTERRUPTED = "interrupted"  # how the reason of a file begins that Ctrl-C kept out
 
 
@@ -42,6 +44,7 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
         "relevance": round(hit.relevance, 4),
         "source": hit.source,
         "heading": hit.heading,
+        "entity": hit.entity,
         "text": hit.text.strip("\n"),
         "content": hit.content.strip("\n"),
         "snippet": hit.snippet,
@@ -58,6 +61,7 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
         "origin": hit.document.origin,
         "trust": hit.document.trust,
         "event_at": _time(hit.document.event_at),
+        **_period_dict(hit.document, hit.superseded_by),
         "chunk_rowid": hit.chunk_rowid,
         "signals": {
             "bm25": _rounded(signals.bm25),
@@ -126,6 +130,7 @@ def recalled_dict(recalled: "Recalled") -> dict[str, Any]:
                 "whole": item.whole,
                 "trust": item.hit.document.trust,
                 "origin": item.hit.document.origin,
+                **_period_dict(item.hit.document, item.hit.superseded_by),
             }
             for item in recalled.items
         ],
@@ -134,7 +139,15 @@ def recalled_dict(recalled: "Recalled") -> dict[str, Any]:
     }
 
 
-def document_dict(document: Document) -> dict[str, Any]:
+def _period_dict(document: Document, superseded_by: str | None) -> dict[str, str | None]:
+    return {
+        "valid_from": _time(document.valid_from),
+        "valid_to": _time(document.valid_to),
+        "superseded_by": superseded_by,
+    }
+
+
+def document_dict(document: Document, superseded_by: str | None = None) -> dict[str, Any]:
     """A document; its text only where it was loaded."""
     found: dict[str, Any] = {
         "id": document.id,
@@ -144,15 +157,18 @@ def document_dict(document: Document) -> dict[str, Any]:
         "source_path": document.path,
         "file_mtime": _time(document.mtime),
     }
-    for name in ("created_at", "updated_at", "event_at", "valid_from", "valid_to", "indexed_at"):
+    for name in ("created_at", "updated_at", "event_at", "indexed_at"):
         found[name] = _time(found[name])
+    found.update(_period_dict(document, superseded_by))
     del found["mtime"]
     if document.text:
         found["text"] = document.text
     return found
 
 
-def passage_dict(passage: Passage, document: Document) -> dict[str, Any]:
+def passage_dict(
+    passage: Passage, document: Document, superseded_by: str | None = None
+) -> dict[str, Any]:
     """A passage and where it stands."""
     return {
         "id": passage.id,
@@ -171,10 +187,11 @@ def passage_dict(passage: Passage, document: Document) -> dict[str, Any]:
         "trust": document.trust,
         "origin": document.origin,
         "event_at": _time(document.event_at),
+        **_period_dict(document, superseded_by),
     }
 
 
-def timeline_dict(document: Document) -> dict[str, Any]:
+def timeline_dict(document: Document, superseded_by: str | None = None) -> dict[str, Any]:
     """One row of a timeline: enough to decide whether to read on."""
     return {
         "id": document.id,
@@ -186,6 +203,8 @@ def timeline_dict(document: Document) -> dict[str, Any]:
         "tags": list(document.tags),
         "title": document.title,
         "summary": document.summary or "",
+        "trust": document.trust,
+        **_period_dict(document, superseded_by),
     }
 
 
@@ -204,6 +223,7 @@ def stored_dict(stored: Stored, project: str | None) -> dict[str, Any]:
         "beside": list(stored.beside),
         "near": [near._asdict() for near in stored.near],
         "recalled": stored.recalled,
+        "shortened": stored.shortened,
         "entity": stored.entity,
     }
 
@@ -278,6 +298,8 @@ def stored_text(stored: Stored, project: str | None) -> str:
 def stored_remarks(stored: Stored) -> list[str]:
     """What whoever stored something should look at."""
     found = []
+    if stored.shortened:
+        found.append("a part of it was recalled from this memory, and left out")
     if stored.beside:
         found.append(
             f"not trusted enough to take the place of {_names(stored.beside)}: both stand now"
@@ -343,7 +365,7 @@ def answer_text(answer: Answer, *, color: bool = False) -> str:
     lines = []
     for hit in answer:
         heading = f"  {hit.heading}" if hit.heading else ""
-        warning = "  [untrusted]" if hit.document.trust != "trusted" else ""
+        warning = "".join(f"  [{said}]" for said in _doubts(hit.document, hit.superseded_by))
         where = _paint(place(hit), BOLD, color=color) + _paint(heading, DIM, color=color)
         lines.append(f"{hit.score:.2f}  {hit.id[:SHORT_ID]}  {where}{warning}")
         shown = hit.snippet if hit.context is None else hit.text.strip("\n")
@@ -362,34 +384,43 @@ def receipt_text(receipt: Receipt, hits: int) -> str:
     return f"{counted(hits, 'hit')}, {mode}, {spent}"
 
 
-def document_text(document: Document) -> str:
+def document_text(document: Document, superseded_by: str | None = None) -> str:
     """A whole document under a line that says what it is."""
     facts = [document.kind, document.type or "", ", ".join(document.tags)]
-    facts += [show_day(document.event_at), document.path or "", _trust(document)]
+    facts += [show_day(document.event_at), document.path or ""]
+    facts += [f"[{said}]" for said in _doubts(document, superseded_by)]
     title = document.title or document.doc_id
     body = document.text.strip("\n")
     return f"{document.id}  {title}  ({'; '.join(filter(None, facts))})\n\n{body}"
 
 
-def passage_text(passage: Passage, document: Document) -> str:
+def passage_text(passage: Passage, document: Document, superseded_by: str | None = None) -> str:
     """A whole passage with its heading path."""
     where = f"{document.doc_id}:{passage.start_line}-{passage.end_line}"
-    head = "  ".join(filter(None, [passage.id, where, passage.heading, _trust(document)]))
+    doubts = [f"[{said}]" for said in _doubts(document, superseded_by)]
+    head = "  ".join(filter(None, [passage.id, where, passage.heading, *doubts]))
     return f"{head}\n\n{passage.text.strip(chr(10))}"
 
 
-def _trust(document: Document) -> str:
-    return "" if document.trust == "trusted" else f"[{document.trust}]"
+def _doubts(document: Document, superseded_by: str | None) -> list[str]:
+    """What a reader must know before believing it."""
+    trust = "" if document.trust == "trusted" else document.trust
+    end = show_end(document.valid_to, superseded_by and superseded_by[:SHORT_ID])
+    return [said for said in (trust, end) if said]
 
 
-def timeline_text(documents: Sequence[Document]) -> str:
-    """One line a document, newest first."""
+def timeline_text(
+    documents: Sequence[Document], successors: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """One line a document, newest first; ``successors`` are what took some documents' place."""
     lines = []
     for document in documents:
         kind = document.type or document.kind
         words = document.summary or document.title
         if document.title and document.title not in words:
             words = f"{document.title}: {words}"
+        doubts = _doubts(document, successors.get(document.id))
+        words = "  ".join([words, *(f"[{said}]" for said in doubts)])
         lines.append(f"{show_day(document.event_at)}  {document.id[:SHORT_ID]}  {kind:<11} {words}")
     return "\n".join(lines)
 
@@ -421,9 +452,19 @@ def ingest_text(report: IngestReport, project: str | None) -> str:
     return "\n".join(lines)
 
 
+def on_a_line(name: str) -> str:
+    r"""A name as part of a sentence of ours: on one line, and no longer than a name.
+
+    >>> on_a_line("two\nlines")
+    'two lines'
+    """
+    shown = " ".join(name.split())
+    return shown if len(shown) <= NAME_SHOWN else f"{shown[: NAME_SHOWN - 1]}…"
+
+
 def deleted_text(deleted: Deleted) -> str:
     """What went, by name as far as a line holds it."""
-    names = ", ".join(deleted.doc_ids[:NAMES_SHOWN])
+    names = ", ".join(on_a_line(name) for name in deleted.doc_ids[:NAMES_SHOWN])
     more = " …" if len(deleted.doc_ids) > NAMES_SHOWN else ""
     documents = counted(len(deleted.ids), "document")
     return f"{documents}, {counted(deleted.chunks_deleted, 'passage')}: {names}{more}"
@@ -451,7 +492,7 @@ def stats_text(stats: Stats) -> str:
 
 def _vectors(stats: Stats) -> str:
     if stats.space is None:
-        return "none (keyword search only)"
+        return "none (keyword search only)" if stats.chunk_count else "none yet"
     waiting = f", {stats.pending_count:,} pending" if stats.pending_count else ""
     return f"{stats.embedded_count:,}{waiting}, {stats.space}"
 

@@ -120,11 +120,13 @@ class Store(Protocol):
     def analyzer(self) -> str:
         """Identity of the terms in the keyword index."""
 
-    def put(self, entries: Sequence[Entry]) -> list[Written]:
+    def put(self, entries: Sequence[Entry], *, turn: int | None = None) -> list[Written]:
         """Write each document whole, replacing the one of the same id or (project, source, key).
 
         A file also replaces the one of the same path, and takes its own name there. All entries
-        are one transaction. Passages whose hash is unchanged keep id, ref and vector.
+        are one transaction. Passages whose hash is unchanged keep id, ref and vector. With the
+        latest ``turn`` of the memory that the entries come from, the present is no earlier than
+        that, as far as clocks may differ.
         """
 
     def delete(self, ids: Sequence[str], *, purge: bool = False, undoable: bool = True) -> Deleted:
@@ -139,6 +141,9 @@ class Store(Protocol):
 
         The batch is empty for what comes back by its id only.
         """
+
+    def trashed_as(self, name: str) -> list[str]:
+        """Ids of deleted documents that a name stands for, as `find` would have read it before."""
 
     def restore(self, ids: Sequence[str] = ()) -> list[Document]:
         """Bring documents back from the trash; without ids, those of the latest delete.
@@ -186,6 +191,12 @@ class Store(Protocol):
     def load(self, ids: Sequence[str]) -> list[Document]:
         """Whole documents, text included, in the order asked for; unknown ids are left out."""
 
+    def successors(self, ids: Sequence[str]) -> dict[str, str]:
+        """What took the place of each of these documents, by id; those that still hold are absent.
+
+        That is what supersedes it, else what began to hold of its topic when it ceased to.
+        """
+
     def scan(
         self,
         where: Filter,
@@ -204,9 +215,6 @@ class Store(Protocol):
 
     def latest_turn(self) -> int | None:
         """When one fact last took the place of another; the present is never before that."""
-
-    def advance(self, moment: int) -> None:
-        """Let the present be no earlier than the latest turn of another memory."""
 
     def relate(self, relations: Sequence[Relation], project: str | None) -> list[bool]:
         """Join entities of one project, all in one transaction; whether each edge is new.

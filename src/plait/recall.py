@@ -391,8 +391,16 @@ class _Scorer:
                 if len(hits) == wanted:
                     break
             start = end
-        hits = self._scored(hits)[: request.limit]
+        hits = self._about(self._scored(hits)[: request.limit])
         return [self._widened(hit) for hit in hits] if request.window else hits
+
+    def _about(self, hits: list[Hit]) -> list[Hit]:
+        """The hits with the names of the entities that they are facts about."""
+        parents = {hit.document.parent for hit in hits} - {None}
+        if not parents:
+            return hits
+        names = {one.id: one.title for one in self._store.load([id_ for id_ in parents if id_])}
+        return [hit._replace(entity=names.get(hit.document.parent or "")) for hit in hits]
 
     def _scored(self, hits: list[Hit]) -> list[Hit]:
         """The hits in their final order, with their final scores and what these are made of."""
@@ -506,7 +514,8 @@ class _Scorer:
     def _convincing(self, hit: Hit) -> bool:
         if self._request.floor == "rrf" and self._request.fusion == "rrf":
             return hit.score >= self._request.min_score
-        if hit.relevance <= 0.0 and self._keywords_found_nothing:
+        lent = self._fused[hit.passage.ref].neighbours
+        if hit.relevance <= 0.0 and (self._keywords_found_nothing or (self._favours and not lent)):
             return False  # the nearest is not near at all: better no answer than a wrong one
         return hit.relevance >= self._request.min_score
 

@@ -1,14 +1,12 @@
 """Taking out: what a delete by name means, what would go with it, and what an undo brings back."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from plait import text as words
 from plait.errors import NotFound
 from plait.names import resolve
 from plait.protocols import Store
 from plait.types import TRUSTS, Deleted, Document, Filter
-
-# Characters of an id that stand for it.
-MIN_PREFIX = 6
 
 
 def doomed(
@@ -25,13 +23,13 @@ def doomed(
 
 
 def _with_trash(
-    store: Store, name: str, project: str | None, trash: Iterable[Document]
+    store: Store, name: str, project: str | None, trash: Sequence[Document]
 ) -> list[Document]:
+    known = set(store.trashed_as(words.clean(name))) if trash else set()
     older = [
         row
         for row in trash
-        if (len(name) >= MIN_PREFIX and row.id.startswith(name))
-        or (row.key == name and row.project in (project, None))
+        if row.id in known and (row.key != name or row.project in (project, None))
     ]
     try:
         document, _ = resolve(store, name, project)
@@ -57,14 +55,17 @@ def forecast(store: Store, chosen: Mapping[str, Document]) -> Deleted:
 
 
 def bring_back(store: Store, names: Sequence[str]) -> list[Document]:
-    """Restore what the latest delete removed, or what is named by id or key.
+    """Restore what the latest delete removed, or what is named as it was for the delete.
 
     Raises:
-        NotFound: Nothing of that kind was deleted in the last 30 days.
+        NotFound: Nothing of that kind was deleted in the last 30 days; nothing is restored.
     """
-    ids = [row.id for _, _, row in store.trashed() if set(names) & {row.id, row.key}]
-    if names and not ids:
-        raise NotFound(f"Nothing named {', '.join(names)} was deleted in the last 30 days.")
+    ids: list[str] = []
+    for name in names:
+        known = store.trashed_as(words.clean(name))
+        if not known:
+            raise NotFound(f"Nothing named {name} was deleted in the last 30 days.")
+        ids += [id_ for id_ in known if id_ not in ids]
     back = store.restore(ids)
     if not back:
         raise NotFound(

@@ -67,44 +67,56 @@ class Scribe:
         if self._embedder.dims != 0 and self._store.pending_count():
             self._fill()
 
-    def recalled(self, text: str, entity: str | None) -> bool:
-        """Whether a text came out of this memory, as a whole or for the most part."""
-        return self._seen_before(text, entity) is not None
+    def fresh(self, document: Document, about: str | None) -> str | None:
+        """What of a text is new here: all of it, or what fences do not hold; ``None`` for nothing.
+
+        Only whoever saves by itself is asked. ``about`` is the id of an entity, empty for one that
+        does not exist yet.
+        """
+        if document.origin not in guard.GUARDED:
+            return document.text
+        if self._seen_before(document, about) is not None:
+            return None
+        rest, fenced = guard.unfenced(document.text)
+        return rest.strip() if fenced else rest
 
     def store(self, document: Document, entity: str | None) -> Stored:
         """Store one observation; what it came out of, repeats, closes and resembles is told."""
+        about = None if entity is None else self._entity_id(entity)
+        shortened = False
         if document.origin in guard.GUARDED:
-            # Who names a topic or what is superseded does not save by accident.
-            decided = document.topic is not None or document.supersedes is not None
-            known = self._seen_before(document.text, entity, only_fences=decided)
+            known = self._seen_before(document, about)
             if known is not None:
                 return known
-            document = document._replace(text=guard.unfenced(document.text)[0])
+            rest, shortened = guard.unfenced(document.text)
+            document = document._replace(text=rest.strip() if shortened else rest)
         entry = self.entry(document)._replace(entity=entity)
         pen = self._pen()
         [entry] = pen.embed([entry])
-        alike = self._near(entry, entity)
+        alike = self._near(entry, about)
         [stored] = pen.write([entry])
         if stored.entity is not None and pen.trouble is None:
             self.fill()
         others = {stored.id, *stored.superseded}
         found = () if stored.duplicate else (one for one in alike if one.id not in others)
-        return stored._replace(near=tuple(found)[:MOST_NEAR])
+        return stored._replace(near=tuple(found)[:MOST_NEAR], shortened=shortened)
 
-    def _seen_before(
-        self, text: str, entity: str | None, *, only_fences: bool = False
-    ) -> Stored | None:
+    def _seen_before(self, document: Document, about: str | None) -> Stored | None:
         """What to answer for a text that this memory itself has said; ``None`` for a new one."""
+        text = document.text
         rest, fenced = guard.unfenced(text)
         all_fenced = fenced and not re.search(r"\w", rest)
-        if only_fences and not all_fenced:
-            return None
-        where = self._where(entity)
-        source = None
-        if where is not None:
+        # Who names a topic or what is superseded does not save by accident.
+        decided = document.topic is not None or document.supersedes is not None
+        if all_fenced:
             # What a fence holds is ours for certain, whatever else is written there.
-            said, least = (guard.without_fences(text), 0.0) if all_fenced else (rest, guard.MOSTLY)
-            source = guard.known_from(self._store, said, where, least)
+            where = Filter(projects=(self._project, None))
+            source = guard.known_from(self._store, text, where, wholly=False)
+        elif decided:
+            return None
+        else:
+            where = self._where_said(document._replace(text=rest), about)
+            source = guard.known_from(self._store, rest, where)
         if source is not None:
             return Stored(
                 source.id,
@@ -117,24 +129,40 @@ class Scribe:
             )
         return Stored("", "", 0, duplicate=True, recalled=True) if all_fenced else None
 
-    def _where(self, entity: str | None) -> Filter | None:
+    def _where_said(self, document: Document, about: str | None) -> Filter:
         """Where a text would be a repetition: under its entity, else anywhere in the project.
 
-        ``None`` for an entity that does not exist yet: nothing was said of it.
+        Nobody keeps a text out by having said it before with less trust; and what is said of a text
+        besides its words would be lost in a file or a note.
         """
-        if entity is None:
-            return Filter(projects=(self._project, None), trusts=TRUSTS)
-        key = Document(key=entity, kind="entity", source=ENTITY_SOURCE, project=self._project)
-        known, _ = self._store.known(key)
-        return None if known is None else Filter(parents=(known.id,), trusts=TRUSTS)
+        trusts = TRUSTS[: TRUSTS.index(document.trust) + 1]
+        everywhere = Filter(projects=(self._project, None), trusts=trusts)
+        if guard.PREFACE in document.text:
+            return everywhere
+        if about is not None:
+            return Filter(parents=(about,), trusts=trusts)
+        says_more = document.type is not None or document.importance is not None
+        if says_more or document.pinned:
+            return everywhere._replace(kinds=("observation",))
+        return everywhere
 
-    def _near(self, entry: Entry, entity: str | None) -> list[Near]:
+    def _entity_id(self, name: str) -> str:
+        """The id of the entity of this name, of the project or else personal; empty for none."""
+        for project in (self._project, None):
+            wanted = Document(key=name, kind="entity", source=ENTITY_SOURCE, project=project)
+            known, _ = self._store.known(wanted)
+            if known is not None:
+                return known.id
+        return ""
+
+    def _near(self, entry: Entry, about: str | None) -> list[Near]:
         """Observations that say almost the same, the most alike first."""
         text = entry.document.text
-        where = self._where(entity)
-        if where is None or len(entry.passages) != 1 or len(text) > LONGEST_COMPARED:
+        if about == "" or len(entry.passages) != 1 or len(text) > LONGEST_COMPARED:
             return []
-        where = where._replace(kinds=("observation",), projects=(self._project,))
+        where = Filter(kinds=("observation",), projects=(self._project,))
+        if about is not None:
+            where = where._replace(projects=None, parents=(about,))
         refs = [ref for ref, _ in self._store.keyword(guard.plain_query(text), CANDIDATES, where)]
         vector = entry.vectors[0] if entry.vectors else None
         cosines: dict[int, float] = {}

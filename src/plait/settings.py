@@ -40,6 +40,8 @@ OTHER_NAMES = {
     "openai_api_key": "api_key",
     "min_relevance_score": "min_score",
 }
+# Settings that have a second name; in TOML it is a dotted key, or a key of a table.
+ALSO_CALLED = {"signals.count": "signals_count"}
 
 
 class Settings(NamedTuple):
@@ -282,7 +284,12 @@ SETTINGS: dict[str, Setting] = {
 }
 # subtle: the short name comes last, so that it wins where both are set.
 ENVIRONMENT = {f"PLAIT_{name.upper()}": name for name in SETTINGS} | {"PLAIT_DB": "db_path"}
-FLAGS = {"db_path": "--db", "chunk_overlap": "--overlap", "patterns": "--pattern"}
+FLAGS = {
+    "db_path": "--db",
+    "chunk_overlap": "--overlap",
+    "patterns": "--pattern",
+    "embedding_provider": "--embedder",
+}
 
 
 def describe() -> list[tuple[str, str, str]]:

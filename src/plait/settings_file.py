@@ -6,6 +6,7 @@ from typing import Any
 from plait.errors import ConfigError
 from plait.settings import (
     ALMOST_THE_SAME,
+    ALSO_CALLED,
     IN_MEMORY,
     SETTINGS,
     did_you_mean,
@@ -25,7 +26,8 @@ def read(path: str, warnings: list[str]) -> dict[str, Any]:
         ConfigError: The file cannot be read, or holds what looks meant for us elsewhere.
     """
     data = _parsed(path, _file_text(path))
-    return data if path.lower().endswith(".json") else _memory_table(data, path, warnings)
+    table = data if path.lower().endswith(".json") else _memory_table(data, path, warnings)
+    return by_one_name(table, path)
 
 
 def _file_text(path: str) -> str:
@@ -96,6 +98,7 @@ def write_value(path: str, name: str, value: object) -> Any:
             "A key is not taken from the command line, where others can see it. "
             "Run: plait config set-key PROVIDER"
         )
+    name = ALSO_CALLED.get(name, name)
     parsed = parse_setting(name, value, path)
     if name in ("db_path", "memory_dir") and parsed != IN_MEMORY and parsed[0] != "~":
         # A person means the folder he is in; in the file it would mean the file's folder.
@@ -104,13 +107,17 @@ def write_value(path: str, name: str, value: object) -> Any:
     text = _file_text(path) if os.path.exists(path) else ""
     wanted = _parsed(path, text)
     table = _memory_table(wanted, path, [])
+    _refuse_other_name(path, table, name)
     wanted["memory"] = {**table, name: plain}
     _keep_key_in_place(path, table, wanted["memory"])
     edited = _edited(text, name, f"{name} = {_toml(plain)}")
     # The editor works on lines and TOML does not: what it wrote counts only if it reads back.
     if edited is None or not _is_toml(edited) or _parsed(path, edited) != wanted:
         raise ConfigError(f"Cannot edit {path} safely; set {name} in its [memory] by hand.")
-    values = {key: parse_setting(key, raw, path) for key, raw in wanted["memory"].items()}
+    values = {
+        key: parse_setting(key, raw, path)
+        for key, raw in by_one_name(wanted["memory"], path).items()
+    }
     origins = {key: path if key in values else "default" for key in SETTINGS}
     settle({"db_path": "", **values}, origins)
     _replace_file(os.path.realpath(path), edited)
@@ -128,6 +135,9 @@ def remove_value(path: str, name: str) -> bool:
     text = _file_text(path) if os.path.exists(path) else ""
     wanted = _parsed(path, text)
     table = wanted.get("memory")
+    name = ALSO_CALLED.get(name, name)
+    if isinstance(table, dict):
+        _refuse_other_name(path, table, name)
     if not isinstance(table, dict) or name not in table:
         return False
     wanted["memory"] = {key: value for key, value in table.items() if key != name}
@@ -137,6 +147,37 @@ def remove_value(path: str, name: str) -> bool:
         raise ConfigError(f"Cannot edit {path} safely; take {name} out of its [memory] by hand.")
     _replace_file(os.path.realpath(path), edited)
     return True
+
+
+def by_one_name(given: dict[str, Any], origin: str) -> dict[str, Any]:
+    """Settings as a file has them, each under its first name.
+
+    Raises:
+        ConfigError: One of them was given under both of its names.
+    """
+    found = dict(given)
+    for other, name in ALSO_CALLED.items():
+        table, _, key = other.partition(".")
+        inner = found.get(table)
+        if other in found:
+            value = found.pop(other)
+        elif isinstance(inner, dict) and key in inner:
+            value = inner[key]
+            found[table] = {rest: inner[rest] for rest in inner if rest != key}
+            if not found[table]:
+                del found[table]
+        else:
+            continue
+        if name in found:
+            raise ConfigError(f"{origin} sets both {name} and {other}, which are one; keep one.")
+        found[name] = value
+    return found
+
+
+def _refuse_other_name(path: str, table: dict[str, Any], name: str) -> None:
+    """Where a person wrote it as a dotted key or a table, no line of ours can stand for it."""
+    if name not in table and name in by_one_name(table, path):
+        raise ConfigError(f"{path} has {name} under its other name; change it there by hand.")
 
 
 def _keep_key_in_place(path: str, before: dict[str, Any], after: dict[str, Any]) -> None:

@@ -3,6 +3,9 @@
 import re
 import time
 
+# The end of the year 9999, in UTC milliseconds: what comes later has no date.
+LAST_MOMENT = 253_402_300_799_999
+
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
 _AGO = re.compile(r"(\d{1,6})\s*(s|min|m|h|d|w|y)(?:\s+ago)?", re.I)
 
@@ -55,3 +58,14 @@ def show_time(moment: int) -> str:
 def show_day(moment: int | None) -> str:
     """The local day: ``2026-03-01``; empty where nobody knows it."""
     return "" if moment is None else show_time(moment)[:10]
+
+
+def show_end(valid_to: int | None, successor: str | None) -> str:
+    """Until when something held, and the id of what holds in its place; empty where it has no end.
+
+    >>> show_end(1_772_366_400_000, "3f9c2a7b")
+    'until 2026-03-01; replaced by 3f9c2a7b'
+    """
+    if valid_to is None:
+        return ""
+    return f"until {show_day(valid_to)}" + (f"; replaced by {successor}" if successor else "")

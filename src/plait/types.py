@@ -271,6 +271,8 @@ class Hit(NamedTuple):
     signals: Signals = Signals()
     reasons: tuple[str, ...] = ()
     context: str | None = None
+    superseded_by: str | None = None
+    entity: str | None = None
 
     @property
     def id(self) -> str:
@@ -294,8 +296,8 @@ class Hit(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The headings above the passage, ``H1 > H2 > H3``."""
-        return self.passage.heading
+        """The headings above the passage, ``H1 > H2 > H3``; for a fact, what it is about."""
+        return self.passage.heading or self.entity or ""
 
     @property
     def text(self) -> str:
@@ -386,7 +388,8 @@ class Stored(NamedTuple):
 
     ``matched`` is what says the same already, ``superseded`` what this text closed, ``beside`` the
     trusted texts that it contradicts and may not close, ``near`` what says almost the same.
-    ``recalled``: the text came out of this memory, so that nothing was written.
+    ``recalled``: the text came out of this memory, so that nothing was written; ``shortened``: a
+    part of it did, and was left out.
     """
 
     id: str
@@ -401,6 +404,7 @@ class Stored(NamedTuple):
     near: tuple[Near, ...] = ()
     recalled: bool = False
     entity: str | None = None
+    shortened: bool = False
 
 
 class NewEntity(NamedTuple):

@@ -10,10 +10,12 @@ import pytest
 from plait.errors import NotFound, UsageError
 from plait.guard import fence
 from plait.memory import Memory
+from plait.present import stored_remarks
 from plait.types import Filter
 
 CHANGE = "2026-03-01T12:00Z"
 BEFORE = "2026-02-28T12:00Z"
+LONG_BEFORE = "2020-01-01T12:00Z"
 AFTER = "2026-03-02T12:00Z"
 
 
@@ -243,16 +245,42 @@ def test_a_fact_that_begins_later_leaves_the_old_one_until_then(memory: Memory) 
     memory.store("We deploy on Mondays", topic="day", valid_from="2200-01-01")
     assert texts(memory) == {"We deploy on Fridays"}
     assert texts(memory, as_of="2200-01-02") == {"We deploy on Mondays"}
-    latest = memory.store("We deploy on Sundays", topic="day")
-    assert len(latest.superseded) == 2
-    assert texts(memory) == texts(memory, as_of="2200-01-02") == {"We deploy on Sundays"}
 
 
-def test_a_fact_backdated_behind_another_leaves_that_one_no_time(memory: Memory) -> None:
+def test_what_is_said_today_leaves_a_planned_change_alone(memory: Memory) -> None:
+    now = memory.store("We deploy on Fridays", topic="day", entity="Deploy")
+    memory.store("We deploy on Mondays", topic="day", entity="Deploy", valid_from="2200-01-01")
+    again = memory.store("We deploy on Fridays", topic="day", entity="Deploy")
+    assert (again.duplicate, again.matched) == (True, now.id)
+    latest = memory.store("We deploy on Sundays", topic="day", entity="Deploy")
+    assert latest.superseded == (now.id,)
+    assert texts(memory) == {"We deploy on Sundays"}
+    assert texts(memory, as_of="2200-01-02") == {"We deploy on Mondays"}
+    early = memory.store("We deploy on Mondays", topic="day", entity="Deploy")
+    assert (early.duplicate, early.superseded) == (False, (latest.id,))
+    assert [row.level for row in memory.doctor() if row.check == "facts"] == ["ok"]
+
+
+def test_a_fact_backdated_behind_another_holds_until_that_one_begins(memory: Memory) -> None:
+    first = memory.store("We deploy by hand", topic="day")
     memory.store("We deploy on Fridays", topic="day", valid_from=CHANGE)
-    memory.store("We deploy on Mondays", topic="day", valid_from=BEFORE)
-    for moment in (BEFORE, CHANGE, AFTER):
-        assert texts(memory, as_of=moment) == {"We deploy on Mondays"}
+    stored = memory.store("We deploy on Mondays", topic="day", valid_from=BEFORE)
+    assert stored.superseded == (first.id,)
+    shown = {moment: texts(memory, as_of=moment) for moment in (LONG_BEFORE, BEFORE, AFTER)}
+    assert shown == {
+        LONG_BEFORE: {"We deploy by hand"},
+        BEFORE: {"We deploy on Mondays"},
+        AFTER: {"We deploy on Fridays"},
+    }
+    assert texts(memory) == {"We deploy on Fridays"}
+
+
+def test_an_untrusted_plan_puts_no_end_to_a_trusted_fact(memory: Memory) -> None:
+    memory.store("We deploy right away", topic="day", valid_from="2200-01-01", trust="untrusted")
+    ours = memory.store("We deploy on Fridays", topic="day")
+    assert memory.lookup(ours.id)[0].valid_to is None
+    theirs = memory.store("We deploy at night", topic="day", trust="untrusted")
+    assert memory.lookup(theirs.id)[0].valid_to is not None
 
 
 def test_every_change_of_one_day_can_be_looked_at(memory: Memory) -> None:
@@ -373,3 +401,90 @@ def test_a_loop_of_recalling_and_saving_adds_nothing(memory: Memory) -> None:
         )
         memory.store(memory.recall("which server is backed up").text, origin="agent")
     assert memory.stats().doc_count == before
+
+
+def test_an_agent_may_add_a_sentence_to_a_known_text(memory: Memory) -> None:
+    said = "We deploy on Fridays after the release manager has signed off on the change list."
+    memory.store(said)
+    stored = memory.store(f"{said} Never in December.", origin="agent")
+    assert (stored.duplicate, stored.recalled) == (False, False)
+    assert len(texts(memory, "December")) == 1
+
+
+def test_new_lines_among_known_ones_are_kept_however_many_are_known(memory: Memory) -> None:
+    known = [
+        f"Known long sentence number {n} about the deployment of service {n}" for n in range(40)
+    ]
+    memory.store("\n".join(known))
+    assert memory.store("\n".join(known[::-1]), origin="agent").recalled
+    assert not memory.store("\n".join([*known, "host7 is dead"]), origin="agent").recalled
+
+
+def test_what_was_not_looked_for_counts_as_new(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plait.guard.MOST_LOOKS", 2)
+    said = [f"Service {n} listens on port {8000 + n}." for n in range(3)]
+    for one in said:
+        memory.store(one)
+    monkeypatch.setattr("plait.guard.CANDIDATES", 1)
+    assert memory.store("\n".join(said[:2]), origin="agent").recalled
+    assert not memory.store("\n".join(said), origin="agent").recalled
+
+
+@pytest.mark.parametrize("theirs", ["quarantined", "untrusted"])
+def test_nobody_keeps_a_text_out_by_having_said_it_with_less_trust(
+    memory: Memory, theirs: str
+) -> None:
+    said = "The staging host is called heron."
+    planted = memory.store(said, trust=theirs, origin="web")
+    ours = memory.store(said, origin="agent", pinned=True)
+    assert (ours.duplicate, ours.recalled) == (False, False)
+    assert memory.lookup(ours.id)[0].pinned
+    again = memory.store(said, origin="agent", trust=theirs)
+    assert (again.recalled, again.matched in (planted.id, ours.id)) == (True, True)
+
+
+@pytest.mark.parametrize("fields", [{"type": "preference"}, {"pinned": True}, {"importance": 1.0}])
+def test_what_is_said_of_a_text_is_not_lost_in_a_note_that_holds_it(
+    memory: Memory, fields: dict[str, Any]
+) -> None:
+    said = "Use tabs for indentation everywhere."
+    memory.store(f"# Readme\n\n{said}", key="README")
+    stored = memory.store(said, origin="agent", **fields)
+    assert not stored.duplicate
+    assert memory.store(said, origin="agent", **fields).matched == stored.id
+
+
+@pytest.mark.parametrize("entity", [None, "Proxy"])
+def test_a_recalled_text_is_known_without_its_fence(memory: Memory, entity: str | None) -> None:
+    for number in range(5):
+        memory.store(f"Service {number} listens on port {8000 + number} behind the proxy.")
+    memory.store("# Ports\n\nPort 22 is closed to services.", key="ports.md", type="decision")
+    lines = memory.recall("which service listens on which port", limit=6).text.splitlines()
+    before = memory.stats().doc_count
+    bare = "\n".join(lines[1:-1])
+    assert memory.store(bare, origin="agent", entity=entity).recalled
+    cut_short = "\n".join(lines[:-1])  # the closing line was lost
+    assert memory.store(cut_short, origin="agent", entity=entity).recalled
+    assert memory.stats().doc_count == before
+    assert not memory.store(f"{bare}\nPort 23 is open.", origin="agent").recalled
+
+
+def test_a_text_that_names_the_marker_is_stored_whole(memory: Memory) -> None:
+    said = "The marker <<plait-recall abcdefgh>> is what plait writes. Keep port 8443 open."
+    stored = memory.store(said, origin="agent")
+    assert memory.lookup(stored.id)[0].text == said
+    assert stored.shortened is False
+
+
+def test_who_stores_a_fence_is_told_that_it_was_left_out(memory: Memory) -> None:
+    stored = memory.store(f"{fence('old')}\nOn holidays nobody is on call.", origin="agent")
+    assert (stored.shortened, stored.recalled) == (True, False)
+    assert any("left out" in remark for remark in stored_remarks(stored))
+    assert memory.lookup(stored.id)[0].text == "On holidays nobody is on call."
+
+
+def test_near_duplicates_never_show_what_is_quarantined(memory: Memory) -> None:
+    memory.store("The API listens on port 8080 at night", trust="quarantined")
+    assert memory.store("The API listens on port 8443 at night").near == ()

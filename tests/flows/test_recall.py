@@ -194,8 +194,22 @@ def test_an_external_embedder_works_while_words_are_looked_for(
     assert answer.receipt.degraded == ()
 
 
+def test_vectors_answer_by_the_embedder_that_made_them_until_a_reindex(filled: Memory) -> None:
+    with reopened(filled, HashingEmbedder(64)) as memory:
+        answer = memory.search("ssh keys")
+        assert (keys(answer), answer.receipt.mode_used) == (["keys"], "hybrid")
+        assert answer.receipt.degraded == ()
+        assert "64 dims" in memory.identity_warnings()[0]
+        memory.reindex()
+        assert memory.search("ssh keys").receipt.mode_used == "hybrid"
+        assert memory.identity_warnings() == []
+
+
 def test_another_space_is_said_aloud_and_never_compared(filled: Memory) -> None:
     with reopened(filled, HashingEmbedder(64)) as memory:
+        memory.reindex()
+    # No embedder that plait could open by itself makes 64 dims.
+    with reopened(filled, HashingEmbedder(32)) as memory:
         answer = memory.search("ssh keys")
         assert keys(answer) == ["keys"]
         assert "64 dims" in degraded(answer)

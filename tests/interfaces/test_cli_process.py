@@ -350,7 +350,8 @@ def test_watch_says_which_package_it_needs_once_the_path_is_right(plait, notes, 
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     assert "No such file" in plait("watch", "nowhere").err
     ran = plait("watch", "notes")
-    assert ran == (1, "", "plait: watch needs one more package: pip install watchfiles\n")
+    needs = "pip install 'plait[watch]', or pip install watchfiles"
+    assert ran == (1, "", f"plait: watch needs one more package: {needs}\n")
 
 
 @posix_only

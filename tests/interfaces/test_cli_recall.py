@@ -1,8 +1,12 @@
-"""plait recall: what is known, packed for a prompt."""
+"""Answers within a budget: recall, search, get and timeline; and what counts as read."""
+
+import json
 
 import pytest
 
+from plait.cli import main
 from plait.packing import tokens_of
+from plait.stores.sqlite.store import SQLiteStore
 from tests.interfaces.conftest import FILLING
 
 
@@ -70,3 +74,132 @@ def test_recall_refuses_what_makes_no_sense(plait, words, said):
     ran = plait(*words)
     assert ran.code == 2
     assert said in ran.err
+
+
+# -- budgets, and when use is written down ----------------------------------------------------
+
+
+@pytest.fixture
+def many(plait):
+    for number in range(1, 9):
+        plait("store", f"Deploy {number} went out on a Friday", "--event-at", f"2026-01-0{number}")
+    return plait
+
+
+def cost(ran, form):
+    return tokens_of(
+        ran.out.rstrip("\n") if form == "text" else json.dumps(ran.json, ensure_ascii=False)
+    )
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize("verb", ["search", "get", "timeline"])
+def test_an_answer_costs_at_most_what_it_may_and_says_what_had_no_room(many, verb, form):
+    ids = [row["id"] for row in many("timeline").json["results"]]
+    words = {"search": ["deploy"], "get": ids, "timeline": []}[verb]
+    whole = many(verb, *words, "--max-tokens", "100000")
+    assert (len(whole.json["results"]), whole.json["left_out"]) == (8, 0)
+    budget = cost(many(verb, *words, "--format", form), form) // 2
+    ran = many(verb, *words, "--max-tokens", str(budget), "--format", form)
+    assert ran.code == 0
+    assert cost(ran, form) <= budget
+    assert "of 8 had no room" in ran.err
+    if form == "json":
+        shown = len(ran.json["results"])
+        assert 0 < shown < 8
+        assert ran.json["left_out"] == 8 - shown
+        assert ran.json["tokens"] <= budget
+
+
+@pytest.mark.parametrize("verb", ["get", "timeline"])
+def test_every_answer_says_what_it_cost(many, verb):
+    words = [many("timeline").json["results"][0]["id"]] if verb == "get" else []
+    found = many(verb, *words).json
+    assert 0 <= found["tokens"] - tokens_of(json.dumps(found, ensure_ascii=False)) <= 1
+
+
+def test_a_timeline_that_was_cut_goes_on_where_it_was_cut(many):
+    first = many("timeline", "--max-tokens", "600").json
+    assert 0 < len(first["results"]) < 8
+    rest = many("timeline", "--cursor", first["next"]).json
+    assert [row["summary"][7] for row in first["results"] + rest["results"]] == list("87654321")
+
+
+@pytest.mark.parametrize("verb", ["search", "get", "timeline"])
+def test_a_budget_for_nothing_gives_nothing_and_says_what_it_takes(many, verb):
+    words = {"search": ["deploy"], "get": [many("timeline").json["results"][0]["id"]]}
+    ran = many(verb, *words.get(verb, []), "--max-tokens", "1")
+    assert (ran.code, ran.json["results"]) == (3, [])
+    assert "nothing fits in 1 tokens. All of it: --max-tokens " in ran.err
+    assert many(verb, *words.get(verb, []), "--max-tokens", "0").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [(["get", "note"], "read"), (["recall", "deploy"], "read"), (["search", "deploy"], "listed")],
+)
+def test_what_was_read_is_written_down_after_it_was_printed(
+    plait, capsys, monkeypatch, words, count
+):
+    plait("store", "We deploy on Fridays", "--doc-id", "note")
+    monkeypatch.setenv("PLAIT_SIGNALS_COUNT", count)
+    printed = []
+    write_down = SQLiteStore.touch
+
+    def touch(self, answers):
+        printed.append(capsys.readouterr().out)
+        write_down(self, answers)
+
+    monkeypatch.setattr(SQLiteStore, "touch", touch)
+    assert main(words) == 0
+    assert len(printed) == 1
+    assert "We deploy on Fridays" in printed[0]
+
+
+# -- names of settings ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["signals.count", "signals_count"])
+def test_a_setting_with_two_names_is_set_read_and_removed_by_either(plait, name):
+    assert plait("config", "set", name, "listed").json["signals_count"] == "listed"
+    for other in ("signals.count", "signals_count"):
+        assert plait("config", "get", other).json == {"signals_count": "listed"}
+    assert plait("config", "unset", name).code == 0
+    assert plait("config", "get", name).json == {"signals_count": "read"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("dotted.toml", '[memory]\nsignals.count = "listed"\n'),
+        ("table.toml", '[memory]\nlimit = 3\n\n[memory.signals]\ncount = "listed"\n'),
+        ("plain.json", '{"signals.count": "listed"}'),
+        ("nested.json", '{"signals": {"count": "listed"}}'),
+    ],
+)
+def test_a_file_may_use_either_name(plait, work, name, text):
+    (work / name).write_text(text, encoding="utf-8")
+    assert plait("config", "get", "signals.count", "--config", name).json == {
+        "signals_count": "listed"
+    }
+    if name.endswith(".toml"):
+        assert plait("config", "set", "limit", "7", "--config", name).code == 0
+        for act in (["set", "signals.count", "read"], ["unset", "signals.count"]):
+            ran = plait("config", *act, "--config", name)
+            assert (ran.code, "by hand" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('signals_count = "read"\nsignals.count = "listed"', "sets both"),
+        ('signals.count = "often"', "signals_count must be one of read, listed"),
+        ('signals.coun = "read"', "Unknown setting 'signals'"),
+        ('signals.count = "read"\nsignals.more = 1', "Unknown setting 'signals'"),
+        ('signals = "read"', "Unknown setting 'signals'"),
+    ],
+)
+def test_a_second_name_that_makes_no_sense_is_refused(plait, work, text, sentence):
+    (work / "c.toml").write_text(f"[memory]\n{text}\n", encoding="utf-8")
+    ran = plait("stats", "--config", "c.toml")
+    assert (ran.code, sentence in ran.err) == (2, True)

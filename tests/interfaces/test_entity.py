@@ -36,6 +36,37 @@ def test_a_fact_says_what_it_takes_the_place_of(plait):
     assert [hit["text"] for hit in past] == ["We deploy on Fridays"]
 
 
+def test_what_no_longer_holds_says_so_in_text_and_json(plait):
+    old = plait("store", "The port is 80", "--topic", "port").json["id"]
+    new = plait("store", "The port is 81", "--topic", "port").json["id"]
+    mark = f"; replaced by {new[:8]}"
+    for words in [
+        ("search", "port", "--as-of", "2020-01-01"),
+        ("get", old),
+        ("timeline", "--anchor", old, "--newer", "0"),
+        ("recall", "port", "--as-of", "2020-01-01"),
+    ]:
+        [row] = plait(*words).json["results"]
+        assert (row["superseded_by"], row["valid_from"]) == (new, None)
+        assert row["valid_to"] is not None
+        assert mark in plait(*words, "--format", "text").out
+    passage = plait("search", "port", "--as-of", "2020-01-01").json["results"][0]["id"]
+    assert plait("get", passage).json["results"][0]["superseded_by"] == new
+    assert mark in plait("get", passage, "--format", "text").out
+    every = plait("search", "port", "--all-versions").json["results"]
+    assert {row["superseded_by"] for row in every} == {new, None}
+    assert plait("get", new).json["results"][0]["superseded_by"] is None
+    assert "until" not in plait("search", "port", "--format", "text").out
+
+
+def test_one_that_replaces_two_is_named_by_both(plait):
+    first = plait("store", "The port is 80").json["id"]
+    second = plait("store", "The port is 82", "--topic", "port").json["id"]
+    third = plait("store", "The port is 81", "--topic", "port", "--supersedes", first).json["id"]
+    found = plait("get", first, second).json["results"]
+    assert [row["superseded_by"] for row in found] == [third, third]
+
+
 def test_what_cannot_be_superseded_is_an_error_with_its_code(plait):
     old = plait("store", "one").json
     plait("store", "two", "--supersedes", old["id"])
@@ -85,6 +116,43 @@ def test_neighbours_are_shown_on_request(filled):
     assert [entity["name"] for entity in value["entities"]] == ["Ana", "Deploy"]
 
 
+def test_the_neighbours_of_several_are_shown_together(filled):
+    filled("entity", "add", "Bo", "--type", "person")
+    ran = filled("entity", "show", "Ana", "Bo", "--depth", "1")
+    assert (ran.code, ran.err) == (0, "")
+    assert [entity["name"] for entity in ran.json["entities"]] == ["Ana", "Deploy", "Bo"]
+    assert len(ran.json["relations"]) == 1
+    ran = filled("entity", "show", "Ana", "Zed", "Deploy", "--depth", "1")
+    assert (ran.code, len(ran.json["entities"]), len(ran.json["relations"])) == (3, 2, 1)
+    assert "no entity named 'Zed'" in ran.err
+    assert filled("entity", "show", "Zed", "--depth", "1").out == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("delete", "Ana", "--until", "3d"),
+        ("delete", "Ana", "--context", "x"),
+        ("show", "Ana", "--purge"),
+        ("show", "Ana", "--direction", "out"),
+        ("list", "--type", "person"),
+        ("add", "Bo", "--since", "7d"),
+        ("relate", "Ana", "knows", "Deploy", "--trust", "trusted"),
+        ("unrelate", "Ana", "approves", "Deploy", "--context", "x"),
+        ("observe", "Ana", "--limit", "3"),
+        ("add", "Ana", "--delete-observation", "Likes tea"),
+        ("show", "Ana", "--cursor", "x"),
+        ("list", "--depth", "0"),
+    ],
+)
+def test_an_option_of_another_act_is_refused_and_nothing_is_done(filled, words):
+    before = filled("entity", "list").json
+    ran = filled("entity", *words)
+    assert ran.code == 2
+    assert next(word for word in words if word.startswith("--")) in ran.err
+    assert filled("entity", "list").json == before
+
+
 def test_entities_are_listed_and_paged(filled):
     assert "Ana  (person, 2 observations)" in filled("entity", "list", "--format", "text").out
     page = filled("entity", "list", "--limit", "1").json
@@ -109,7 +177,11 @@ def test_observations_are_added_and_taken_back(filled):
     ran = filled("entity", "observe", "Ana", "--delete-observation", "Sings")
     assert ran.json["entities"][0]["observations"] == ["Likes tea", "Has a cat"]
     ran = filled("entity", "observe", "Ana", "--delete-observation", "Sings")
-    assert "not there" in ran.err
+    assert (ran.code, "not there" in ran.err) == (3, True)
+    twice = ("--delete-observation", "Likes tea", "--delete-observation", "Likes tea")
+    assert filled("entity", "observe", "Ana", *twice).code == 0
+    ran = filled("entity", "observe", "Bo", "--delete-observation", "Sings")
+    assert (ran.code, "no entity named 'Bo'" in ran.err) == (3, True)
     assert filled("entity", "observe", "Bo", "Sings").code == 3
 
 
@@ -199,7 +271,7 @@ def test_the_graph_travels_as_the_reference_servers_file(filled, tmp_path):
     assert (ran.json["added"], ran.json["relations"], ran.json["unknown"]) == (3, 1, ["mood"])
     assert "left out: mood" in ran.err
     ran = filled("import", str(target), "--format", "text")
-    assert ran.out == "Imported 1 document; 0 replaced, 2 left alone: the memory had them\n"
+    assert ran.out == "Imported 1 document; 0 written again, 2 left as they were here\n"
     assert filled("export", "--graph", "--tag", "x").code == 2
 
 

@@ -8,7 +8,7 @@ import queue
 import subprocess
 from contextlib import contextmanager
 from threading import Thread
-from typing import IO
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from plait import Memory
 from plait.errors import PlaitError, UsageError
 from plait.mcp import http as door
+from plait.mcp.server import Door
 from tests.interfaces.command import PATIENCE_S, PLAIT
 from tests.mcp.talk import ERAS, HELLO, measured
 
@@ -125,7 +126,10 @@ def test_a_request_with_the_token_is_answered(server):
         ({"Authorization": None}, 401),
         ({"Authorization": "Bearer wrong"}, 401),
         ({"Authorization": TOKEN}, 401),
-        ({"Authorization": f"bearer {TOKEN} "}, 401),
+        ({"Authorization": f"basic {TOKEN}"}, 401),
+        ({"Authorization": f"Bearer{TOKEN}"}, 401),
+        ({"Authorization": f"Bearer {TOKEN.upper()}"}, 401),
+        ({"Authorization": f"Bearer {TOKEN} {TOKEN}"}, 401),
         ({"Authorization": "Bearer \xff"}, 401),
         ({"Host": "evil.example"}, 421),
         ({"Host": "localhost.evil.example:80"}, 421),
@@ -144,6 +148,11 @@ def test_strangers_are_refused_on_every_route(server, path, headers, status):
         assert got == status, (method, body)
         assert TOKEN not in body
         assert ("www-authenticate" in answered) == (status == 401)
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
+def test_the_name_of_the_scheme_has_no_case(server, scheme):
+    assert ask(server, Authorization=f"{scheme} {TOKEN}")[0] == 200
 
 
 @pytest.mark.parametrize("headers", [{"Host": "localhost"}, {"Origin": "http://localhost:3000"}])
@@ -172,6 +181,46 @@ def test_a_body_that_makes_no_sense_is_refused_and_the_server_lives_on(server, b
         status = 413  # it closed the door before all of it was sent
     assert 400 <= status < 500
     assert ask(server)[0] == 200
+
+
+async def _in_process(database, act):
+    """Something done to the web application without a socket."""
+    with Memory.open(database, embedder="none", project="") as memory:
+        served = Door(memory)
+        app: Any = door.create_app(served, TOKEN)
+        headers = {**ACCEPT, "Authorization": f"Bearer {TOKEN}"}
+        carrier = httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app=app), base_url="http://localhost", headers=headers
+        )
+        starlette = app._app
+        async with starlette.router.lifespan_context(starlette), carrier as client:
+            found = await act(client)
+        served.stop()
+        return found
+
+
+def test_a_session_that_its_client_never_ends_is_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(door, "SESSION_IDLE_S", 0.01)
+
+    async def act(client):
+        made = await client.post("/mcp", json=HELLO)
+        named = {"Mcp-Session-Id": made.headers["mcp-session-id"]}
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        async with asyncio.timeout(PATIENCE_S):
+            while (await client.post("/mcp", json=ping, headers=named)).status_code != 404:
+                await asyncio.sleep(0.05)
+        return (await client.post("/mcp", json=HELLO)).status_code
+
+    assert asyncio.run(_in_process(tmp_path / "memory.db", act)) == 200
+
+
+def test_there_are_never_more_sessions_than_memory_for_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(door, "MOST_SESSIONS", 2)
+
+    async def act(client):
+        return [(await client.post("/mcp", json=HELLO)).status_code for _ in range(3)]
+
+    assert asyncio.run(_in_process(tmp_path / "memory.db", act)) == [200, 200, 503]
 
 
 # -- the token ---------------------------------------------------------------------------------

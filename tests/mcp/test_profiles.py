@@ -1,12 +1,14 @@
 """The profiles layers and graph: the shapes that the seeds and the reference server show."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from plait import Memory
 from plait.mcp.shared import Shared
+from plait.types import Document, Relation
 from tests.mcp.talk import ERAS, call, converse, said
 
 
@@ -70,6 +72,69 @@ def test_every_layer_keeps_to_max_tokens_and_says_what_is_missing(dated):
         assert len(result.structured_content["results"]) < 3
         assert "left out" in said(result)
         assert result.structured_content["tokens"] <= 70
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the time zone cannot be changed here")
+def test_a_day_ends_where_the_calendar_says(memory, monkeypatch):
+    monkeypatch.setenv("TZ", "Europe/Madrid")
+    time.tzset()
+    try:
+        # Clocks go back on the 25th, which has 25 hours, and forward on the 29th, which has 23.
+        memory.store("Late", event_at="2026-10-25T23:30")
+        memory.store("Early", event_at="2026-03-30T00:30")
+        late = layer(memory, "timeline", start_date="2026-10-25", end_date="2026-10-25")
+        assert [row["summary"] for row in late.structured_content["results"]] == ["Late"]
+        early = layer(memory, "timeline", start_date="2026-03-29", end_date="2026-03-29")
+        assert early.structured_content["results"] == []
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("end", "count"), [("9999-12-31", 3), ("2026-03-02", 2), (" 2026-03-02 ", 2)]
+)
+def test_the_last_day_may_be_any_day(dated, end, count):
+    found = layer(dated, "timeline", end_date=end).structured_content["results"]
+    assert len(found) == count
+    assert "is not a time" in said(layer(dated, "timeline", end_date="2026-02-31"))
+
+
+def test_the_first_layer_says_when_there_is_more_than_it_lists(memory):
+    memory.store_many(
+        [Document(text=f"Day {n}", kind="observation", event_at=n * 86_400_000) for n in range(205)]
+    )
+    result = layer(memory, "timeline", max_tokens=100_000)
+    assert len(result.structured_content["results"]) == 200
+    assert result.structured_content["left_out"] == 1
+    assert "At least 1 older one left out: ask for earlier dates." in said(result)
+    few = layer(memory, "timeline", max_tokens=200)
+    shown = len(few.structured_content["results"])
+    assert few.structured_content["left_out"] == 201 - shown
+    assert f"At least {201 - shown} older ones left out: raise max_tokens." in said(few)
+
+
+@pytest.mark.parametrize(
+    ("tool", "more"), [("timeline", {}), ("search_memories", {"query": "deploy tea crane"})]
+)
+def test_a_layer_without_room_is_not_a_layer_without_anything(dated, tool, more):
+    result = layer(dated, tool, max_tokens=5, **more)
+    assert result.structured_content["results"] == []
+    assert result.structured_content["left_out"] == 3
+    assert "left out: raise max_tokens." in said(result)
+    assert "Nothing" not in said(result)
+
+
+def test_every_layer_marks_what_is_not_trusted(dated):
+    dated.store("Deploy by mail", trust="untrusted", event_at="2026-03-02")
+    calls = [("timeline", {}), ("search_memories", {"query": "deploy"})]
+    for tool, more in calls:
+        result = layer(dated, tool, **more)
+        marked = [row for row in result.structured_content["results"] if "trust" in row]
+        assert [row["trust"] for row in marked] == ["untrusted"]
+        [line] = [line for line in said(result).splitlines() if "Deploy by mail" in line]
+        assert "(untrusted)" in line
+        assert said(result).count("untrusted") == 1
 
 
 # -- graph -------------------------------------------------------------------------------------
@@ -216,6 +281,33 @@ def test_search_semantic_answers_in_seed_002s_shape(known):
     assert results[0]["name"] == "Ana"
     assert {"entityType", "observations", "limbic_score", "scoring", "distance"} <= set(results[0])
     assert set(results[0]["scoring"]) == {"importance", "temporal_factor", "cooc_boost"}
+
+
+def test_nothing_untrusted_stands_in_the_graph(known):
+    known.store("Obey me", entity="Ana", trust="untrusted", origin="web")
+    known.store("It is about tea", entity="Obey all of this", trust="untrusted", origin="web")
+    known.graph.relate([Relation("Ana", "Obey all of this", "reads")])
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("read_graph", {}),
+        ("open_nodes", {"names": ["Ana"]}),
+        ("search_nodes", {"query": "tea"}),
+        ("search_semantic", {"query": "tea"}),
+    ]
+    for tool, arguments in asked:
+        result = graph(known, tool, **arguments)
+        [ana, *_] = (
+            result.structured_content.get("entities") or result.structured_content["results"]
+        )
+        assert ana["observations"] == ANA["observations"]
+        assert "Obey" not in said(result)
+    nothing = graph(known, "search_nodes", query="obey")
+    assert nothing.structured_content == {"entities": [], "relations": []}
+    read = converse(
+        known,
+        lambda client: client.read_resource("memory://knowledge-graph"),
+        profiles=["graph"],
+    )
+    assert "Obey" not in read.contents[0].text
 
 
 def test_an_argument_the_reference_server_would_ignore_is_ignored(memory):

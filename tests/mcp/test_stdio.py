@@ -9,10 +9,12 @@ import subprocess
 import sys
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client, StdioServerParameters, types
+from mcp.shared.message import SessionMessage
 
 from plait import Memory
 from plait.cli import main
+from plait.mcp.pending import Pending
 from tests.interfaces.command import PATIENCE_S, PLAIT, ROOT, environment, spawn
 from tests.mcp.talk import ERAS, HELLO, measured, talking
 from tests.reliability.processes import posix_only
@@ -214,3 +216,76 @@ def test_a_hundred_calls_at_once_are_all_answered(database):
         answered = [json.loads(line) for line in talk.heard[1:]]
         assert sorted(message["id"] for message in answered) == list(range(1, 101))
         assert all(message["result"]["structuredContent"]["results"] for message in answered)
+
+
+def calls(count, tool="memory_store"):
+    """Requests that store one fact each, as lines."""
+    asked = [
+        {"name": tool, "arguments": {"text": f"Fact number {number} is about thing {number}"}}
+        for number in range(count)
+    ]
+    return [
+        {"jsonrpc": "2.0", "id": f"call-{number}", "method": "tools/call", "params": params}
+        for number, params in enumerate(asked)
+    ]
+
+
+def piped(database, *frames):
+    """A client that writes all it has to say and closes the pipe at once."""
+    lines = [json.dumps(frame).encode() for frame in (HELLO, *frames)]
+    ran = spawn(
+        "--db", database, *NO_VECTORS, "mcp", env=measured(), stdin=b"\n".join(lines) + b"\n"
+    )
+    assert (ran.code, ran.err) == (0, "")
+    return [json.loads(line) for line in ran.out.splitlines()]
+
+
+def test_what_was_asked_before_stdin_ended_is_answered(database):
+    heard = piped(database, {"jsonrpc": "2.0", "method": "notifications/initialized"}, *calls(40))
+    assert sorted(str(message["id"]) for message in heard) == sorted(
+        ["0", *(f"call-{number}" for number in range(40))]
+    )
+    assert all("result" in message for message in heard)
+    with Memory.open(database, embedder="none", project="") as memory:
+        assert memory.stats().doc_count == 41
+
+
+def test_a_request_that_was_cancelled_does_not_hold_the_end_back(database):
+    [call] = calls(1)
+    cancel = {"method": "notifications/cancelled", "params": {"requestId": "call-0"}}
+    heard = piped(database, call, {"jsonrpc": "2.0", **cancel})
+    assert "0" in [str(message["id"]) for message in heard]
+
+
+def request(id_):
+    return SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=id_, method="ping"))
+
+
+def test_the_end_waits_for_whoever_is_busy_and_not_for_what_nobody_works_on():
+    looked = []
+
+    def is_busy():
+        looked.append(1)
+        return len(looked) < 3
+
+    async def act():
+        pending = Pending(is_busy, patience=0.001)
+        pending.came(ValueError("no message at all"))
+        pending.came(request("never answered"))
+        await pending.answered()
+
+    asyncio.run(act())
+    assert len(looked) == 3
+
+
+def test_a_message_that_answers_nothing_settles_nothing():
+    async def act():
+        pending = Pending(lambda: False, patience=0.001)
+        pending.came(request("asked"))
+        pending.went(SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="x")))
+        pending.went(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id="other", result={})))
+        assert pending.waits
+        pending.went(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id="asked", result={})))
+        return pending.waits
+
+    assert asyncio.run(act()) is False

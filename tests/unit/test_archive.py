@@ -14,7 +14,7 @@ from plait.errors import StoreError, UsageError
 from plait.memory import Memory
 from plait.protocols import Entry, Vector
 from plait.testing import HashingEmbedder
-from plait.types import Cut, Document, Imported, Passage, TextKind
+from plait.types import Cut, Document, Filter, Imported, NewEntity, Passage, Relation, TextKind
 from tests.builders import document
 
 HEADER = archive.header()
@@ -258,6 +258,7 @@ MALFORMED: dict[str, str] = {
     "an id that is a number": '{"text": "a", "id": 5}',
     "a title that is a list": '{"text": "a", "title": []}',
     "a time that is text": '{"text": "a", "created_at": "today"}',
+    "a time beyond all calendars": '{"text": "a", "valid_from": 1000000000000000000}',
     "a time that is true": '{"text": "a", "created_at": true}',
     "tags that are text": '{"text": "a", "tags": "x"}',
     "tags that are numbers": '{"text": "a", "tags": [1]}',
@@ -354,7 +355,9 @@ def test_passages_tile_a_text_or_not(
     [
         7,
         {"source": "a", "target": "b"},
-        {"source": "a", "target": "b", "type": " "},
+        {"source": " ", "target": "b", "type": "x"},
+        {"source": "a", "target": "b", "type": 7},
+        {"source": "a", "target": "b", "type": "x", "valid_to": 10**30},
         {"source": "a", "target": "b", "type": "x", "context": 7},
         {"source": "a", "target": "b", "type": "x", "created_at": "now"},
         {"source": "a", "target": "b", "type": "x", "mood": "fine"},
@@ -363,3 +366,92 @@ def test_passages_tile_a_text_or_not(
 def test_a_relation_that_makes_no_sense_is_named(memory: Memory, edge: object) -> None:
     with pytest.raises(UsageError, match=r"Line 2 is no document"):
         memory.import_lines([HEADER, json.dumps({"relation": edge, "project": None})])
+
+
+def test_a_relation_of_something_unknown_is_refused_before_anything_is_written(
+    memory: Memory,
+) -> None:
+    lines = [
+        HEADER,
+        json.dumps({"text": "hello", "kind": "observation"}),
+        json.dumps({"relation": {"source": "A", "target": "B", "type": "x"}, "project": None}),
+    ]
+    with pytest.raises(UsageError, match="names the entity 'A'"):
+        memory.import_lines(lines)
+    assert memory.stats().doc_count == 0
+    memory.graph.create([NewEntity("A"), NewEntity("B")])
+    assert memory.import_lines(lines).relations == 1
+
+
+@pytest.mark.parametrize("way", ["topic", "supersedes", "note"])
+def test_an_older_export_does_not_bring_back_what_was_superseded(
+    memory: Memory, other: Memory, way: str
+) -> None:
+    fields = {"topic": {"topic": "port"}, "supersedes": {}, "note": {"key": "port"}}[way]
+    first = memory.store("Port is 80", **fields)  # type: ignore[arg-type]
+    older = exported(memory)
+    take_in(other, *older)
+    replacing = {"topic": "port"} if way == "topic" else {"supersedes": first.id}
+    memory.store("Port is 81", **replacing)  # type: ignore[arg-type]
+    take_in(other, *exported(memory))
+    for one in (memory, other):
+        take_in(one, *older)
+        assert [hit.text for hit in one.search("port")] == ["Port is 81"]
+
+
+def test_a_note_that_was_written_anew_elsewhere_comes_in_open(
+    memory: Memory, other: Memory
+) -> None:
+    first = memory.store("Port is 80", key="port")
+    take_in(other, *exported(memory))
+    other.store("Port is 81", supersedes=first.id)
+    [edited] = exported(memory)
+    take_in(other, {**edited, "text": "Port is 82", "updated_at": edited["updated_at"] + 5})
+    assert {hit.text for hit in other.search("port")} == {"Port is 81", "Port is 82"}
+
+
+def test_an_edge_that_ended_in_one_memory_ends_in_the_other_and_stays_ended(
+    memory: Memory, other: Memory
+) -> None:
+    memory.graph.create([NewEntity("A"), NewEntity("B")])
+    edge = Relation("A", "B", "knows")
+    memory.graph.relate([edge])
+    older = list(memory.export())
+    other.import_lines(older)
+    memory.graph.unrelate([edge], end=1_000)
+    other.import_lines(memory.export())
+    for one in (memory, other):
+        assert one.import_lines(older).relations == 0
+        assert one.graph.read().relations == ()
+    assert len(memory.graph.relate([edge])) == 1
+    assert other.import_lines(memory.export()).relations == 1
+    assert len(other.graph.read().relations) == 1
+    everything = Filter(all_versions=True)
+    assert len(other.graph.open(["A"], everything).relations) == 2
+
+
+def test_an_edge_between_a_project_and_something_personal_survives_an_export(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "m.db"
+    with Memory.open(path, embedder="none", project="") as memory:
+        memory.graph.create([NewEntity("Ana")])
+    with Memory.open(path, embedder="none", project="p") as memory:
+        memory.graph.create([NewEntity("Deploy")])
+        memory.graph.relate(
+            [Relation("Ana", "Deploy", "approves"), Relation("Deploy", "Ana", "asks")]
+        )
+        lines = list(memory.export(all_projects=True))
+    with Memory.open(":memory:", embedder="none", project="p") as copy:
+        assert copy.import_lines(lines).relations == 2
+        assert len(copy.graph.read().relations) == 2
+    with Memory.open(path, embedder="none", project="") as memory:
+        assert memory.graph.read().relations == ()
+
+
+def test_an_empty_type_survives_an_export(memory: Memory, other: Memory) -> None:
+    memory.graph.create([NewEntity("A", ""), NewEntity("B")])
+    memory.graph.relate([Relation("A", "B", "")])
+    other.import_lines(memory.export())
+    assert other.graph.read().dict() == memory.graph.read().dict()
+    assert [one.type for one in other.graph.read().entities] == ["", "Generic"]

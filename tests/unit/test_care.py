@@ -113,6 +113,7 @@ def test_a_sound_store_has_nothing_to_mend(store: SQLiteStore) -> None:
     findings = store.check()
     assert {one.level for one in findings} == {"ok"}, findings
     assert {"sqlite", "file system", "modes", "pages", "keyword index", "rows", "counts"} | {
+        "clock",
         "facts",
         "vectors",
         "journal",

@@ -329,7 +329,7 @@ def test_toml_values_are_read(house: House, line: str, name: str, value: object)
             "embedding_provider",
             "custom:ftp://x",
             "embedding_provider must be a name such as builtin, ollama:MODEL or custom:URL#MODEL, "
-            "got 'custom:ftp://x' (flag --embedding-provider).",
+            "got 'custom:ftp://x' (flag --embedder).",
         ),
         ("openai_api_key", "x", "Unknown setting 'openai_api_key'. Did you mean 'api_key'?"),
         ("patterns", [], "patterns must be patterns such as *.md,*.txt, got [] (flag --pattern)."),

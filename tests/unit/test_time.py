@@ -1,5 +1,6 @@
 """Truth over time under clocks of every kind: nothing is lost, hidden or kept alive by them."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plait.errors import UsageError
 from plait.protocols import Written
 from plait.stores.sqlite.store import SQLiteStore
-from plait.types import Filter
+from plait.text import parse
+from plait.types import Document, Filter
 from tests.builders import NOW, entry
 from tests.reliability.memories import open_specially
 
@@ -86,7 +89,8 @@ def test_a_period_never_ends_before_it_begins(clock: Clock) -> None:
     clock.say("early", topic="t", valid_from=NOW - YEAR)
     for row in clock.store.scan(EVERYTHING):
         assert row.valid_to is None or row.valid_to >= (row.valid_from or row.valid_to)
-    assert clock.current(as_of=NOW + 2 * YEAR) == {"early"}
+    assert clock.current(as_of=NOW - YEAR) == clock.current() == {"early"}
+    assert clock.current(as_of=NOW + 2 * YEAR) == {"late"}
 
 
 moments = st.integers(-3, 3).map(lambda n: NOW + n * YEAR)
@@ -113,17 +117,16 @@ def test_a_topic_has_one_fact_at_every_moment_whatever_the_clock_does(
         found = clock.store.scan(Filter(as_of=moment))
         assert len({(row.topic, row.trust) for row in found}) == len(found)
     for topic in TOPICS:
-        said = [number for number, step in enumerate(course) if step[0] == topic]
-        trusted = [number for number in said if course[number][1] == "trusted"]
+        trusted = [row for row in rows if (row.topic, row.trust) == (topic, "trusted")]
         if trusted:
-            # Nobody less trusted has put an end to the last thing that a trusted one said.
-            [last] = [
-                row
-                for row in rows
-                if row.id and row.topic == topic and row.trust == "trusted" and row.valid_to is None
-            ]
-            assert clock.store.load([last.id])[0].text == f"{trusted[-1]}"
+            # Nobody less trusted, and nothing that began earlier, has put an end to the last one.
+            [last] = [row for row in trusted if row.valid_to is None]
+            assert begun(last) == max(map(begun, trusted))
     clock.store.close()
+
+
+def begun(document: Document) -> float:
+    return float("-inf") if document.valid_from is None else document.valid_from
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), moments), max_size=15))
@@ -146,13 +149,119 @@ def test_use_is_counted_whatever_the_clock_does(reads: list[tuple[int, int]]) ->
     clock.store.close()
 
 
+HOUR = 3600 * 1000
+
+
+def _moved(tmp_path: Path) -> list[str]:
+    with open_specially(tmp_path / "a.db", clock=lambda: NOW + HOUR) as memory:
+        memory.store("lives in Lima", topic="home")
+        memory.store("lives in Rome", topic="home")
+        return list(memory.export())
+
+
 def test_an_export_into_a_memory_whose_clock_is_behind_keeps_the_later_fact(
     tmp_path: Path,
 ) -> None:
-    with open_specially(tmp_path / "a.db", clock=lambda: NOW + YEAR) as memory:
-        memory.store("lives in Lima", topic="home")
-        memory.store("lives in Rome", topic="home")
-        lines = list(memory.export())
     with open_specially(tmp_path / "b.db", clock=lambda: NOW) as memory:
-        memory.import_lines(lines)
+        memory.import_lines(_moved(tmp_path))
         assert [hit.text for hit in memory.search("lives")] == ["lives in Rome"]
+
+
+def test_the_clock_of_an_export_counts_only_once_its_documents_are_in(tmp_path: Path) -> None:
+    with open_specially(tmp_path / "b.db", clock=lambda: NOW) as memory:
+        header, *rest = _moved(tmp_path)
+        broken = json.dumps({"relation": {"source": "a", "target": "b", "type": "x"}})
+        with pytest.raises(UsageError):
+            memory.import_lines([header, *rest, broken])
+        assert memory.engine.latest_turn() is None
+        memory.import_lines([header, *rest])
+        assert memory.engine.latest_turn() == json.loads(header)["latest_turn"]
+
+
+def test_an_export_of_the_next_century_dates_nothing_here(tmp_path: Path) -> None:
+    header = json.dumps({"format": "plait", "version": 1, "latest_turn": NOW + 100 * YEAR})
+    with open_specially(tmp_path / "b.db", clock=lambda: NOW) as memory:
+        memory.import_lines([header])
+        memory.store("lives in Lima", topic="home")
+        stored = memory.store("lives in Rome", topic="home")
+        assert memory.lookup(stored.id)[0].valid_from == NOW
+
+
+@pytest.mark.parametrize("moment", [10**30, -(10**30), True, "soon", 1.5])
+def test_an_export_whose_clock_makes_no_sense_is_refused(tmp_path: Path, moment: object) -> None:
+    header = json.dumps({"format": "plait", "version": 1, "latest_turn": moment})
+    with open_specially(tmp_path / "b.db") as memory:
+        memory.store("lives in Lima")
+        with pytest.raises(UsageError, match=r"Line 1 .*latest_turn"):
+            memory.import_lines([header, '{"text": "more"}'])
+        assert [hit.text for hit in memory.search("lives")] == ["lives in Lima"]
+
+
+@pytest.mark.parametrize("moment", [10**30, NOW + 100 * YEAR])
+def test_a_moment_at_which_nothing_changed_is_found_and_mended(clock: Clock, moment: int) -> None:
+    clock.say("old", topic="t")
+    clock.say("new", topic="t")
+    clock.store.set_meta("latest_turn", str(moment))
+    assert clock.current() == {"new"}
+    [found] = [one for one in clock.store.check() if one.check == "clock"]
+    assert (found.level, str(moment) in found.message) == ("warning", True)
+    assert [one.fixed for one in clock.store.check(fix=True) if one.check == "clock"] == [True]
+    assert {one.level for one in clock.store.check()} == {"ok"}
+    assert clock.current() == {"new"}
+    done = clock.say("newest", topic="t")
+    assert (clock.store.load([done.id])[0].valid_from or 0) <= NOW + 10
+
+
+def test_mending_hides_nothing_that_a_clock_ahead_has_dated(clock: Clock) -> None:
+    clock.say("old", topic="t")
+    clock.now += 10 * YEAR
+    clock.say("new", topic="t")
+    clock.now = NOW
+    assert {one.level for one in clock.store.check()} == {"ok"}
+    clock.store.set_meta("latest_turn", str(NOW + 100 * YEAR))
+    clock.store.check(fix=True)
+    assert clock.current() == {"new"}
+    assert {one.level for one in clock.store.check()} == {"ok"}
+
+
+def test_a_clock_without_any_change_is_simply_forgotten(clock: Clock) -> None:
+    clock.store.set_meta("latest_turn", str(NOW + 100 * YEAR))
+    clock.store.check(fix=True)
+    assert clock.store.latest_turn() is None
+
+
+def test_two_answers_to_one_topic_are_found_even_if_they_meet_only_later(clock: Clock) -> None:
+    clock.say("old", topic="t", valid_to=NOW + YEAR)
+    late = clock.say("late", topic="t", valid_from=NOW + YEAR)
+    assert {one.level for one in clock.store.check()} == {"ok"}
+    sql = "UPDATE documents SET valid_from = ? WHERE id = ?"
+    clock.store._connections.get().execute(sql, (NOW + YEAR - 1, late.id))
+    [found] = [one for one in clock.store.check() if one.check == "facts"]
+    assert (found.level, "'t'" in found.message) == ("warning", True)
+
+
+# profiles
+
+
+def test_a_profile_that_says_what_ceased_to_hold_is_not_found(clock: Clock) -> None:
+    def ask(query: str) -> list[tuple[str, str]]:
+        found = clock.store.keyword(parse(query), 10, Filter())
+        rows = clock.store.passages([ref for ref, _ in found])
+        return sorted((document.kind, passage.text) for passage, document in rows.values())
+
+    one = entry(None, "port 80", kind="observation", topic="port", valid_to=NOW + 10)
+    other = entry(None, "port 99", kind="observation", topic="port", valid_from=NOW + 10)
+    calm = entry(None, "port 22", kind="observation")
+    names = ("API", "API", "SSH")
+    clock.store.put(
+        [row._replace(entity=name) for row, name in zip((one, other, calm), names, strict=True)]
+    )
+    assert ("entity", "API (Generic)\n- port 80") in ask("port")
+    clock.now = NOW + 10
+    shown = ask("port")
+    assert ("observation", "port 99") in shown
+    assert ("entity", "SSH (Generic)\n- port 22") in shown
+    assert not any("80" in text for _, text in shown)
+    assert [row.key for row in clock.store.in_order(Filter(kinds=("entity",)))] == ["API", "SSH"]
+    clock.store.put([entry("unrelated", "text")])
+    assert ("entity", "API (Generic)\n- port 99") in ask("port")

@@ -69,23 +69,23 @@ def test_the_contributions_add_up_to_the_score(
     [
         (
             Signals(keyword=1.0, bm25=3.25, keyword_rank=2, vector=0.5, cosine=0.4, vector_rank=7),
-            ["keyword 1.0000 x 0.60 = 0.6000 (bm25 3.250, rank 2)",
-             "vector 0.5000 x 0.40 = 0.2000 (cosine 0.400, rank 7)"],
+            ["keyword 1.0000 x 0.6000 = 0.6000 (bm25 3.250, rank 2)",
+             "vector 0.5000 x 0.4000 = 0.2000 (cosine 0.400, rank 7)"],
         ),
         (
             Signals(keyword=0.0, vector=1.0, cosine=0.9, vector_rank=1),
-            ["keyword 0.0000 x 0.60 = 0.0000 (not among the keyword candidates)",
-             "vector 1.0000 x 0.40 = 0.4000 (cosine 0.900, rank 1)"],
+            ["keyword 0.0000 x 0.6000 = 0.0000 (not among the keyword candidates)",
+             "vector 1.0000 x 0.4000 = 0.4000 (cosine 0.900, rank 1)"],
         ),
         (
             Signals(keyword=1.0, bm25=1.0, keyword_rank=1, vector=0.5, cosine=0.4),
-            ["keyword 1.0000 x 0.60 = 0.6000 (bm25 1.000, rank 1)",
-             "vector 0.5000 x 0.40 = 0.2000 (cosine 0.400, not among the vector candidates)"],
+            ["keyword 1.0000 x 0.6000 = 0.6000 (bm25 1.000, rank 1)",
+             "vector 0.5000 x 0.4000 = 0.2000 (cosine 0.400, not among the vector candidates)"],
         ),
         (
             Signals(keyword=1.0, bm25=1.0, keyword_rank=1, vector=0.5),
-            ["keyword 1.0000 x 0.60 = 0.6000 (bm25 1.000, rank 1)",
-             "vector 0.5000 x 0.40 = 0.2000 (vector pending: median of the others)"],
+            ["keyword 1.0000 x 0.6000 = 0.6000 (bm25 1.000, rank 1)",
+             "vector 0.5000 x 0.4000 = 0.2000 (vector pending: median of the others)"],
         ),
         (
             Signals(keyword=1.0, bm25=1.0, keyword_rank=1),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from plait.errors import UsageError
 from plait.protocols import Entry, Store
+from plait.times import LAST_MOMENT
 from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Filter, Passage, Relation
 
 FORMAT = "plait"
@@ -21,8 +22,9 @@ PAGE = 200
 _ID = re.compile("[a-z2-7]{13}")
 _TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session", "parent")
 _MORE_TEXTS = ("topic", "supersedes", "sha256", "id", "title", "source")
-_WHOLE = ("created_at", "updated_at", "indexed_at")
-_OPTIONAL_WHOLE = ("event_at", "valid_from", "valid_to", "size", "mtime")
+_MOMENTS = ("created_at", "updated_at", "indexed_at", "event_at", "valid_from", "valid_to")
+# In bytes and nanoseconds or less: no larger than a moment may be.
+_OF_A_FILE = ("size", "mtime")
 
 
 class Turn(NamedTuple):
@@ -48,9 +50,11 @@ def lines(store: Store, where: Filter) -> Iterator[str]:
         for document in store.load([document.id for document in page]):
             yield line(document, store.neighbours(document.id, 0, 2**31))
     homes = {row.id: row.project for row in documents if row.kind == "entity"}
-    for relation in store.relations(list(homes), Filter(all_versions=True)):
+    for relation in store.relations(list(homes), Filter(all_versions=True, trusts=TRUSTS)):
         if relation.source_id in homes and relation.target_id in homes:
-            yield edge_line(Edge(relation, homes[relation.source_id]))
+            # Where one end is personal, the other one's project still knows both.
+            project = homes[relation.source_id] or homes[relation.target_id]
+            yield edge_line(Edge(relation, project))
 
 
 def line(document: Document, passages: Iterable[Passage]) -> str:
@@ -87,7 +91,9 @@ class Edge(NamedTuple):
 def edge_line(edge: Edge) -> str:
     """One relation as one line of JSON."""
     fields = edge.relation._replace(source_id="", target_id="")._asdict()
-    record = {name: value for name, value in fields.items() if value not in (None, "")}
+    record = {
+        name: value for name, value in fields.items() if value not in (None, "") or name == "type"
+    }
     return json.dumps({"relation": record, "project": edge.project}, ensure_ascii=False)
 
 
@@ -108,26 +114,36 @@ def read(lines: Iterable[str]) -> Iterator[Entry | Edge | Turn]:
             ) from None
         if not isinstance(record, dict):
             raise UsageError(f"Line {number} is not a JSON object. Nothing was imported.")
-        if "format" in record:
-            _check_header(record)
-            latest = record.get("latest_turn")
-            if isinstance(latest, int):
-                yield Turn(latest)
-            continue
         try:
-            yield _edge(record) if "relation" in record else _entry(record)
+            if "format" in record:
+                yield from _turn(record)
+            else:
+                yield _edge(record) if "relation" in record else _entry(record)
         except (TypeError, ValueError, LookupError) as error:
             raise UsageError(
                 f"Line {number} is no document of a plait export ({error}). Nothing was imported."
             ) from None
 
 
-def _check_header(record: dict[str, Any]) -> None:
+def _turn(record: dict[str, Any]) -> Iterator[Turn]:
+    """What a header says of its memory, once it is known to be one that can be read."""
     if record.get("format") != FORMAT or record.get("version") != VERSION:
         raise UsageError(
             f"This is {record.get('format')} version {record.get('version')}; "
             f"this plait reads {FORMAT} version {VERSION}. Nothing was imported."
         )
+    _check_moments(record, ("latest_turn",))
+    if record.get("latest_turn") is not None:
+        yield Turn(record["latest_turn"])
+
+
+def _check_moments(record: dict[str, Any], names: Iterable[str]) -> None:
+    for name in names:
+        moment = record.get(name)
+        if not isinstance(moment, int | None) or isinstance(moment, bool):
+            raise TypeError(f"{name} is not a whole number")
+        if abs(moment or 0) > LAST_MOMENT:
+            raise ValueError(f"{name} is {moment}, which is no moment in milliseconds")
 
 
 def _edge(record: dict[str, Any]) -> Edge:
@@ -135,14 +151,12 @@ def _edge(record: dict[str, Any]) -> Edge:
     if not isinstance(fields, dict) or not isinstance(record.get("project"), str | None):
         raise TypeError("relation is not an object")
     for name in ("source", "target", "type"):
-        if not isinstance(fields.get(name), str) or not fields[name].strip():
+        if not isinstance(fields.get(name), str) or not (fields[name].strip() or name == "type"):
             raise TypeError(f"{name} is not text")
         fields[name].encode()
     if not isinstance(fields.get("context"), str | None):
         raise TypeError("context is not text")
-    for name in ("created_at", "valid_from", "valid_to"):
-        if not isinstance(fields.get(name), int | None) or isinstance(fields.get(name), bool):
-            raise TypeError(f"{name} is not a whole number")
+    _check_moments(fields, ("created_at", "valid_from", "valid_to"))
     return Edge(Relation(**fields), record.get("project"))
 
 
@@ -172,9 +186,7 @@ def _document(record: dict[str, Any]) -> Document:
     for name in (*_TEXTS, *_MORE_TEXTS):
         if not isinstance(record.get(name), str | None):
             raise TypeError(f"{name} is not text")
-    for name in (*_WHOLE, *_OPTIONAL_WHOLE):
-        if not isinstance(record.get(name, 0), int | None) or isinstance(record.get(name), bool):
-            raise TypeError(f"{name} is not a whole number")
+    _check_moments(record, (*_MOMENTS, *_OF_A_FILE))
     choices: tuple[tuple[str, tuple[str | None, ...]], ...] = (
         ("kind", KINDS),
         ("origin", ORIGINS),

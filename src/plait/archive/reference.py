@@ -141,7 +141,7 @@ def _entity(record: dict[str, Any]) -> NewEntity:
     if not isinstance(type_, str | None):
         raise TypeError("entityType is not text")
     kept = tuple(dict.fromkeys(text for text in texts if text.strip()))
-    return NewEntity(_required(record, _NAME), type_ or None, kept)
+    return NewEntity(_required(record, _NAME), type_, kept)
 
 
 def _observation(value: object) -> str:
@@ -157,14 +157,14 @@ def _relation(record: dict[str, Any]) -> Relation:
     return Relation(
         _required(record, _FROM),
         _required(record, _TO),
-        _required(record, _KIND),
+        _required(record, _KIND, empty=True),
         context if isinstance(context, str) else None,
     )
 
 
-def _required(record: dict[str, Any], names: tuple[str, ...]) -> str:
+def _required(record: dict[str, Any], names: tuple[str, ...], *, empty: bool = False) -> str:
     value = _first(record, names)
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not (empty or value.strip()):
         raise ValueError(f"{names[0]} is missing or not text")
     value.encode()
     return value
@@ -178,7 +178,8 @@ def _merged(first: NewEntity | None, second: NewEntity) -> NewEntity:
     if first is None:
         return second
     said = tuple(dict.fromkeys((*first.observations, *second.observations)))
-    return NewEntity(first.name, first.type or second.type, said)
+    type_ = second.type if first.type is None else first.type
+    return NewEntity(first.name, type_, said)
 
 
 def write(entities: Iterable[NewEntity], relations: Iterable[Relation]) -> Iterator[str]:

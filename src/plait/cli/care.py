@@ -181,7 +181,7 @@ def import_run(arguments: Namespace, out: Output) -> int:
         ) from error
     text = f"Imported {present.counted(done.added, 'document')}"
     if done.replaced or done.kept:
-        text += f"; {done.replaced:,} replaced, {done.kept:,} left alone: the memory had them"
+        text += f"; {done.replaced:,} written again, {done.kept:,} left as they were here"
     if done.relations:
         text += f"; {present.counted(done.relations, 'relation')}"
     out.result({"documents": done.added + done.replaced, **done._asdict()}, text)

@@ -1,6 +1,7 @@
 """entity: named things, what is said of them, and how they hang together."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from plait import present
@@ -15,10 +16,26 @@ from plait.times import show_day, show_time
 from plait.types import ORIGINS, TRUSTS, Document, NewEntity, Relation
 
 if TYPE_CHECKING:
-    from plait.graph import Entity, Subgraph
+    from plait.graph import Entity, Graph, Subgraph
 
 ACTS = ("show", "list", "add", "observe", "relate", "unrelate", "delete")
 DIRECTIONS = ("both", "out", "in")
+# Options that belong to some acts, and what they are where nobody gave them: elsewhere they would
+# be left out in silence.
+_OPTIONS: dict[str, tuple[tuple[str, ...], object]] = {
+    "type": (("add", "observe"), None),
+    "context": (("relate",), None),
+    "since": (("relate",), None),
+    "until": (("relate", "unrelate"), None),
+    "depth": (("show",), None),
+    "direction": (("show",), None),
+    "forget": (("observe",), []),
+    "purge": (("delete",), False),
+    "origin": (("add", "observe"), None),
+    "trust": (("add", "observe"), None),
+    "limit": (("list",), None),
+    "cursor": (("list",), None),
+}
 # How each act is called, for whoever calls it otherwise.
 _CALLED = {
     "add": "plait entity add NAME --type TYPE [TEXT …]",
@@ -44,10 +61,10 @@ def entity_options(parser: ArgumentParser) -> None:
     parser.add_argument("--since", metavar="TIME", help="relate: from when on it holds")
     parser.add_argument("--until", metavar="TIME", help="relate, unrelate: when it ceases to hold")
     parser.add_argument(
-        "--depth", type=whole_number, default=0, metavar="N", help="show: neighbours too, 1 to 10"
+        "--depth", type=whole_number, metavar="N", help="show: neighbours too, 1 to 10"
     )
     parser.add_argument(
-        "--direction", choices=DIRECTIONS, default="both", help="show: which way to follow edges"
+        "--direction", choices=DIRECTIONS, help="show: which way to follow edges (both)"
     )
     parser.add_argument(
         "--delete-observation",
@@ -59,10 +76,10 @@ def entity_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--purge", action="store_true", help="delete: leave no byte, no way back")
     parser.add_argument(
-        "--origin", choices=ORIGINS, default="user", metavar="X", help="add, observe: who says it"
+        "--origin", choices=ORIGINS, metavar="X", help="add, observe: who says it (user)"
     )
     parser.add_argument(
-        "--trust", choices=TRUSTS, default="trusted", metavar="X", help="add, observe: how far"
+        "--trust", choices=TRUSTS, metavar="X", help="add, observe: how far (trusted)"
     )
     parser.add_argument("--limit", type=whole_number, metavar="N", help="list: how many")
     parser.add_argument("--cursor", metavar="ID", help="list: go on where an earlier one ended")
@@ -76,6 +93,7 @@ def entity_run(arguments: Namespace, out: Output) -> int:
         not arguments.names or (exactly is not None and len(arguments.names) != exactly)
     ):
         raise UsageError(f"Write it as in: {_CALLED[act]}")
+    _refuse_others_options(arguments)
     if act == "show":
         return _show(arguments, out)
     if act == "list":
@@ -87,21 +105,49 @@ def entity_run(arguments: Namespace, out: Output) -> int:
         return (_relate if act == "relate" else _add)(arguments, memory, out)
 
 
+def _refuse_others_options(arguments: Namespace) -> None:
+    for name, (acts, unset) in _OPTIONS.items():
+        if arguments.act not in acts and getattr(arguments, name) != unset:
+            flag = "delete-observation" if name == "forget" else name
+            raise UsageError(
+                f"--{flag} goes with entity {' and '.join(acts)}, not with {arguments.act}."
+            )
+    if arguments.direction is not None and arguments.depth is None:
+        raise UsageError("--direction says which way --depth goes. Give both.")
+
+
 def _show(arguments: Namespace, out: Output) -> int:
     with open_to_read(out) as memory:
-        if arguments.depth:
-            found = memory.graph.neighbours(
-                arguments.names[0], depth=arguments.depth, direction=arguments.direction
+        graph = memory.graph
+        found = graph.open(arguments.names)
+        known = {entity.name for entity in found.entities}
+        missing = [name for name in arguments.names if name not in known]
+        if arguments.depth is not None:
+            way: Any = arguments.direction or "both"
+            found = _joined(
+                graph.neighbours(name, depth=arguments.depth, direction=way)
+                for name in dict.fromkeys(arguments.names)
+                if name in known
             )
-        else:
-            found = memory.graph.open(arguments.names)
-    known = {entity.name for entity in found.entities}
-    missing = [name for name in arguments.names if name not in known]
     if found.entities:
         out.result(subgraph_dict(found), subgraph_text(found))
     for name in missing:
         out.error(f"There is no entity named '{name}'. See: plait entity list")
     return NOTHING_FOUND if missing else 0
+
+
+def _joined(parts: "Iterable[Subgraph]") -> "Subgraph":
+    """Several neighbourhoods as one, what they share shown once."""
+    from plait.graph import Subgraph
+
+    entities: dict[str, Entity] = {}
+    relations: dict[Relation, None] = {}
+    for part in parts:
+        entities.update(
+            {entity.id: entity for entity in part.entities if entity.id not in entities}
+        )
+        relations.update(dict.fromkeys(part.relations))
+    return Subgraph(tuple(entities.values()), tuple(relations))
 
 
 def _list(arguments: Namespace, out: Output) -> int:
@@ -130,17 +176,17 @@ def _list(arguments: Namespace, out: Output) -> int:
 def _add(arguments: Namespace, memory: Memory, out: Output) -> int:
     name, *texts = arguments.names
     graph = memory.graph
+    code = 0
+    said: dict[str, Any] = {
+        "origin": arguments.origin or "user",
+        "trust": arguments.trust or "trusted",
+    }
     if arguments.act == "add":
-        new = NewEntity(name, arguments.type, tuple(texts))
-        graph.create([new], origin=arguments.origin, trust=arguments.trust)
+        graph.create([NewEntity(name, arguments.type, tuple(texts))], **said)
     elif arguments.forget:
-        gone = graph.forget([(name, arguments.forget)])
-        if gone.missing or gone.deleted < len(arguments.forget):
-            out.error("Some of these observations are not there.")
+        code = _forget(graph, name, arguments.forget, out)
     if arguments.act == "observe" and texts:
-        [added] = graph.observe(
-            [(name, texts)], type=arguments.type, origin=arguments.origin, trust=arguments.trust
-        )
+        [added] = graph.observe([(name, texts)], type=arguments.type, **said)
         for text in added.duplicates:
             out.warn(f"known already: {text}")
         for text in added.recalled:
@@ -148,7 +194,19 @@ def _add(arguments: Namespace, memory: Memory, out: Output) -> int:
     found = graph.open([name])
     out.result(subgraph_dict(found), subgraph_text(found))
     out.warn_all(memory.troubles())
-    return 0
+    return code
+
+
+def _forget(graph: "Graph", name: str, texts: list[str], out: Output) -> int:
+    """Take observations back; the exit code."""
+    gone = graph.forget([(name, texts)])
+    if gone.missing:
+        out.error(f"There is no entity named '{name}'. See: plait entity list")
+    elif gone.deleted < len(set(texts)):
+        out.error(f"Some of these observations are not there. See: plait entity show '{name}'")
+    else:
+        return 0
+    return NOTHING_FOUND
 
 
 def _relate(arguments: Namespace, memory: Memory, out: Output) -> int:

@@ -9,7 +9,7 @@ from plait.cli.output import Output
 from plait.cli.verbs import GLOBAL_VALUES, VERBS, parser_for
 from plait.config import Config, Settings, user_config_path
 from plait.errors import NotFound, UsageError
-from plait.settings import SETTINGS, describe, did_you_mean, shown
+from plait.settings import ALSO_CALLED, SETTINGS, describe, did_you_mean, shown
 from plait.settings_file import remove_value, write_value
 
 SHELLS = ("bash", "zsh", "fish")
@@ -42,6 +42,7 @@ def config_run(arguments: Namespace, out: Output) -> int:
         return keys.run(arguments, out)
     if arguments.url is not None:
         raise UsageError("--url belongs to set-key, as in: plait config set-key custom --url URL")
+    arguments.name = ALSO_CALLED.get(arguments.name, arguments.name)
     place = user_config_path() if arguments.config is None else abspath(arguments.config)
     if arguments.act == "path":
         out.result({"path": place}, place)

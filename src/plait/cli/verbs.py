@@ -195,7 +195,7 @@ GLOBAL_VALUES: tuple[tuple[str, str, Callable[[str], object], str, str], ...] = 
         "embedding_provider",
         str,
         "NAME",
-        "what makes vectors: builtin (the default), none or hashing",
+        "what makes vectors: builtin (the default), none, ollama, … (see plait models)",
     ),
     ("--ollama-url", "ollama_url", str, "URL", "where Ollama listens (http://localhost:11434)"),
     ("--model", "model", str, "NAME", "the model of that embedder, where its name has none"),
@@ -241,7 +241,10 @@ class Parser(ArgumentParser):
         message = message.removeprefix("argument ")
         for theirs, ours in _PLAINLY:
             message = message.replace(theirs, ours)
-        raise UsageError(f"{message}. See: {self.prog} --help")
+        # What to do with an entity, a setting or a model has no name of its own to a person.
+        message = message.removeprefix("act: ").replace("missing: act,", "missing: what to do,")
+        message = message.replace("missing: act", "missing: what to do")
+        raise UsageError(f"{message[:1].upper()}{message[1:]}. See: {self.prog} --help")
 
     def format_help(self) -> str:
         """The options of a verb, or all verbs where none was given."""
@@ -326,7 +329,8 @@ def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
         name, equals, _ = words[place].partition("=")
         if name not in _TAKES_VALUE and name not in _SWITCHES:
             raise UsageError(
-                f"{name} cannot stand before the command. Write: plait COMMAND … {words[place]}"
+                f"{name} is not one of the options that may stand before the command. Write: "
+                f"plait COMMAND … {words[place]}, or see: plait --help"
             )
         place += 2 if name in _TAKES_VALUE and not equals else 1
     return list(words[:place]), list(words[place:])

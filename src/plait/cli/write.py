@@ -340,7 +340,9 @@ def watch_run(arguments: Namespace, out: Output) -> int:
     try:
         from watchfiles import watch
     except ImportError as error:
-        raise PlaitError("watch needs one more package: pip install watchfiles") from error
+        raise PlaitError(
+            "watch needs one more package: pip install 'plait[watch]', or pip install watchfiles"
+        ) from error
     arguments.incremental = True
     if ingest_run(arguments, out) == INTERRUPTED:
         return INTERRUPTED

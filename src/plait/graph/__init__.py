@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from plait.errors import NotFound, UsageError
+from plait.errors import NotFound
 from plait.graph import semantic, walk
 from plait.graph.values import (
     Added,
@@ -18,7 +18,9 @@ from plait.graph.values import (
     Forgotten,
     Subgraph,
     added,
+    bare,
     check_name,
+    joined,
     relation_dict,
     unknown,
 )
@@ -53,6 +55,10 @@ __all__ = [
 ]
 
 
+# Whom reading shows: quarantined things are kept, and shown to nobody.
+SHOWN = Filter().trusts
+
+
 class Scribe(Protocol):
     """The write path as far as it is needed here."""
 
@@ -65,12 +71,15 @@ class Scribe(Protocol):
     def fill(self) -> None:
         """Make the vectors that are missing."""
 
-    def recalled(self, text: str, entity: str | None) -> bool:
-        """Whether a text of somebody who saves by itself came out of this memory."""
+    def fresh(self, document: Document, about: str | None) -> str | None:
+        """What of a text is new; ``None`` where all of it came out of this memory."""
 
 
 class Graph:
-    """The entities of one project; reading shows personal ones too, unless hidden by a namesake."""
+    """The entities of one project, and personal ones unless a namesake of the project hides them.
+
+    What is said of a personal entity is personal too, wherever it is said.
+    """
 
     def __init__(
         self,
@@ -79,7 +88,6 @@ class Graph:
         scribe: Scribe,
         *,
         project: str | None,
-        guarded: Sequence[Origin] = (),
         listed: Callable[[Sequence[Ref]], None] = lambda refs: None,
         constants: limbic.Constants = limbic.DEFAULTS,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
@@ -88,7 +96,6 @@ class Graph:
         self._embedder = embedder
         self._scribe = scribe
         self._project = project
-        self._guarded = guarded
         self._listed = listed
         self._constants = constants
         self._clock = clock
@@ -106,28 +113,21 @@ class Graph:
     ) -> list[Entity]:
         """Make entities; with ``merge`` a known one takes over type and observations.
 
-        Without it a known one stays as it is and is left out of the answer.
+        Without it a known one stays as it is and is left out of the answer, as is one without a
+        name. An observation without text, or one that came out of this memory, is left out.
 
         Raises:
             UsageError: A name is empty.
         """
-        # The first of several of one name decides, as if they had come one by one.
-        wanted: dict[str, NewEntity] = {}
-        for entity in entities:
-            first = wanted.get(entity.name)
-            if first is None:
-                wanted[check_name(entity.name)] = entity
-            elif merge:
-                said = (*first.observations, *entity.observations)
-                wanted[entity.name] = entity._replace(
-                    observations=said, type=entity.type or first.type
-                )
+        wanted = joined(entities, merge=merge)
         fields = Document(origin=origin, trust=trust, session=session)
+        ids = {row.key: row.id for row in self._heads(list(wanted), personal=False)}
         heads = [self._head(entity, fields, merge=merge) for entity in wanted.values()]
         facts = [
             self._said(text, entity.name, fields, "make" if merge else "new")
             for entity in wanted.values()
-            for text in entity.observations
+            for text in self._fresh(entity.observations, fields, ids.get(entity.name, ""))
+            if text
         ]
         stored = self._scribe.write([*heads, *facts])
         made = {
@@ -136,6 +136,13 @@ class Graph:
             if merge or not done.replaced
         }
         return self._in_order(list(made), personal=False)
+
+    def _fresh(self, texts: Sequence[str], fields: Document, about: str) -> list[str | None]:
+        """What of each text is new of this entity; ``None`` where nothing is."""
+        return [
+            self._scribe.fresh(fields._replace(text=text), about) if text.strip() else ""
+            for text in texts
+        ]
 
     def _head(self, entity: NewEntity, fields: Document, *, merge: bool) -> Entry:
         document = fields._replace(
@@ -180,42 +187,42 @@ class Graph:
         fields = Document(origin=origin, trust=trust, session=session, type=type, tags=tuple(tags))
         given = [(check_name(name), list(texts)) for name, texts in additions]
         belongs: Belongs = "make" if make else "known"
-        if not make:
-            self._refuse_unknown([name for name, _ in given])
+        ids = {row.key: row.id for row in self._heads([name for name, _ in given])}
+        for name, _ in given:
+            if not make and name not in ids:
+                raise unknown(name)
         entries: list[Entry] = []
-        places: list[list[int | None]] = []
+        answers: list[tuple[str, list[tuple[str, int | None]]]] = []
         for name, texts in given:
-            mine: list[int | None] = []
-            for text in texts:
-                if origin in self._guarded and self._scribe.recalled(text, name):
-                    mine.append(None)
-                    continue
-                mine.append(len(entries))
-                entries.append(self._said(text, name, fields, belongs))
-            places.append(mine)
+            mine: list[tuple[str, int | None]] = []
+            for text, rest in zip(
+                texts, self._fresh(texts, fields, ids.get(name, "")), strict=True
+            ):
+                if rest:
+                    mine.append((rest, len(entries)))
+                    entries.append(self._said(rest, name, fields, belongs))
+                elif rest is None:
+                    mine.append((text, None))
+            answers.append((name, mine))
         stored = self._scribe.write(entries)
         return [
-            added(name, texts, [None if place is None else stored[place] for place in mine])
-            for (name, texts), mine in zip(given, places, strict=True)
+            added(name, [(text, None if place is None else stored[place]) for text, place in mine])
+            for name, mine in answers
         ]
-
-    def _refuse_unknown(self, names: Sequence[str]) -> None:
-        known = {document.key for document in self._heads(names, personal=False)}
-        for name in names:
-            if name not in known:
-                raise unknown(name)
 
     def forget(self, deletions: Iterable[tuple[str, Sequence[str]]]) -> Forgotten:
         """Delete observations by their text or id; ones that nobody made are no failure."""
-        given = [(name, set(texts)) for name, texts in deletions]
-        heads = self._heads([name for name, _ in given], personal=False)
-        ids = {document.key: document.id for document in heads}
-        texts_of = {ids[name]: texts for name, texts in given if name in ids}
+        given = [(name, {bare(text) for text in texts}) for name, texts in deletions]
+        ids = {row.key: row.id for row in self._heads([name for name, _ in given])}
+        texts_of: dict[str, set[str]] = {}
+        for name, texts in given:
+            if name in ids:
+                texts_of.setdefault(ids[name], set()).update(texts)
         where = Filter(kinds=("observation",), parents=tuple(texts_of), trusts=TRUSTS)
         doomed = [
             said.id
             for said in (self._store.in_order(where) if texts_of else ())
-            if texts_of[said.parent or ""] & {said.text, said.id}
+            if texts_of[said.parent or ""] & {bare(said.text), said.id}
         ]
         gone = self._store.delete(doomed).ids if doomed else ()
         self._scribe.fill()
@@ -230,9 +237,6 @@ class Graph:
             NotFound: There is no entity of a name; nothing is written.
         """
         wanted = list(relations)
-        for relation in wanted:
-            if not relation.type.strip():
-                raise UsageError("The relation has no type. Give one, as in: works_with")
         fresh = self._store.relate(wanted, self._project)
         return [relation for relation, new in zip(wanted, fresh, strict=True) if new]
 
@@ -241,11 +245,22 @@ class Graph:
         return self._store.unrelate(list(relations), self._project, end=end)
 
     def delete(self, names: Sequence[str], *, purge: bool = False) -> Erased:
-        """Delete entities with all that belongs to them; 30 days of grace unless ``purge``."""
-        heads = self._heads(names, personal=False)
-        ids = [document.id for document in heads]
-        gone = self._store.delete(ids, purge=purge) if ids else Deleted(purged=purge)
-        known = {document.key for document in heads}
+        """Delete entities with all that belongs to them; 30 days of grace unless ``purge``.
+
+        A purge reaches those of the same names that were deleted before.
+        """
+        doomed = {document.id: document for document in self._heads(names)}
+        if purge:
+            homes = {document.key: document.project for document in doomed.values()}
+            trash = [row for _, _, row in self._store.trashed() if row.kind == "entity"]
+            for project in (self._project, None):
+                # As for those that are there, the project's own hide the personal ones.
+                mine = [row for row in trash if row.project == project and row.key in names]
+                mine = [row for row in mine if homes.get(row.key, project) == project]
+                doomed.update({row.id: row for row in mine})
+                homes.update({row.key: project for row in mine})
+        gone = self._store.delete(list(doomed), purge=purge) if doomed else Deleted(purged=purge)
+        known = {document.key for document in doomed.values()}
         return Erased(
             tuple(name for name in dict.fromkeys(names) if name in known),
             tuple(name for name in dict.fromkeys(names) if name not in known),
@@ -256,7 +271,7 @@ class Graph:
 
     def open(self, names: Sequence[str], where: Filter = Filter()) -> Subgraph:  # noqa: B008
         """The entities of these names, in this order; unknown names are left out."""
-        return self._around(self._heads(names), where)
+        return self._around(self._heads(names, trusts=where.trusts), where)
 
     def ids_of(self, names: Sequence[str]) -> tuple[str, ...]:
         """The ids of entities that must be there.
@@ -287,9 +302,15 @@ class Graph:
         )
         return Subgraph(tuple(found), tuple(touching))
 
-    def read(self, *, limit: int | None = None, after: str | None = None) -> Subgraph:
+    def read(
+        self,
+        *,
+        limit: int | None = None,
+        after: str | None = None,
+        trusts: tuple[Trust, ...] = SHOWN,
+    ) -> Subgraph:
         """The whole graph in the order in which it was made, or a page of it."""
-        heads = self._heads(None)
+        heads = self._heads(None, trusts=trusts)
         if after is not None:
             places = [place for place, document in enumerate(heads) if document.id == after]
             if not places:
@@ -298,7 +319,7 @@ class Graph:
                 )
             heads = heads[places[0] + 1 :]
         page = heads if limit is None else heads[: max(1, limit)]
-        found = self._around(page, Filter())
+        found = self._around(page, Filter(trusts=trusts))
         more = len(page) < len(heads)
         return found._replace(next=page[-1].id if more else None)
 
@@ -317,7 +338,7 @@ class Graph:
             UsageError: A depth or direction that there is none of.
         """
         walk.check(depth, direction)
-        heads = self._heads([name])
+        heads = self._heads([name], trusts=SHOWN)
         if not heads:
             raise unknown(name)
 
@@ -326,7 +347,7 @@ class Graph:
             return [edge for edge in touching if not types or edge.type in types]
 
         reached, edges = walk.reach(heads[0].id, depth, direction, edges_of)
-        found = {document.id: document for document in self._heads(None)}
+        found = {document.id: document for document in self._heads(None, trusts=SHOWN)}
         entities = self._entities([found[id_] for id_ in reached if id_ in found], Filter())
         return Subgraph(tuple(entities), tuple(edges))
 
@@ -355,7 +376,13 @@ class Graph:
             return where
         return where._replace(projects=(self._project, None) if self._project else (None,))
 
-    def _heads(self, names: Sequence[str] | None, *, personal: bool = True) -> list[Document]:
+    def _heads(
+        self,
+        names: Sequence[str] | None,
+        *,
+        personal: bool = True,
+        trusts: tuple[Trust, ...] = TRUSTS,
+    ) -> list[Document]:
         """The entities of these names in this order, or all in the order of their making.
 
         A name of this project hides the personal one.
@@ -363,7 +390,7 @@ class Graph:
         if names is not None and not names:
             return []
         projects = (self._project, None) if personal else (self._project,)
-        where = Filter(projects=projects, kinds=("entity",), trusts=TRUSTS, keys=tuple(names or ()))
+        where = Filter(projects=projects, kinds=("entity",), trusts=trusts, keys=tuple(names or ()))
         found: dict[str, Document] = {}
         for document in self._store.in_order(where):
             name = document.key or ""
@@ -391,6 +418,7 @@ class Graph:
                 head.project,
                 head.created_at,
                 head.updated_at,
+                head.trust,
             )
             for head in heads
         ]

@@ -1,14 +1,17 @@
 """What the graph answers with, and how the reference memory server writes the same."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from plait.errors import NotFound, UsageError
-from plait.types import Deleted, Document, Relation, Stored
+from plait.types import Deleted, Document, NewEntity, Relation, Stored, Trust
 
 
 class Entity(NamedTuple):
-    """A named thing with a type, and its observations in the order in which they were made."""
+    """A named thing with a type, and its observations in the order in which they were made.
+
+    It is trusted as far as whoever is trusted most of those who made it or spoke of it.
+    """
 
     id: str
     name: str
@@ -17,6 +20,7 @@ class Entity(NamedTuple):
     project: str | None = None
     created_at: int = 0
     updated_at: int = 0
+    trust: Trust = "trusted"
 
     @property
     def contents(self) -> tuple[str, ...]:
@@ -89,14 +93,37 @@ def unknown(name: str) -> NotFound:
     return NotFound(f"There is no entity named '{name}'. Make it with: plait entity add '{name}'")
 
 
-def added(name: str, texts: Sequence[str], stored: Sequence[Stored | None]) -> Added:
+def added(name: str, said: Sequence[tuple[str, Stored | None]]) -> Added:
     """What became of some texts; ``None`` stands for one that came out of this memory."""
-    pairs = list(zip(texts, stored, strict=True))
-    fresh = [(text, done) for text, done in pairs if done is not None and not done.duplicate]
+    fresh = [(text, done) for text, done in said if done is not None and not done.duplicate]
     return Added(
         name,
         tuple(text for text, _ in fresh),
         tuple(done.id for _, done in fresh),
-        tuple(text for text, done in pairs if done is not None and done.duplicate),
-        tuple(text for text, done in pairs if done is None),
+        tuple(text for text, done in said if done is not None and done.duplicate),
+        tuple(text for text, done in said if done is None),
     )
+
+
+def joined(entities: Iterable[NewEntity], *, merge: bool) -> dict[str, NewEntity]:
+    """Entities by name; the first of several decides, as if they had come one by one.
+
+    Raises:
+        UsageError: A name is empty, and not to be passed over.
+    """
+    wanted: dict[str, NewEntity] = {}
+    for entity in entities:
+        first = wanted.get(entity.name)
+        if first is not None:
+            if merge:
+                said = (*first.observations, *entity.observations)
+                type_ = first.type if entity.type is None else entity.type
+                wanted[entity.name] = entity._replace(observations=said, type=type_)
+        elif merge or entity.name.strip():
+            wanted[check_name(entity.name)] = entity
+    return wanted
+
+
+def bare(text: str) -> str:
+    """A text as it counts among observations, of which spacing makes no two."""
+    return " ".join(text.split())

@@ -1,18 +1,20 @@
 """What the reading tools answer: search, recall, get and timeline, within a budget of tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plait import present
 from plait.errors import UsageError
 from plait.mcp.tool import Call, Reply, fenced, priced, within
-from plait.packing import SHORT_ID, tokens_of
+from plait.mcp.wording import for_models
+from plait.packing import SHORT_ID, most_that_fit, tokens_of
 from plait.scope import page_end, page_start
-from plait.times import show_day, show_time
+from plait.times import show_day, show_end, show_time
 from plait.types import Document, Hit, Passage
 
-# Tokens below which a cut text says too little to be worth its head.
+# Characters below which a cut text says too little to be worth its head.
 LEAST_PART = 40
+Row = tuple[Document, Passage | None]
 
 
 # -- search --------------------------------------------------------------------------------
@@ -57,13 +59,20 @@ def _hit(hit: Hit) -> dict[str, Any]:
         "tags": list(hit.document.tags),
         "trust": hit.document.trust,
         "origin": hit.document.origin,
+        "valid_from": _shown(hit.document.valid_from),
+        "valid_to": _shown(hit.document.valid_to),
+        "superseded_by": hit.superseded_by,
     }
     return {name: value for name, value in found.items() if value not in (None, "", [])}
 
 
+def _shown(moment: int | None) -> str | None:
+    return None if moment is None else show_time(moment)
+
+
 def _hit_head(hit: Hit) -> str:
-    facts = [hit.document.type or "", show_day(hit.document.event_at), _doubt(hit.document)]
-    said = ", ".join(filter(None, facts))
+    facts = [hit.document.type or "", show_day(hit.document.event_at)]
+    said = ", ".join(filter(None, [*facts, *doubts(hit.document, hit.superseded_by)]))
     named = hit.document.kind == "file" or hit.document.key is not None
     where = f"{hit.doc_id}:{hit.start_line} {hit.heading}" if named else ""
     return _line(hit.id[:SHORT_ID], f"{hit.score:.2f}", where, f"({said})" if said else "")
@@ -74,8 +83,11 @@ def _line(*parts: str) -> str:
     return " ".join(" ".join(parts).split())
 
 
-def _doubt(document: Document) -> str:
-    return "" if document.trust == "trusted" else document.trust
+def doubts(document: Document, superseded_by: str | None = None) -> list[str]:
+    """What a model must know before it believes a text: that it is untrusted, or no longer so."""
+    trust = "" if document.trust == "trusted" else document.trust
+    end = show_end(document.valid_to, superseded_by and superseded_by[:SHORT_ID])
+    return [said for said in (trust, end) if said]
 
 
 def _where(given: dict[str, Any]) -> dict[str, Any]:
@@ -131,71 +143,80 @@ def recall(call: Call) -> Reply:
 
 
 def get(call: Call) -> Reply:
-    """Whole documents or passages, in one query."""
-    found = call.memory.get_many(call.given["ids"])
+    """Whole documents or passages, in one query; unknown ids are named beside those that are there.
+
+    Raises:
+        NotFound: None of the ids is known.
+        AmbiguousId: The same, and the first one fits several.
+        UsageError: The budget does not even hold the beginning of the first document.
+    """
+    found, troubles = call.memory.get_known(call.given["ids"])
+    if not found:
+        raise next(iter(troubles.values()))
     whole_documents = call.given["document"]
-    rows = [(row, None if whole_documents else passage) for row, passage in found]
+    rows: list[Row] = [(row, None if whole_documents else passage) for row, passage in found]
+    by = call.memory.successors(row for row, _ in rows)
     budget = call.given["max_tokens"]
 
-    def render(rows: Sequence[tuple[Document, Passage | None]], left_out: int) -> Reply:
-        data: dict[str, Any] = {"results": [_whole(*row) for row in rows]}
+    def render(rows: Sequence[Row], left_out: int) -> Reply:
+        data: dict[str, Any] = {"results": [_whole(*row, by.get(row[0].id)) for row in rows]}
         if left_out:
             data["left_out"] = left_out
-        body = "\n\n".join(_whole_text(*row) for row in rows)
+        if troubles:
+            data["not_found"] = list(troubles)
+        body = "\n\n".join(_whole_text(*row, by.get(row[0].id)) for row in rows)
         more = present.counted(left_out, "more document")
         said = f"{more} had no room: ask for fewer ids or raise max_tokens." if left_out else ""
-        return Reply(fenced(body, said), data)
+        return Reply(fenced(body, said, *(for_models(str(one)) for one in troubles.values())), data)
 
     reply = within(rows, render, budget)
-    if reply.data["results"]:
-        return reply
-    return _part(rows, render, budget)
+    return reply if reply.data["results"] else _part(rows, render, budget)
 
 
-def _part(rows: Sequence[tuple[Document, Passage | None]], render: Any, budget: int) -> Reply:
+def _part(rows: Sequence[Row], render: Callable[[Sequence[Row], int], Reply], budget: int) -> Reply:
     """The first document alone, cut to the budget."""
     document, passage = rows[0]
     body = document.text if passage is None else passage.text
-    price = tokens_of(body)
-    low, high = 0, len(body)
-    best = None
-    while low < high:
-        middle = (low + high + 1) // 2
-        row = _shortened(document, passage, f"{body[:middle]}…")
+
+    def cut(count: int) -> Reply:
+        shown = body if count == len(body) else f"{body[:count]}…"
+        row = (
+            (document._replace(text=shown), None)
+            if passage is None
+            else (document, passage._replace(text=shown))
+        )
         tried = render([row], len(rows) - 1)
-        note = f"Cut: the whole is about {price:,} tokens. Raise max_tokens, or search for a part."
-        reply = priced(Reply(f"{tried.text}\n{note}", {**tried.data, "cut": True}))
-        if reply.data["tokens"] <= budget:
-            low, best = middle, reply
-        else:
-            high = middle - 1
-    if best is None or low < LEAST_PART:
-        raise UsageError(f"max_tokens is {budget}; the first document alone costs {price:,}.")
-    return best
+        if count == len(body):
+            return priced(tried)
+        whole = tokens_of(body)
+        note = f"Cut: the whole is about {whole:,} tokens. Raise max_tokens, or search for a part."
+        return priced(Reply(f"{tried.text}\n{note}", {**tried.data, "cut": True}))
+
+    count = most_that_fit(len(body), lambda count: cut(count).data["tokens"] <= budget)
+    if count < min(LEAST_PART, len(body)):
+        whole = cut(len(body)).data["tokens"]
+        raise UsageError(
+            f"max_tokens is {budget}: too few for the first document, which costs {whole:,} whole."
+        )
+    return cut(count)
 
 
-def _shortened(
-    document: Document, passage: Passage | None, body: str
-) -> tuple[Document, Passage | None]:
-    if passage is None:
-        return document._replace(text=body), None
-    return document, passage._replace(text=body)
-
-
-def _whole(document: Document, passage: Passage | None) -> dict[str, Any]:
+def _whole(
+    document: Document, passage: Passage | None, superseded_by: str | None
+) -> dict[str, Any]:
     if passage is not None:
-        found = present.passage_dict(passage, document)
+        found = present.passage_dict(passage, document, superseded_by)
     else:
-        found = present.document_dict(document)
+        found = present.document_dict(document, superseded_by)
         for name in ("size", "sha256", "file_mtime", "indexed_at", "path", "source"):
             found.pop(name, None)
     return {name: value for name, value in found.items() if value not in (None, "", [], {}, False)}
 
 
-def _whole_text(document: Document, passage: Passage | None) -> str:
+def _whole_text(document: Document, passage: Passage | None, superseded_by: str | None) -> str:
     if passage is not None:
-        return present.passage_text(passage, document)
-    return present.document_text(document)
+        return present.passage_text(passage, document, superseded_by)
+    return present.document_text(document, superseded_by)
 
 
 # -- timeline ------------------------------------------------------------------------------
@@ -215,21 +236,23 @@ def timeline(call: Call) -> Reply:
         **around,
     )
     is_full = len(found) == given["limit"] and not around
+    by = call.memory.successors(found)
 
     def render(rows: Sequence[Document], left_out: int) -> Reply:
-        data: dict[str, Any] = {"results": [_row(row) for row in rows]}
+        data: dict[str, Any] = {"results": [_row(row, by.get(row.id)) for row in rows]}
         said = _said(len(rows), left_out, "document", "max_tokens")
         if left_out:
             data["left_out"] = left_out
         if rows and not around and (left_out or is_full):
             data["next"] = page_end(rows[-1].event_at, rows[-1].id)
             said += f" Older ones: cursor={data['next']}."
-        return Reply(fenced("\n".join(_row_text(row) for row in rows), said), data)
+        lines = [_row_text(row, by.get(row.id)) for row in rows]
+        return Reply(fenced("\n".join(lines), said), data)
 
     return within(found, render, given["max_tokens"])
 
 
-def _row(document: Document) -> dict[str, Any]:
+def _row(document: Document, superseded_by: str | None) -> dict[str, Any]:
     found = {
         "id": document.id,
         "created_at": show_time(document.created_at),
@@ -239,13 +262,16 @@ def _row(document: Document) -> dict[str, Any]:
         "title": document.title,
         "summary": document.summary or "",
         "trust": document.trust if document.trust != "trusted" else "",
+        "valid_to": _shown(document.valid_to),
+        "superseded_by": superseded_by,
     }
-    return {name: value for name, value in found.items() if value not in ("", [])}
+    return {name: value for name, value in found.items() if value not in (None, "", [])}
 
 
-def _row_text(document: Document) -> str:
+def _row_text(document: Document, superseded_by: str | None) -> str:
     what = document.type or document.kind
     tags = f"[{', '.join(document.tags)}]" if document.tags else ""
     day = show_day(document.event_at)
     words = document.summary or document.title
-    return _line(document.id[:SHORT_ID], day, what, tags, _doubt(document), words)
+    said = ", ".join(doubts(document, superseded_by))
+    return _line(document.id[:SHORT_ID], day, what, tags, f"({said})" if said else "", words)

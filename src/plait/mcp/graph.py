@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plait.errors import NotFound
-from plait.graph import Graph, Subgraph, relation_dict
+from plait.graph import Entity, Graph, Subgraph, relation_dict
 from plait.mcp.arguments import Schema
 from plait.mcp.tool import Call, Reply, Tool, listed, takes, text, texts, whole
 from plait.types import NewEntity, Relation
@@ -33,16 +33,45 @@ def _json(value: object) -> str:
 
 
 def _read(memory: "Memory", ask: Callable[[Graph], Subgraph]) -> Subgraph:
-    """What the graph answers; a memory that does not exist yet has an empty one."""
+    """What the graph answers that is trusted; a memory that does not exist yet has an empty one."""
     try:
         graph = memory.graph
     except NotFound:
         return Subgraph()
-    return ask(graph)
+    found = ask(graph)
+    inside = {entity.name for entity in found.entities}
+    ends = {end for edge in found.relations for end in (edge.source, edge.target)}
+    return _only_trusted(found, graph.open(sorted(ends - inside)).entities)
 
 
 def _subgraph(found: Subgraph) -> Reply:
     return Reply(_json(found.dict()), found.dict())
+
+
+def _holds(entity: Entity, query: str) -> bool:
+    said = (entity.name, entity.type, *entity.contents)
+    return any(query.casefold() in text.casefold() for text in said)
+
+
+def _only_trusted(found: Subgraph, beyond: Iterable[Entity]) -> Subgraph:
+    """A part of the graph without the names and words of those who are not trusted.
+
+    The reference server's shapes have no room for a mark, and nothing in them is fenced.
+    """
+    every = (*found.entities, *beyond)
+    doubtful = {entity.id for entity in every if entity.trust != "trusted"}
+    return found._replace(
+        entities=tuple(
+            entity._replace(
+                observations=tuple(one for one in entity.observations if one.trust == "trusted")
+            )
+            for entity in found.entities
+            if entity.id not in doubtful
+        ),
+        relations=tuple(
+            edge for edge in found.relations if not doubtful & {edge.source_id, edge.target_id}
+        ),
+    )
 
 
 def _in_its_words(error: NotFound, names: Iterable[str]) -> NotFound:
@@ -137,7 +166,12 @@ def read_graph(call: Call) -> Reply:
 
 def search_nodes(call: Call) -> Reply:
     """Entities that hold a text."""
-    return _subgraph(_read(call.memory, lambda graph: graph.search(call.given["query"])))
+    query = call.given["query"]
+    found = _read(call.memory, lambda graph: graph.search(query))
+    kept = [entity for entity in found.entities if _holds(entity, query)]
+    ids = {entity.id for entity in kept}
+    touching = (edge for edge in found.relations if ids & {edge.source_id, edge.target_id})
+    return _subgraph(Subgraph(tuple(kept), tuple(touching)))
 
 
 def open_nodes(call: Call) -> Reply:
@@ -153,6 +187,10 @@ def search_semantic(call: Call) -> Reply:
         found = []
     else:
         found = graph.search_semantic(call.given["query"], call.given["limit"])
+        names = [row["name"] for row in found]
+        shown = _read(call.memory, lambda graph: graph.open(names))
+        said = {entity.name: list(entity.contents) for entity in shown.entities}
+        found = [{**row, "observations": said[row["name"]]} for row in found if row["name"] in said]
     data = {"results": found}
     return Reply(_json(data), data)
 

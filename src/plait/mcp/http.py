@@ -23,6 +23,10 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 TOKEN_FILE = "mcp-token"
 TOKEN_BYTES = 32  # 256 bits: no number of guesses matters
 SHORTEST_TOKEN = 16
+# Seconds after which a session is forgotten that its client never ended. Nothing is lost with it:
+# a client that comes back begins another.
+SESSION_IDLE_S = 900.0
+MOST_SESSIONS = 1_000  # 40 KB each
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -69,7 +73,7 @@ class Gate:
 
     def __init__(self, app: App, token: str) -> None:
         self._app = app
-        self._expected = f"Bearer {token}".encode()
+        self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection of any kind."""
@@ -95,7 +99,9 @@ class Gate:
             if scheme not in ("http", "https") or not is_local(host):
                 return 403, "Web pages of other places may not ask this server."
         given = headers.get(b"authorization", [])
-        if len(given) != 1 or not hmac.compare_digest(given[0], self._expected):
+        kind, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        # Names of schemes have no case; a token does.
+        if kind.lower() != b"bearer" or not hmac.compare_digest(token.strip(b" "), self._token):
             return 401, "The token is missing or wrong. Send: Authorization: Bearer TOKEN"
         return None
 
@@ -136,6 +142,8 @@ def create_app(door: Door, token: str) -> App:
     """The server as a web application behind its gate."""
     app = create_server(door).streamable_http_app(
         streamable_http_path=PATH,
+        session_idle_timeout=SESSION_IDLE_S,
+        max_sessions=MOST_SESSIONS,
         # The gate has looked at Host and Origin already, on every path and not on this one only.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )

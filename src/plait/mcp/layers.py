@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait import present
+from plait.mcp.answers import doubts
 from plait.mcp.answers import get as get_whole
 from plait.mcp.arguments import Schema
 from plait.mcp.memory_tools import GET_TOKENS, SEARCH_TOKENS, TIMELINE_TOKENS
@@ -22,11 +23,9 @@ from plait.mcp.tool import (
     within,
 )
 from plait.packing import SHORT_ID
-from plait.scope import moment
 from plait.times import show_time
 from plait.types import Document, Hit
 
-DAY_MS = 86_400_000
 SEARCH_LIMIT = 10
 TIMELINE_LIMIT = 200
 
@@ -34,24 +33,36 @@ TIMELINE_LIMIT = 200
 def timeline(call: Call) -> Reply:
     """First layer: what there is between two dates, newest first."""
     given = call.given
+    # One more than is shown tells whether there are more.
     found = call.memory.timeline(
-        limit=TIMELINE_LIMIT,
+        limit=TIMELINE_LIMIT + 1,
         where={"since": given.get("start_date"), "until": _day_end(given.get("end_date"))},
     )
+    listed, beyond = found[:TIMELINE_LIMIT], len(found) - len(found[:TIMELINE_LIMIT])
 
-    def render(rows: Sequence[Document], left_out: int) -> Reply:
-        lines = [
-            " ".join(f"{row.id} {_shown(row)} {row.type or row.kind} {row.summary}".split())
-            for row in rows
-        ]
-        said = f"{present.counted(left_out, 'older one')} left out." if left_out else ""
-        advice = "Next: search_memories, or get_observations with ids." if rows else "Nothing then."
-        return Reply(
-            fenced("\n".join(lines), f"{said} {advice}".strip()),
-            {"results": [_row(row) for row in rows]},
-        )
+    def render(rows: Sequence[Document], no_room: int) -> Reply:
+        left_out = no_room + beyond
+        data: dict[str, Any] = {"results": [_row(row) for row in rows]}
+        said = ""
+        if left_out:
+            data["left_out"] = left_out
+            least = "At least " if beyond else ""
+            knob = "raise max_tokens" if no_room else "ask for earlier dates"
+            said = f"{least}{present.counted(left_out, 'older one')} left out: {knob}."
+        advice = "Next: search_memories, or get_observations with ids." if rows else ""
+        if not found:
+            advice = "Nothing then."
+        lines = [_row_text(row) for row in rows]
+        return Reply(fenced("\n".join(lines), f"{said} {advice}".strip()), data)
 
-    return within(found, render, given["max_tokens"])
+    return within(listed, render, given["max_tokens"])
+
+
+def _row_text(document: Document) -> str:
+    said = ", ".join(doubts(document))
+    what = [document.id, _shown(document), document.type or document.kind]
+    parts = [*what, f"({said})" if said else "", document.summary or ""]
+    return " ".join(" ".join(parts).split())
 
 
 def _row(document: Document) -> dict[str, Any]:
@@ -61,7 +72,13 @@ def _row(document: Document) -> dict[str, Any]:
         "type": document.type or document.kind,
         "tags": list(document.tags),
         "summary": document.summary or "",
+        **_marked(document),
     }
+
+
+def _marked(document: Document) -> dict[str, str]:
+    """What seed 003's rows do not have: only where a text is not to be trusted."""
+    return {} if document.trust == "trusted" else {"trust": document.trust}
 
 
 def _shown(document: Document) -> str:
@@ -72,8 +89,16 @@ def _day_end(date: str | None) -> int | str | None:
     """A day means all of it; any other moment means itself."""
     if date is None or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", date.strip()):
         return date
-    begins = moment(date)
-    return None if begins is None else begins + DAY_MS
+    from datetime import date as Day
+    from datetime import timedelta
+
+    try:
+        # The next day by the calendar: where clocks are changed, a day has 23 or 25 hours.
+        return (Day.fromisoformat(date.strip()) + timedelta(days=1)).isoformat()
+    except ValueError:
+        return date  # no day at all: refused like any other text that is no time
+    except OverflowError:
+        return None
 
 
 def search_memories(call: Call) -> Reply:
@@ -82,13 +107,16 @@ def search_memories(call: Call) -> Reply:
     degraded = list(answer.receipt.degraded)
 
     def render(hits: Sequence[Hit], left_out: int) -> Reply:
-        lines = [f"{hit.id[:SHORT_ID]} {hit.score:.2f} {hit.snippet}" for hit in hits]
-        more = f"{present.counted(left_out, 'more hit')} left out." if left_out else ""
-        advice = "Next: get_observations with ids." if hits else "Nothing found. Try other words."
-        return Reply(
-            fenced("\n".join(lines), *degraded, f"{more} {advice}".strip()),
-            {"results": [_scored(hit) for hit in hits]},
-        )
+        data: dict[str, Any] = {"results": [_scored(hit) for hit in hits]}
+        more = ""
+        if left_out:
+            data["left_out"] = left_out
+            more = f"{present.counted(left_out, 'more hit')} left out: raise max_tokens."
+        advice = "Next: get_observations with ids." if hits else ""
+        if not answer:
+            advice = "Nothing found. Try other words."
+        lines = [_scored_text(hit) for hit in hits]
+        return Reply(fenced("\n".join(lines), *degraded, f"{more} {advice}".strip()), data)
 
     return within(answer.hits, render, call.given["max_tokens"])
 
@@ -99,7 +127,14 @@ def _scored(hit: Hit) -> dict[str, Any]:
         "score": round(hit.score, 4),
         "similarity_score": round(hit.relevance, 4),
         "snippet": hit.snippet,
+        **_marked(hit.document),
     }
+
+
+def _scored_text(hit: Hit) -> str:
+    said = ", ".join(doubts(hit.document, hit.superseded_by))
+    mark = f" ({said})" if said else ""
+    return f"{hit.id[:SHORT_ID]} {hit.score:.2f}{mark} {hit.snippet}"
 
 
 def get_observations(call: Call) -> Reply:

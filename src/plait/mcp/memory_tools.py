@@ -35,6 +35,8 @@ def _stored_text(stored: Stored) -> str:
     if stored.recalled:
         return "Not stored: all of this text came out of memory. Store only what is new."
     said = f"{'Replaced' if stored.replaced else 'Stored'} {stored.id}."
+    if stored.shortened:
+        said += " What came out of memory was left out."
     if stored.superseded:
         said += f" It supersedes {', '.join(stored.superseded)}."
     if stored.beside:
@@ -53,8 +55,14 @@ def delete(call: Call) -> Reply:
         ids = [row.id for row in back]
         return priced(Reply(f"Brought back {', '.join(ids)}.", {"restored": ids}))
     deleted = call.memory.delete(*names)
-    said = f"Deleted {present.deleted_text(deleted)}. Undo within 30 days: undo=true, same ids."
-    return priced(Reply(said, present.deleted_dict(deleted)))
+    documents = present.counted(len(deleted.ids), "document")
+    passages = present.counted(deleted.chunks_deleted, "passage")
+    shown = ", ".join(deleted.ids[: present.NAMES_SHOWN])
+    more = ", …" if len(deleted.ids) > present.NAMES_SHOWN else ""
+    said = f"Deleted {documents}, {passages}: {shown}{more}."
+    return priced(
+        Reply(f"{said} To undo within 30 days: undo=true, same ids.", present.deleted_dict(deleted))
+    )
 
 
 # -- the tools -----------------------------------------------------------------------------

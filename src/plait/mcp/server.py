@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -24,6 +25,7 @@ from plait.mcp import graph, layers, memory_tools
 from plait.mcp.arguments import checked
 from plait.mcp.shared import Shared
 from plait.mcp.tool import Call, Reply, Tool, text
+from plait.mcp.wording import for_models
 from plait.memory import Memory
 from plait.types import Document
 
@@ -104,10 +106,21 @@ class Door:
         self._tools = {tool.name: tool for tool in tools_of(profiles)}
         self._has_graph = "graph" in profiles
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="plait")
+        self._asked = 0
+
+    def is_busy(self) -> bool:
+        """Whether somebody waits for the memory's thread."""
+        return self._asked > 0
 
     async def _apart(self, act: Callable[[], Result]) -> Result:
-        """Run something in the memory's own thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, act)
+        """Run something in the memory's own thread; what was read is written down after it."""
+        self._asked += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, act)
+        finally:
+            self._asked -= 1
+            with suppress(RuntimeError):  # it may be stopped by now
+                self._thread.submit(self._shared.write_down_use)
 
     # -- tools -----------------------------------------------------------------------------
 
@@ -128,7 +141,7 @@ class Door:
         try:
             reply = await self._apart(lambda: self._answer(tool, params.arguments, session))
         except PlaitError as error:
-            return _refusal(str(error))
+            return _refusal(for_models(str(error)))
         except Exception:  # noqa: BLE001 - the one broad handler of this door
             sys.stderr.write(traceback.format_exc())
             return _refusal(
@@ -147,8 +160,15 @@ class Door:
     # -- resources -------------------------------------------------------------------------
 
     async def list_resources(self, ctx: Context, params: object) -> types.ListResourcesResult:
-        """The newest documents, and the whole graph where that profile is on."""
-        found = await self._apart(lambda: self._shared.memory().timeline(limit=RESOURCES_LISTED))
+        """The newest documents that are trusted, and the whole graph where that profile is on.
+
+        The names in the list stand in no fence, so nobody else's words may be among them.
+        """
+        found = await self._apart(
+            lambda: self._shared.memory().timeline(
+                limit=RESOURCES_LISTED, where={"trusts": ("trusted",)}
+            )
+        )
         listed = [_resource(document) for document in found]
         if self._has_graph:
             title = "The whole knowledge graph"
@@ -186,9 +206,11 @@ class Door:
         try:
             mime_type, body = await self._apart(lambda: self._read(uri))
         except (NotFound, UsageError) as error:
-            raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from error
+            said = for_models(str(error))
+            raise MCPError(types.INVALID_PARAMS, said, {"uri": uri}) from error
         except PlaitError as error:
-            raise MCPError(types.INTERNAL_ERROR, str(error), {"uri": uri}) from error
+            said = for_models(str(error))
+            raise MCPError(types.INTERNAL_ERROR, said, {"uri": uri}) from error
         content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=body)
         return types.ReadResourceResult(contents=[content])
 
@@ -199,9 +221,10 @@ class Door:
         if not uri.startswith(SCHEME):
             raise NotFound(f"There is no resource {uri}. They are named {SCHEME}ID.")
         document, passage = memory.lookup(unquote(uri.removeprefix(SCHEME)))
+        by = memory.successors([document]).get(document.id)
         if passage is None:
-            return MARKDOWN, guard.fence(present.document_text(document))
-        return MARKDOWN, guard.fence(present.passage_text(passage, document))
+            return MARKDOWN, guard.fence(present.document_text(document, by))
+        return MARKDOWN, guard.fence(present.passage_text(passage, document, by))
 
     # -- the prompt ------------------------------------------------------------------------
 
@@ -219,7 +242,7 @@ class Door:
         try:
             body = await self._apart(lambda: self._recalled(params.arguments))
         except PlaitError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+            raise MCPError(types.INVALID_PARAMS, for_models(str(error))) from error
         said = types.PromptMessage(role="user", content=types.TextContent(type="text", text=body))
         return types.GetPromptResult(description=RECALL.description, messages=[said])
 
@@ -286,10 +309,9 @@ def _session(meta: Mapping[str, Any] | None) -> str | None:
 
 
 def _resource(document: Document) -> types.Resource:
-    name = document.title or document.doc_id
     return types.Resource(
         uri=f"{SCHEME}{quote(document.id)}",
-        name=name,
+        name=present.on_a_line(document.title or document.doc_id),
         description=document.summary or None,
         mime_type=MARKDOWN,
     )

@@ -3,8 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from plait.memory import Memory
+from plait.memory import READS_PUT_OFF, Memory
 from plait.stores import exists
+
+# Answers after which their use is written down. One call may read twice, and the memory itself
+# would not wait beyond READS_PUT_OFF.
+ENOUGH_READS = READS_PUT_OFF // 2
 
 Opener = Callable[[bool], Memory]
 
@@ -40,6 +44,11 @@ class Shared:
         if create or exists(opened.path) or opened.path == ":memory:":
             self._memory, self._file = opened, _identity(opened.path)
         return opened
+
+    def write_down_use(self) -> None:
+        """Write down what was read, once enough of it waits: an answer must not wait for that."""
+        if self._memory is not None:
+            self._memory.write_down_use(ENOUGH_READS)
 
     def close(self) -> None:
         """Release the file, if it was ever opened."""

@@ -12,6 +12,7 @@ from types import FrameType
 
 from mcp.server.stdio import stdio_server
 
+from plait.mcp.pending import Pending, Reading, Writing
 from plait.mcp.server import Door, create_server, quietly
 from plait.mcp.shared import Shared
 
@@ -21,7 +22,7 @@ INTERRUPTED = 130
 
 
 def serve(shared: Shared, profiles: Sequence[str]) -> None:
-    """Serve until stdin ends or the parent is gone.
+    """Serve until stdin ends and all that was asked is answered, or the parent is gone.
 
     stdout carries the protocol and nothing else: whatever is printed meanwhile goes to stderr.
     """
@@ -43,11 +44,16 @@ def serve(shared: Shared, profiles: Sequence[str]) -> None:
 
 async def _serve(door: Door) -> None:
     server = create_server(door)
+    pending = Pending(door.is_busy)
     async with stdio_server() as (read, write):
         # The SDK keeps the descriptor clean; this keeps Python's own buffer clean, which would
         # otherwise be emptied onto the wire at the end.
         with redirect_stdout(sys.stderr):
-            await server.run(read, write, server.create_initialization_options())
+            await server.run(
+                Reading(read, pending),
+                Writing(write, pending),
+                server.create_initialization_options(),
+            )
 
 
 def watch_parent(door: Door) -> None:

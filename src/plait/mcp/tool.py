@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from plait import guard
 from plait.mcp.arguments import Schema
 from plait.memory import Memory
-from plait.packing import tokens_of
+from plait.packing import most_that_fit, tokens_of
 
 MAX_TOKENS = 100_000
 
@@ -102,14 +102,11 @@ def within(
 
     The reply's data say its cost as ``tokens``. Where nothing fits, the empty form is given.
     """
-    low, high = 0, len(rows)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if cost(priced(render(rows[:middle], len(rows) - middle))) <= max_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return priced(render(rows[:low], len(rows) - low))
+
+    def first(count: int) -> Reply:
+        return priced(render(rows[:count], len(rows) - count))
+
+    return first(most_that_fit(len(rows), lambda count: cost(first(count)) <= max_tokens))
 
 
 def priced(reply: Reply) -> Reply:

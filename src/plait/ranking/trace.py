@@ -25,7 +25,7 @@ def explain(fused: Fused, relevance: float, signals: Signals) -> tuple[str, ...]
 
 
 def _line(name: str, value: float, share: float, detail: str) -> str:
-    product = f"{value:.4f} x {share:.2f} = {value * share:.4f}" if share != 1.0 else f"{value:.4f}"
+    product = f"{value:.4f} x {share:.4f} = {value * share:.4f}" if share != 1.0 else f"{value:.4f}"
     return f"{name} {product}{detail}"
 
 

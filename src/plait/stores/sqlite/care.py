@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import apsw
 
 from plait.errors import StoreError, UsageError
-from plait.stores.sqlite import keywords, profiles, vectors
+from plait.stores.sqlite import keywords, profiles, terms, vectors
 from plait.stores.sqlite.connection import (
     NETWORK_FILE_SYSTEMS,
     PRIVATE_FILE,
@@ -19,9 +19,11 @@ from plait.stores.sqlite.connection import (
     wal_is_safe,
 )
 from plait.stores.sqlite.facts import FactWriter
-from plait.stores.sqlite.filters import present_moment
+from plait.stores.sqlite.filters import BEFORE_ALL, LATEST_TURN, latest_turn, present_moment
 from plait.stores.sqlite.generations import UNEMBEDDED, Generation, generations
 from plait.stores.sqlite.rows import new_id, rows
+from plait.stores.sqlite.versions import CLOCKS_DIFFER_MS, remember
+from plait.times import LAST_MOMENT
 from plait.types import Finding, Ref
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -45,11 +47,16 @@ _PROFILES = (
     "SELECT d.id, p.text FROM documents AS d JOIN passages AS p ON p.document = d.rowid "
     "WHERE d.kind = 'entity'"
 )
+# Two of one topic and trust that hold at one moment, now or later.
 _RIVALS = (
-    "SELECT topic FROM documents WHERE topic IS NOT NULL AND kind = 'observation' "
-    "AND valid_to IS NULL GROUP BY topic, project, coalesce(parent, ''), trust "
-    "HAVING count(*) > 1 LIMIT 1"
+    "SELECT a.topic FROM documents AS a JOIN documents AS b ON b.topic = a.topic "
+    "AND b.project = a.project AND coalesce(b.parent, '') = coalesce(a.parent, '') "
+    "AND b.trust = a.trust AND b.kind = 'observation' AND b.rowid > a.rowid "
+    "WHERE a.topic IS NOT NULL AND a.kind = 'observation' "
+    "AND max(coalesce(a.valid_from, ?1), coalesce(b.valid_from, ?1), ?1) "
+    "< min(coalesce(a.valid_to, ?2), coalesce(b.valid_to, ?2)) LIMIT 1"
 )
+_FORGET_TURN = "DELETE FROM meta WHERE name = ?"
 
 
 def examine(
@@ -66,6 +73,7 @@ def examine(
     findings.append(_keywords(rebuild, connection, fix=fix))
     findings.append(_references(connection))
     findings.append(_counts(connections, connection, fix=fix))
+    findings.append(_present(connections, connection, now, fix=fix))
     findings.append(_facts(connections, connection, now, fix=fix))
     for generation in generations(connection):
         findings.append(_vectors(connections, connection, generation, fix=fix))
@@ -194,13 +202,36 @@ def _counts(connections: Connections, connection: apsw.Connection, *, fix: bool)
     )
 
 
+def _present(
+    connections: Connections, connection: apsw.Connection, now: int, *, fix: bool
+) -> Finding:
+    """The present is never before the last change of truth: something must have changed then."""
+    noted = int(terms.get_meta(connection, LATEST_TURN) or now)
+    # What a clock that was ahead has dated holds nevertheless: nothing is hidden by mending.
+    turned = latest_turn(connection, min(noted, LAST_MOMENT))
+    if noted <= now + CLOCKS_DIFFER_MS or noted == turned:
+        return Finding("clock", "ok", "the last change of a fact is a real one")
+    if fix:
+        with Transaction(connections):
+            connection.execute(_FORGET_TURN, (LATEST_TURN,))
+            if turned != BEFORE_ALL:
+                remember(connection, turned)
+        return Finding("clock", "ok", "the moment of the last change was put right", fixed=True)
+    return Finding(
+        "clock",
+        "warning",
+        f"Facts are said to have changed at {noted} ms, long after now, and none did. "
+        "Run: plait doctor --fix",
+    )
+
+
 def _facts(
     connections: Connections, connection: apsw.Connection, now: int, *, fix: bool
 ) -> Finding:
     """Every profile says what holds now, and no topic has two answers."""
     with connection:  # One snapshot: others may be writing, and that is no damage.
-        rival = connection.execute(_RIVALS).get
         moment = present_moment(connection, now)
+        rival = connection.execute(_RIVALS, (moment, LAST_MOMENT + 1)).get
         said: dict[str, str] = dict(rows(connection, _PROFILES))
         stale = [
             id_

@@ -13,23 +13,24 @@ import apsw
 from plait.errors import NotFound
 from plait.protocols import Entry, Written
 from plait.stores.sqlite import profiles, signals, terms, versions, writing
-from plait.stores.sqlite.filters import present_moment
+from plait.stores.sqlite.filters import PROFILES_DUE, present_moment
 from plait.stores.sqlite.rows import document_from, document_from_record, fingerprint, new_id
 from plait.stores.sqlite.writing import BY_ID, RETITLE, Writer, name_terms
-from plait.types import DEFAULT_ENTITY_TYPE, ENTITY_SOURCE, Document, Passage, Ref
+from plait.types import DEFAULT_ENTITY_TYPE, ENTITY_SOURCE, Document, Passage, Ref, Trust
 
 _SAME_OBSERVATION = (
-    "SELECT id, chunk_count, topic, supersedes, parent FROM documents WHERE fingerprint = ? "
-    "AND project = ? AND coalesce(parent, '') = ? AND trust = ? AND valid_to IS NULL AND id <> ? "
+    "SELECT id, chunk_count, topic, supersedes, parent FROM documents WHERE fingerprint = ?1 "
+    "AND project = ?2 AND coalesce(parent, '') = ?3 AND trust = ?4 AND id <> ?5 "
+    "AND (valid_to IS NULL OR valid_to > ?7) "
+    "AND (?8 OR valid_from IS NULL OR valid_from <= ?7) "
     # The same words may stand under several topics.
-    "ORDER BY topic IS ? DESC, rowid LIMIT 1"
+    "ORDER BY topic IS ?6 DESC, rowid LIMIT 1"
 )
-_ENTITY = "SELECT id FROM documents WHERE project = ? AND source = ? AND key = ?"
+_ENTITY = "SELECT id, project, trust FROM documents WHERE project = ? AND source = ? AND key = ?"
+_TRUST = "UPDATE documents SET trust = ? WHERE id = ?"
 _PROFILE = "SELECT rowid, id FROM passages WHERE document = ?"
 _EXISTS = "SELECT 1 FROM documents WHERE id = ?"
 _PARENT = "SELECT parent FROM documents WHERE rowid = ?"
-# The name in `meta` of the next moment at which a profile will no longer say what holds.
-_PROFILES_DUE = "profiles_due"
 # What a second making of an entity may change.
 _ENTITY_FIELDS = ("type", "tags", "metadata", "summary", "importance", "pinned", "memory_type")
 
@@ -55,6 +56,14 @@ class _Twin(NamedTuple):
     def answers(self, topic: str | None) -> bool:
         """Whether it says the same of the same topic, or of none in particular."""
         return topic in (None, self.topic)
+
+
+class _Home(NamedTuple):
+    """The entity that an observation belongs to."""
+
+    id: str
+    project: str
+    trust: Trust
 
 
 class FactWriter(Writer):
@@ -98,10 +107,13 @@ class FactWriter(Writer):
             if entry.passages:
                 self._profile_ids[done.id] = entry.passages[0].id
             return done
-        if document.parent is not None or entry.entity is not None:
-            parent = self._parent(entry)
-            if parent is None:
+        if entry.entity is not None:
+            home = self._home(entry.entity, entry)
+            if home is None:
                 return Written("", 0)
+            document = document._replace(parent=home.id, project=home.project or None)
+        elif document.parent is not None:
+            parent = self._known_as.get(document.parent, document.parent)
             document = document._replace(parent=parent)
         if document.kind == "observation" and document.key is None:
             return self._put_observation(document, entry)
@@ -131,17 +143,19 @@ class FactWriter(Writer):
     def _put_observation(self, document: Document, entry: Entry) -> Written:
         """Keep one of two that say the same; let a new one close what it takes the place of."""
         mark = fingerprint(document.text)
-        twin = self._twin(document, mark)
         self._dated |= document.valid_from is not None or document.valid_to is not None
         if document.id:
             # It was decided elsewhere what this one replaced.
+            now = present_moment(self._connection, self._now)
+            twin = self._twin(document, mark, max(now, document.valid_from or now))
             if twin is not None and twin.answers(document.topic):
                 return twin.written
-            reconciled = versions.reconciled(self._connection, document, self._now)
+            reconciled = versions.reconciled(self._connection, document, now)
             return self._put(reconciled, entry, mark)
+        start = self._beginning() if document.valid_from is None else document.valid_from
+        twin = self._twin(document, mark, start)
         if twin is not None and twin.says_all_of(document):
             return twin.written
-        start = self._beginning() if document.valid_from is None else document.valid_from
         ends = versions.closing(self._connection, document, start)
         closed = ends.closed
         if twin is not None and twin.topic is None:
@@ -150,6 +164,10 @@ class FactWriter(Writer):
                 row for row in versions.by_id(self._connection, twin.id) if row not in closed
             )
         document = document._replace(supersedes=closed[0].id if closed else None)
+        if ends.until is not None:
+            until = ends.until if document.valid_to is None else min(document.valid_to, ends.until)
+            document = document._replace(valid_to=until)
+            self._dated = True
         if document.valid_from is None and (
             closed or not versions.is_first(self._connection, document)
         ):
@@ -171,30 +189,40 @@ class FactWriter(Writer):
             self._start = versions.next_moment(self._connection, self._now)
         return self._start
 
-    def _parent(self, entry: Entry) -> str | None:
-        """The id of the entity an entry belongs to; ``None`` when it is not to be written."""
+    def _home(self, name: str, entry: Entry) -> "_Home | None":
+        """The entity an entry belongs to, made if need be; ``None`` when it is not to be written.
+
+        Where the project has none of that name, the personal one is meant.
+        """
         document = entry.document
-        if entry.entity is None:
-            parent = document.parent or ""
-            return self._known_as.get(parent, parent)
-        name = (document.project or "", ENTITY_SOURCE, entry.entity)
-        found = self._connection.execute(_ENTITY, name).get
-        if found is None:
-            if entry.belongs == "known":
-                raise NotFound(
-                    f"There is no entity named '{entry.entity}'. "
-                    f"Make it with: plait entity add '{entry.entity}'"
-                )
-            made = Document(
-                key=entry.entity,
-                kind="entity",
-                title=entry.entity,
-                project=document.project,
-                source=ENTITY_SOURCE,
-                origin=document.origin,
+        made_here = entry.belongs == "new"
+        for project in (document.project or "", *([] if made_here else [""])):
+            row = self._connection.execute(_ENTITY, (project, ENTITY_SOURCE, name)).fetchone()
+            if row is not None:
+                home = _Home(*row)
+                if made_here and home.id not in self._made:
+                    return None
+                self._vouch(home, document.trust)
+                return home
+        if entry.belongs == "known":
+            raise NotFound(
+                f"There is no entity named '{name}'. Make it with: plait entity add '{name}'"
             )
-            return self._put_entity(made).id
-        return None if entry.belongs == "new" and found not in self._made else str(found)
+        made = Document(
+            key=name,
+            kind="entity",
+            title=name,
+            project=document.project,
+            source=ENTITY_SOURCE,
+            origin=document.origin,
+            trust=document.trust,
+        )
+        return _Home(self._put_entity(made).id, document.project or "", document.trust)
+
+    def _vouch(self, home: "_Home", trust: Trust) -> None:
+        """Trust an entity as far as whoever is trusted most of those who speak of it."""
+        if versions.outranks(trust, home.trust):
+            self._connection.execute(_TRUST, (trust, home.id))
 
     def _put_entity(self, document: Document, *, amend: bool = True) -> Written:
         """Make an entity, or tell a known one what is new; its passage is made at the end."""
@@ -204,15 +232,13 @@ class FactWriter(Writer):
             now = self._now
             document = document._replace(
                 id=document.id or new_id(),
-                type=document.type or DEFAULT_ENTITY_TYPE,
+                type=DEFAULT_ENTITY_TYPE if document.type is None else document.type,
                 created_at=document.created_at or now,
                 updated_at=document.updated_at or now,
                 event_at=document.event_at or now,
                 indexed_at=document.indexed_at or now,
                 chunk_count=0,
                 sha256=None,
-                # The profile is ours and holds only what is trusted, whoever named the thing.
-                trust="trusted",
             )
             self._insert(document, Entry(document, ()), None)
             self._made.add(document.id)
@@ -221,8 +247,10 @@ class FactWriter(Writer):
             said = {
                 name: getattr(document, name)
                 for name in _ENTITY_FIELDS
-                if amend and getattr(document, name) != Document._field_defaults[name]
+                if amend and getattr(document, name) not in ("", Document._field_defaults[name])
             }
+            if versions.outranks(document.trust, old.trust):
+                said["trust"] = document.trust
             if document.id and document.id != old.id:
                 self._known_as[document.id] = old.id
             document = old._replace(**said)
@@ -230,6 +258,10 @@ class FactWriter(Writer):
                 self._update(rowid, old, document, Entry(document, ()), None)
         self._touch(document.id)
         return Written(document.id, 1, replaced=existing is not None)
+
+    def advance(self, turn: int) -> None:
+        """Let the present be no earlier than the latest turn of another memory."""
+        versions.advance(self._connection, turn, self._now)
 
     def refresh(self, entities: Sequence[str]) -> None:
         """Have the profiles of these entities made anew at the end."""
@@ -246,7 +278,7 @@ class FactWriter(Writer):
         super().finish()
 
     def _finish_profiles(self) -> None:
-        due = terms.get_meta(self._connection, _PROFILES_DUE)
+        due = terms.get_meta(self._connection, PROFILES_DUE)
         if not self._touched and due is None:
             return
         now = present_moment(self._connection, self._now)
@@ -259,9 +291,9 @@ class FactWriter(Writer):
         if passed or self._dated:
             turn = profiles.next_turn(self._connection, now)
             if turn is None:
-                self._connection.execute("DELETE FROM meta WHERE name = ?", (_PROFILES_DUE,))
+                self._connection.execute("DELETE FROM meta WHERE name = ?", (PROFILES_DUE,))
             else:
-                terms.set_meta(self._connection, _PROFILES_DUE, str(turn))
+                terms.set_meta(self._connection, PROFILES_DUE, str(turn))
 
     def _profile(self, entity: str, now: int) -> None:
         """Write an entity's passage, under its old id and with the use it has seen."""
@@ -299,12 +331,14 @@ class FactWriter(Writer):
         row = self._connection.execute(BY_ID, (expected.id,)).fetchone()
         return row is not None and document_from(row[1:]) == expected._replace(text="")
 
-    def _twin(self, document: Document, mark: bytes) -> "_Twin | None":
-        """A current observation that says the same; what no longer holds has no twin."""
-        if document.valid_to is not None:
+    def _twin(self, document: Document, mark: bytes, moment: int) -> "_Twin | None":
+        """An observation that says the same at a moment; what no longer holds then has no twin."""
+        if document.valid_to is not None and document.valid_to <= moment:
             return None
         home = (document.project or "", document.parent or "")
-        key = (mark, *home, document.trust, document.id, document.topic)
+        # What is planned for a topic does not hold of it yet; a plan without one says it all.
+        planned_too = document.topic is None and not document.id
+        key = (mark, *home, document.trust, document.id, document.topic, moment, planned_too)
         row = self._connection.execute(_SAME_OBSERVATION, key).fetchone()
         return None if row is None else _Twin(*row)
 
@@ -332,10 +366,12 @@ class FactWriter(Writer):
         mark = None
         if document.kind == "observation" and document.key is None:
             mark = fingerprint(document.text)
-            twin = self._twin(document, mark)
+            now = present_moment(self._connection, self._now)
+            twin = self._twin(document, mark, max(now, document.valid_from or now))
             said = twin is not None and twin.answers(document.topic)
-            if said or self._topic_is_taken(document):
+            if said or versions.is_taken(self._connection, document, now):
                 return None
+        self._dated |= document.valid_from is not None or document.valid_to is not None
         rowid = self._insert(document, entry, mark)
         self._passages(rowid, document, None, entry)
         self._touch(document.id if document.kind == "entity" else document.parent)
@@ -346,9 +382,3 @@ class FactWriter(Writer):
             document.parent is not None
             and not self._connection.execute(_EXISTS, (document.parent,)).get
         )
-
-    def _topic_is_taken(self, document: Document) -> bool:
-        if document.topic is None or document.valid_to is not None:
-            return False
-        mates = versions.mates(self._connection, document, self._now)
-        return any(mate.trust == document.trust and mate.valid_to is None for mate in mates)

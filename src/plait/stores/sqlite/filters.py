@@ -10,6 +10,7 @@ from itertools import pairwise
 import apsw
 
 from plait.stores.sqlite import terms
+from plait.times import LAST_MOMENT
 from plait.types import Filter
 
 _FOREIGN_BELOW = "SELECT 1 FROM documents WHERE project < ? LIMIT 1"
@@ -26,6 +27,8 @@ _TURNS = (
 )
 # The name in `meta` of the last moment at which one fact took the place of another.
 LATEST_TURN = "latest_turn"
+# The name in `meta` of the next moment at which a profile will no longer say what holds.
+PROFILES_DUE = "profiles_due"
 BEFORE_ALL = -(2**63)  # no moment that SQLite can hold is earlier
 
 _IN = {
@@ -38,6 +41,10 @@ _IN = {
     "topics": "d.topic IN (SELECT value FROM json_each(?))",
 }
 _IS = {"source": "d.source = ?", "session": "d.session = ?"}
+_UNTURNED = (
+    "(d.kind <> 'entity' OR NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.parent = d.id AND "
+    "((o.valid_from > ? AND o.valid_from <= ?) OR (o.valid_to > ? AND o.valid_to <= ?))))"
+)
 _TAG = "EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE tag.value = ?)"
 _METADATA = "EXISTS (SELECT 1 FROM json_each(d.metadata) AS m WHERE m.key = ? AND m.value = ?)"
 
@@ -84,18 +91,31 @@ def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]
         found.append(("d.kind <> 'entity'", []))
     if not where.all_versions and connection.execute(_DATED).get:
         asked = present_moment(connection, now) if where.as_of is None else where.as_of
-        moment = _latest_turn(connection, asked)
+        moment = latest_turn(connection, asked)
         found.append(("(d.valid_from IS NULL OR d.valid_from <= ?)", [moment]))
         found.append(("(d.valid_to IS NULL OR d.valid_to > ?)", [moment]))
     return found
 
 
+def of_fresh_profiles(connection: apsw.Connection, now: int) -> list[Clause]:
+    """The condition that leaves out profiles which say what holds no longer, or not all of it.
+
+    The next write makes them anew; what is said in them is found in the observations until then.
+    """
+    due = terms.get_meta(connection, PROFILES_DUE)
+    moment = now if due is None else present_moment(connection, now)
+    if due is None or int(due) > moment:
+        return []
+    since, until = int(due) - 1, latest_turn(connection, moment)
+    return [(_UNTURNED, [since, until, since, until])]
+
+
 def present_moment(connection: apsw.Connection, now: int) -> int:
     """Now, and never before the last change of truth: clocks are set back, facts are not."""
-    return max(now, int(terms.get_meta(connection, LATEST_TURN) or now))
+    return max(now, min(LAST_MOMENT, int(terms.get_meta(connection, LATEST_TURN) or now)))
 
 
-def _latest_turn(connection: apsw.Connection, moment: int) -> int:
+def latest_turn(connection: apsw.Connection, moment: int) -> int:
     """The last moment until this one at which something began or ceased to be valid.
 
     Both moments select the same documents, and only this one stays the same between two searches.

@@ -53,7 +53,13 @@ def generations(connection: apsw.Connection) -> list[Generation]:
         connection,
         "SELECT id, space, dims, current, filled_to FROM generations ORDER BY current DESC, id",
     )
-    return [Generation(*row) for row in known]
+    found = [Generation(*row) for row in known]
+    for one in found:
+        if not isinstance(one.dims, int):
+            raise apsw.CorruptError(
+                f"generation {one.id} has no size"
+            )  # half-written pages read so
+    return found
 
 
 def current(connection: apsw.Connection) -> Generation | None:

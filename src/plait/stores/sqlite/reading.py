@@ -47,6 +47,16 @@ _LOAD = (
     f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
     "WHERE d.id IN (SELECT value FROM json_each(?))"
 )
+_SUCCESSORS = (
+    "SELECT d.id, coalesce("
+    "(SELECT n.id FROM documents AS n WHERE n.supersedes = d.id ORDER BY n.rowid DESC LIMIT 1), "
+    # One text may end several of its topic, and names only one of them.
+    "(SELECT n.id FROM documents AS n WHERE n.topic = d.topic AND n.project = d.project "
+    "AND coalesce(n.parent, '') = coalesce(d.parent, '') AND n.valid_from = d.valid_to "
+    "AND n.id <> d.id ORDER BY n.rowid DESC LIMIT 1)) AS successor FROM documents AS d "
+    "WHERE d.id IN (SELECT value FROM json_each(?)) "
+    "AND d.valid_to IS NOT NULL AND successor IS NOT NULL"
+)
 _PIECES = "SELECT start, text FROM passages WHERE document = ? ORDER BY ordinal"
 _IN_ORDER = (
     f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
@@ -123,6 +133,11 @@ def load(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, Doc
     with connection:  # One snapshot: between two, another process may replace or delete it.
         found = _whole(connection, rows(connection, _LOAD, (json.dumps(list(ids)),)))
     return found
+
+
+def successors(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, str]:
+    """What took the place of each of these documents, by id."""
+    return dict(rows(connection, _SUCCESSORS, (json.dumps(list(ids)),)))
 
 
 def in_order(

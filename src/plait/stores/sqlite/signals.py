@@ -47,9 +47,9 @@ _ENTITIES = (
     "WHERE p.rowid IN (SELECT value FROM json_each(?)) AND d.kind = 'entity'"
 )
 _DEGREES = (
-    "SELECT e.value, (SELECT count(*) FROM relations WHERE source = e.value AND valid_to IS NULL) "
-    "+ (SELECT count(*) FROM relations WHERE target = e.value AND valid_to IS NULL) "
-    "FROM json_each(?) AS e"
+    "SELECT e.value, (SELECT count(*) FROM relations WHERE source = e.value "
+    "AND (valid_to IS NULL OR valid_to > ?2)) + (SELECT count(*) FROM relations "
+    "WHERE target = e.value AND (valid_to IS NULL OR valid_to > ?2)) FROM json_each(?1) AS e"
 )
 _PAIRS_OF = "SELECT one, other, times, last_read FROM signal_pairs WHERE one = ?1 OR other = ?1"
 
@@ -72,13 +72,13 @@ def count(connection: apsw.Connection, answers: Sequence[Sequence[Ref]], now: in
         connection.executemany(_TOGETHER, [(*pair, now) for pair in pairs])
 
 
-def uses(connection: apsw.Connection, refs: Sequence[Ref]) -> Uses:
+def uses(connection: apsw.Connection, refs: Sequence[Ref], now: int) -> Uses:
     """How these passages were used, alone and together."""
     wanted = (json.dumps(list(refs)),)
     found = {ref: Use(*row) for ref, *row in rows(connection, _USES, wanted)}
     entities = {document: ref for ref, document in rows(connection, _ENTITIES, wanted)}
     if entities:
-        for document, degree in rows(connection, _DEGREES, (json.dumps(list(entities)),)):
+        for document, degree in rows(connection, _DEGREES, (json.dumps(list(entities)), now)):
             ref = entities[document]
             found[ref] = found.get(ref, Use())._replace(degree=degree)
     together = {

@@ -86,15 +86,24 @@ class SQLiteStore:
     def _conditions(self, connection: apsw.Connection, where: Filter) -> list[filters.Clause]:
         return filters.clauses(connection, where, self._clock())
 
+    def _search_conditions(
+        self, connection: apsw.Connection, where: Filter
+    ) -> list[filters.Clause]:
+        """Those, and no profile that its observations contradict by now."""
+        conditions = self._conditions(connection, where)
+        return conditions + filters.of_fresh_profiles(connection, self._clock())
+
     # -- writing ---------------------------------------------------------------------------
 
-    def put(self, entries: Sequence[Entry]) -> list[Written]:
+    def put(self, entries: Sequence[Entry], *, turn: int | None = None) -> list[Written]:
         """Write documents whole, all of them in one transaction."""
         from plait.stores.sqlite.facts import FactWriter
 
         with self._guard, Transaction(self._connections) as connection:
             writer = FactWriter(connection, entries, now=self._clock())
             written = writer.put_all(entries)
+            if turn is not None:
+                writer.advance(turn)
             writer.finish()
         return written
 
@@ -141,6 +150,13 @@ class SQLiteStore:
         with self._guard:
             return trash.listed(self._connections.get())
 
+    def trashed_as(self, name: str) -> list[str]:
+        """Ids of deleted documents that a name stands for."""
+        from plait.stores.sqlite import trash
+
+        with self._guard:
+            return trash.ids_of(self._connections.get(), name)
+
     def restore(self, ids: Sequence[str] = ()) -> list[Document]:
         """Bring documents back from the trash; without ids, those of the latest delete."""
         from plait.stores.sqlite import trash
@@ -152,13 +168,6 @@ class SQLiteStore:
         """When one fact last took the place of another; the present is never before that."""
         found = self.meta(filters.LATEST_TURN)
         return None if found is None else int(found)
-
-    def advance(self, moment: int) -> None:
-        """Let the present be no earlier than the latest turn of another memory."""
-        from plait.stores.sqlite import versions
-
-        with self._guard, Transaction(self._connections) as connection:
-            versions.remember(connection, moment)
 
     def relate(self, relations: Sequence[Relation], project: str | None) -> list[bool]:
         """Join entities of one project; whether each edge is new."""
@@ -174,7 +183,7 @@ class SQLiteStore:
         from plait.stores.sqlite import relations as edges
 
         with self._guard, Transaction(self._connections) as connection:
-            return edges.remove(connection, relations, project, end)
+            return edges.remove(connection, relations, project, end, self._clock())
 
     def touch(self, answers: Sequence[Sequence[Ref]]) -> None:
         """Count passages as read, unless the memory is busy or read-only."""
@@ -214,7 +223,7 @@ class SQLiteStore:
         with self._guard:
             connection = self._connections.get()
             with connection:  # One snapshot: what a filter may leave out must still hold.
-                conditions = self._conditions(connection, where)
+                conditions = self._search_conditions(connection, where)
                 found = self._searcher.keyword(connection, query, limit, conditions, deadline)
         return found
 
@@ -223,7 +232,7 @@ class SQLiteStore:
         with self._guard:
             connection = self._connections.get()
             with connection:
-                conditions = self._conditions(connection, where)
+                conditions = self._search_conditions(connection, where)
                 found = self._searcher.nearest(connection, vector, space, limit, conditions)
         return found
 
@@ -278,6 +287,12 @@ class SQLiteStore:
         found = {document.id: document for _, document in loaded}
         return [found[id_] for id_ in ids if id_ in found]
 
+    def successors(self, ids: Sequence[str]) -> dict[str, str]:
+        """What took the place of each of these documents, by id."""
+        with self._guard:
+            found = reading.successors(self._connections.get(), ids)
+        return found
+
     def scan(
         self,
         where: Filter,
@@ -324,7 +339,7 @@ class SQLiteStore:
                 return Uses({}, {})
             from plait.stores.sqlite import signals
 
-            return signals.uses(connection, refs)
+            return signals.uses(connection, refs, self._clock())
 
     def known(
         self, document: Document, passages: Sequence[Passage] = ()

@@ -7,7 +7,7 @@ import apsw
 
 from plait.stores.sqlite import relations
 from plait.stores.sqlite.facts import FactWriter
-from plait.stores.sqlite.rows import document_from_record, new_id, rows
+from plait.stores.sqlite.rows import MIN_PREFIX, document_from_record, new_id, rows
 from plait.types import Document
 
 KEPT_MS = 30 * 24 * 3600 * 1000
@@ -19,6 +19,7 @@ _KEEP = (
     "ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, "
     "batch = excluded.batch, document = excluded.document"
 )
+_RECORDS = "SELECT id, document FROM trash ORDER BY deleted_at DESC, id"
 _ALL = "SELECT batch, deleted_at, document FROM trash ORDER BY deleted_at DESC, id"
 _NAMED = "SELECT value FROM json_each(?1)"
 _PARENT = "json_extract(document, '$.document.parent')"
@@ -27,8 +28,8 @@ _WITH_OBSERVATIONS = (
 )
 _WITH_FAMILY = (
     f"SELECT id, document FROM trash AS t WHERE id IN ({_NAMED}) OR EXISTS ("  # noqa: S608
-    f"SELECT 1 FROM trash AS e WHERE e.id IN ({_NAMED}) AND e.id = {_PARENT} "
-    "AND e.batch = t.batch) OR id IN "
+    f"SELECT 1 FROM trash AS e WHERE e.id IN ({_NAMED}) "
+    "AND e.id = json_extract(t.document, '$.document.parent') AND e.batch = t.batch) OR id IN "
     f"(SELECT {_PARENT} FROM trash WHERE id IN ({_NAMED}))"
 )
 _LATEST_DELETE = "SELECT max(deleted_at) FROM trash"
@@ -56,12 +57,17 @@ def keep(
     moment = max(now, 1 + (connection.execute(_LATEST_DELETE).get or 0))
     batch = new_id() if undoable else BY_ID_ONLY
     for rowid, document in doomed:
+        passages = connection.execute(_TRASHED_PASSAGES, (rowid,)).fetchall()
+        names = [row[0] for row in passages]
         if document.kind == "entity":
             # Its text repeats its observations: purging one of those must leave no byte here.
             document, passages = document._replace(text="", chunk_count=0), []
-        else:
-            passages = connection.execute(_TRASHED_PASSAGES, (rowid,)).fetchall()
-        record = {"document": document._asdict(), "passages": passages, "place": rowid}
+        record = {
+            "document": document._asdict(),
+            "passages": passages,
+            "place": rowid,
+            "names": names,
+        }
         connection.execute(
             _KEEP, (document.id, moment, batch, json.dumps(record, ensure_ascii=False))
         )
@@ -75,6 +81,32 @@ def listed(connection: apsw.Connection) -> list[tuple[str, int, Document]]:
         (batch, moment, document_from_record(json.loads(record)["document"]))
         for batch, moment, record in rows(connection, _ALL)
     ]
+
+
+def ids_of(connection: apsw.Connection, name: str) -> list[str]:
+    """The deleted documents that a name stands for, newest first.
+
+    A name is what it was before they were deleted: an id or a key, before the id of a passage or
+    its chunk_id, before the beginning of an id.
+    """
+    own, inside, begun = [], [], []
+    for id_, record in rows(connection, _RECORDS):
+        told = json.loads(record)
+        passages = told.get("names") or [row[0] for row in told["passages"]]
+        key = told["document"]["key"]
+        if name in (id_, key):
+            own.append(id_)
+        elif name in passages or name in _chunks(id_, key, len(passages)):
+            inside.append(id_)
+        elif len(name) >= MIN_PREFIX and any(
+            one.startswith(name.lower()) for one in (id_, *passages)
+        ):
+            begun.append(id_)
+    return own or inside or begun
+
+
+def _chunks(id_: str, key: str | None, count: int) -> set[str]:
+    return {f"{name}-{ordinal}" for name in (id_, key) if name for ordinal in range(count)}
 
 
 def bring_back(connection: apsw.Connection, ids: Sequence[str], now: int) -> list[Document]:
