@@ -11,6 +11,8 @@ from plait.errors import AmbiguousId, NotFound
 from plait.protocols import Store
 from plait.types import TRUSTS, Document, Filter, Passage
 
+# Characters of an id that may stand for it; stores hold to the same.
+LEAST_OF_AN_ID = 6
 # Of many that fit, so many are listed.
 LISTED = 8
 # Characters of a path that tell it from another one: its end.
@@ -71,7 +73,18 @@ def resolve(
             f"Nothing is named '{name}' here; {found[0][0].project} has one. "
             f"Add: --project {found[0][0].project}"
         )
-    raise NotFound(f"Nothing is named '{name}'. Look for it with: plait search WORDS")
+    raise NotFound(nothing_named(name))
+
+
+def nothing_named(name: str) -> str:
+    """What to say of a name that nothing has.
+
+    >>> nothing_named("ajt").partition(". ")[0]
+    "Nothing is named 'ajt': an id needs at least 6 characters"
+    """
+    is_short = len(name) < LEAST_OF_AN_ID and name.isascii() and name.isalnum()
+    reason = f": an id needs at least {LEAST_OF_AN_ID} characters" if is_short else ""
+    return f"Nothing is named '{name}'{reason}. Look for it with: plait search WORDS"
 
 
 def _where_from(document: Document) -> str:

@@ -26,6 +26,7 @@ BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 6
 NAMES_SHOWN = 8  # a line's worth
 NAME_SHOWN = 60  # characters of one of them
+WEAK = 0.2  # relevance below which a hit is hardly more than the nearest there was
 INTERRUPTED = "interrupted"  # how the reason of a file begins that Ctrl-C kept out
 
 
@@ -360,6 +361,11 @@ def place(hit: Hit) -> str:
     return f"{hit.document.kind} {show_day(hit.document.event_at)}"
 
 
+def is_weak(hit: Hit) -> bool:
+    """Whether little speaks for a hit, whatever its score: that compares it with the others."""
+    return hit.relevance < WEAK
+
+
 def answer_text(answer: Answer, *, color: bool = False) -> str:
     """Two lines a hit: score, id and place, then the words that answer."""
     lines = []
@@ -367,7 +373,8 @@ def answer_text(answer: Answer, *, color: bool = False) -> str:
         heading = f"  {hit.heading}" if hit.heading else ""
         warning = "".join(f"  [{said}]" for said in _doubts(hit.document, hit.superseded_by))
         where = _paint(place(hit), BOLD, color=color) + _paint(heading, DIM, color=color)
-        lines.append(f"{hit.score:.2f}  {hit.id[:SHORT_ID]}  {where}{warning}")
+        weak = "  (weak)" if is_weak(hit) else ""
+        lines.append(f"{hit.score:.2f}  {hit.id[:SHORT_ID]}  {where}{weak}{warning}")
         shown = hit.snippet if hit.context is None else hit.text.strip("\n")
         body = highlighted(hit, color=color) if hit.context is None else shown
         lines += [f"{INDENT}{line}" for line in body.splitlines()]
@@ -470,6 +477,24 @@ def deleted_text(deleted: Deleted) -> str:
     return f"{documents}, {counted(deleted.chunks_deleted, 'passage')}: {names}{more}"
 
 
+def still_there(paths: Sequence[str], ignore_file: str) -> str:
+    """That deleted files come back, and how to keep them out."""
+    if len(paths) == 1:
+        return (
+            f"the file is still at {paths[0]}: the next ingest brings it back. "
+            f"To keep it out, add it to {ignore_file}"
+        )
+    return (
+        f"{len(paths):,} files are still on the disk, {paths[0]} among them: the next ingest "
+        f"brings them back. To keep them out, add them to {ignore_file}"
+    )
+
+
+def beside_namesake(name: str, other: str) -> str:
+    """That an entity was made although one is called almost the same."""
+    return f"made a new entity '{on_a_line(name)}'; there is also '{on_a_line(other)}'"
+
+
 def stats_text(stats: Stats) -> str:
     """What is in a memory."""
     kinds = ", ".join(counted(count, name) for name, count in stats.kinds) or "nothing yet"
@@ -484,7 +509,7 @@ def stats_text(stats: Stats) -> str:
         names = ", ".join(f"{name or 'personal'} ({count:,})" for name, count in stats.projects)
         lines.append(f"projects   {names}")
     if stats.trash_count:
-        lines.append(f"trash      {stats.trash_count:,} (plait delete --undo brings back the last)")
+        lines.append(f"trash      {stats.trash_count:,} (see plait delete --undo)")
     if stats.indexed_at:
         lines.append(f"indexed    {show_time(stats.indexed_at)}")
     return "\n".join(lines)

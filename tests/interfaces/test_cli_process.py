@@ -318,7 +318,7 @@ def test_watch_indexes_what_changes_until_ctrl_c(work, notes):
             child.kill()
     assert report["added"] == 1
     assert rest.count(b"\n") <= 1
-    assert (child.returncode, err) == (0, b"")
+    assert (child.returncode, err) == (130, b"")
     assert spawn("--db", "notes/memory.db", "search", "fresh fact").code == 0
 
 

@@ -119,6 +119,13 @@ def test_search_takes_filters_and_says_when_nothing_is_there(filled):
     assert said(none) == "0 hits. Try other words."
 
 
+def test_a_hit_that_little_speaks_for_is_marked_weak(filled):
+    for query, weak in (("deploy on Fridays", False), ("harbour zebras quilt opera violins", True)):
+        result = call(filled, "memory_search", {"query": query, "limit": 1})
+        [first] = result.structured_content["results"]
+        assert (first["relevance"] < 0.2, "(weak, " in said(result)) == (weak, weak)
+
+
 @pytest.mark.parametrize("budget", [1, 30, 80, 120, 200, 2_000])
 def test_no_answer_with_rows_costs_more_than_max_tokens(filled, budget):
     for number in range(20):

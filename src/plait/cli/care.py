@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from plait import present
 from plait.cli.filters import add_filters, filters_of
 from plait.cli.output import Output
-from plait.cli.read import open_to_read, say_if_empty
+from plait.cli.read import open_to_read, say_if_empty, suggesting
 from plait.cli.verbs import place
 from plait.errors import PlaitError, UsageError
 from plait.memory import Memory
@@ -112,13 +112,14 @@ def export_run(arguments: Namespace, out: Output) -> int:
             if arguments.graph
             else memory.export(where=where or None, all_projects=arguments.all_projects)
         )
-        if arguments.target == "-":
-            for line in lines:
-                out.line(line)
-            say_if_empty(memory, out)
-            return 0
         noun = "line" if arguments.graph else "document"
-        count = _write_new(arguments.target, lines)
+        with suggesting(memory, entities=where.get("entity", ())):
+            if arguments.target == "-":
+                for line in lines:
+                    out.line(line)
+                say_if_empty(memory, out)
+                return 0
+            count = _write_new(arguments.target, lines)
         out.result(
             {"path": os.path.abspath(arguments.target), f"{noun}s": count},
             f"Wrote {present.counted(count, noun)} to {arguments.target}",

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from plait import present
+from plait.cli.meant import namesake, no_entity
 from plait.cli.output import Output
-from plait.cli.read import NOTHING_FOUND, open_to_read
+from plait.cli.read import NOTHING_FOUND, open_to_read, suggesting
 from plait.cli.verbs import whole_number
 from plait.cli.write import open_to_write
 from plait.errors import NotFound, UsageError
@@ -16,7 +17,7 @@ from plait.times import show_day, show_time
 from plait.types import ORIGINS, TRUSTS, Document, NewEntity, Relation
 
 if TYPE_CHECKING:
-    from plait.graph import Entity, Graph, Subgraph
+    from plait.graph import Entity, Subgraph
 
 ACTS = ("show", "list", "add", "observe", "relate", "unrelate", "delete")
 DIRECTIONS = ("both", "out", "in")
@@ -101,7 +102,8 @@ def entity_run(arguments: Namespace, out: Output) -> int:
     if act in ("delete", "unrelate"):
         with Memory.open(config=out.config, create=False) as memory:
             return (_delete if act == "delete" else _relate)(arguments, memory, out)
-    with open_to_write(out) as memory:
+    ends = arguments.names[::2] if act == "relate" else arguments.names[:1]
+    with open_to_write(out) as memory, suggesting(memory, entities=ends):
         return (_relate if act == "relate" else _add)(arguments, memory, out)
 
 
@@ -129,10 +131,11 @@ def _show(arguments: Namespace, out: Output) -> int:
                 for name in dict.fromkeys(arguments.names)
                 if name in known
             )
+        refusals = [no_entity(memory, name) for name in missing]
     if found.entities:
         out.result(subgraph_dict(found), subgraph_text(found))
-    for name in missing:
-        out.error(f"There is no entity named '{name}'. See: plait entity list")
+    for refusal in refusals:
+        out.error(refusal)
     return NOTHING_FOUND if missing else 0
 
 
@@ -182,9 +185,12 @@ def _add(arguments: Namespace, memory: Memory, out: Output) -> int:
         "trust": arguments.trust or "trusted",
     }
     if arguments.act == "add":
+        twin = namesake(memory, name)
         graph.create([NewEntity(name, arguments.type, tuple(texts))], **said)
+        if twin is not None:
+            out.warn(present.beside_namesake(name, twin))
     elif arguments.forget:
-        code = _forget(graph, name, arguments.forget, out)
+        code = _forget(memory, name, arguments.forget, out)
     if arguments.act == "observe" and texts:
         [added] = graph.observe([(name, texts)], type=arguments.type, **said)
         for text in added.duplicates:
@@ -197,11 +203,11 @@ def _add(arguments: Namespace, memory: Memory, out: Output) -> int:
     return code
 
 
-def _forget(graph: "Graph", name: str, texts: list[str], out: Output) -> int:
+def _forget(memory: Memory, name: str, texts: list[str], out: Output) -> int:
     """Take observations back; the exit code."""
-    gone = graph.forget([(name, texts)])
+    gone = memory.graph.forget([(name, texts)])
     if gone.missing:
-        out.error(f"There is no entity named '{name}'. See: plait entity list")
+        out.error(no_entity(memory, name))
     elif gone.deleted < len(set(texts)):
         out.error(f"Some of these observations are not there. See: plait entity show '{name}'")
     else:
@@ -246,7 +252,7 @@ def _delete(arguments: Namespace, memory: Memory, out: Output) -> int:
     text = f"{verb} {entities} with {observations}: {', '.join(erased.deleted)}"
     out.result(value, text if erased.deleted else "")
     for name in erased.missing:
-        out.error(f"There is no entity named '{name}'. See: plait entity list")
+        out.error(no_entity(memory, name))
     if erased.deleted and not arguments.purge:
         out.suggest("plait delete --undo", "bring it back, within 30 days")
     return NOTHING_FOUND if erased.missing else 0
@@ -316,5 +322,7 @@ def subgraph_text(found: "Subgraph") -> str:
             label = f"{observation.id[: present.SHORT_ID]}  {show_day(observation.event_at)}"
             warning = "" if observation.trust == "trusted" else f"  [{observation.trust}]"
             lines.append(f"  {label}  {' '.join(observation.text.split())}{warning}")
+    if found.relations and len(found.entities) > 1:
+        lines += ["", "Relations"]  # else they would seem to belong to the last one
     lines += [f"  {relation_text(relation)}" for relation in found.relations]
     return "\n".join(lines)

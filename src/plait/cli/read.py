@@ -1,14 +1,16 @@
 """search, recall, get, timeline: the verbs that only read."""
 
+import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from plait import checks, present
 from plait.cli.filters import add_filters, filters_of
 from plait.cli.output import Output
 from plait.cli.verbs import number, whole_number
-from plait.errors import UsageError
+from plait.errors import NotFound, UsageError
 from plait.memory import Memory
 from plait.scope import page_end, page_start
 from plait.types import Answer, Document, Hit, Passage
@@ -31,8 +33,30 @@ def say_if_empty(memory: Memory, out: Output) -> bool:
     """Tell a newcomer that there is nothing to find yet, and where to begin."""
     if memory.stats().doc_count:
         return False
-    out.warn(f"the memory at {memory.path} is empty. Start with: plait ingest FOLDER")
+    begin = "Start with: plait ingest FOLDER"
+    if os.path.exists(memory.path):
+        out.warn(f"the memory at {memory.path} is empty. {begin}")
+    else:
+        out.warn(f"there is no memory at {memory.path} yet. {begin}")
     return True
+
+
+@contextmanager
+def suggesting(
+    memory: Memory, *, entities: Iterable[str] = (), documents: Iterable[str] = ()
+) -> Iterator[None]:
+    """Where one of these names is refused as unknown, say which one there is instead."""
+    try:
+        yield
+    except NotFound as error:
+        from plait.cli import meant
+
+        said = str(error)
+        for name in entities:
+            said = meant.with_entity(memory, name, said)
+        for name in documents:
+            said = meant.with_document(memory, name, said)
+        raise NotFound(said) from error
 
 
 def say_nothing_found(
@@ -70,17 +94,18 @@ def search_run(arguments: Namespace, out: Output) -> int:
     query = _query(arguments)
     where = filters_of(arguments)
     with open_to_read(out) as memory:
-        answer = memory.search(
-            query,
-            limit=arguments.limit,
-            mode=arguments.mode,
-            min_score=arguments.min_score,
-            window=arguments.window,
-            best_per_document=arguments.best_per_document,
-            explain=arguments.explain,
-            where=where,
-            all_projects=arguments.all_projects,
-        )
+        with suggesting(memory, entities=where.get("entity", ())):
+            answer = memory.search(
+                query,
+                limit=arguments.limit,
+                mode=arguments.mode,
+                min_score=arguments.min_score,
+                window=arguments.window,
+                best_per_document=arguments.best_per_document,
+                explain=arguments.explain,
+                where=where,
+                all_projects=arguments.all_projects,
+            )
         if not answer:
             said, advice = (FILTERED, ()) if where else ("nothing found", ("other words",))
             say_nothing_found(memory, arguments, out, said, *advice)
@@ -172,15 +197,17 @@ def recall_options(parser: ArgumentParser) -> None:
 
 def recall_run(arguments: Namespace, out: Output) -> int:
     """Pack what is known about something into a budget of tokens."""
+    where = filters_of(arguments)
     with open_to_read(out) as memory:
-        recalled = memory.recall(
-            _query(arguments),
-            limit=arguments.limit,
-            budget_tokens=arguments.budget,
-            min_score=arguments.min_score,
-            where=filters_of(arguments),
-            all_projects=arguments.all_projects,
-        )
+        with suggesting(memory, entities=where.get("entity", ())):
+            recalled = memory.recall(
+                _query(arguments),
+                limit=arguments.limit,
+                budget_tokens=arguments.budget,
+                min_score=arguments.min_score,
+                where=where,
+                all_projects=arguments.all_projects,
+            )
         if not recalled.items:
             said, advice = "nothing found", ["other words"]
             if recalled.left_out:
@@ -242,8 +269,11 @@ def get_run(arguments: Namespace, out: Output) -> int:
         if found:
             value, text, left_out = fitted(found, render, arguments.max_tokens, out)
             out.result(value, text)
-        for trouble in missing.values():
-            out.error(str(trouble))
+        if missing:
+            from plait.cli import meant
+
+            for name, trouble in missing.items():
+                out.error(meant.with_document(memory, name, str(trouble)))
         out.flush()
     for trouble in missing.values():
         return trouble.exit_code
@@ -269,15 +299,16 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
     """List what happened, newest first."""
     where = filters_of(arguments)
     with open_to_read(out) as memory:
-        documents = memory.timeline(
-            limit=arguments.limit,
-            before=page_start(arguments.cursor),
-            anchor=arguments.anchor,
-            older=arguments.older,
-            newer=arguments.newer,
-            where=where,
-            all_projects=arguments.all_projects,
-        )
+        with suggesting(memory, entities=where.get("entity", ())):
+            documents = memory.timeline(
+                limit=arguments.limit,
+                before=page_start(arguments.cursor),
+                anchor=arguments.anchor,
+                older=arguments.older,
+                newer=arguments.newer,
+                where=where,
+                all_projects=arguments.all_projects,
+            )
         if not documents:
             said = FILTERED if where else "nothing found"
             say_nothing_found(memory, arguments, out, said)

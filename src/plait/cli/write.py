@@ -1,17 +1,24 @@
 """store, ingest, delete, watch: the verbs that change a memory."""
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from functools import partial
 
 from plait import present
 from plait.cli import INTERRUPTED
 from plait.cli.filters import add_filters, filters_of, pair, split_commas
+from plait.cli.meant import namesake
 from plait.cli.output import Output
-from plait.cli.read import NOTHING_FOUND, say_nothing_found
+from plait.cli.read import NOTHING_FOUND, say_nothing_found, suggesting
 from plait.cli.verbs import number, place
 from plait.errors import PlaitError, SourceError, UsageError
 from plait.memory import Memory
 from plait.types import MEMORY_TYPES, ORIGINS, TRUSTS, IngestReport
+
+# Documents whose text is held in memory at once while a delete looks for their files.
+LOADED_AT_ONCE = 500
 
 
 def open_to_write(out: Output) -> Memory:
@@ -80,6 +87,7 @@ def store_run(arguments: Namespace, out: Output) -> int:
     _refuse_other_bytes(arguments)
     text, key, path = _text(arguments, out)
     with open_to_write(out) as memory:
+        twin = None if arguments.entity is None else namesake(memory, arguments.entity)
         stored = memory.store(
             text,
             key=key,
@@ -104,6 +112,8 @@ def store_run(arguments: Namespace, out: Output) -> int:
     project = out.config.project
     out.result(present.stored_dict(stored, project), present.stored_text(stored, project))
     out.warn_all(present.stored_remarks(stored))
+    if twin is not None and stored.entity is not None:
+        out.warn(present.beside_namesake(arguments.entity, twin))
     if stored.pending:
         out.warn_all(memory.troubles())
         out.warn(present.waiting(stored.pending))
@@ -294,13 +304,18 @@ def delete_run(arguments: Namespace, out: Output) -> int:
     if arguments.purge and where and not (arguments.yes or arguments.dry_run):
         raise UsageError("Purging by filter cannot be undone. Look with --dry-run, then add --yes.")
     with Memory.open(config=out.config, create=False) as memory:
-        deleted = memory.delete(
+        delete = partial(
+            memory.delete,
             *names,
             where=where or None,
             purge=arguments.purge,
-            dry_run=arguments.dry_run,
             all_projects=arguments.all_projects,
         )
+        with suggesting(memory, entities=where.get("entity", ()), documents=names):
+            deleted = delete(dry_run=True)
+        files = [] if arguments.dry_run else _files_of(memory, deleted.ids)
+        if not arguments.dry_run:
+            deleted = delete()
         if not deleted.ids:
             say_nothing_found(memory, arguments, out, "no document fits, nothing was deleted")
     verb = "Would delete" if arguments.dry_run else "Purged" if deleted.purged else "Deleted"
@@ -308,9 +323,22 @@ def delete_run(arguments: Namespace, out: Output) -> int:
     out.result({**present.deleted_dict(deleted), "dry_run": arguments.dry_run}, text)
     if not deleted.ids:
         return NOTHING_FOUND
+    if files:
+        from plait.sources import IGNORE_FILE
+
+        out.warn(present.still_there(files, IGNORE_FILE))
     if not (deleted.purged or arguments.dry_run):
         out.suggest("plait delete --undo", "bring it back, within 30 days")
     return 0
+
+
+def _files_of(memory: Memory, ids: Sequence[str]) -> list[str]:
+    """Paths of the files among these documents that are still on the disk."""
+    found = []
+    for start in range(0, len(ids), LOADED_AT_ONCE):
+        rows = memory.engine.load(ids[start : start + LOADED_AT_ONCE])
+        found += [row.path for row in rows if row.kind == "file" and row.path is not None]
+    return [path for path in found if os.path.exists(path)]
 
 
 def _undo(names: list[str], where: dict[str, object], out: Output) -> int:
@@ -356,7 +384,7 @@ def watch_run(arguments: Namespace, out: Output) -> int:
                 break
     except KeyboardInterrupt:
         pass  # its only end
-    return 0
+    return INTERRUPTED
 
 
 def _ingest_again(arguments: Namespace, out: Output) -> bool:

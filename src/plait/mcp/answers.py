@@ -71,7 +71,8 @@ def _shown(moment: int | None) -> str | None:
 
 
 def _hit_head(hit: Hit) -> str:
-    facts = [hit.document.type or "", show_day(hit.document.event_at)]
+    facts = ["weak" if present.is_weak(hit) else "", hit.document.type or ""]
+    facts.append(show_day(hit.document.event_at))
     said = ", ".join(filter(None, [*facts, *doubts(hit.document, hit.superseded_by)]))
     named = hit.document.kind == "file" or hit.document.key is not None
     where = f"{hit.doc_id}:{hit.start_line} {hit.heading}" if named else ""
