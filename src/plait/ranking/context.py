@@ -22,8 +22,11 @@ def beside(refs: Collection[Ref]) -> list[Ref]:
     [1, 3, 20, 21]
     """
     known = set(refs)
-    steps = [step for away in range(1, len(SHARES) + 1) for step in (away, -away)]
-    return [ref for ref in refs if any(ref + step in known for step in steps)]
+    near: set[Ref] = set()
+    for away in range(1, len(SHARES) + 1):
+        later = known & {ref + away for ref in known}
+        near |= later | {ref - away for ref in later}
+    return [ref for ref in refs if ref in near]
 
 
 def lend(fused: Mapping[Ref, Fused], sessions: Mapping[Ref, str]) -> dict[Ref, Fused]:

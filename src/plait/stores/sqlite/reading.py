@@ -33,6 +33,7 @@ _PASSAGE = (
 )
 _HYDRATE = _PASSAGE + "p.rowid IN (SELECT value FROM json_each(?))"  # noqa: S608
 # A message cut into several passages is a text of its own rather than a turn of a conversation.
+_ANY_SESSION = "SELECT 1 FROM documents WHERE session IS NOT NULL LIMIT 1"
 _SESSIONS = (
     "SELECT p.rowid, d.session FROM passages AS p JOIN documents AS d ON d.rowid = p.document "
     "WHERE p.rowid IN (SELECT value FROM json_each(?)) "
@@ -89,6 +90,8 @@ def hydrate(
 
 def sessions(connection: apsw.Connection, refs: Sequence[Ref]) -> dict[Ref, str]:
     """The session of each of these passages that is a message of one."""
+    if not refs or connection.execute(_ANY_SESSION).get is None:
+        return {}  # most memories have none, and a look at one index entry tells
     return dict(rows(connection, _SESSIONS, (json.dumps(list(refs)),)))
 
 
