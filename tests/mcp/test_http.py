@@ -49,7 +49,9 @@ def serving(database, token_file, *words):
     reader = Thread(target=read, args=(process.stderr,), daemon=True)
     reader.start()
     try:
-        first = lines.get(timeout=PATIENCE_S)
+        # Warnings about settings of whoever runs the tests may come before it.
+        while "serving at " not in (first := lines.get(timeout=PATIENCE_S)):
+            pass
         yield first.split("serving at ")[1].split(";")[0], first, lines
         process.terminate()
         assert process.wait(PATIENCE_S) == 0 or os.name != "posix"
