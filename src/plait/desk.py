@@ -63,9 +63,9 @@ class Desk:
         """The first write decides under which rules a memory was cut and indexed."""
         identity.note(self._store, self._cut(), self._embedder)
 
-    def fill(self) -> None:
+    def fill(self, most: int | None = None) -> None:
         """Make the vectors that are missing, if there is something to make them with."""
-        self.pen().filler.catch_up()
+        self.pen().filler.catch_up(most=most)
 
     def store(self, document: Document, entity: str | None) -> Stored:
         """Store a note, or an observation, which may belong to an entity."""

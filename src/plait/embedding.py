@@ -43,12 +43,14 @@ class CachedEmbedder:
         self._store = store
         self._size = size
         self._known = store.space()
-        self._queries: OrderedDict[str, Vector | None] = OrderedDict()
+        self._queries: OrderedDict[str, Vector] = OrderedDict()
         self._made: dict[str, Vector] = {}
         self._used: set[str] = set()
         # Which model made what is cached: the memory's sample of it, hashed; empty while there is
         # none, and then nothing is cached.
         self._stamp = ""
+        # Apart, because a search on another thread must not relabel what a reindex is caching.
+        self._query_stamp = ""
         self._checked = False
         self._anew = False
 
@@ -88,10 +90,11 @@ class CachedEmbedder:
     def at_hand(self, text: str) -> Vector | None:
         """The vector of a query that was asked before."""
         space = self.space
-        self._stamp = self._stamp_of(self._store.marked(space)) if space.dims else ""
-        if not self._stamp:
+        stamp = self._stamp_of(self._store.marked(space)) if space.dims else ""
+        self._query_stamp = stamp
+        if not stamp:
             return None
-        name = self._name("query", text)
+        name = self._name("query", text, stamp)
         if name in self._queries:
             self._queries.move_to_end(name)
             return self._queries[name]
@@ -111,7 +114,7 @@ class CachedEmbedder:
 
     def _asked(self, texts: Sequence[str]) -> list[Vector | None]:
         # No look into the store: this may run on a thread that is soon gone.
-        known = self._known
+        known, stamp = self._known, self._query_stamp
         found = embed_safely(self._inner, texts, "query")
         own = self._inner.space
         if known is not None and own != known and own._replace(dims=known.dims) == known:
@@ -119,11 +122,11 @@ class CachedEmbedder:
             raise EmbedderError(
                 f"{own} made vectors of {known.dims} dims for this memory. Run: plait reindex"
             )
-        if self._stamp:
-            for text, vector in zip(texts, found, strict=True):
-                name = self._name("query", text)
+        for text, vector in zip(texts, found, strict=True):
+            if stamp and vector is not None:
+                name = self._name("query", text, stamp)
                 self._remember(name, vector)
-                self._keep(name, vector)
+                self._made[name] = vector
         return found
 
     def _passages(self, texts: Sequence[str]) -> list[Vector | None]:
@@ -136,7 +139,8 @@ class CachedEmbedder:
                 self._check(found[-1])
             for text, vector in zip(wanted, found, strict=False):
                 made[text] = vector
-                self._keep(self._name("passage", text), vector)
+                if vector is not None:
+                    self._made[self._name("passage", text, self._stamp)] = vector
         if len(self._made) + len(self._used) >= BACKLOG:
             self.flush()
         return [made[text] for text in texts]
@@ -148,7 +152,7 @@ class CachedEmbedder:
             self._stamp = self._stamp_of(self._store.marked(self.space))
         if not (self._size and self._stamp) or self._anew:
             return {}
-        names = {self._name("passage", text): text for text in texts}
+        names = {self._name("passage", text, self._stamp): text for text in texts}
         cached = self._store.cached(list(names))
         self._used.update(cached)
         return {names[name]: vector for name, vector in cached.items()}
@@ -209,19 +213,15 @@ class CachedEmbedder:
         if forget is not None:
             forget()
 
-    def _keep(self, name: str, vector: Vector | None) -> None:
-        if vector is not None and self._stamp:
-            self._made[name] = vector
-
-    def _remember(self, name: str, vector: Vector | None) -> None:
+    def _remember(self, name: str, vector: Vector) -> None:
         self._queries[name] = vector
         while len(self._queries) > QUERIES_KEPT:
             self._queries.popitem(last=False)
 
-    def _name(self, kind: TextKind, text: str) -> str:
+    def _name(self, kind: TextKind, text: str, stamp: str) -> str:
         # The sample tells the dims too, and before the first answer nobody else does.
         space = self._inner.space._replace(dims=0)
-        return _hash(json.dumps([*space, self._stamp, kind, text]).encode())
+        return _hash(json.dumps([*space, stamp, kind, text]).encode())
 
     @staticmethod
     def _stamp_of(sample: Vector | None) -> str:

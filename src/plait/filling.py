@@ -15,6 +15,9 @@ EMBED_BATCH = 256
 # Somebody else's model may fail at any moment: what it has made is written down more often.
 EXTERNAL_BATCH = 32
 BREADCRUMB_CHARS = 120
+# Passages that one `store` embeds beyond its own: after an outage thousands may wait, and whoever
+# stores a sentence must not wait for them. `ingest` and `reindex` make all.
+ON_THE_SIDE = 64
 
 # How many are done, how many there are (0 where nobody knows yet), and the last one's name.
 Progress = Callable[[int, int, str], None]
@@ -54,10 +57,10 @@ class Filler:
             self.trouble = str(error)
         return found
 
-    def catch_up(self, progress: Progress | None = None) -> int:
+    def catch_up(self, *, most: int | None = None) -> int:
         """Make the vectors that are missing; how many. Those of another embedder stay as they are.
 
-        The first vectors of a memory open their space.
+        The first vectors of a memory open their space. ``most`` bounds the work, by whole batches.
         """
         if self._embedder.dims == 0:
             return 0
@@ -74,9 +77,15 @@ class Filler:
         elif current != self._embedder.space:
             return 0
         # What another run is filling in the wings is that run's own, perhaps by another model.
-        return self.fill(progress, answering=True) if self._store.pending_count() else 0
+        return self.fill(answering=True, most=most) if self._store.pending_count() else 0
 
-    def fill(self, progress: Progress | None = None, *, answering: bool = False) -> int:
+    def fill(
+        self,
+        progress: Progress | None = None,
+        *,
+        answering: bool = False,
+        most: int | None = None,
+    ) -> int:
         """Embed what has no vector in the embedder's space; killed anywhere, the next goes on.
 
         With ``answering`` in the vectors that answer searches, else in those in the wings.
@@ -93,7 +102,7 @@ class Filler:
             filled += self._write(rows, answering=answering)
             if progress is not None:
                 progress(filled, 0, "")
-            if self.trouble is not None:
+            if self.trouble is not None or (most is not None and filled >= most):
                 return filled
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 from plait import chunking, sources
 from plait import text as words
 from plait.errors import EmbedderError, SourceError, UsageError
-from plait.filling import Filler, Progress
+from plait.filling import ON_THE_SIDE, Filler, Progress
 from plait.protocols import Embedder, Entry, Store, Vector
 from plait.types import (
     TRUSTS,
@@ -140,7 +140,8 @@ class Pen:
             written = self._store.put(plain, turn=turn)
         external = self.filler.tuning.external and self._embedder.dims != 0
         if external and catch_up and self.trouble is None:
-            self.filler.catch_up()
+            own = sum(done.chunks for done in written)
+            self.filler.catch_up(most=own + ON_THE_SIDE)
         space = self._store.space()
         none_wait = external and space is not None and not self._store.pending_count()
         # While no vector was ever made, the store cannot know that any are waited for.

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from plait import guard
+from plait.filling import ON_THE_SIDE
 from plait.ingest import Pen, check_text, complete, now_ms
 from plait.protocols import Embedder, Entry, Store
 from plait.ranking import near
@@ -36,7 +37,7 @@ class Scribe:
         embedder: Embedder,
         *,
         pen: Callable[[], Pen],
-        fill: Callable[[], None],
+        fill: Callable[[int | None], None],
         project: str | None,
     ) -> None:
         self._store = store
@@ -62,10 +63,10 @@ class Scribe:
             self.fill()
         return stored
 
-    def fill(self) -> None:
+    def fill(self, most: int | None = None) -> None:
         """Make the vectors that are missing: profiles change inside a transaction, without one."""
         if self._embedder.dims != 0 and self._store.pending_count():
-            self._fill()
+            self._fill(most)
 
     def fresh(self, document: Document, about: str | None) -> str | None:
         """What of a text is new here: all of it, or what fences do not hold; ``None`` for nothing.
@@ -96,7 +97,7 @@ class Scribe:
         alike = self._near(entry, about)
         [stored] = pen.write([entry])
         if stored.entity is not None and pen.trouble is None:
-            self.fill()
+            self.fill(ON_THE_SIDE)
         others = {stored.id, *stored.superseded}
         found = () if stored.duplicate else (one for one in alike if one.id not in others)
         return stored._replace(near=tuple(found)[:MOST_NEAR], shortened=shortened)

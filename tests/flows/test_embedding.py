@@ -8,11 +8,12 @@ import pytest
 
 from plait.embedding import BACKLOG, CANARY, QUERIES_KEPT, CachedEmbedder, learn
 from plait.errors import EmbedderError
+from plait.filling import ON_THE_SIDE
 from plait.memory import Memory
 from plait.protocols import Vector
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing import HashingEmbedder
-from plait.types import Finding, Space, TextKind
+from plait.types import Document, Finding, Space, TextKind
 from tests.builders import vector
 
 
@@ -477,3 +478,39 @@ def test_what_waits_is_told_until_it_is_done(tmp_path: Path, place: Path) -> Non
         blind.down = False
         assert memory.ingest(notes).pending == 0
         assert memory.stats().embedded_count == 1
+
+
+def test_a_store_makes_up_for_some_of_what_waits_and_an_ingest_for_all(
+    tmp_path: Path, place: Path
+) -> None:
+    waiting = 3 * ON_THE_SIDE
+    with opened(place, Rented()) as memory:
+        memory.store("the first")
+    down = Rented()
+    down.down = True
+    with opened(place, down) as memory:
+        memory.store_many(Document(key=f"k{n}", text=f"fact {n}") for n in range(waiting))
+        assert memory.stats().pending_count == waiting
+    with opened(place, Rented()) as memory:
+        memory.store("one more", key="more")
+        left = memory.stats().pending_count
+        assert waiting - 2 * ON_THE_SIDE < left < waiting
+        (tmp_path / "notes").mkdir()
+        memory.ingest(tmp_path / "notes")
+        assert memory.stats().pending_count == 0
+
+
+def test_a_search_beside_a_reindex_does_not_relabel_what_is_cached(place: Path) -> None:
+    with opened(place, Rented()) as memory:
+        memory.store("fact number 1", key="k1")
+    with opened(place, turned := Rented(turned=True)) as memory:
+        cached = memory.embedder
+        learn(cached, anew=True)
+        cached.at_hand("a question")  # type: ignore[attr-defined]
+        cached.embed(["something else"], "passage")
+        cached.flush()  # type: ignore[attr-defined]
+    # The old model's memory must not be given what the new one made.
+    with opened(place, old := Rented()) as memory:
+        memory.embedder.embed(["something else"], "passage")
+    assert "something else" in turned.asked
+    assert "something else" in old.asked

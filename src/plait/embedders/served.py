@@ -1,5 +1,6 @@
 """An embedder behind a server: texts go out in batches that it takes, sound vectors come back."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from plait.embedders.prefixes import prefixes_of
@@ -23,7 +24,7 @@ TUNING = Tuning(
 )
 
 
-class Served:
+class Served(ABC):
     """What all servers have in common; a subclass knows one protocol."""
 
     provider = ""
@@ -103,12 +104,13 @@ class Served:
         except (EmbedderError, ConfigError) as error:
             return [Finding("embedder", "error", str(error))]
 
+    @abstractmethod
     def _look(self) -> Finding:
-        raise NotImplementedError
+        """Whether the server is there and has the model."""
 
+    @abstractmethod
     def _ask(self, texts: Sequence[str], *, patient: bool) -> object:
         """Put the question; the list in the answer that should hold one vector per text."""
-        raise NotImplementedError
 
     def _space(self, dims: int) -> Space:
         return Space(

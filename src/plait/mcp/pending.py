@@ -86,8 +86,33 @@ class Pending:
                     return
 
 
-class Reading:
+class _Stream:
+    """A stream that is closed with the one inside it."""
+
+    _inner: "Incoming | Outgoing"
+
+    async def aclose(self) -> None:
+        """Let go of the stream."""
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        """For ``async with``."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let go of the stream."""
+        await self.aclose()
+
+
+class Reading(_Stream):
     """Incoming messages, whose end waits for the answers."""
+
+    _inner: Incoming
 
     def __init__(self, inner: Incoming, pending: Pending) -> None:
         self._inner = inner
@@ -123,26 +148,11 @@ class Reading:
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
 
-    async def aclose(self) -> None:
-        """Let go of the stream."""
-        await self._inner.aclose()
 
-    async def __aenter__(self) -> Self:
-        """For ``async with``."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Let go of the stream."""
-        await self.aclose()
-
-
-class Writing:
+class Writing(_Stream):
     """Outgoing messages, noted once they were handed over."""
+
+    _inner: Outgoing
 
     def __init__(self, inner: Outgoing, pending: Pending) -> None:
         self._inner = inner
@@ -152,20 +162,3 @@ class Writing:
         """Hand a message over."""
         await self._inner.send(item)
         self._pending.went(item)
-
-    async def aclose(self) -> None:
-        """Let go of the stream."""
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        """For ``async with``."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Let go of the stream."""
-        await self.aclose()
