@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
 # Above the overall floor of pyproject.toml: an error in one of these loses or hides somebody's notes.
-CRITICAL := src/plait/stores/* src/plait/ranking/* src/plait/chunking*
+CRITICAL := src/plait/stores/* src/plait/ranking/* src/plait/facts/* src/plait/writing/chunking*
 CRITICAL_FLOOR := 95
 
 .PHONY: help demo test soak check bench conformance clean
@@ -13,11 +13,11 @@ CRITICAL_FLOOR := 95
 
 help:
 	@echo "make demo   try plait on the sample memory"
-	@echo "make test   every check and every test, with coverage, then make conformance"
+	@echo "make test   all checks and tests, with coverage, then make conformance"
 	@echo "make check  only the static checks"
 	@echo "make soak   the long reliability tests"
 	@echo "make bench  speed, memory and search quality"
-	@echo "make conformance  the official MCP suite and Inspector, where npm is there"
+	@echo "make conformance  the official MCP suite and Inspector, if npm is installed"
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plait needs Python 3.11 or newer; try: make PYTHON=python3.12")'

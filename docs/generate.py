@@ -1,24 +1,26 @@
 """Write the tables of docs/cli.md and docs/configuration.md from the code that they describe.
 
-Run it after a change of verbs, options or settings: python docs/generate.py
-What stands outside the marked parts of a page is written by hand and stays.
+Run it after a change of verbs, options, settings or layers: python docs/generate.py
+It leaves everything outside the marked parts of a page as it is.
 """
 
 import re
+import runpy
 import sys
 from argparse import Action
 from pathlib import Path
 
-from plait.cli.filters import add_filters
-from plait.cli.verbs import VERBS, Parser, add_globals, parser_for
-from plait.settings import ENVIRONMENT, FLAGS, SETTINGS, describe
+from plait.cli import Parser, add_global_options, parser_for
+from plait.cli.search import add_filters
+from plait.cli.verbs import VERBS
+from plait.settings.schema import ENVIRONMENT, FLAGS, SETTINGS, describe
 
 DOCS = Path(__file__).resolve().parent
 Row = tuple[str, str]
 
 
 def page(name: str, parts: dict[str, str]) -> str:
-    """A page with its marked parts written anew."""
+    """Return a page with its marked parts replaced."""
     text = (DOCS / name).read_text(encoding="utf-8")
     for mark, body in parts.items():
         begin, end = f"<!-- begin {mark} -->", f"<!-- end {mark} -->"
@@ -31,7 +33,7 @@ def page(name: str, parts: dict[str, str]) -> str:
 
 
 def pages() -> dict[str, str]:
-    """Every generated page, as it should be."""
+    """Return every generated page as it should be."""
     return {
         "cli.md": page(
             "cli.md",
@@ -46,7 +48,7 @@ def pages() -> dict[str, str]:
 
 
 def verbs() -> str:
-    """A section for every verb."""
+    """Return a section for every verb."""
     shared = {flag for action in global_actions() for flag in action.option_strings}
     filters = {flag for action in filter_actions() for flag in action.option_strings}
     sections = []
@@ -73,13 +75,13 @@ def verbs() -> str:
 
 
 def rows(actions: list[Action]) -> list[Row]:
-    """Option and meaning."""
+    """Return the name and meaning of each option."""
     return [(_name(action), action.help or "") for action in actions]
 
 
 def _name(action: Action) -> str:
     value = action.metavar if isinstance(action.metavar, str) else None
-    if value is None and action.choices is not None:
+    if action.choices is not None and (value is None or not action.option_strings):
         value = " | ".join(map(str, action.choices))
     if not action.option_strings:
         return f"`{value or action.dest.upper()}`"
@@ -89,21 +91,21 @@ def _name(action: Action) -> str:
 
 
 def global_actions() -> list[Action]:
-    """The options that every verb takes."""
+    """Return the options of every verb."""
     parser = Parser(prog="plait", add_help=False)
-    add_globals(parser)
+    add_global_options(parser)
     return [action for action in parser._actions if "--version" not in action.option_strings]
 
 
 def filter_actions() -> list[Action]:
-    """The options that say which documents count."""
+    """Return the filter options."""
     parser = Parser(prog="plait", add_help=False)
     add_filters(parser)
     return parser._actions
 
 
 def settings() -> str:
-    """Every setting with its default, what it accepts and its variable."""
+    """Return a table of every setting: its default, accepted values and variable."""
     variables = {name: variable for variable, name in ENVIRONMENT.items()}
     flags = {flag for verb in VERBS for flag in parser_for(verb)._option_string_actions}
     lines = ["| setting | default | accepts | meaning | set also by |", "|---|---|---|---|---|"]
@@ -117,7 +119,7 @@ def settings() -> str:
 
 
 def table(body: list[Row]) -> str:
-    """Two columns of Markdown."""
+    """Return a Markdown table of two columns."""
     lines = ["| option | meaning |", "|---|---|"]
     return "\n".join([*lines, *(f"| {_cell(a)} | {_cell(b)} |" for a, b in body)])
 
@@ -131,12 +133,13 @@ def _cell(text: str) -> str:
 
 
 def main() -> int:
-    """Write the pages that are not up to date."""
+    """Write the pages that are out of date."""
     for name, text in pages().items():
         if (DOCS / name).read_text(encoding="utf-8") != text:
             (DOCS / name).write_text(text, encoding="utf-8")
             sys.stdout.write(f"wrote docs/{name}\n")
-    return 0
+    layers: int = runpy.run_path(str(DOCS / "layers.py"))["main"]()
+    return layers
 
 
 if __name__ == "__main__":

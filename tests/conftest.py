@@ -1,22 +1,25 @@
-"""What every test gets: a home of its own, a fixed course of examples, and small memories."""
+"""What every test gets: an empty home folder, repeatable examples, and small memories."""
 
 import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 import pytest
 from hypothesis import settings
 
-from plait.memory import Memory
 from plait.stores.sqlite.store import SQLiteStore
 from tests.reliability import raw_open
 
-# A failure must come back on the next run and on every other machine; slow machines are no failure.
+# A failure must repeat on every run and machine; a slow machine is no failure.
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+if TYPE_CHECKING:
+    from plait.memory import Memory
 
 raw_open.install()
 
@@ -29,7 +32,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home folder, so that no test reads or writes the memory of whoever runs it."""
+    """An empty home folder: no test reads or writes the user's own memory."""
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
     folder.mkdir(parents=True)
     for name in [*os.environ]:
@@ -45,7 +48,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture(autouse=True)
 def no_raw_open() -> Iterator[None]:
-    """Fail a test in which a memory's file was opened by plain ``open``, whoever swallowed it."""
+    """Fail a test that opened a memory's file by plain ``open``, even if the error was caught."""
     raw_open.alarms()
     yield
     assert raw_open.alarms() == []
@@ -60,14 +63,18 @@ def store(tmp_path: Path) -> Iterator[SQLiteStore]:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
+def memory(tmp_path: Path) -> "Iterator[Memory]":
     """An empty memory in a file, by keyword only."""
+    from plait.memory import Memory
+
     with Memory.open(tmp_path / "memory.db", embedder="none", project="") as opened:
         yield opened
 
 
 @pytest.fixture
-def hashing_memory(tmp_path: Path) -> Iterator[Memory]:
+def hashing_memory(tmp_path: Path) -> "Iterator[Memory]":
     """An empty memory in a file, with the embedder of `plait.testing`."""
+    from plait.memory import Memory
+
     with Memory.open(tmp_path / "memory.db", embedder="hashing", project="") as opened:
         yield opened

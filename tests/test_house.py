@@ -1,20 +1,27 @@
 """What the house promises about itself: public names, light imports, pages that are true."""
 
+import ast
 import json
 import re
 import runpy
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import plait
+from plait import stores
+from plait.cli import main
 from plait.cli.verbs import VERBS
-from plait.settings import SETTINGS
+from plait.memory import opening
+from plait.protocols import Store
+from plait.settings.schema import SETTINGS
 from tests.interfaces.command import ROOT, SAMPLE, environment
+from tests.walk import crossings_of, files_visited, methods
 
 SOURCE = ROOT / "src" / "plait"
 PAGES = sorted(
@@ -32,33 +39,17 @@ PAGES = sorted(
 # What `plait search` loads of our own. A new entry here costs every search; is it worth it?
 SEARCH_LOADS = {
     "plait",
-    *(f"plait.cli{part}" for part in ("", ".filters", ".output", ".read", ".verbs")),
-    *(f"plait.{part}" for part in ("config", "settings", "memory", "present", "recall", "scope")),
-    *(f"plait.{part}" for part in ("identity", "opening")),
-    *(f"plait.{part}" for part in ("checks", "errors", "protocols", "text", "times", "types")),
+    *(f"plait.cli{part}" for part in ("", ".search", ".verbs")),
+    *(f"plait.settings{part}" for part in ("", ".loading", ".schema")),
+    *(f"plait.memory{part}" for part in ("", ".maintenance", ".opening")),
+    *(f"plait.searching{part}" for part in ("", ".scoring", ".search", ".where")),
+    *(f"plait.{part}" for part in ("present", "present.json")),
+    *(f"plait.{part}" for part in ("errors", "protocols", "text", "times", "types")),
     *(f"plait.embedders{part}" for part in ("", ".builtin", ".none")),
-    *(
-        f"plait.ranking{part}"
-        for part in ("", ".context", ".cover", ".evidence", ".fuse", ".trace")
-    ),
+    *(f"plait.ranking{part}" for part in ("", ".hybrid")),
     *(f"plait.stores{part}" for part in ("", ".sqlite")),
-    *(
-        f"plait.stores.sqlite.{part}"
-        for part in (
-            "connection",
-            "filters",
-            "fts",
-            "generations",
-            "narrow",
-            "keywords",
-            "reading",
-            "rows",
-        )
-    ),
-    *(
-        f"plait.stores.sqlite.{part}"
-        for part in ("cache", "schema", "searching", "store", "terms", "vectors", "writing")
-    ),
+    *(f"plait.stores.sqlite.{part}" for part in ("connection", "documents", "filters")),
+    *(f"plait.stores.sqlite.{part}" for part in ("keyword", "state", "store", "vectors")),
 }
 # And of other people's: the two packages, and what of the standard library the rest stands on.
 SEARCH_LOADS_OF_OTHERS = {
@@ -144,13 +135,176 @@ def test_a_search_loads_nothing_heavy(search_loads):
 
 
 def test_importing_plait_is_light():
-    found = loaded_by("import plait")
-    assert {name for name in found if name.startswith("plait")} == IMPORT_LOADS
-    assert not {"apsw", "simsimd", "argparse"} & theirs(found)
-    assert not theirs(found) & TOO_HEAVY
+    loaded = loaded_by("import plait")
+    assert {name for name in loaded if name.startswith("plait")} == IMPORT_LOADS
+    assert not {"apsw", "simsimd", "argparse"} & theirs(loaded)
+    assert not theirs(loaded) & TOO_HEAVY
+
+
+# -- size ----------------------------------------------------------------------------------
+
+# Rooms that are named in the contract before they are built.
+PLANNED = {"agents", "chat", "http", "tools"}
+MOST_TOP_LEVEL_NAMES = 20
+MOST_ROWS = 10
+MOST_LINES = 500
+MOST_STORE_METHODS = 22
+MOST_FILES_OF_A_SEARCH = 22
+MOST_CROSSINGS_OF_A_SEARCH = 12
+MOST_CROSSINGS_OF_A_STORE = 8
+
+
+def top_level_names() -> set[str]:
+    return {path.stem for path in SOURCE.iterdir() if not path.name.startswith(("_", "py."))}
+
+
+@cache
+def syntax_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def test_the_house_has_few_rooms_in_few_rows():
+    rows = runpy.run_path(str(ROOT / "docs" / "layers.py"))["rows"]()
+    assert len(top_level_names() - PLANNED) <= MOST_TOP_LEVEL_NAMES
+    assert len(rows) <= MOST_ROWS
+    in_contract = {name for row in rows for name in (*row.modules, *row.planned)}
+    assert in_contract == top_level_names() | PLANNED
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_no_file_is_too_long_to_read(path):
+    assert path.read_text(encoding="utf-8").count("\n") <= MOST_LINES
+
+
+def test_a_store_has_few_methods():
+    assert len(methods(Store)) <= MOST_STORE_METHODS
+
+
+@pytest.fixture
+def crossings(tmp_path, monkeypatch):
+    """How often each method of the store is called, for a memory that holds some notes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLAIT_DB_PATH", str(tmp_path / "memory.db"))
+    with plait.Memory.open(project="") as memory:
+        memory.ingest(SAMPLE / "runbooks")
+        memory.store("We deploy on Mondays.")  # like what is stored below, so they are compared
+    counts: Counter[str] = Counter()
+    open_store = stores.open_store
+    monkeypatch.setattr(
+        opening, "open_store", lambda *args, **kw: crossings_of(open_store(*args, **kw), counts)
+    )
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [
+        (["search", "rotate ssh keys"], MOST_CROSSINGS_OF_A_SEARCH),
+        (["store", "We deploy on Fridays."], MOST_CROSSINGS_OF_A_STORE),
+        (["store", "We deploy on Fridays.", "--topic", "deploys"], MOST_CROSSINGS_OF_A_STORE),
+    ],
+    ids=["search", "store", "store under a topic"],
+)
+def test_an_act_crosses_the_store_a_few_times(crossings, words, most):
+    assert main(words) == 0
+    crossings.pop("close")
+    assert 3 <= crossings.total() <= most, crossings
+
+
+def test_a_search_visits_few_files(tmp_path):
+    database = str(tmp_path / "memory.db")
+    with plait.Memory.open(database, project="") as memory:
+        memory.ingest(SAMPLE / "runbooks")
+    visited = files_visited("--db", database, "search", "rotate ssh keys")
+    assert "searching/search.py" in visited
+    assert len(visited) <= MOST_FILES_OF_A_SEARCH, visited
+
+
+def test_every_folder_says_what_belongs_in_it_and_what_does_not():
+    negations = re.compile(r"\b(nothing|only|not|no|never|belongs? (in|to)|without)\b", re.I)
+    for path in SOURCE.rglob("__init__.py"):
+        says = ast.get_docstring(syntax_of(path)) or ""
+        assert path.parent == SOURCE or negations.search(says), path.parent.name
+
+
+def test_a_module_at_the_top_has_several_users_or_is_a_door():
+    users: dict[str, set[str]] = {name: set() for name in top_level_names()}
+    eager: dict[str, set[str]] = {name: set() for name in top_level_names()}
+    for path in modules():
+        user = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for node in ast.walk(syntax_of(path)):
+            if not isinstance(node, ast.ImportFrom) or node.level or not node.module:
+                continue
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            for name in {f"{name}..".split(".")[1] for name in names if name.startswith("plait.")}:
+                if name in users and name != user:
+                    users[name].add(user)
+                    if node.col_offset == 0:
+                        eager[name].add(user)
+    doors = {"cli", "mcp"}
+    assert {name for name in users if not users[name]} <= doors, "nobody uses it"
+    lonely = {name for name in users if len(users[name]) < 2} - doors
+    assert {name for name in lonely if eager[name] - doors} == set(), "not loaded lazily either"
 
 
 # -- names ---------------------------------------------------------------------------------
+
+
+def defined(path: Path) -> set[str]:
+    """The public classes and constants of a module."""
+    names: set[str] = set()
+    for node in syntax_of(path).body:
+        match node:
+            case ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=targets):
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.add(name)
+    return {name for name in names if not name.startswith("_") and name[0].isupper()}
+
+
+def test_no_public_class_or_constant_has_two_meanings():
+    # Two engines may give the same thing the same name.
+    engines = (SOURCE / "stores", SOURCE / "testing")
+    places: dict[str, set[Path]] = {}
+    for path in modules():
+        place = engines[0] if any(path.is_relative_to(engine) for engine in engines) else path
+        for name in defined(path):
+            places.setdefault(name, set()).add(place)
+    twice = {name: sorted(paths) for name, paths in places.items() if len(paths) > 1}
+    assert twice == {}
+
+
+def names_in(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(syntax_of(path)):
+        for field in ("id", "arg", "attr", "name"):
+            value = getattr(node, field, None)
+            if isinstance(value, str):
+                names.add(value)
+    return names
+
+
+def test_names_tell_what_was_found_and_what_was_said():
+    empty = re.compile(r"(\w+_)?(found|said)(_\w+)?")
+    allowed = {"not_found"}  # a field of memory_get's reply
+    for path in modules():
+        assert {name for name in names_in(path) if empty.fullmatch(name)} <= allowed, path.name
+
+
+def test_users_never_meet_our_numbers_for_the_five_systems():
+    for path in [*modules(), *PAGES]:
+        text = path.read_text(encoding="utf-8")
+        numbered = set(re.findall(r"\bseed[ -]?00\d\b", text, re.I))
+        # The old word of an option, still accepted.
+        assert numbered <= {"seed001"}, path.name
+        if path.suffix == ".py" and numbered:
+            assert "FUSION_ALIASES" in text, path.name
 
 
 def test_the_public_names_are_sorted_complete_and_there():
@@ -160,7 +314,7 @@ def test_the_public_names_are_sorted_complete_and_there():
         for name, value in vars(plait).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("plait.")
     }
-    assert set(plait.__all__) == public | {"Memory", "__version__"}
+    assert set(plait.__all__) == public | {"Embedder", "Memory", "__version__"}
     for name in plait.__all__:
         assert getattr(plait, name) is not None
     assert set(plait.__all__) <= set(dir(plait))
@@ -185,12 +339,14 @@ def test_only_config_reads_the_environment():
         for path in SOURCE.rglob("*.py")
         if re.search(r"\bos\.(environ|getenv)\b|from os import .*environ", path.read_text("utf-8"))
     }
-    assert readers == {"config.py"}
+    assert readers == {"settings/loading.py"}
 
 
 def test_no_module_is_called_after_nothing():
     empty = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "core", "base"}
-    assert not {path.stem for path in SOURCE.rglob("*.py")} & empty
+    # mcp/core.py is the profile of tools that users know by the name "core".
+    paths = {path for path in SOURCE.rglob("*.py") if path != SOURCE / "mcp" / "core.py"}
+    assert not {path.stem for path in paths} & empty
 
 
 # -- pages ---------------------------------------------------------------------------------
@@ -206,6 +362,18 @@ def generated() -> dict[str, str]:
 def test_the_generated_pages_are_up_to_date(name):
     written = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert written == generated()[name], "run: python docs/generate.py"
+
+
+@cache
+def layer_pages() -> dict[str, str]:
+    pages: dict[str, str] = runpy.run_path(str(ROOT / "docs" / "layers.py"))["pages"]()
+    return pages
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "CONTRIBUTING.md", "docs/design/README.md"])
+def test_the_layers_of_a_page_are_those_of_the_contract(name):
+    written = (ROOT / name).read_text(encoding="utf-8")
+    assert written == layer_pages()[name], "run: python docs/generate.py"
 
 
 def test_every_verb_and_every_setting_is_documented():
@@ -252,18 +420,39 @@ def test_every_make_target_in_a_page_exists(page):
         assert target in targets, f"make {target} in {page.name}"
 
 
-def test_every_case_of_the_seeds_is_answered_by_a_test_that_exists():
+def test_every_file_that_contributing_sends_you_to_exists():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = page.partition("## How the code is laid out")[2].partition("## What a change needs")[
+        0
+    ]
+    paths = set(re.findall(r"`((?:[a-z_]+/)+(?:\w+\.py)?|\w+\.py)`", section)) - {"__init__.py"}
+    assert len(paths) > 20
+    missing = {
+        path for path in paths if not any((place / path).exists() for place in (SOURCE, ROOT))
+    }
+    assert missing == set()
+
+
+def test_every_case_of_the_systems_that_plait_replaces_has_a_test():
     page = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
     cases = re.findall(r"^\| (\d+) \| [^|]+ \| (.*) \|$", page, re.M)
     assert len(cases) == 12 + 43
     assert [number for number, answer in cases if not answer.strip()] == []
+    tests = ROOT / "tests"
     written = {
-        name
-        for path in (ROOT / "tests").rglob("test_*.py")
+        (path.relative_to(tests).as_posix(), name)
+        for path in tests.rglob("test_*.py")
         for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
     }
-    named = set(re.findall(r"`(test_\w+)(?!\w|\.py)", page))
+    files = r"`((?:\w+/)+test_\w+\.py)`"
+    named = {
+        (path, name)
+        for path, listed in re.findall(rf"{files}: ((?:`test_[^`]+`(?:, | and )?)+)", page)
+        for name in re.findall(r"`(test_\w+)", listed)
+    }
+    assert len(named) > 40
     assert named - written == set()
+    assert {name for name in re.findall(files, page) if not (tests / name).exists()} == set()
 
 
 def test_agents_md_names_every_room_and_stays_short():
@@ -277,5 +466,5 @@ def test_agents_md_names_every_room_and_stays_short():
 def test_no_page_and_no_module_names_a_place_on_somebodys_machine():
     tracked = [*SOURCE.rglob("*.py"), *PAGES, ROOT / "Makefile", ROOT / "pyproject.toml"]
     for path in tracked:
-        found = re.search(r"/(?:root|home/\w+|Users/\w+|work)/", path.read_text(encoding="utf-8"))
-        assert found is None, f"{found and found[0]} in {path.name}"
+        place = re.search(r"/(?:root|home/\w+|Users/\w+|work)/", path.read_text(encoding="utf-8"))
+        assert place is None, f"{place and place[0]} in {path.name}"

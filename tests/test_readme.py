@@ -1,6 +1,7 @@
-"""The README is executed: every command runs, and answers what stands there."""
+"""The README and two guides are executed: every command runs and prints what the page shows."""
 
 import io
+import json
 import os
 import re
 import runpy
@@ -17,11 +18,13 @@ import pytest
 from tests.embedding_server import EmbeddingServer
 from tests.interfaces.command import PLAIT, ROOT, SAMPLE, environment
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = "README.md"
+WITH_COMMANDS = [README, "docs/tour.md"]
+WITH_PYTHON = [README, "docs/library.md"]
 MAX_WORDS_BEFORE_FIRST_COMMAND = 120
 FIRST_OUTPUT_BY_LINE = 40
-MAX_WORDS = 900
-ANYTHING = "…"  # what changes from run to run: ids, days, milliseconds
+MAX_WORDS = 600
+ANYTHING = "…"  # ids, days, milliseconds: they change from run to run
 
 
 class Step(NamedTuple):
@@ -32,24 +35,30 @@ class Step(NamedTuple):
     line: int
 
 
-def blocks(language: str) -> list[tuple[int, list[str]]]:
+def read(page: str) -> str:
+    """The text of a page."""
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[tuple[int, list[str]]]:
     """Fenced blocks of a language: the number of the first line, and the lines."""
-    found = []
-    for match in re.finditer(rf"^```{language}\n(.*?)^```$", README, re.M | re.S):
-        found.append((README.count("\n", 0, match.start(1)) + 1, match[1].splitlines()))
-    return found
+    text = read(page)
+    return [
+        (text.count("\n", 0, match.start(1)) + 1, match[1].splitlines())
+        for match in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
+    ]
 
 
-def steps() -> list[Step]:
+def steps(page: str) -> list[Step]:
     """The commands of the console blocks, in order."""
-    found: list[Step] = []
-    for first, lines in blocks("console"):
+    commands: list[Step] = []
+    for first, lines in blocks(page, "console"):
         for number, line in enumerate(lines, start=first):
             if line.startswith("$ "):
-                found.append(Step(line[2:], [], number))
+                commands.append(Step(line[2:], [], number))
             else:
-                found[-1].output.append(line)
-    return found
+                commands[-1].output.append(line)
+    return commands
 
 
 def pattern(lines: list[str]) -> str:
@@ -67,7 +76,7 @@ def run_on_terminal(command: str, **env: str) -> tuple[int, str]:
         str(Path(word).expanduser()) if word.startswith("~") else word
         for word in shlex.split(command, comments=True)
     ]
-    assert words[0] == "plait", f"the README shows only plait at work, not: {command}"
+    assert words[0] == "plait", f"only plait commands can be run here, not: {command}"
     ours, theirs = os.openpty()
     with subprocess.Popen(
         [*PLAIT, *words[1:]],
@@ -88,38 +97,54 @@ def run_on_terminal(command: str, **env: str) -> tuple[int, str]:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX terminal")
-def test_every_command_of_the_readme_answers_what_stands_there(home, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_every_command_prints_what_the_page_shows(page, home, tmp_path, monkeypatch):
     shutil.copytree(SAMPLE, home / "notes")
     monkeypatch.chdir(tmp_path)
-    assert steps()
-    for step in steps():
+    assert steps(page)
+    for step in steps(page):
         with EmbeddingServer() as ollama:
             code, out = run_on_terminal(step.command, PLAIT_OLLAMA_URL=ollama.url)
         assert code in (0, 3), f"line {step.line}: {step.command}: {out}"
         assert re.fullmatch(pattern(step.output), out), (
-            f"line {step.line}: {step.command} answered\n{out}\nthe README says\n"
+            f"line {step.line}: {step.command} printed\n{out}\n{page} shows\n"
             + "\n".join(step.output)
         )
 
 
-def test_the_python_of_the_readme_prints_what_its_comments_say():
-    ((first, lines),) = blocks("python")
-    said = io.StringIO()
-    with redirect_stdout(said):
-        exec(compile("\n".join(lines), f"README.md:{first}", "exec"), {"__name__": "readme"})
-    expected = [line.strip()[2:] for line in lines if line.strip().startswith("# ")]
-    assert expected
-    assert re.fullmatch(pattern(expected), said.getvalue()), said.getvalue()
+@pytest.mark.parametrize("page", WITH_PYTHON)
+def test_the_python_of_a_page_prints_what_its_comments_say(page):
+    assert blocks(page, "python")
+    for first, lines in blocks(page, "python"):
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(compile("\n".join(lines), f"{page}:{first}", "exec"), {"__name__": "readme"})
+        expected = [line.strip()[2:] for line in lines if line.strip().startswith("# ")]
+        assert expected
+        assert re.fullmatch(pattern(expected), printed.getvalue()), printed.getvalue()
+
+
+def test_the_mcp_settings_of_the_readme_start_the_server():
+    for _, lines in blocks(README, "json"):
+        server = json.loads("\n".join(lines))["mcpServers"]["plait"]
+        assert server["command"] == "plait"
+        assert run_on_terminal(" ".join(["plait", *server["args"], "--help"]))[0] == 0
 
 
 def test_a_newcomer_reaches_a_command_and_an_answer_quickly():
-    first = re.search(r"^(?: {4}|\$ )\S", README, re.M)
+    text = read(README)
+    first = re.search(r"^(?: {4}|\$ )\S", text, re.M)
     assert first is not None
-    before = README[: first.start()].replace("```console", "").split()
+    before = text[: first.start()].replace("```console", "").split()
     assert len(before) <= MAX_WORDS_BEFORE_FIRST_COMMAND
-    answered = next(step for step in steps() if step.output)
+    answered = next(step for step in steps(README) if step.output)
     assert answered.line + 1 <= FIRST_OUTPUT_BY_LINE
-    assert len(README.split()) <= MAX_WORDS
+    assert len(text.split()) <= MAX_WORDS
+
+
+@pytest.mark.parametrize("command", ["make demo", "make test"])
+def test_the_readme_shows_how_to_try_and_test_it(command):
+    assert re.search(rf"^ {{4}}{command}\b", read(README), re.M)
 
 
 def test_every_figure_comes_from_the_latest_results():

@@ -15,6 +15,7 @@ from plait.errors import (
 from plait.types import Answer, Document, Filter, Hit, Passage, Receipt
 
 if TYPE_CHECKING:
+    from plait.embedders import Embedder
     from plait.memory import Memory
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "Answer",
     "ConfigError",
     "Document",
+    "Embedder",
     "EmbedderError",
     "Filter",
     "Hit",
@@ -39,14 +41,18 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load `Memory` when it is first asked for: ``plait --version`` needs no database."""
+    """Load `Memory` and `Embedder` when first used: ``plait --version`` needs neither."""
     if name == "Memory":
         from plait.memory import Memory
 
         return Memory
+    if name == "Embedder":
+        from plait.embedders import Embedder
+
+        return Embedder
     raise AttributeError(f"module 'plait' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """Everything public, `Memory` too, though it is not loaded yet."""
+    """List every public name, including those not loaded yet."""
     return sorted({*globals(), *__all__})

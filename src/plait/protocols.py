@@ -1,107 +1,85 @@
-"""The two seams of plait: what turns text into vectors, and what keeps and finds it."""
+"""The storage interface that every engine implements: `Store` and its `Transaction`.
+
+A `Store` reads. Everything that changes a memory is a method of its `Transaction`, so that what was
+read inside is still true when it is written. Neither knows what a fact, a file or a profile means:
+`plait.facts` decides, `plait.writing` calls.
+"""
+
+from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from plait.types import (
-    Deleted,
-    Document,
-    Filter,
-    Finding,
-    Passage,
-    Query,
-    Ref,
-    Relation,
-    Space,
-    Stats,
-    TextKind,
-)
+from plait.types import Document, Filter, Passage, Query, Ref, Relation, Space, Trust
 
 # float32, unit length or not: cosine is scale-free.
 if TYPE_CHECKING:
+    from plait.types.reports import Finding, Stats
+
     Vector = array[float]
 else:
     Vector = array  # Python 3.11's array cannot be subscripted
 Scored = tuple[Ref, float]
-Belongs = Literal["make", "known", "new"]
 # A token of a text: first and last character (exclusive) and the term it is indexed under.
 Token = tuple[int, int, str]
 
 
-class Embedder(Protocol):
-    """Text to vectors.
-
-    Optional: ``tuning`` (`plait.types.Tuning`) carries its own defaults; ``check()`` gives doctor
-    findings; ``at_hand(text)`` gives the vector of a query that needs no work; ``forget_dims()``
-    lets go of a length that was only assumed; ``doubt()`` says that a new act of writing begins.
-    """
-
-    @property
-    def space(self) -> Space:
-        """Identity of the vectors, stored beside every one; its ``dims`` are 0 until known."""
-
-    @property
-    def dims(self) -> int | None:
-        """Length of a vector; 0: this embedder makes none; ``None``: the first one will tell."""
-
-    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
-        """One vector per text, in order.
-
-        Raises:
-            EmbedderError: The embedder is down or answered nonsense.
-        """
-
-
 class Entry(NamedTuple):
-    """A document on its way in. ``vectors`` runs beside ``passages``; ``None`` stays pending."""
+    """A document to write. ``vectors`` has one entry per passage; ``None`` stays pending."""
 
     document: Document
     passages: Sequence[Passage]
     vectors: Sequence[Vector | None] = ()
     space: Space | None = None
-    # Ordinals of passages that the embedder itself declined: they stay keyword-only, not pending.
+    # Ordinals of passages that the embedder declined: they stay keyword-only, not pending.
     declined: frozenset[int] = frozenset()
-    # The stored document that this one was made from: where the memory holds another by now, or
-    # none, nothing is written, and `Written.replaced` stays false.
-    expects: Document | None = None
-    # The name of the entity that an observation belongs to, and what to do where there is none:
-    # make it, refuse, or write only if this very transaction made it.
-    entity: str | None = None
-    belongs: "Belongs" = "make"
-
-
-class Written(NamedTuple):
-    """What became of one entry."""
-
-    id: str
-    chunks: int
-    replaced: bool = False
-    duplicate: bool = False
-    pending: int = 0
-    superseded: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
-    parent: str | None = None
 
 
 class Use(NamedTuple):
-    """How a passage was used; ``degree`` counts the current relations of its entity."""
+    """How a passage was read; ``together`` gives (times, last) for each passage read with it.
+
+    ``degree`` counts the current relations of its entity.
+    """
 
     reads: int = 0
     days: int = 0
     last_read: int | None = None
     degree: int = 0
+    together: Mapping[Ref, tuple[int, int]] = MappingProxyType({})
 
 
-class Uses(NamedTuple):
-    """What is known of the use of some passages, and of their use together (times, last)."""
+class Candidate(NamedTuple):
+    """A passage with everything that ranking needs, read in one query."""
 
-    of: Mapping[Ref, Use]
-    together: Mapping[tuple[Ref, Ref], tuple[int, int]]
+    passage: Passage
+    document: Document  # without its text
+    tokens: Sequence[Token] = ()
+    # Terms of the title, the heading and the tags.
+    name_terms: frozenset[str] = frozenset()
+    use: Use | None = None
+    superseded_by: str | None = None
 
 
-class Pending(NamedTuple):
-    """A passage that waits for its vector, with all that the embedder may see of it."""
+class Nearest(NamedTuple):
+    """The nearest passages, best first, and the cosines of these and of other requested ones."""
+
+    hits: list[Scored]
+    cosines: dict[Ref, float]
+
+
+class Vocabulary(NamedTuple):
+    """How this memory's analyzer reads some words, and how common their terms are."""
+
+    passages: int
+    terms: Mapping[str, Sequence[Token]]
+    holding: Mapping[str, int]
+
+
+class Unembedded(NamedTuple):
+    """A passage that waits for its vector, with the fields that the embedder may see."""
 
     ref: Ref
     title: str
@@ -109,93 +87,284 @@ class Pending(NamedTuple):
     text: str
 
 
+class State(NamedTuple):
+    """The state of a memory, read in one query.
+
+    ``analyzer`` is the engine's own; ``indexed_by``, ``chunker`` and ``embedder`` are those of the
+    memory's first write. ``space`` and ``sample`` belong to the vectors that answer searches,
+    ``building`` and ``building_sample`` to those being made beside them. ``changed_at`` is when one
+    fact last replaced another; the present is never earlier. ``profiles_due`` is when a profile
+    next becomes outdated.
+    """
+
+    analyzer: str
+    indexed_by: str | None = None
+    chunker: str | None = None
+    embedder: str | None = None
+    space: Space | None = None
+    sample: Vector | None = None
+    building: Space | None = None
+    building_sample: Vector | None = None
+    pending: int = 0
+    indexed_at: int | None = None
+    changed_at: int | None = None
+    profiles_due: int | None = None
+    has_messages: bool = False
+
+    def sample_of(self, space: Space, *, building: bool = False) -> Vector | None:
+        """Return the sample stored with a space's vectors; ``building``: of the unfinished ones."""
+        samples = [(self.space, self.sample), (self.building, self.building_sample)]
+        if building:
+            samples.reverse()
+        return next((sample for name, sample in samples if name == space), None)
+
+
+class Trashed(NamedTuple):
+    """A deleted document, with everything needed to restore it.
+
+    ``batch`` identifies its delete; it is empty if the document can be restored only by id.
+    ``place`` orders documents by first writing. ``names`` are the ids of its passages.
+    """
+
+    batch: str
+    deleted_at: int
+    document: Document
+    passages: Sequence[Passage] = ()
+    place: int = 0
+    names: tuple[str, ...] = ()
+
+
+class Standing(NamedTuple):
+    """What decides where an observation stands in the profile of its entity."""
+
+    id: str
+    pinned: bool = False
+    importance: float | None = None
+    event_at: int | None = None
+
+
+class Rivals(NamedTuple):
+    """Observations of one project and entity that a new one may repeat or replace.
+
+    Only those that have not ended before the given moment, in the order of writing.
+    ``topic_is_new``: no observation ever had this topic.
+    """
+
+    same_text: Sequence[Document] = ()
+    same_topic: Sequence[Document] = ()
+    topic_is_new: bool = True
+
+
+class Written(NamedTuple):
+    """The result of writing one entry: how many passages, how many without a vector."""
+
+    chunks: int
+    pending: int = 0
+
+
+class Transaction(Protocol):
+    """One write transaction; it is committed at the end of its ``with`` block, or not at all.
+
+    ``now`` is its time by the store's clock.
+    """
+
+    now: int
+
+    # Reading inside the transaction.
+
+    @property
+    def state(self) -> State:
+        """What the memory said about itself when this was first asked; ask before writing."""
+
+    def known(self, document: Document) -> Document | None:
+        """Return the stored document that this one replaces, without its text.
+
+        It has the same id, else the same project, source and key; a file also the same path.
+        """
+
+    def load(self, ids: Sequence[str]) -> list[Document]:
+        """Return whole documents, text included, in the order asked for; unknown ids are absent."""
+
+    def passages(self, document: str) -> list[Passage]:
+        """Return the passages of one document, in order."""
+
+    def rivals(self, document: Document, fingerprint: bytes, moment: int) -> Rivals:
+        """Return the other observations that this one may repeat or replace at a moment."""
+
+    def members(self, entities: Sequence[str]) -> list[str]:
+        """Return the ids of documents that belong to these entities, in the order of writing."""
+
+    def current_observations(self, entity: str, trust: Trust, moment: int) -> list[Standing]:
+        """Return an entity's observations that are valid at a moment, in the order of writing."""
+
+    def openings(self, ids: Sequence[str]) -> list[str]:
+        """Return the text of the first passage of each document, in the order asked for."""
+
+    def entities_changed(self, since: int, until: int) -> list[str]:
+        """Return entities with an observation that begins or ends in (``since``, ``until``]."""
+
+    def next_change(self, moment: int) -> int | None:
+        """Return when the next observation of any entity begins or ends after a moment."""
+
+    def next_turn(self, project: str | None, session: str, wanted: int | None = None) -> int:
+        """Return the ``wanted`` turn number of a session if it is free, else the next one."""
+
+    def successors(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the id of the successor of each of these documents; current ones are absent."""
+
+    def edges(self, source: str, target: str, type: str) -> list[Relation]:
+        """Return all edges of one type between two entities, by id, in the order of writing."""
+
+    def trashed(self, ids: Sequence[str] | None = None, *, latest: bool = False) -> list[Trashed]:
+        """Return what can be restored, the latest delete first.
+
+        With ``ids``, only these documents, their entities and what belongs to them; with
+        ``latest``, only the documents of the latest delete that has a batch.
+        """
+
+    # Writing.
+
+    def write(
+        self, entry: Entry, *, fingerprint: bytes | None = None, keep_use: bool = False
+    ) -> Written:
+        """Write a whole document; it replaces the one with the same id.
+
+        Passages with unchanged heading and text keep id, ref and vector; with ``keep_use`` the
+        first passage keeps its use even if its text changes. The first vectors of a memory create
+        their space. A passage gets the id it asks for unless that is taken.
+
+        Raises:
+            EmbedderError: A vector has another length or is zero.
+        """
+
+    def amend(self, id: str, **fields: Any) -> None:
+        """Change fields of a document; its text and its passages stay."""
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Delete documents with passages, vectors, edges and use; return how many passages."""
+
+    def put_edge(self, relation: Relation) -> None:
+        """Write an edge; it replaces the one with the same ends, type and ``created_at``."""
+
+    def drop_edge(self, relation: Relation) -> None:
+        """Delete the edge with these ends, type and ``created_at``."""
+
+    def trash(self, documents: Sequence[Trashed]) -> None:
+        """Copy documents that are about to be deleted, and their edges, to the trash.
+
+        Their delete counts as later than every earlier one, even within one millisecond.
+        """
+
+    def set_aside(self, ids: Sequence[str]) -> None:
+        """Make deleted documents restorable only by id."""
+
+    def forget(self, ids: Sequence[str], *, edges: bool = True) -> None:
+        """Drop documents from the trash, and the deleted ``edges`` that touch them."""
+
+    def restore_edges(self) -> None:
+        """Restore deleted edges whose two ends exist again."""
+
+    def expire(self, before: int) -> None:
+        """Drop from the trash what was deleted before a moment."""
+
+    def remember(self, **facts: str | None) -> None:
+        """Store values about the memory (fields of `State`) by name; ``None`` drops one."""
+
+    def touch(self, answers: Sequence[Sequence[Ref]]) -> None:
+        """Count passages as read, those of one answer as read together; ignore untrusted ones."""
+
+    def cache(self, vectors: Mapping[str, Vector], used: Iterable[str], most: int) -> None:
+        """Cache vectors by the name of their text; keep the ``most`` recently used ones."""
+
+    def clear_cache(self) -> None:
+        """Drop every cached vector."""
+
+    def begin(
+        self,
+        space: Space,
+        *,
+        afresh: bool = False,
+        sample: Vector | None = None,
+        resume: bool = True,
+    ) -> bool:
+        """Make sure that vectors of this space can be written; return whether searches use them.
+
+        Every passage is pending in a new space. Searches use the first space of a memory at once; a
+        later one is built beside it, with ``afresh`` even under the same name. Without ``resume``
+        an unfinished one is dropped first.
+
+        Raises:
+            EmbedderError: The length of the vectors is not known yet.
+        """
+
+    def fill(
+        self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, building: bool
+    ) -> int:
+        """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
+
+    def swap(self, space: Space) -> bool:
+        """Make searches use this space if no passage is pending in it; drop the others."""
+
+
 class Store(Protocol):
     """Keeps documents, passages and vectors; answers by keyword and by vector.
 
-    Both searches return refs and scores only; `passages` hydrates the winners in one query.
-    Every method may be called from any thread.
+    Both searches return only refs and scores; `hydrate` reads the winners in one query. Every
+    method may be called from any thread.
     """
 
-    @property
-    def analyzer(self) -> str:
-        """Identity of the terms in the keyword index."""
-
-    def put(self, entries: Sequence[Entry], *, turn: int | None = None) -> list[Written]:
-        """Write each document whole, replacing the one of the same id or (project, source, key).
-
-        A file also replaces the one of the same path, and takes its own name there. All entries
-        are one transaction. Passages whose hash is unchanged keep id, ref and vector. With the
-        latest ``turn`` of the memory that the entries come from, the present is no earlier than
-        that, as far as clocks may differ.
-        """
-
-    def delete(self, ids: Sequence[str], *, purge: bool = False, undoable: bool = True) -> Deleted:
-        """Remove documents and their index entries; keep a trash row unless ``purge``.
-
-        Without ``undoable`` what was removed comes back only by its id. A purge also empties the
-        trash of these ids, and reports what lay there alone.
-        """
-
-    def trashed(self) -> list[tuple[str, int, Document]]:
-        """What can be brought back: (batch, deleted_at, document), newest first.
-
-        The batch is empty for what comes back by its id only.
-        """
-
-    def trashed_as(self, name: str) -> list[str]:
-        """Ids of deleted documents that a name stands for, as `find` would have read it before."""
-
-    def restore(self, ids: Sequence[str] = ()) -> list[Document]:
-        """Bring documents back from the trash; without ids, those of the latest delete.
-
-        What cannot come back because a newer document has its name, or says the same, stays in the
-        trash for its id only, so that the next call without ids reaches an older delete.
-        """
+    def state(self) -> State:
+        """Return the state of the memory."""
 
     def keyword(
         self, query: Query, limit: int, where: Filter, *, deadline: float | None = None
     ) -> list[Scored]:
-        """Best passages by BM25, higher is better.
+        """Return the best passages by BM25, higher is better.
 
         Raises:
             DeadlineExceeded: ``deadline`` (`time.monotonic`) has passed.
         """
 
-    def vector(self, vector: Vector, space: Space, limit: int, where: Filter) -> list[Scored]:
-        """Nearest passages by cosine, exact, among vectors of this space only."""
+    def vector(
+        self,
+        vector: Vector,
+        space: Space,
+        limit: int,
+        where: Filter,
+        *,
+        also: Sequence[Ref] = (),
+    ) -> Nearest:
+        """Return the nearest passages by cosine, exact, among vectors of this space only.
 
-    def cosines(self, vector: Vector, space: Space, refs: Sequence[Ref]) -> dict[Ref, float]:
-        """Cosine for these passages; those without a vector are absent."""
-
-    def tokens(self, text: str) -> list[Token]:
-        """The terms this memory's analyzer makes of a text, with their places."""
-
-    def frequencies(self, terms: Iterable[str]) -> tuple[int, dict[str, int]]:
-        """Number of passages in all, and how many hold each term."""
-
-    def passages(self, refs: Sequence[Ref]) -> dict[Ref, tuple[Passage, Document]]:
-        """Hydrate: passages with their documents (without the documents' text)."""
-
-    def sessions(self, refs: Sequence[Ref]) -> dict[Ref, str]:
-        """The session of each of these passages that is a whole message of one; others are absent.
-
-        A message that was cut into several passages is no turn of a conversation.
+        ``also`` lists passages whose cosines are wanted even if they are not near.
         """
 
-    def neighbours(self, document: str, ordinal: int, window: int) -> list[Passage]:
-        """Passages of one document from ``ordinal - window`` to ``ordinal + window``."""
+    def vocabulary(self, words: Iterable[str]) -> Vocabulary:
+        """Return the terms of some words, and how many passages contain each."""
+
+    def turns(self, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
+        """Return session and turn of those passages that are whole messages.
+
+        A message that was cut into several passages does not count as a turn.
+        """
+
+    def hydrate(self, refs: Sequence[Ref], *, ranking: bool = False) -> dict[Ref, Candidate]:
+        """Read passages with their documents; with ``ranking`` also tokens, use and successors."""
+
+    def passages(self, document: str, first: int = 0, last: int | None = None) -> list[Passage]:
+        """Return passages of one document by ordinal, from ``first`` to ``last`` inclusive."""
+
+    def embedded(self, document: Document, passages: Sequence[Passage]) -> frozenset[int]:
+        """Return the ordinals of passages that would keep their vector in this document."""
+
+    def known(self, documents: Sequence[Document]) -> list[Document | None]:
+        """Return for each document the stored one that it would replace, without its text."""
 
     def find(self, name: str, where: Filter) -> list[tuple[Document, Passage | None]]:
-        """Documents and passages named by id, id prefix (six or more), chunk_id or key."""
+        """Return documents and passages by id, key, chunk_id or id prefix (six or more letters)."""
 
     def load(self, ids: Sequence[str]) -> list[Document]:
-        """Whole documents, text included, in the order asked for; unknown ids are left out."""
-
-    def successors(self, ids: Sequence[str]) -> dict[str, str]:
-        """What took the place of each of these documents, by id; those that still hold are absent.
-
-        That is what supersedes it, else what began to hold of its topic when it ceased to.
-        """
+        """Return whole documents, text included, in the order asked for; unknown ids are absent."""
 
     def scan(
         self,
@@ -204,132 +373,52 @@ class Store(Protocol):
         limit: int | None = None,
         before: tuple[int, str] | None = None,
         after: tuple[int, str] | None = None,
+        by_writing: bool = False,
+        whole: bool = False,
     ) -> list[Document]:
-        """Documents without text, newest event first, starting after the cursor ``before``.
+        """Return documents, newest event first, starting after the cursor ``before``.
 
-        With the cursor ``after`` it goes the other way: what followed it, oldest event first.
+        With the cursor ``after``, the order is reversed: oldest event first. ``by_writing`` orders
+        them by first writing instead; ``whole`` reads their text too.
         """
 
-    def in_order(self, where: Filter, *, whole: bool = True) -> list[Document]:
-        """Documents in the order in which they were first written, text included if ``whole``."""
+    def successors(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the id of the successor of each of these documents; current ones are absent.
 
-    def latest_turn(self) -> int | None:
-        """When one fact last took the place of another; the present is never before that."""
-
-    def relate(self, relations: Sequence[Relation], project: str | None) -> list[bool]:
-        """Join entities of one project, all in one transaction; whether each edge is new.
-
-        Raises:
-            NotFound: An end does not exist; nothing is written.
+        That is the one that supersedes it, else the next one of its topic.
         """
-
-    def unrelate(
-        self, relations: Sequence[Relation], project: str | None, *, end: int | None = None
-    ) -> int:
-        """Remove current edges, or end them at a moment; how many there were."""
 
     def relations(self, ids: Sequence[str] | None, where: Filter) -> list[Relation]:
-        """Edges with at least one end among these entities, or all; oldest first."""
+        """Return edges with at least one end among these entities, or all; oldest first."""
 
-    def touch(self, answers: Sequence[Sequence[Ref]]) -> None:
-        """Count passages as read, those of one answer as read together; untrusted ones never.
+    def trashed(self) -> list[Trashed]:
+        """Return what can be restored, the latest delete first."""
 
-        It is only a statistic: when the memory is busy, nothing happens.
-        """
-
-    def uses(self, refs: Sequence[Ref]) -> Uses:
-        """How these passages were used so far."""
-
-    def known(
-        self, document: Document, passages: Sequence[Passage] = ()
-    ) -> tuple[Document | None, frozenset[int]]:
-        """The document that ``put`` would replace, and which of the passages have their vector."""
-
-    def pending_count(self) -> int:
-        """How many passages wait for a vector in the current generation."""
-
-    def pending(
-        self, space: Space, after: Ref, limit: int, *, answering: bool = False
-    ) -> list[Pending]:
-        """Passages without a vector in the generation of this space, in order of ref.
-
-        That is the one in the wings where there is one; with ``answering``, the current one.
-        """
-
-    def fill(
-        self,
-        space: Space,
-        vectors: Sequence[tuple[Ref, Vector | None]],
-        *,
-        upto: Ref | None = None,
-        answering: bool = False,
-    ) -> int:
-        """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
+    def pending(self, space: Space, limit: int, *, building: bool) -> list[Unembedded]:
+        """Return passages without a vector in this space; ``building``: in the one being made."""
 
     def cached(self, names: Sequence[str]) -> dict[str, Vector]:
-        """Vectors that were made before, by the name of their text."""
+        """Return vectors that were made before, by the name of their text."""
 
-    def cache(self, vectors: Mapping[str, Vector], used: Iterable[str], most: int) -> None:
-        """Keep vectors for texts that come again, the ``most`` last used ones.
-
-        It is only a cache: when the memory is busy, nothing happens.
-        """
-
-    def marked(self, space: Space, *, building: bool = False) -> Vector | None:
-        """The sample vector kept with a space's vectors; ``building``: with those in the wings."""
-
-    def space(self) -> Space | None:
-        """The space whose vectors answer searches; ``None`` while the memory has none."""
-
-    def begin(
-        self,
-        space: Space,
-        *,
-        anew: bool = False,
-        sample: Vector | None = None,
-        resume: bool = True,
-    ) -> bool:
-        """Make sure a generation for this space is there to be filled; true when it is current.
-
-        With ``anew`` a second one is begun beside the current one of the same space. ``sample`` is
-        kept with a new one. Without ``resume`` one that was left unfinished is thrown away.
+    def transaction(self, *, patient: bool = True) -> AbstractContextManager[Transaction]:
+        """Begin a write transaction, one writer at a time.
 
         Raises:
-            EmbedderError: Nobody knows yet how long the vectors are.
+            StoreBusy: Another writer did not finish in time; without ``patient``: at once.
         """
 
-    def swap(self, space: Space) -> bool:
-        """Make this space's generation current if it has seen every passage; drop the others."""
+    def tidy(self, *, keywords: bool = False, compact: bool = False, purged: bool = False) -> None:
+        """Tidy up after many writes: statistics, journal.
 
-    def rebuild_keywords(self, *, force: bool = False) -> int:
-        """Rebuild the keyword index from the passages in one transaction; their number.
-
-        A store may leave a large index that serves well as it is, unless ``force``.
+        ``keywords`` rebuilds the keyword index where that helps, ``compact`` returns free space to
+        the disk, ``purged`` removes every trace of what was deleted.
         """
-
-    def settle(self) -> None:
-        """Call after bulk writing: refreshes statistics and shortens the journal."""
-
-    def compact(self) -> None:
-        """Give free pages back to the file system."""
-
-    def meta(self, name: str) -> str | None:
-        """A fact about the memory (analyzer, chunker, space …)."""
-
-    def set_meta(self, name: str, value: str) -> None:
-        """Remember a fact about the memory."""
 
     def stats(self) -> Stats:
-        """Counts and sizes."""
+        """Return counts and sizes."""
 
     def check(self, *, fix: bool = False) -> list[Finding]:
-        """Look the store over; with ``fix``, mend what can be mended."""
-
-    def backup(self, target: str) -> None:
-        """Write a consistent copy, safe under load."""
-
-    def newest(self) -> int | None:
-        """When a document was last indexed."""
+        """Check the store; with ``fix``, repair what can be repaired."""
 
     def close(self) -> None:
         """Release every connection."""

@@ -1,19 +1,21 @@
-"""Moments as people write them, to UTC milliseconds and back. The clock is always an argument."""
+"""Convert times between UTC milliseconds and the way people write them."""
 
 import re
 import time
 
-# The end of the year 9999, in UTC milliseconds: what comes later has no date.
+# The end of the year 9999, in UTC milliseconds: later moments have no date.
 LAST_MOMENT = 253_402_300_799_999
+DAY_MS = 24 * 3600 * 1000
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
 _AGO = re.compile(r"(\d{1,6})\s*(s|min|m|h|d|w|y)(?:\s+ago)?", re.I)
 
 
 def parse_time(text: str, now: int | None = None) -> int | None:
-    """UTC milliseconds for ``2026-03-01``, ``2026-03-01T09:30+02:00``, ``7d``, ``today``, ``now``.
+    """Parse ``2026-03-01``, ``2026-03-01T09:30+02:00``, ``7d``, ``today``, ``now``.
 
-    A moment without an offset is local time. ``None`` for anything else.
+    Return UTC milliseconds, or ``None`` for a text that is not a time. A time without an offset is
+    local time. ``now`` is the clock's time when omitted.
 
     >>> parse_time("1970-01-02T00:00Z")
     86400000
@@ -36,14 +38,14 @@ def parse_time(text: str, now: int | None = None) -> int | None:
             day -= timedelta(days=1)
         return round(day.timestamp() * 1000)
     try:
-        read = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-        return round(read.astimezone().timestamp() * 1000)
+        parsed = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+        return round(parsed.astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         return None
 
 
 def show_time(moment: int) -> str:
-    """Local time with its offset, to the second: ``2026-03-01T09:30:00+01:00``."""
+    """Format as local time with its offset, to the second: ``2026-03-01T09:30:00+01:00``."""
     seconds = moment // 1000
     try:
         local = time.localtime(seconds)
@@ -56,12 +58,12 @@ def show_time(moment: int) -> str:
 
 
 def show_day(moment: int | None) -> str:
-    """The local day: ``2026-03-01``; empty where nobody knows it."""
+    """Format as the local day: ``2026-03-01``; empty for ``None``."""
     return "" if moment is None else show_time(moment)[:10]
 
 
 def show_end(valid_to: int | None, successor: str | None) -> str:
-    """Until when something held, and the id of what holds in its place; empty where it has no end.
+    """Say when a fact ended and which id replaced it; empty if it has no end.
 
     >>> show_end(1_772_366_400_000, "3f9c2a7b")
     'until 2026-03-01; replaced by 3f9c2a7b'

@@ -1,20 +1,22 @@
 """Somebody else's model: cached, checked, and never mixed with what it was before."""
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from plait.embedding import BACKLOG, CANARY, QUERIES_KEPT, CachedEmbedder, learn
-from plait.errors import EmbedderError
-from plait.filling import ON_THE_SIDE
+from plait.embedders import CANARY
+from plait.embedders.cached import BACKLOG, QUERIES_KEPT, CachedEmbedder
+from plait.errors import Advice, EmbedderError, Notice, advise
 from plait.memory import Memory
-from plait.protocols import Vector
+from plait.protocols import Store, Vector
 from plait.stores.sqlite.store import SQLiteStore
-from plait.testing import HashingEmbedder
-from plait.types import Document, Finding, Space, TextKind
-from tests.builders import vector
+from plait.testing import HashingEmbedder, InMemoryStore
+from plait.types import Document, Space, TextKind
+from plait.types.reports import Finding
+from plait.writing.backfill import ON_THE_SIDE
+from tests.builders import begin, cosines, fill, vector
+from tests.codes import has_code
 
 
 class Rented(HashingEmbedder):
@@ -33,10 +35,10 @@ class Rented(HashingEmbedder):
         if self.down:
             raise EmbedderError("nobody at home")
         self.asked += texts
-        found = super().embed(texts, kind)
+        vectors = super().embed(texts, kind)
         if not self.turned:
-            return found
-        return [None if row is None else Vector("f", reversed(row)) for row in found]
+            return vectors
+        return [None if row is None else Vector("f", reversed(row)) for row in vectors]
 
     def check(self) -> list[Finding]:
         return self.findings
@@ -96,27 +98,58 @@ def test_a_query_that_comes_again_is_not_sent_again_even_by_another_process(plac
     assert second.asked == []
 
 
+def test_a_server_that_never_closes_its_memory_caches_queries_too(place: Path) -> None:
+    second = Rented()
+    with opened(place, Rented()) as memory:
+        memory.store("We deploy on Fridays", key="deploys")
+        memory.search("when do we deploy")
+        memory.get("deploys")
+        memory.write_down_use()
+        with opened(place, second) as other:
+            other.search("when do we deploy")
+    assert second.asked == []
+
+
 def test_queries_and_passages_and_spaces_do_not_share_vectors(store: SQLiteStore) -> None:
-    one, other = Rented(), Rented(name="other")
-    cached = CachedEmbedder(one, store, 10)
+    own, other = Rented(), Rented(name="other")
+    cached = CachedEmbedder(own, store, 10)
     cached.embed(["tea"], "passage")
     cached.flush()
-    assert cached.at_hand("tea") is None
+    assert cached.cached_query("tea") is None
     stranger = CachedEmbedder(other, store, 10)
     stranger.embed(["tea"], "passage")
     assert "tea" in other.asked
 
 
-def test_the_least_used_vectors_go_first_and_in_batches(store: SQLiteStore) -> None:
+def sqlite_at(clock: Callable[[], int]) -> Store:
+    return SQLiteStore(":memory:", clock=clock)
+
+
+def dictionaries_at(clock: Callable[[], int]) -> Store:
+    return InMemoryStore(clock=clock)
+
+
+@pytest.mark.parametrize("engine", [sqlite_at, dictionaries_at])
+def test_the_least_used_vectors_go_first_and_in_batches(
+    engine: Callable[[Callable[[], int]], Store],
+) -> None:
+    now = 0
+    store = engine(lambda: now)
+
+    def cache(vectors: dict[str, Vector], used: Sequence[str] = ()) -> None:
+        with store.transaction() as transaction:
+            transaction.cache(vectors, used, 5)
+
     names = [f"text {number}" for number in range(8)]
     for moment, name in enumerate(names):
-        store._clock = lambda moment=moment: moment  # type: ignore[misc]
-        store.cache({name: vector(float(moment), 1.0)}, (), 5)
+        now = moment
+        cache({name: vector(float(moment), 1.0)})
     assert set(store.cached(names)) == set(names[3:])
-    store._clock = lambda: 100
-    store.cache({}, [names[3]], 5)
-    store.cache({"new": vector(1.0, 0.0)}, (), 5)
+    now = 100
+    cache({}, [names[3]])
+    cache({"new": vector(1.0, 0.0)})
     assert set(store.cached([*names, "new"])) == {names[3], *names[5:], "new"}
+    store.close()
 
 
 def test_the_cache_can_be_switched_off(place: Path) -> None:
@@ -133,37 +166,23 @@ def test_the_cache_can_be_switched_off(place: Path) -> None:
 
 
 def test_a_busy_memory_keeps_nothing_and_says_nothing(place: Path) -> None:
-    rented = Rented()
-    with opened(place, rented) as memory, opened(place, Rented()) as other:
+    with opened(place, Rented()) as memory, opened(place, Rented()) as other:
         memory.store("tea at four")
-        busy, done = threading.Event(), threading.Event()
-
-        def hold() -> None:
-            store = other.engine
-            assert isinstance(store, SQLiteStore)
-            connection = store._connections.get()
-            connection.execute("BEGIN IMMEDIATE")
-            busy.set()
-            done.wait(60)
-            connection.execute("ROLLBACK")
-
-        thread = threading.Thread(target=hold)
-        thread.start()
-        busy.wait(60)
-        store = memory.engine
-        try:
-            store.cache({"a": vector(1.0, 0.0)}, (), 10)
-            assert store.cached(["a"]) == {}
-        finally:
-            done.set()
-            thread.join()
+        memory.embedder.flush()
+        with other.engine.transaction():
+            memory.embedder.embed(["coffee at five"], "passage")
+            memory.embedder.flush()
+        memory.embedder.flush()
+    with opened(place, rented := Rented()) as memory:
+        memory.embedder.embed(["coffee at five"], "passage")
+    assert "coffee at five" in rented.asked
 
 
 def test_a_purge_empties_the_cache(place: Path) -> None:
     with opened(place, Rented()) as memory:
         memory.store("the password is swordfish", key="secret")
         memory.search("swordfish")
-        memory.embedder.flush()  # type: ignore[attr-defined]
+        memory.embedder.flush()
         store = memory.engine
         assert isinstance(store, SQLiteStore)
         count = "SELECT count(*) FROM embedding_cache"
@@ -178,16 +197,16 @@ def test_only_so_many_queries_are_kept_in_the_process(place: Path) -> None:
         memory.store("We deploy on Fridays")
         cached = CachedEmbedder(rented, memory.engine, 0)
         for number in range(QUERIES_KEPT + 1):
-            cached.at_hand(f"question {number}")
+            cached.cached_query(f"question {number}")
             cached.embed([f"question {number}"], "query")
-        assert cached.at_hand("question 0") is None
-        assert cached.at_hand(f"question {QUERIES_KEPT}") is not None
+        assert cached.cached_query("question 0") is None
+        assert cached.cached_query(f"question {QUERIES_KEPT}") is not None
 
 
 def test_a_text_twice_in_a_batch_is_sent_once(store: SQLiteStore) -> None:
     rented = Rented()
-    one, two, three = CachedEmbedder(rented, store, 10).embed(["a b", "c d", "a b"], "passage")
-    assert one == three != two
+    first, second, third = CachedEmbedder(rented, store, 10).embed(["a b", "c d", "a b"], "passage")
+    assert first == third != second
     assert rented.asked.count("a b") == 1
 
 
@@ -210,12 +229,13 @@ def test_a_model_swapped_under_its_name_is_noticed_and_not_mixed(place: Path) ->
     with opened(place, Rented(turned=True)) as memory:
         stored = memory.store("Keys are rotated monthly", key="keys")
         assert stored.pending == 1
-        assert "no longer the model" in memory.troubles()[0]
+        assert stored.trouble is not None
+        assert stored.trouble.code == "model_changed"
         assert [hit.doc_id for hit in memory.search("rotated", mode="keyword")] == ["keys"]
         assert memory.stats().embedded_count == 1
-        found = [finding for finding in memory.doctor() if finding.check == "embedder"]
-        assert found[0].level == "error"
-        assert "plait reindex --embeddings" in found[0].message
+        [finding] = [row for row in memory.doctor() if row.check == "embedder"]
+        assert finding.level == "error"
+        assert finding.advice == advise("reindex_embeddings")
 
 
 def test_a_reindex_of_all_vectors_takes_the_model_as_it_is_now(place: Path) -> None:
@@ -241,14 +261,15 @@ def test_a_reindex_that_died_goes_on_only_with_the_model_that_began_it(place: Pa
     with opened(place, turned) as memory:
         # As far as a kill after the first batch would have come.
         store, embedder = memory.engine, memory.embedder
-        store.begin(turned.space, anew=True, sample=learn(embedder, anew=True).sample)
-        row = store.pending(turned.space, 0, 1)[0]
-        store.fill(
-            turned.space, [(row.ref, embedder.embed([row.text], "passage")[0])], upto=row.ref
-        )
-        embedder.flush()  # type: ignore[attr-defined]
+        begin(store, turned.space, afresh=True, sample=embedder.learn(afresh=True).sample)
+        row = store.pending(turned.space, 1, building=True)[0]
+        vectors = embedder.embed([row.text], "passage")
+        fill(store, [(row.ref, vectors[0])], turned.space, building=True)
+        embedder.flush()
     with opened(place, Rented()) as memory:
-        assert "no longer the model" in str(memory.reindex().trouble)
+        trouble = memory.reindex().trouble
+        assert trouble is not None
+        assert trouble.code == "model_changed"
         # The vectors that answer are still the old model's, and so is this one.
         assert memory.store("one more fact", key="more").pending == 0
     with opened(place, Rented(turned=True)) as memory:
@@ -272,8 +293,10 @@ def test_an_embedder_that_gives_no_vector_for_a_sentence_is_no_embedder(place: P
             return [None] * len(texts)
 
     with opened(place, Mute()) as memory:
-        assert memory.store("We deploy on Fridays").pending == 1
-        assert "no vector for a plain sentence" in memory.troubles()[0]
+        stored = memory.store("We deploy on Fridays")
+        assert stored.pending == 1
+        assert stored.trouble is not None
+        assert stored.trouble.code == "no_vector"
 
 
 def test_doctor_tells_what_the_embedder_says_of_itself(place: Path) -> None:
@@ -303,10 +326,10 @@ def test_all_passages_wait_while_a_model_of_unknown_size_is_down(place: Path) ->
     blind.down = True
     with opened(place, blind) as memory:
         assert memory.store("We deploy on Fridays").pending == 1
-        assert memory.reindex().trouble == "nobody at home"
+        assert memory.reindex().trouble == Notice("nobody at home", "embedder_failed")
         answer = memory.search("fridays")
         assert [hit.text for hit in answer] == ["We deploy on Fridays"]
-        assert "no vectors yet" in answer.receipt.degraded[0]
+        assert [notice.code for notice in answer.receipt.degraded] == ["no_vectors"]
         blind.down = False
         assert memory.reindex().embedded == 1
         assert memory.search("fridays").receipt.degraded == ()
@@ -314,10 +337,10 @@ def test_all_passages_wait_while_a_model_of_unknown_size_is_down(place: Path) ->
 
 def test_an_embedder_of_an_application_may_learn_its_size_too(store: SQLiteStore) -> None:
     blind = Blind()
-    learn(blind)
+    blind.learn()
     assert blind.dims == 64
     known = HashingEmbedder()
-    learn(known)
+    known.learn()
 
 
 # -- another embedder ---------------------------------------------------------------------------
@@ -332,24 +355,25 @@ def test_auto_reindex_follows_the_embedder_at_the_next_write(
         config = memory.config
     chosen = config._replace(settings=config.settings._replace(auto_reindex=switch))
     with Memory.open(embedder=Rented(name="other"), config=chosen) as memory:
-        assert any("Run: plait reindex" in text for text in memory.identity_warnings())
+        [notice] = memory.outdated_rules()
+        assert (notice.code, notice.advice) == ("other_embedder", advise("reindex"))
         memory.store("Keys are rotated monthly")
-        space = memory.engine.space()
+        space = memory.engine.state().space
         assert space is not None
         assert space.model == model
         assert memory.stats().pending_count == (0 if switch else 1)
-        assert bool(memory.identity_warnings()) is not switch
+        assert bool(memory.outdated_rules()) is not switch
 
 
 @pytest.mark.parametrize(
-    ("provider", "hint"),
+    ("provider", "code", "advice"),
     [
-        ("openai", "run: plait config set embedding_provider openai:tag"),
-        ("rented", "rented:tag, which is not one of plait's own"),
+        ("openai", "server_not_chosen", advise("set_embedder", spec="openai:tag")),
+        ("rented", "foreign_vectors", None),
     ],
 )
 def test_a_memory_from_elsewhere_does_not_make_us_send_text_away(
-    place: Path, provider: str, hint: str
+    place: Path, provider: str, code: str, advice: Advice | None
 ) -> None:
     rented = Rented()
     rented.space = rented.space._replace(provider=provider)
@@ -358,14 +382,20 @@ def test_a_memory_from_elsewhere_does_not_make_us_send_text_away(
     with Memory.open(place, project="") as memory:
         answer = memory.search("deploy")
         assert [hit.text for hit in answer] == ["We deploy on Fridays"]
-        assert hint in answer.receipt.degraded[0]
+        reason = memory.embedder.reason
+        assert reason is not None
+        assert (reason.code, reason.subject, reason.advice) == (code, f"{provider}:tag", advice)
+        [notice] = answer.receipt.degraded
+        assert notice[1:] == reason[1:]
+        assert reason.text in notice.text
 
 
 def test_a_space_of_unknown_size_is_not_begun(store: SQLiteStore) -> None:
-    with pytest.raises(EmbedderError, match="how long its vectors are"):
-        store.begin(Blind().space)
-    assert store.space() is None
-    assert store.marked(Rented().space) is None
+    with pytest.raises(EmbedderError, check=has_code("unknown_dims")):
+        begin(store, Blind().space)
+    state = store.state()
+    assert (state.space, state.building) == (None, None)
+    assert state.sample_of(Rented().space) is None
 
 
 # -- what a swapped model could still spoil -----------------------------------------------------
@@ -387,8 +417,8 @@ def test_after_all_vectors_are_made_anew_nothing_of_the_old_model_is_taken_from_
     with opened(place, turned) as memory:
         memory.store("fact number 3", key="k3")
         assert turned.asked.count("k3\nfact number 3") == 1
-        found = memory.search("k3 fact number 3", mode="vector", limit=1)
-        assert (found[0].doc_id, round(found[0].signals.cosine or 0, 1)) == ("k3", 1.0)
+        answer = memory.search("k3 fact number 3", mode="vector", limit=1)
+        assert (answer[0].doc_id, round(answer[0].signals.cosine or 0, 1)) == ("k3", 1.0)
 
 
 def test_what_one_model_began_anew_another_does_not_finish(place: Path) -> None:
@@ -398,10 +428,10 @@ def test_what_one_model_began_anew_another_does_not_finish(place: Path) -> None:
     turned = Rented(turned=True)
     with opened(place, turned) as memory:
         store, embedder = memory.engine, memory.embedder
-        store.begin(turned.space, anew=True, sample=learn(embedder, anew=True).sample)
-        row = store.pending(turned.space, 0, 1)[0]
+        begin(store, turned.space, afresh=True, sample=embedder.learn(afresh=True).sample)
+        row = store.pending(turned.space, 1, building=True)[0]
         vectors = embedder.embed([row.text], "passage")
-        store.fill(turned.space, [(row.ref, vectors[0])], upto=row.ref)
+        fill(store, [(row.ref, vectors[0])], turned.space, building=True)
     with opened(place, back := Rented()) as memory:
         done = memory.reindex(embeddings=True)
         assert (done.trouble, done.embedded, done.swapped) == (None, 3, True)
@@ -411,7 +441,7 @@ def test_what_one_model_began_anew_another_does_not_finish(place: Path) -> None:
             refs = [
                 passage.ref for passage in memory.passages_of(memory.lookup(f"k{number}")[0].id)
             ]
-            [near] = memory.engine.cosines(asked, back.space, refs).values()
+            [near] = cosines(memory.engine, asked, refs, back.space).values()
             assert near > 0.99
 
 
@@ -420,10 +450,13 @@ def test_a_model_swapped_while_the_memory_is_open_is_noticed_by_the_next_act(pla
     with opened(place, rented) as memory:
         memory.store("We deploy on Fridays")
         rented.turned = True
-        assert memory.store("Keys are rotated monthly").pending == 1
-        assert "no longer the model" in memory.troubles()[0]
-        assert memory.reindex().trouble is not None
-        assert any("no longer the model" in finding.message for finding in memory.doctor())
+        stored = memory.store("Keys are rotated monthly")
+        assert stored.pending == 1
+        for trouble in (stored.trouble, memory.reindex().trouble):
+            assert trouble is not None
+            assert trouble.code == "model_changed"
+        [finding] = [row for row in memory.doctor() if row.check == "embedder"]
+        assert (finding.level, finding.advice) == ("error", advise("reindex_embeddings"))
 
 
 def test_the_sample_is_there_from_the_first_vector_on(place: Path) -> None:
@@ -432,7 +465,7 @@ def test_the_sample_is_there_from_the_first_vector_on(place: Path) -> None:
     memory.store("We deploy on Fridays")
     # Not closed, as after a kill: another process sees what was committed.
     with opened(place, Rented()) as other:
-        assert other.engine.marked(rented.space) is not None
+        assert other.engine.state().sample_of(rented.space) is not None
     memory.close()
 
 
@@ -474,7 +507,7 @@ def test_what_waits_is_told_until_it_is_done(tmp_path: Path, place: Path) -> Non
     blind.down = True
     with opened(place, blind) as memory:
         assert [memory.ingest(notes).pending for _ in range(2)] == [1, 1]
-        assert memory.engine.space() is None
+        assert memory.engine.state().space is None
         blind.down = False
         assert memory.ingest(notes).pending == 0
         assert memory.stats().embedded_count == 1
@@ -505,10 +538,10 @@ def test_a_search_beside_a_reindex_does_not_relabel_what_is_cached(place: Path) 
         memory.store("fact number 1", key="k1")
     with opened(place, turned := Rented(turned=True)) as memory:
         cached = memory.embedder
-        learn(cached, anew=True)
-        cached.at_hand("a question")  # type: ignore[attr-defined]
+        cached.learn(afresh=True)
+        cached.cached_query("a question")
         cached.embed(["something else"], "passage")
-        cached.flush()  # type: ignore[attr-defined]
+        cached.flush()
     # The old model's memory must not be given what the new one made.
     with opened(place, old := Rented()) as memory:
         memory.embedder.embed(["something else"], "passage")

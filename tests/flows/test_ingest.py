@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
-from plait import filling, ingest, sources
-from plait.embedders import embed_safely
-from plait.errors import SourceError, UsageError
+from plait.errors import SourceError, UsageError, advise
 from plait.memory import Memory
 from plait.protocols import Vector
 from plait.testing import HashingEmbedder
+from plait.text import front_matter
 from plait.times import parse_time
-from plait.types import Cut, Document, Filter, IngestReport, TextKind
+from plait.types import Cut, Document, Filter, TextKind
+from plait.types.reports import IngestReport, NewEntity
+from plait.writing import backfill, documents, folder, sources
+from plait.writing.changes import Change
+from plait.writing.writer import BATCH_DOCUMENTS, Writer, batches
 from tests.builders import Counting, Failing, entry, vector
+from tests.codes import has_code
 
 SECTIONS = [
     f"## Part {n}\n\nThis is part number {n}. {'More of it follows. ' * 40}\n\n" for n in range(5)
@@ -40,7 +44,7 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
 
 
 def outcomes(report: IngestReport) -> dict[str, str]:
-    return {Path(one.path).name: one.outcome for one in report.reports}
+    return {Path(row.path).name: row.outcome for row in report.reports}
 
 
 def texts(memory: Memory, query: str) -> list[str]:
@@ -65,7 +69,7 @@ def test_every_file_ends_in_the_report(memory: Memory, notes: Path) -> None:
         "binary.md": "skipped",
     }
     assert (first.ignored, first.chunks, first.interrupted) == (1, 2, False)
-    assert all(one.reason for one in first.reports if one.outcome == "skipped")
+    assert all(row.reason for row in first.reports if row.outcome == "skipped")
     write(notes, "a.md", "# Pears\n\nA pear a day.\n")
     (notes / "sub/b.txt").unlink()
     second = memory.ingest(notes)
@@ -78,7 +82,7 @@ def test_every_file_ends_in_the_report(memory: Memory, notes: Path) -> None:
     assert texts(memory, "apple pear bananas") == ["# Pears\n\nA pear a day."]
     third = memory.ingest(notes)
     assert outcomes(third)["a.md"] == "unchanged"
-    assert Counter(one.outcome for one in third.reports) == {"unchanged": 1, "skipped": 2}
+    assert Counter(row.outcome for row in third.reports) == {"unchanged": 1, "skipped": 2}
 
 
 def test_a_single_file_is_ingested_like_its_folder(memory: Memory, notes: Path) -> None:
@@ -119,17 +123,17 @@ def test_a_file_that_became_unreadable_keeps_what_is_known_of_it(
 def test_a_file_that_changes_while_it_is_read_fails_alone(
     memory: Memory, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = sources.read
+    real = sources.read_file
 
-    def read(candidate: sources.Candidate) -> sources.Content:
-        if candidate.key == "a.md":
+    def read(file: sources.SourceFile) -> sources.Content:
+        if file.key == "a.md":
             raise SourceError("changed while it was read")
-        return real(candidate)
+        return real(file)
 
-    monkeypatch.setattr(sources, "read", read)
+    monkeypatch.setattr(sources, "read_file", read)
     report = memory.ingest(notes)
     assert outcomes(report) == {"a.md": "failed", "b.txt": "added"}
-    [failed] = [one for one in report.reports if one.outcome == "failed"]
+    [failed] = [row for row in report.reports if row.outcome == "failed"]
     assert failed.reason == "changed while it was read"
 
 
@@ -144,7 +148,7 @@ def test_a_folder_that_is_gone_is_refused_and_keeps_its_documents(
 
 
 def test_there_must_be_something_to_ingest(memory: Memory) -> None:
-    with pytest.raises(UsageError, match="plait ingest"):
+    with pytest.raises(UsageError, check=has_code("no_source", advice=advise("give_source"))):
         memory.ingest()
 
 
@@ -152,10 +156,10 @@ def test_what_the_walk_leaves_out_is_reported_and_keeps_what_is_known_of_it(
     memory: Memory, notes: Path
 ) -> None:
     memory.ingest(notes)
-    write(notes, "a.md", "x" * (sources.MAX_FILE_BYTES + 1))
+    write(notes, "a.md", "x" * (sources.MAX_SOURCE_BYTES + 1))
     report = memory.ingest(notes)
     assert outcomes(report) == {"a.md": "skipped", "b.txt": "unchanged"}
-    [skipped] = [one for one in report.reports if one.outcome == "skipped"]
+    [skipped] = [row for row in report.reports if row.outcome == "skipped"]
     assert "too large" in skipped.reason
     assert texts(memory, "apple") != []
 
@@ -167,7 +171,7 @@ def test_progress_is_told_file_by_file(memory: Memory, notes: Path) -> None:
 
 
 def test_many_files_are_written_in_several_batches(memory: Memory, tmp_path: Path) -> None:
-    count = 2 * ingest.BATCH_DOCUMENTS + 3
+    count = 2 * BATCH_DOCUMENTS + 3
     for number in range(count):
         write(tmp_path / "many", f"{number:03}.md", f"note number {number}\n")
     report = memory.ingest(tmp_path / "many")
@@ -187,10 +191,10 @@ def age(path: Path, milliseconds: int) -> None:
 def test_incremental_reads_nothing_that_surely_has_not_changed(
     memory: Memory, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    later = ingest.now_ms() + 2 * ingest.RACY_MS
-    monkeypatch.setattr(ingest, "now_ms", lambda: later)
+    later = documents.now_ms() + 2 * folder.RACY_MS
+    monkeypatch.setattr(documents, "now_ms", lambda: later)
     memory.ingest(notes)
-    monkeypatch.setattr(sources, "read", lambda candidate: pytest.fail(candidate.key))
+    monkeypatch.setattr(sources, "read_file", lambda file: pytest.fail(file.key))
     report = memory.ingest(notes, incremental=True)
     assert outcomes(report) == {"a.md": "unchanged", "b.txt": "unchanged"}
 
@@ -200,13 +204,13 @@ def test_without_incremental_every_file_is_read_again(
 ) -> None:
     memory.ingest(notes)
     read: list[str] = []
-    real = sources.read
+    real = sources.read_file
 
-    def noted(candidate: sources.Candidate) -> sources.Content:
-        read.append(candidate.key)
-        return real(candidate)
+    def noted(file: sources.SourceFile) -> sources.Content:
+        read.append(file.key)
+        return real(file)
 
-    monkeypatch.setattr(sources, "read", noted)
+    monkeypatch.setattr(sources, "read_file", noted)
     assert outcomes(memory.ingest(notes)) == {"a.md": "unchanged", "b.txt": "unchanged"}
     assert read == ["a.md", "sub/b.txt"]
 
@@ -296,15 +300,19 @@ def test_front_matter_becomes_fields_and_the_rest_of_it_metadata(
         "author: Ana\nseen: [one, two]\n---\n# Heading\n\nRotate the keys.\n",
     )
     memory.ingest(notes)
-    found, _ = memory.lookup("ops/keys.md")
-    assert found.title == "Rotating keys"
-    assert found.tags == ("ops", "ssh")
-    assert (found.type, found.memory_type) == ("decision", "procedural")
-    assert found.summary == "Every quarter."
-    assert found.event_at == 1_772_323_200_000
-    assert found.metadata == {"author": "Ana", "seen": "one, two"}
-    assert (found.kind, found.origin, found.source) == ("file", "file", str(notes.resolve()))
-    assert found.text == (notes / "ops/keys.md").read_text(encoding="utf-8")
+    document, _ = memory.lookup("ops/keys.md")
+    assert document.title == "Rotating keys"
+    assert document.tags == ("ops", "ssh")
+    assert (document.type, document.memory_type) == ("decision", "procedural")
+    assert document.summary == "Every quarter."
+    assert document.event_at == 1_772_323_200_000
+    assert document.metadata == {"author": "Ana", "seen": "one, two"}
+    assert (document.kind, document.origin, document.source) == (
+        "file",
+        "file",
+        str(notes.resolve()),
+    )
+    assert document.text == (notes / "ops/keys.md").read_text(encoding="utf-8")
     [passage] = passages(memory, "ops/keys.md")
     assert (passage.start_line, passage.end_line) == (11, 13)
     assert passage.text.startswith("# Heading")
@@ -317,7 +325,7 @@ def test_front_matter_becomes_fields_and_the_rest_of_it_metadata(
         ("x.md", "intro\n\n# Heading\n", "Heading"),
         ("rotate-ssh_keys.md", "no heading here\n", "rotate ssh keys"),
         ("x.txt", "# no heading in plain text?\n", None),
-        ("x.md", f"# {'long ' * 100}\n", ("long " * 100)[: ingest.TITLE_CHARS].strip()),
+        ("x.md", f"# {'long ' * 100}\n", ("long " * 100)[: documents.TITLE_CHARS].strip()),
     ],
 )
 def test_a_title_comes_from_front_matter_or_heading_or_name(
@@ -357,7 +365,7 @@ def test_text_is_stored_and_found_while_the_embedder_is_down_and_vectors_follow(
 def test_an_embedder_that_fails_half_way_is_not_asked_again_in_the_same_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(folder, "BATCH_DOCUMENTS", 2)
     for number in range(8):
         write(tmp_path / "many", f"{number}.md", f"note number {number}\n")
     embedder = Failing(calls=1)
@@ -377,8 +385,8 @@ class Wrong(HashingEmbedder):
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
         good = super().embed(texts, kind)
         return [
-            self.nonsense if "nonsense" in text else found
-            for text, found in zip(texts, good, strict=True)
+            self.nonsense if "nonsense" in text else row
+            for text, row in zip(texts, good, strict=True)
         ]
 
 
@@ -416,7 +424,7 @@ class Short(HashingEmbedder):
 def test_too_few_vectors_are_not_given_to_the_wrong_passages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filling, "EMBED_BATCH", 2)
+    monkeypatch.setattr(backfill, "EMBED_BATCH", 2)
     for number in range(5):
         write(tmp_path / "many", f"{number}.md", f"note number {number}\n")
     with with_embedder(tmp_path, Short()) as memory:
@@ -424,7 +432,7 @@ def test_too_few_vectors_are_not_given_to_the_wrong_passages(
         done = memory.reindex()
         assert done.embedded == 0
         assert done.trouble is not None
-        assert "1 vectors for 2 texts" in done.trouble
+        assert "1 vectors for 2 texts" in done.trouble.text
 
 
 # Interrupted
@@ -433,24 +441,24 @@ def test_too_few_vectors_are_not_given_to_the_wrong_passages(
 def test_ctrl_c_keeps_what_is_done_and_the_next_run_goes_on(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(folder, "BATCH_DOCUMENTS", 2)
     for number in range(7):
         write(tmp_path / "many", f"{number}.md", f"note number {number}\n")
-    real = sources.read
+    real = sources.read_file
 
-    def read(candidate: sources.Candidate) -> sources.Content:
-        if candidate.key == "5.md":
+    def read(file: sources.SourceFile) -> sources.Content:
+        if file.key == "5.md":
             raise KeyboardInterrupt
-        return real(candidate)
+        return real(file)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sources, "read", read)
+        patch.setattr(sources, "read_file", read)
         report = memory.ingest(tmp_path / "many")
     assert report.interrupted
-    assert Counter(one.outcome for one in report.reports) == {"added": 4, "skipped": 1}
+    assert Counter(row.outcome for row in report.reports) == {"added": 4, "skipped": 1}
     assert memory.stats().doc_count == 4
     again = memory.ingest(tmp_path / "many", incremental=True)
-    assert Counter(one.outcome for one in again.reports) == {"unchanged": 4, "added": 3}
+    assert Counter(row.outcome for row in again.reports) == {"unchanged": 4, "added": 3}
 
 
 def test_ctrl_c_while_writing_loses_the_batch_whole_and_says_so(
@@ -474,10 +482,10 @@ def test_ctrl_c_forgets_no_vanished_file(
     (notes / "sub/b.txt").unlink()
     write(notes, "a.md", "# Pears\n")
 
-    def read(_: sources.Candidate) -> sources.Content:
+    def read(_: sources.SourceFile) -> sources.Content:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sources, "read", read)
+    monkeypatch.setattr(sources, "read_file", read)
     assert memory.ingest(notes).interrupted
     assert memory.stats().doc_count == 2
 
@@ -488,30 +496,28 @@ def test_ctrl_c_forgets_no_vanished_file(
 def read_into(
     memory: Memory, place: Path, project: str | None, *, keep_project: bool = True
 ) -> dict[str, str]:
-    pen = ingest.Pen(memory.engine, memory.embedder, Cut())
-    run = ingest.Ingest(
-        memory.engine, pen, project=project, incremental=True, keep_project=keep_project
-    )
+    writer = Writer.begin(memory.engine, memory.embedder, Cut(), project)
+    run = folder.Ingest(writer, incremental=True, keep_project=keep_project)
     return outcomes(run.run(sources.walk(place)))
 
 
 def files(memory: Memory) -> set[tuple[str | None, str, str | None]]:
-    found = memory.engine.scan(Filter(kinds=("file",)))
-    return {(one.project, Path(one.source).name, one.key) for one in found}
+    rows = memory.engine.scan(Filter(kinds=("file",)))
+    return {(row.project, Path(row.source).name, row.key) for row in rows}
 
 
 def test_a_known_file_stays_in_its_project_unless_another_was_named(
     memory: Memory, notes: Path
 ) -> None:
     read_into(memory, notes, "p")
-    ids = {one.id for one in memory.engine.scan(Filter())}
+    ids = {row.id for row in memory.engine.scan(Filter())}
     write(notes, "a.md", "# Pears\n\nA pear a day.\n")
     assert read_into(memory, notes, "q") == {"a.md": "changed", "b.txt": "unchanged"}
     assert files(memory) == {("p", "notes", "a.md"), ("p", "notes", "sub/b.txt")}
     moved = read_into(memory, notes, "q", keep_project=False)
     assert moved == {"a.md": "changed", "b.txt": "changed"}
     assert files(memory) == {("q", "notes", "a.md"), ("q", "notes", "sub/b.txt")}
-    assert {one.id for one in memory.engine.scan(Filter())} == ids
+    assert {row.id for row in memory.engine.scan(Filter())} == ids
 
 
 @pytest.mark.parametrize("first", ["sub", "sub/b.txt"], ids=["folder", "file"])
@@ -600,7 +606,7 @@ def test_the_same_text_stored_again_is_not_an_update(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([1000, 2000, 3000])
-    monkeypatch.setattr(ingest, "now_ms", lambda: next(clock))
+    monkeypatch.setattr(documents, "now_ms", lambda: next(clock))
     seen = []
     for text in ("a note", "a note", "an edited note"):
         memory.store(text, key="k")
@@ -618,10 +624,14 @@ FRONT = (
 
 def test_front_matter_of_a_note_counts_like_that_of_a_file(memory: Memory) -> None:
     memory.store(FRONT, key="k")
-    found = memory.lookup("k")[0]
-    assert (found.title, found.tags, found.type) == ("Rotating keys", ("ops", "ssh"), "decision")
-    assert (found.memory_type, found.summary) == ("procedural", "Every quarter.")
-    assert (found.event_at, found.metadata) == (1_772_323_200_000, {"author": "Ana"})
+    document = memory.lookup("k")[0]
+    assert (document.title, document.tags, document.type) == (
+        "Rotating keys",
+        ("ops", "ssh"),
+        "decision",
+    )
+    assert (document.memory_type, document.summary) == ("procedural", "Every quarter.")
+    assert (document.event_at, document.metadata) == (1_772_323_200_000, {"author": "Ana"})
 
 
 def test_what_the_caller_says_wins_over_the_front_matter(memory: Memory) -> None:
@@ -636,18 +646,49 @@ def test_what_the_caller_says_wins_over_the_front_matter(memory: Memory) -> None
         event_at=5,
         metadata={"author": "Bo", "more": "x"},
     )
-    found = memory.lookup("k")[0]
-    assert (found.title, found.tags, found.type) == ("T", ("mine",), "note")
-    assert (found.memory_type, found.summary, found.event_at) == ("semantic", "S", 5)
-    assert found.metadata == {"author": "Bo", "more": "x"}
+    document = memory.lookup("k")[0]
+    assert (document.title, document.tags, document.type) == ("T", ("mine",), "note")
+    assert (document.memory_type, document.summary, document.event_at) == ("semantic", "S", 5)
+    assert document.metadata == {"author": "Bo", "more": "x"}
 
 
 def test_front_matter_alone_is_no_text(memory: Memory, notes: Path) -> None:
     alone = "---\ntitle: Nothing\n---\n\n"
-    with pytest.raises(UsageError, match="no text after the front matter"):
+    with pytest.raises(UsageError, check=has_code("no_body")):
         memory.store(alone, key="k")
     write(notes, "alone.md", alone)
     assert outcomes(memory.ingest(notes))["alone.md"] == "skipped"
+
+
+def test_front_matter_is_parsed_once_per_stored_text(
+    memory: Memory, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    real = front_matter.front_matter
+
+    def counting(text: str) -> tuple[dict[str, str | list[str]], int]:
+        parsed.append(text)
+        return real(text)
+
+    monkeypatch.setattr(documents, "front_matter", counting)
+    many = [Document(key=f"m{n}", text=f"---\ntitle: T\n---\nnumber {n}") for n in range(3)]
+    memory.store(FRONT, key="k")
+    memory.store("The staging host is heron.", origin="agent")
+    memory.store("Ana drinks tea.", entity="Ana", topic="drink")
+    memory.store_many(many)
+    memory.graph.create([NewEntity("Bo", "person", ("Bo drinks coffee.",))])
+    memory.ingest(notes)
+    assert Counter(parsed) == Counter(
+        [
+            FRONT,
+            "The staging host is heron.",
+            "Ana drinks tea.",
+            *(document.text for document in many),
+            "Bo drinks coffee.",
+            "# Apples\n\nAn apple a day.\n",
+            "Bananas are yellow.\n",
+        ]
+    )
 
 
 # Other people's embedders
@@ -669,10 +710,12 @@ def test_no_failure_of_an_embedder_costs_the_text(
     tmp_path: Path, notes: Path, failure: Exception
 ) -> None:
     with with_embedder(tmp_path, Broken(failure)) as memory:
-        assert memory.ingest(notes).count("added") == 2
-        [trouble] = memory.troubles()
-        assert "oops" in trouble
-        assert type(failure).__name__ in trouble
+        report = memory.ingest(notes)
+        assert report.count("added") == 2
+        assert report.trouble is not None
+        assert report.trouble.code == "embedder_failed"
+        assert "oops" in report.trouble.text
+        assert type(failure).__name__ in report.trouble.text
         assert memory.stats().pending_count == 2
     with with_embedder(tmp_path, "none") as memory:
         assert texts(memory, "apple") == ["# Apples\n\nAn apple a day."]
@@ -693,18 +736,19 @@ class Loose(HashingEmbedder):
 @pytest.mark.parametrize("answer", [None, 5, [5], ["abcd"], [[1, "x"]], [], [None, None]])
 def test_an_answer_that_is_no_vector_costs_no_text_either(tmp_path: Path, answer: Any) -> None:
     with with_embedder(tmp_path, Loose(answer)) as memory:
-        assert memory.store("apples", key="k").pending == 1
-        assert memory.troubles() != []
+        stored = memory.store("apples", key="k")
+        assert stored.pending == 1
+        assert stored.trouble is not None
     with with_embedder(tmp_path, "none") as memory:
         assert texts(memory, "apples") == ["apples"]
 
 
 def test_numbers_in_a_plain_list_or_generator_are_a_vector() -> None:
     for answer in ([[1, 0, 0, 0.5]], iter([(1.0, 0.0, 0.0, 0.5)])):
-        assert embed_safely(Loose(answer), ["x"], "passage") == [vector(1, 0, 0, 0.5)]
+        assert Loose(answer).embed_safely(["x"], "passage") == [vector(1, 0, 0, 0.5)]
 
 
 def test_batches_hold_at_most_their_size() -> None:
-    entries = [entry(f"{n}", "x") for n in range(5)]
-    assert [len(batch) for batch in ingest.batches(entries, 2)] == [2, 2, 1]
-    assert list(ingest.batches([], 2)) == []
+    changes = [Change(entry(f"{n}", "x")) for n in range(5)]
+    assert [len(batch) for batch in batches(changes, 2)] == [2, 2, 1]
+    assert list(batches([], 2)) == []

@@ -3,17 +3,31 @@
 import json
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
 
-from plait.config import load
-from plait.errors import AmbiguousId, ConfigError, NotFound, PlaitError, StoreError, UsageError
+from plait.errors import (
+    AmbiguousId,
+    ConfigError,
+    EmbedderError,
+    NotFound,
+    PlaitError,
+    StoreError,
+    UsageError,
+    advise,
+)
 from plait.memory import Memory
-from plait.types import Document, Filter, Passage, Stored
-from tests.builders import Counting, Failing
+from plait.protocols import Vector
+from plait.settings.loading import load
+from plait.testing import InMemoryStore
+from plait.types import Document, Filter, Passage, TextKind
+from plait.types.reports import Stored
+from tests.builders import Counting, Failing, memory_on
+from tests.codes import has_code
 
 DAY = 86_400_000
 
@@ -73,24 +87,24 @@ def test_every_field_of_a_stored_text_is_kept(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "code", "subject", "value"),
     [
-        ({"text": ""}, "no text"),
-        ({"text": " \n "}, "no text"),
-        ({"text": "a\0b"}, "NUL"),
-        ({"importance": 1.5}, "importance is 1.5"),
-        ({"importance": float("nan")}, "importance is nan"),
-        ({"key": " "}, "key is empty"),
-        ({"origin": "moon"}, "moon"),
-        ({"trust": "blind"}, "blind"),
-        ({"memory_type": "long"}, "long"),
-        ({"event_at": "soonish"}, "soonish"),
+        ({"text": ""}, "no_text", "", None),
+        ({"text": " \n "}, "no_text", "", None),
+        ({"text": "a\0b"}, "binary_text", "", None),
+        ({"importance": 1.5}, "bad_value", "importance", "1.5"),
+        ({"importance": float("nan")}, "bad_value", "importance", "nan"),
+        ({"key": " "}, "empty_name", "key", None),
+        ({"origin": "moon"}, "bad_value", "origin", "moon"),
+        ({"trust": "blind"}, "bad_value", "trust", "blind"),
+        ({"memory_type": "long"}, "bad_value", "memory_type", "long"),
+        ({"event_at": "soonish"}, "bad_time", "soonish", "soonish"),
     ],
 )
 def test_a_store_that_makes_no_sense_is_refused(
-    memory: Memory, options: dict[str, Any], said: str
+    memory: Memory, options: dict[str, Any], code: str, subject: str, value: str | None
 ) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=value, check=has_code(code, subject)):
         memory.store(**{"text": "a fact", **options})
     assert memory.stats().doc_count == 0
 
@@ -109,7 +123,7 @@ def test_many_documents_are_stored_in_batches(memory: Memory) -> None:
     stored = memory.store_many(
         [Document(key=f"{n}", text=f"note {n}", project="p" if n else None) for n in range(130)]
     )
-    assert [one.doc_id for one in stored] == [f"{n}" for n in range(130)]
+    assert [row.doc_id for row in stored] == [f"{n}" for n in range(130)]
     assert dict(memory.stats().projects) == {"p": 129, None: 1}
 
 
@@ -125,7 +139,7 @@ def test_an_absent_memory_answers_empty_and_creates_no_file(tmp_path: Path, quer
         assert memory.timeline() == []
         assert memory.stats().doc_count == 0
         assert memory.stats().path == str(path)
-        assert memory.identity_warnings() == []
+        assert memory.outdated_rules() == []
         assert [finding.level for finding in memory.doctor()] == ["ok"]
         assert len(list(memory.export())) == 1
         with pytest.raises(UsageError):
@@ -138,7 +152,7 @@ def test_an_absent_memory_answers_empty_and_creates_no_file(tmp_path: Path, quer
             lambda: memory.reindex(),
             lambda: memory.backup(tmp_path / "copy.db"),
         ):
-            with pytest.raises(NotFound, match="no memory at"):
+            with pytest.raises(NotFound, check=has_code("no_memory")):
                 act()
     assert not path.parent.exists()
 
@@ -152,7 +166,7 @@ def test_a_memory_in_memory_leaves_nothing_on_disk(tmp_path: Path, home: Path) -
 
 def test_a_closed_memory_says_so(memory: Memory) -> None:
     memory.close()
-    with pytest.raises(StoreError, match="closed"):
+    with pytest.raises(StoreError, check=has_code("store_closed")):
         memory.search("x")
 
 
@@ -169,7 +183,7 @@ def test_an_embedder_is_chosen_by_name_also_beside_loaded_settings(tmp_path: Pat
     config = load({"db_path": str(tmp_path / "m.db"), "project": ""})
     with Memory.open(config=config, embedder="hashing") as memory:
         assert memory.embedder.dims == 256
-    with pytest.raises(ConfigError, match="nonsense"):
+    with pytest.raises(ConfigError, check=has_code("unknown_embedder", "nonsense")):
         Memory.open(tmp_path / "m.db", embedder="nonsense")
 
 
@@ -190,8 +204,9 @@ def test_things_are_got_by_id_prefix_key_and_passage(memory: Memory) -> None:
 
 
 def test_what_nobody_is_named_is_not_found(memory: Memory) -> None:
-    with pytest.raises(NotFound, match="plait search"):
+    with pytest.raises(NotFound, match="'nobody'") as caught:
         memory.get("nobody")
+    assert caught.value.notice[1:] == ("unknown_name", "nobody", advise("search"))
 
 
 def test_an_ambiguous_prefix_lists_the_candidates(memory: Memory) -> None:
@@ -203,12 +218,17 @@ def test_an_ambiguous_prefix_lists_the_candidates(memory: Memory) -> None:
     assert memory.lookup("aaaaaaaaaaaab")[0].key == "b"
 
 
-def test_what_is_deleted_while_it_is_looked_up_is_not_found(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class Vanishing(InMemoryStore):
+    """Finds documents that are gone when they are read."""
+
+    def load(self, ids: Sequence[str]) -> list[Document]:
+        return []
+
+
+def test_what_is_deleted_while_it_is_looked_up_is_not_found() -> None:
+    memory = memory_on(Vanishing())
     memory.store("one", key="k")
-    monkeypatch.setattr(type(memory.engine), "load", lambda *_: [])
-    with pytest.raises(NotFound, match="just now"):
+    with pytest.raises(NotFound, check=has_code("unknown_name", "k")):
         memory.lookup("k")
 
 
@@ -232,8 +252,8 @@ def test_a_project_sees_its_own_and_personal_things(
     shared: Path, project: str, seen: list[str]
 ) -> None:
     with at(shared, project) as memory:
-        found = sorted(hit.text.removeprefix("secret of ") for hit in memory.search("secret"))
-        assert found == seen
+        hits = memory.search("secret")
+        assert sorted(hit.text.removeprefix("secret of ") for hit in hits) == seen
         assert len(memory.timeline()) == len(seen)
         assert len(memory.search("secret", all_projects=True)) == 3
         assert len(memory.timeline(all_projects=True)) == 3
@@ -246,8 +266,11 @@ def test_a_name_means_the_nearest_document_of_that_name(shared: Path) -> None:
     with at(shared, "") as memory:
         memory.delete("k")
         for act in (memory.lookup, memory.delete):
-            with pytest.raises(NotFound, match=r"--project [pq]"):
+            with pytest.raises(NotFound) as caught:
                 act("k")
+            notice = caught.value.notice
+            assert (notice.code, notice.subject) == ("other_project", "k")
+            assert notice.advice in [advise("in_project", project=name) for name in "pq"]
     with at(shared, "q") as memory:
         assert memory.lookup("k")[0].project == "q"
 
@@ -263,14 +286,14 @@ def test_a_name_that_two_sources_share_is_ambiguous_even_if_a_personal_one_exist
     with Memory.open(tmp_path / "m.db", project="p") as memory:
         memory.ingest(tmp_path / "one")
         memory.ingest(tmp_path / "two")
-        with pytest.raises(AmbiguousId, match="one"):
+        with pytest.raises(AmbiguousId, match="one", check=has_code("ambiguous_name", "README.md")):
             memory.delete("README.md")
 
 
 def test_names_and_filters_are_not_mixed(memory: Memory) -> None:
     memory.store("one", key="x")
     memory.store("two", key="y", tags=["gone"])
-    with pytest.raises(UsageError, match="either"):
+    with pytest.raises(UsageError, check=has_code("nothing_to_delete")):
         memory.delete("x", where={"tags": "gone"})
     assert memory.stats().doc_count == 2
 
@@ -311,7 +334,7 @@ def test_the_timeline_is_newest_first_and_goes_on_from_its_cursor(memory: Memory
 
 @pytest.mark.parametrize("limit", [0, -1, 1_001])
 def test_a_timeline_has_bounds(memory: Memory, limit: int) -> None:
-    with pytest.raises(UsageError, match="limit"):
+    with pytest.raises(UsageError, check=has_code("bad_value", "limit")):
         memory.timeline(limit=limit)
 
 
@@ -365,7 +388,7 @@ def test_a_deleted_document_comes_back_by_undo(hashing_memory: Memory) -> None:
     assert [p.id for p in hashing_memory.passages_of(before.id)] == passage_ids
     assert hashing_memory.search("kuberntes", mode="vector")[0].doc_id == "k"
     assert hashing_memory.stats().pending_count == 0
-    with pytest.raises(NotFound, match="Nothing to undo"):
+    with pytest.raises(NotFound, check=has_code("nothing_to_undo")):
         hashing_memory.undo()
 
 
@@ -424,7 +447,7 @@ def test_a_dry_run_tells_and_deletes_nothing(memory: Memory) -> None:
 )
 def test_an_empty_filter_never_deletes_everything(memory: Memory, where: object) -> None:
     memory.store("precious")
-    with pytest.raises(UsageError, match="what to delete"):
+    with pytest.raises(UsageError, check=has_code("nothing_to_delete")):
         memory.delete(where=where)  # type: ignore[arg-type]
     assert memory.stats().doc_count == 1
 
@@ -446,8 +469,8 @@ def test_a_filter_deletes_what_it_says_and_no_more(
     memory.store("two", key="untrusted", trust="untrusted", tags=["t"])
     memory.store("three", key="quarantined", trust="quarantined", tags=["t"])
     memory.delete(where=where)
-    every = {"trusts": ("trusted", "untrusted", "quarantined")}
-    assert sorted(str(d.key) for d in memory.timeline(where=every)) == left
+    whatever_trust = {"trusts": ("trusted", "untrusted", "quarantined")}
+    assert sorted(str(d.key) for d in memory.timeline(where=whatever_trust)) == left
 
 
 def test_a_filter_deletes_in_this_project_and_personal_only(shared: Path) -> None:
@@ -538,13 +561,45 @@ def test_several_threads_store_search_and_delete_at_once(tmp_path: Path, place: 
         assert {finding.level for finding in memory.doctor()} == {"ok"}
 
 
+class Squeamish(Counting):
+    """Fails for texts that name spiders, and only for those."""
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        if any("spider" in text for text in texts):
+            raise EmbedderError("no spiders, please", code="no_spiders")
+        return super().embed(texts, kind)
+
+
+def test_two_threads_never_see_each_others_trouble(tmp_path: Path) -> None:
+    rounds = 12
+    codes: dict[str, list[str | None]] = {"spider": [], "beetle": []}
+    together = Barrier(len(codes))
+    with Memory.open(tmp_path / "m.db", embedder=Squeamish(), project="") as memory:
+        memory.store("The first vectors open the space.")
+
+        def work(animal: str) -> None:
+            for number in range(rounds):
+                together.wait(60)
+                stored = memory.store(f"{animal} number {number}", key=f"{animal}-{number}")
+                codes[animal].append(stored.trouble and stored.trouble.code)
+                answer = memory.search(f"which {animal}")
+                codes[animal] += [notice.code for notice in answer.receipt.degraded] or [None]
+
+        threads = [Thread(target=work, args=(animal,)) for animal in codes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert codes == {"spider": ["no_spiders"] * 2 * rounds, "beetle": [None] * 2 * rounds}
+
+
 def test_operators_hold_in_every_mode(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "m.db", embedder="hashing", project="") as memory:
         memory.store("secret alpha plan", key="alpha")
         memory.store("secret beta plan", key="beta")
         for mode in ("hybrid", "keyword", "vector"):
-            found = [hit.doc_id for hit in memory.search("secret NOT beta", mode=mode)]
-            assert found == ["alpha"], mode
+            hits = memory.search("secret NOT beta", mode=mode)
+            assert [hit.doc_id for hit in hits] == ["alpha"], mode
             assert not memory.search('"plan beta"', mode=mode)
 
 
@@ -570,7 +625,7 @@ def test_a_memory_goes_on_being_cut_as_it_was(tmp_path: Path) -> None:
         memory.store("word " * 400, key="long")
         cut = memory.stats().chunk_count
     with Memory.open(place, project="") as memory:
-        assert memory.identity_warnings() == []
+        assert memory.outdated_rules() == []
         memory.store("word " * 400, key="again")
         assert memory.stats().chunk_count == 2 * cut
 

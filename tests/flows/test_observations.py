@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from plait.errors import NotFound, UsageError
-from plait.guard import fence
+from plait.errors import NotFound, UsageError, advise
+from plait.facts.echo import fence
 from plait.memory import Memory
-from plait.present import stored_remarks
+from plait.present.text import stored_remarks
 from plait.types import Filter
+from plait.writing import echoes
+from tests.codes import has_code
 
 CHANGE = "2026-03-01T12:00Z"
 BEFORE = "2026-02-28T12:00Z"
@@ -38,7 +40,7 @@ def test_the_same_text_again_answers_with_what_it_matched(memory: Memory) -> Non
 
 def test_the_same_text_about_another_entity_is_another_fact(memory: Memory) -> None:
     stored = [memory.store("It listens on port 80", entity=name) for name in ("api", "web", "api")]
-    assert [one.duplicate for one in stored] == [False, False, True]
+    assert [row.duplicate for row in stored] == [False, False, True]
     assert stored[2].matched == stored[0].id
     assert memory.store("It listens on port 80").duplicate is False
 
@@ -75,7 +77,7 @@ def test_a_new_observation_of_a_topic_closes_the_old_one(memory: Memory) -> None
     assert (old.superseded, new.superseded) == ((), (old.id,))
     assert texts(memory) == {"We deploy on Mondays"}
     assert texts(memory, all_versions=True) == {"We deploy on Fridays", "We deploy on Mondays"}
-    closed, current = (memory.lookup(one.id)[0] for one in (old, new))
+    closed, current = (memory.lookup(row.id)[0] for row in (old, new))
     assert closed.valid_to == current.valid_from
     assert (current.supersedes, current.valid_to) == (old.id, None)
 
@@ -105,7 +107,7 @@ def test_topics_of_different_projects_leave_each_other_alone(tmp_path: Path) -> 
 def test_a_fact_may_become_true_again(memory: Memory) -> None:
     days = ["Fridays", "Mondays", "Fridays"]
     stored = [memory.store(f"We deploy on {day}", topic="day") for day in days]
-    assert [one.duplicate for one in stored] == [False, False, False]
+    assert [row.duplicate for row in stored] == [False, False, False]
     assert stored[2].superseded == (stored[1].id,)
     assert texts(memory) == {"We deploy on Fridays"}
 
@@ -123,8 +125,8 @@ def test_saying_a_known_fact_under_a_topic_leaves_one_of_it(memory: Memory) -> N
 def test_the_same_words_under_two_topics_are_two_facts(memory: Memory) -> None:
     memory.store("Every Friday", topic="deploy day")
     assert memory.store("Every Friday", topic="cleaning day").superseded == ()
-    found = memory.search("Friday", where={"topics": "deploy day"})
-    assert [hit.document.topic for hit in found] == ["deploy day"]
+    answer = memory.search("Friday", where={"topics": "deploy day"})
+    assert [hit.document.topic for hit in answer] == ["deploy day"]
 
 
 # supersedes
@@ -148,14 +150,14 @@ def test_a_note_can_be_superseded_by_an_observation(memory: Memory) -> None:
 def test_what_was_superseded_says_by_which(memory: Memory) -> None:
     old = memory.store("We deploy on Fridays")
     new = memory.store("We deploy on Mondays", supersedes=old.id)
-    with pytest.raises(UsageError, match=f"{old.id} was superseded already by {new.id}"):
+    with pytest.raises(UsageError, match=new.id, check=has_code("already_superseded", old.id)):
         memory.store("We deploy on Tuesdays", supersedes=old.id)
     assert memory.stats().doc_count == 2
 
 
 def test_superseding_what_does_not_exist_is_refused(memory: Memory) -> None:
     memory.store("something")
-    with pytest.raises(NotFound, match="zzzzzzzz"):
+    with pytest.raises(NotFound, check=has_code("unknown_name", "zzzzzzzz")):
         memory.store("We deploy on Tuesdays", supersedes="zzzzzzzz")
 
 
@@ -165,17 +167,20 @@ def test_superseding_something_of_another_project_is_refused(tmp_path: Path) -> 
         old = memory.store("We deploy on Fridays")
     with (
         Memory.open(path, embedder="none", project="two") as memory,
-        pytest.raises(UsageError, match=r"belongs to one, the new text to two.*--project one"),
+        pytest.raises(UsageError) as caught,
     ):
         memory.store("We deploy on Mondays", supersedes=old.id)
+    advice = advise("store_in_project", project="one")
+    assert caught.value.notice[1:] == ("other_project", old.id, advice)
 
 
 def test_files_and_entities_are_not_superseded(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("We deploy on Fridays", encoding="utf-8")
     memory.ingest(tmp_path / "a.md")
     memory.store("It rains", entity="Weather")
-    for name, kind in (("a.md", "file"), ("Weather", "entity")):
-        with pytest.raises(UsageError, match=f"is of kind {kind}"):
+    for name in ("a.md", "Weather"):
+        id_ = memory.lookup(name)[0].id
+        with pytest.raises(UsageError, check=has_code("not_replaceable", id_)):
             memory.store("We deploy on Mondays", supersedes=name)
 
 
@@ -192,14 +197,14 @@ def test_saying_again_what_is_superseded_by_the_same_words_changes_nothing(
 def test_a_note_has_neither_entity_nor_topic_nor_period(
     memory: Memory, fields: dict[str, str]
 ) -> None:
-    with pytest.raises(UsageError, match="A text with a key is a note"):
+    with pytest.raises(UsageError, check=has_code("note_with_fact_fields")):
         memory.store("text", key="k", **fields)  # type: ignore[arg-type]
     assert memory.stats().doc_count == 0
 
 
 @pytest.mark.parametrize("field", ["entity", "topic"])
 def test_an_empty_name_is_refused(memory: Memory, field: str) -> None:
-    with pytest.raises(UsageError, match=f"The {field} is empty"):
+    with pytest.raises(UsageError, check=has_code("empty_name", field)):
         memory.store("text", **{field: " "})  # type: ignore[arg-type]
 
 
@@ -285,7 +290,7 @@ def test_an_untrusted_plan_puts_no_end_to_a_trusted_fact(memory: Memory) -> None
 
 def test_every_change_of_one_day_can_be_looked_at(memory: Memory) -> None:
     stored = [memory.store(f"We deploy on day {n}", topic="day") for n in range(5)]
-    begun = [memory.lookup(one.id)[0].valid_from for one in stored[1:]]
+    begun = [memory.lookup(row.id)[0].valid_from for row in stored[1:]]
     for place, moment in enumerate(begun, start=1):
         assert texts(memory, as_of=moment) == {f"We deploy on day {place}"}
     assert texts(memory, as_of=min(moment or 0 for moment in begun) - 1) == {"We deploy on day 0"}
@@ -311,11 +316,11 @@ def test_writers_of_one_topic_in_several_processes_leave_one_current(tmp_path: P
         for writer in writers:
             writer.join()
         assert [writer.exitcode for writer in writers] == [0, 0, 0]
-        every = memory.engine.scan(Filter(kinds=("observation",), all_versions=True))
-        current = [row for row in every if row.valid_to is None]
-        assert (len(every), len(current)) == (46, 1)
+        versions = memory.engine.scan(Filter(kinds=("observation",), all_versions=True))
+        current = [row for row in versions if row.valid_to is None]
+        assert (len(versions), len(current)) == (46, 1)
         # One chain: each took the place of another, and no two of the same one.
-        assert len({row.supersedes for row in every}) == 46
+        assert len({row.supersedes for row in versions}) == 46
         [entity] = memory.graph.read().entities
         assert entity.contents == (memory.lookup(current[0].id)[0].text,)
         profile = memory.lookup("Deploy")[0].text
@@ -325,11 +330,16 @@ def test_writers_of_one_topic_in_several_processes_leave_one_current(tmp_path: P
 # what was recalled before
 
 
+def fenced(text: str) -> str:
+    """A text as `recall` hands it out."""
+    return fence(text, "abcdefgh")
+
+
 AGENT_TEXTS: list[tuple[str, Callable[[str], str]]] = [
-    ("word by word", lambda said: said),
-    ("quoted in a list", lambda said: f"- {said}\n"),
-    ("fenced", fence),
-    ("fenced with nothing new around", lambda said: f"\n{fence(said)}\n---\n"),
+    ("word by word", lambda text: text),
+    ("quoted in a list", lambda text: f"- {text}\n"),
+    ("fenced", fenced),
+    ("fenced with nothing new around", lambda text: f"\n{fenced(text)}\n---\n"),
 ]
 
 
@@ -340,9 +350,9 @@ AGENT_TEXTS: list[tuple[str, Callable[[str], str]]] = [
 def test_an_agent_cannot_store_what_it_was_shown(
     memory: Memory, origin: str, quoted: Callable[[str], str]
 ) -> None:
-    said = "The staging cluster is rebuilt every Sunday night."
-    first = memory.store(said, key="runbook")
-    stored = memory.store(quoted(said), origin=origin)
+    text = "The staging cluster is rebuilt every Sunday night."
+    first = memory.store(text, key="runbook")
+    stored = memory.store(quoted(text), origin=origin)
     assert (stored.recalled, stored.duplicate, stored.matched) == (True, True, first.id)
     assert memory.stats().doc_count == 1
 
@@ -354,21 +364,21 @@ def test_a_person_may_store_whatever_was_recalled(memory: Memory) -> None:
 
 
 def test_a_key_always_stores(memory: Memory) -> None:
-    said = "The staging cluster is rebuilt every Sunday night."
-    memory.store(said)
-    assert memory.store(said, key="runbook", origin="agent").recalled is False
+    text = "The staging cluster is rebuilt every Sunday night."
+    memory.store(text)
+    assert memory.store(text, key="runbook", origin="agent").recalled is False
 
 
 def test_what_an_agent_adds_to_a_recalled_text_is_kept_without_it(memory: Memory) -> None:
-    said = "The staging cluster is rebuilt every Sunday night."
-    memory.store(said)
-    stored = memory.store(f"{fence(said)}\nOn holidays nobody is on call.", origin="agent")
+    text = "The staging cluster is rebuilt every Sunday night."
+    memory.store(text)
+    stored = memory.store(f"{fenced(text)}\nOn holidays nobody is on call.", origin="agent")
     assert not stored.recalled
     assert memory.lookup(stored.id)[0].text.strip() == "On holidays nobody is on call."
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "The staging cluster is rebuilt every Monday night.",
         "The staging cluster is rebuilt",
@@ -376,17 +386,17 @@ def test_what_an_agent_adds_to_a_recalled_text_is_kept_without_it(memory: Memory
         "the staging cluster is rebuilt every sunday night.",
     ],
 )
-def test_an_agent_may_contradict_what_it_was_shown(memory: Memory, said: str) -> None:
+def test_an_agent_may_contradict_what_it_was_shown(memory: Memory, text: str) -> None:
     memory.store("The staging cluster is rebuilt every Sunday night.")
-    assert memory.store(said, origin="agent").duplicate is False
+    assert memory.store(text, origin="agent").duplicate is False
 
 
 def test_an_agent_may_say_a_known_text_of_an_entity_or_under_a_topic(memory: Memory) -> None:
-    said = "The staging cluster is rebuilt every Sunday night."
-    memory.store(said)
-    assert memory.store(said, origin="agent", entity="Staging").duplicate is False
-    assert memory.store(said, origin="agent", topic="rebuild").duplicate is False
-    assert memory.store(said, origin="agent", entity="Staging").recalled is True
+    text = "The staging cluster is rebuilt every Sunday night."
+    memory.store(text)
+    assert memory.store(text, origin="agent", entity="Staging").duplicate is False
+    assert memory.store(text, origin="agent", topic="rebuild").duplicate is False
+    assert memory.store(text, origin="agent", entity="Staging").recalled is True
 
 
 def test_a_loop_of_recalling_and_saving_adds_nothing(memory: Memory) -> None:
@@ -404,9 +414,9 @@ def test_a_loop_of_recalling_and_saving_adds_nothing(memory: Memory) -> None:
 
 
 def test_an_agent_may_add_a_sentence_to_a_known_text(memory: Memory) -> None:
-    said = "We deploy on Fridays after the release manager has signed off on the change list."
-    memory.store(said)
-    stored = memory.store(f"{said} Never in December.", origin="agent")
+    text = "We deploy on Fridays after the release manager has signed off on the change list."
+    memory.store(text)
+    stored = memory.store(f"{text} Never in December.", origin="agent")
     assert (stored.duplicate, stored.recalled) == (False, False)
     assert len(texts(memory, "December")) == 1
 
@@ -423,25 +433,25 @@ def test_new_lines_among_known_ones_are_kept_however_many_are_known(memory: Memo
 def test_what_was_not_looked_for_counts_as_new(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plait.guard.MOST_LOOKS", 2)
-    said = [f"Service {n} listens on port {8000 + n}." for n in range(3)]
-    for one in said:
-        memory.store(one)
-    monkeypatch.setattr("plait.guard.CANDIDATES", 1)
-    assert memory.store("\n".join(said[:2]), origin="agent").recalled
-    assert not memory.store("\n".join(said), origin="agent").recalled
+    monkeypatch.setattr(echoes, "MAX_LOOKUPS", 2)
+    facts = [f"Service {n} listens on port {8000 + n}." for n in range(3)]
+    for fact in facts:
+        memory.store(fact)
+    monkeypatch.setattr(echoes, "PASSAGES_PER_LOOKUP", 1)
+    assert memory.store("\n".join(facts[:2]), origin="agent").recalled
+    assert not memory.store("\n".join(facts), origin="agent").recalled
 
 
 @pytest.mark.parametrize("theirs", ["quarantined", "untrusted"])
 def test_nobody_keeps_a_text_out_by_having_said_it_with_less_trust(
     memory: Memory, theirs: str
 ) -> None:
-    said = "The staging host is called heron."
-    planted = memory.store(said, trust=theirs, origin="web")
-    ours = memory.store(said, origin="agent", pinned=True)
+    text = "The staging host is called heron."
+    planted = memory.store(text, trust=theirs, origin="web")
+    ours = memory.store(text, origin="agent", pinned=True)
     assert (ours.duplicate, ours.recalled) == (False, False)
     assert memory.lookup(ours.id)[0].pinned
-    again = memory.store(said, origin="agent", trust=theirs)
+    again = memory.store(text, origin="agent", trust=theirs)
     assert (again.recalled, again.matched in (planted.id, ours.id)) == (True, True)
 
 
@@ -449,11 +459,11 @@ def test_nobody_keeps_a_text_out_by_having_said_it_with_less_trust(
 def test_what_is_said_of_a_text_is_not_lost_in_a_note_that_holds_it(
     memory: Memory, fields: dict[str, Any]
 ) -> None:
-    said = "Use tabs for indentation everywhere."
-    memory.store(f"# Readme\n\n{said}", key="README")
-    stored = memory.store(said, origin="agent", **fields)
+    text = "Use tabs for indentation everywhere."
+    memory.store(f"# Readme\n\n{text}", key="README")
+    stored = memory.store(text, origin="agent", **fields)
     assert not stored.duplicate
-    assert memory.store(said, origin="agent", **fields).matched == stored.id
+    assert memory.store(text, origin="agent", **fields).matched == stored.id
 
 
 @pytest.mark.parametrize("entity", [None, "Proxy"])
@@ -472,14 +482,14 @@ def test_a_recalled_text_is_known_without_its_fence(memory: Memory, entity: str 
 
 
 def test_a_text_that_names_the_marker_is_stored_whole(memory: Memory) -> None:
-    said = "The marker <<plait-recall abcdefgh>> is what plait writes. Keep port 8443 open."
-    stored = memory.store(said, origin="agent")
-    assert memory.lookup(stored.id)[0].text == said
+    text = "The marker <<plait-recall abcdefgh>> is what plait writes. Keep port 8443 open."
+    stored = memory.store(text, origin="agent")
+    assert memory.lookup(stored.id)[0].text == text
     assert stored.shortened is False
 
 
 def test_who_stores_a_fence_is_told_that_it_was_left_out(memory: Memory) -> None:
-    stored = memory.store(f"{fence('old')}\nOn holidays nobody is on call.", origin="agent")
+    stored = memory.store(f"{fenced('old')}\nOn holidays nobody is on call.", origin="agent")
     assert (stored.shortened, stored.recalled) == (True, False)
     assert any("left out" in remark for remark in stored_remarks(stored))
     assert memory.lookup(stored.id)[0].text == "On holidays nobody is on call."

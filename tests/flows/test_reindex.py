@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from plait import filling, upkeep
-from plait.config import load
-from plait.errors import EmbedderError
+from plait.errors import EmbedderError, Notice, advise
 from plait.memory import Memory
 from plait.protocols import Vector
+from plait.settings.loading import load
 from plait.testing import HashingEmbedder
 from plait.types import TextKind
+from plait.types.reports import Reindexed
+from plait.writing import backfill, reindex
 from tests.builders import Counting, Failing, vector
 
 COUNT = 10
@@ -22,7 +23,7 @@ COUNT = 10
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A memory of ten notes with vectors of 256 dims; batches are small enough to stop between."""
-    monkeypatch.setattr(filling, "EMBED_BATCH", 3)
+    monkeypatch.setattr(backfill, "EMBED_BATCH", 3)
     place = tmp_path / "memory.db"
     with opened(place) as memory:
         for number in range(COUNT):
@@ -91,21 +92,24 @@ def test_search_answers_from_another_thread_while_a_reindex_runs(path: Path) -> 
 
 def test_a_new_space_takes_over_and_the_old_one_leaves_nothing(path: Path) -> None:
     with opened(path, HashingEmbedder(64)) as memory:
-        assert memory.identity_warnings() != []
+        assert [notice.code for notice in memory.outdated_rules()] == ["other_embedder"]
         done = memory.reindex()
         assert (done.embedded, done.swapped, done.trouble) == (COUNT, True, None)
-        assert memory.identity_warnings() == []
+        assert memory.outdated_rules() == []
         assert memory.search("kuberntes").receipt.degraded == ()
         assert memory.stats().space == HashingEmbedder(64).space
         assert levels(memory) == {"ok"}
     with opened(path, HashingEmbedder(256)) as old:
-        assert "64 dims" in old.search("kuberntes").receipt.degraded[0]
+        [notice] = old.search("kuberntes").receipt.degraded
+        assert notice.code == "other_embedder"
+        assert "64 dims" in notice.text
 
 
 def test_a_reindex_cut_short_leaves_the_old_vectors_and_the_next_one_goes_on(path: Path) -> None:
     with opened(path, Failing(calls=2, dims=64)) as memory:
         done = memory.reindex()
-        assert (done.embedded, done.swapped, done.trouble) == (6, False, "the embedder is down")
+        assert (done.embedded, done.swapped) == (6, False)
+        assert done.trouble == Notice("the embedder is down", "embedder_failed")
     with opened(path) as memory:
         assert len(memory.search("kuberntes", mode="vector", limit=50)) == COUNT
     embedder = Counting(64)
@@ -168,8 +172,8 @@ class Cracked(HashingEmbedder):
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
         good = super().embed(texts, kind)
         return [
-            vector(*[0.0] * self.dims) if "note 4" in text else found
-            for text, found in zip(texts, good, strict=True)
+            vector(*[0.0] * self.dims) if "note 4" in text else row
+            for text, row in zip(texts, good, strict=True)
         ]
 
 
@@ -192,7 +196,8 @@ def test_an_embedder_that_is_wrong_about_itself_is_named_and_changes_nothing(pat
     with opened(path, Useless(64)) as memory:
         done = memory.reindex()
         assert done.trouble is not None
-        assert "8 dimensions where 64" in done.trouble
+        assert done.trouble.code == "embedder_failed"
+        assert "8 dimensions instead of 64" in done.trouble.text
         assert not done.swapped
     with opened(path) as memory:
         assert len(memory.search("kuberntes", mode="vector", limit=50)) == COUNT
@@ -232,11 +237,12 @@ def cut(tmp_path: Path) -> Iterator[Path]:
 
 def test_another_way_of_cutting_is_noticed_said_and_mended(cut: Path) -> None:
     with opened(cut, chunk_size=300, chunk_overlap=30) as memory:
-        [warning] = memory.identity_warnings()
-        assert "1200" in warning
-        assert "300" in warning
-        assert "plait reindex" in warning
-        assert warning in [finding.message for finding in memory.doctor()]
+        [notice] = memory.outdated_rules()
+        assert (notice.code, notice.advice) == ("other_chunker", advise("reindex"))
+        assert "1200" in notice.text
+        assert "300" in notice.text
+        told = [(finding.message, finding.advice) for finding in memory.doctor()]
+        assert (notice.text, notice.advice) in told
         before = memory.lookup("long")[0]
         assert memory.search("number 42").receipt.mode_used == "hybrid"
         done = memory.reindex()
@@ -244,7 +250,7 @@ def test_another_way_of_cutting_is_noticed_said_and_mended(cut: Path) -> None:
         after = memory.lookup("long")[0]
         assert after.chunk_count > before.chunk_count
         assert after._replace(chunk_count=0) == before._replace(chunk_count=0)
-        assert memory.identity_warnings() == []
+        assert memory.outdated_rules() == []
         assert memory.stats().pending_count == 0
         assert levels(memory) == {"ok"}
         assert memory.reindex().rechunked == 0
@@ -328,16 +334,16 @@ def test_a_reindex_starts_over_once_when_another_has_dropped_its_vectors(path: P
 
 
 def test_two_reindexes_that_fight_over_a_memory_do_not_go_on_for_ever(path: Path) -> None:
-    rounds: list[upkeep.Reindexed] = []
+    rounds: list[Reindexed] = []
     with (
         opened(path, HashingEmbedder(32)) as other,
         opened(path, Meddling(64, lambda: rounds.append(other.reindex()), times=9)) as memory,
     ):
         done = memory.reindex()
-        assert len(rounds) == upkeep.BEGINNINGS
+        assert len(rounds) == reindex.BEGINNINGS
         assert not done.swapped
         assert done.trouble is not None
-        assert "another reindex" in done.trouble
+        assert done.trouble.code == "rival_reindex"
         assert memory.stats().space == HashingEmbedder(32).space
         assert len(other.search("kuberntes", mode="vector", limit=50)) == COUNT
         assert levels(other) == {"ok"}
@@ -345,17 +351,19 @@ def test_two_reindexes_that_fight_over_a_memory_do_not_go_on_for_ever(path: Path
 
 def test_another_analyzer_is_noticed_said_and_mended(cut: Path) -> None:
     with opened(cut) as memory:
-        memory.engine.set_meta("analyzer", "an older one")
-        [warning] = memory.identity_warnings()
-        assert "an older one" in warning
+        with memory.engine.transaction() as transaction:
+            transaction.remember(indexed_by="an older one")
+        [notice] = memory.outdated_rules()
+        assert notice.code == "other_analyzer"
+        assert "an older one" in notice.text
         memory.reindex()
-        assert memory.identity_warnings() == []
+        assert memory.outdated_rules() == []
 
 
 def test_a_memory_is_opened_with_the_embedder_it_was_built_with(cut: Path) -> None:
     with Memory.open(cut, project="") as memory:
         assert memory.embedder.space == HashingEmbedder().space
-        assert memory.identity_warnings() == []
+        assert memory.outdated_rules() == []
 
 
 def test_vectors_of_an_embedder_that_cannot_be_opened_leave_the_words(tmp_path: Path) -> None:
@@ -378,4 +386,29 @@ def test_trouble_is_an_embedder_error_not_a_crash(path: Path) -> None:
             raise EmbedderError("out of memory")
 
     with opened(path, Crashing(32)) as memory:
-        assert memory.reindex().trouble == "out of memory"
+        assert memory.reindex().trouble == Notice("out of memory", "embedder_failed")
+
+
+class Renamed(HashingEmbedder):
+    """Calls itself otherwise after its first batch: its answer told more than its name."""
+
+    def __init__(self) -> None:
+        super().__init__(64)
+        self.batches = 0
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        self.batches += 1
+        if self.batches > COUNT:
+            raise EmbedderError("asked for the same passages again and again")
+        vectors = super().embed(texts, kind)
+        self.space = self.space._replace(revision="2")
+        return vectors
+
+
+def test_a_model_that_changes_its_name_meanwhile_does_not_embed_for_ever(path: Path) -> None:
+    with opened(path) as memory:
+        store, model = memory.engine, Renamed()
+        with store.transaction() as transaction:
+            transaction.begin(model.space)
+        run = backfill.Backfill(store, model)
+        assert (run.fill(), run.trouble, model.batches) == (COUNT, None, 4)

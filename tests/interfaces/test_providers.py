@@ -51,8 +51,8 @@ def test_a_server_that_is_down_costs_the_exit_code_of_ingest_and_nothing_else(
     assert ran.code == 1
     assert ran.json["pending"] == 1
     assert f"Ollama at {server.url}" in ran.err
-    found = plait("search", "fridays")
-    assert (found.code, found.json["results"][0]["doc_id"]) == (0, "deploy.md")
+    again = plait("search", "fridays")
+    assert (again.code, again.json["results"][0]["doc_id"]) == (0, "deploy.md")
     assert plait("reindex").code == 1
     server.fault = None
     assert plait("reindex", "--embedder", "ollama").json["embedded"] == 1

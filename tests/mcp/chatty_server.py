@@ -4,7 +4,7 @@ import os
 import sys
 
 from plait.mcp import stdio
-from plait.mcp.shared import Shared
+from plait.mcp.lazy import LazyMemory
 from plait.memory import Memory
 from plait.testing import HashingEmbedder
 
@@ -18,6 +18,7 @@ class Chatty(HashingEmbedder):
 
 if __name__ == "__main__":
     path = sys.argv[1]
-    stdio.serve(
-        Shared(lambda create: Memory.open(path, embedder=Chatty(), project="", create=create)), ()
+    stdio.serve_stdio(
+        LazyMemory(lambda create: Memory.open(path, embedder=Chatty(), project="", create=create)),
+        (),
     )

@@ -21,7 +21,7 @@ from typing import Any
 import uvicorn
 
 from plait.mcp import http
-from plait.mcp.server import Door
+from plait.mcp.server import Handlers
 from plait.memory import Memory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,13 +47,13 @@ SCENARIOS = {
 
 
 def say(text: str) -> None:
-    """One line to whoever watches."""
+    """Print one line of progress."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 def main() -> int:
-    """Run everything; 1 when something fails that should not."""
+    """Run everything; return 1 if something fails that should not."""
     node = fetch()
     if node is None:
         return 0
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def fetch() -> str | None:
-    """The Node to run with, after its programs are there; ``None`` says why not."""
+    """Return the Node with its programs installed; ``None`` after saying why not."""
     npm = shutil.which("npm")
     if npm is None:
         say("skipped: npm is not installed, so the suite and the Inspector cannot be fetched")
@@ -101,8 +101,8 @@ def serving(database: Path) -> Iterator[str]:
 
     The suite cannot send one. Everything behind it, Host and Origin included, is as ever.
     """
-    door = Door(Memory.open(database, embedder="none", project=""))
-    app = http.create_app(door, TOKEN)
+    handlers = Handlers(Memory.open(database, embedder="none", project=""))
+    app = http.create_app(handlers, TOKEN)
 
     async def known(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -121,11 +121,11 @@ def serving(database: Path) -> Iterator[str]:
         server.should_exit = True
         thread.join()
         listener.close()
-        door.close()
+        handlers.close()
 
 
 def run_suite(node: str, database: Path) -> int:
-    """Every scenario by name, in both eras; how many failed."""
+    """Run every scenario in both eras and return how many failed."""
     failed = 0
     program = str(PLACE / "node_modules" / ".bin" / "conformance")
     with serving(database) as url:
@@ -148,7 +148,7 @@ def run_suite(node: str, database: Path) -> int:
 
 
 def run(words: Sequence[str], **env: str) -> subprocess.CompletedProcess[str]:
-    """A program with its node on the path."""
+    """Run a program with its node on the path."""
     path = os.pathsep.join([str(Path(words[0]).parent), os.environ.get("PATH", "")])
     return subprocess.run(
         words,
@@ -173,7 +173,7 @@ ASKED = (
 
 
 def run_inspector(node: str, database: Path, folder: Path) -> int:
-    """Tools, resources and prompts over stdin and HTTP in both eras; how many failed."""
+    """Try tools, resources and prompts over both transports; return how many failed."""
     words = ["--db", str(database), "--embedder", "none", "--project", "personal", "mcp"]
     words += ["--tools", "core,layers,graph"]
     # The Inspector takes options for its own, so that those of the server go into a file.
@@ -195,7 +195,7 @@ def run_inspector(node: str, database: Path, folder: Path) -> int:
 
 @contextmanager
 def over_http(started: Sequence[str], token_file: Path) -> Iterator[list[str]]:
-    """The real command on a free port; how the Inspector reaches it."""
+    """Run the real command on a free port; yield how the Inspector reaches it."""
     web = [*started, "--http", "--port", "0", "--token-file", str(token_file)]
     server = subprocess.Popen(web, stderr=subprocess.PIPE, encoding="utf-8")
     assert server.stderr is not None
@@ -210,7 +210,7 @@ def over_http(started: Sequence[str], token_file: Path) -> Iterator[list[str]]:
 
 
 def inspect(node: str, target: Sequence[str], method: str, more: Sequence[str]) -> bool:
-    """One question; whether the answer is a good one."""
+    """Ask one question and return whether the answer is right."""
     program = str(PLACE / "node_modules" / ".bin" / "mcp-inspector")
     asked = [*target, "--method", method, *more, "--format", "json", "-q"]
     done = run([node, program, "--cli", *asked])

@@ -22,7 +22,7 @@ MODERN = "io.modelcontextprotocol/protocolVersion"
 
 
 def frames(count: int, seed: int = 1) -> Iterator[bytes]:
-    """That many frames, the same ones every time."""
+    """Return this many frames, the same on every run."""
     chance = random.Random(seed)
     for number in range(count):
         # The giants are few: they cost a hundred times what the others do.

@@ -1,4 +1,4 @@
-"""Conversations: by the SDK's own client in this process, and by raw lines with a real one."""
+"""Conversations with a server: in this process by the SDK's client, or by raw lines."""
 
 import asyncio
 import json
@@ -14,8 +14,8 @@ from typing import Any
 import coverage
 from mcp import Client, MCPError, types
 
-from plait.mcp.server import Door, create_server
-from plait.mcp.shared import Shared
+from plait.mcp.lazy import LazyMemory
+from plait.mcp.server import Handlers, create_server
 from plait.memory import Memory
 from tests.interfaces.command import PATIENCE_S, PLAIT, ROOT, environment
 
@@ -34,7 +34,7 @@ HELLO = {
 
 
 def converse(
-    memory: Memory | Shared,
+    memory: Memory | LazyMemory,
     act: Callable[[Client], Awaitable[Any]],
     *,
     profiles: Sequence[str] = ("core",),
@@ -43,25 +43,25 @@ def converse(
     """Run one conversation with a server in this process."""
 
     async def run() -> Any:
-        async with Client(create_server(door), mode=era) as client:
+        async with Client(create_server(handlers), mode=era) as client:
             try:
                 return await act(client)
             except MCPError as error:  # raised in here it would come out as a group of groups
                 return error
 
-    door = Door(memory, profiles)
+    handlers = Handlers(memory, profiles)
     try:
-        found = asyncio.run(run())
-        if isinstance(found, MCPError):
-            raise found
-        return found
+        outcome = asyncio.run(run())
+        if isinstance(outcome, MCPError):
+            raise outcome
+        return outcome
     finally:
         # The memory is the test's own to close.
-        door.stop()
+        handlers.stop()
 
 
 def call(
-    memory: Memory | Shared,
+    memory: Memory | LazyMemory,
     tool: str,
     arguments: dict[str, Any] | None = None,
     *,
@@ -73,19 +73,19 @@ def call(
     async def act(client: Client) -> Any:
         return await client.call_tool(tool, arguments or {}, meta=meta)
 
-    found: types.CallToolResult = converse(memory, act, profiles=profiles)
-    return found
+    result: types.CallToolResult = converse(memory, act, profiles=profiles)
+    return result
 
 
-def said(result: types.CallToolResult) -> str:
-    """The text of a result."""
+def text_of(result: types.CallToolResult) -> str:
+    """Return the text of a result."""
     (content,) = result.content
     assert isinstance(content, types.TextContent)
     return content.text
 
 
 def measured() -> dict[str, str]:
-    """The environment of a child whose coverage counts, where coverage is being taken."""
+    """Return the environment of a child process; its coverage counts if coverage is on."""
     current = coverage.Coverage.current()
     if current is None:
         return environment()
@@ -96,7 +96,7 @@ def measured() -> dict[str, str]:
 
 
 class Talk:
-    """A server as a process of its own, spoken to line by line."""
+    """A server in its own process; requests and answers are lines."""
 
     def __init__(
         self, *words: str, command: Sequence[str] = PLAIT, env: dict[str, str] | None = None
@@ -140,46 +140,46 @@ class Talk:
                 return message
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """A request and its answer."""
+        """Send a request and return its answer."""
         self._next += 1
         id_ = f"ask-{self._next}"
         self.send({"jsonrpc": "2.0", "id": id_, "method": method, "params": params})
         return self.answer(id_)
 
     def hello(self) -> dict[str, Any]:
-        """The handshake."""
+        """Do the handshake and return its answer."""
         self.send(HELLO)
         answer = self.answer(0)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
 
     def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool; its result."""
+        """Call a tool and return its result."""
         answer = self.ask("tools/call", {"name": name, "arguments": arguments})
         assert "result" in answer, answer
-        found: dict[str, Any] = answer["result"]
-        return found
+        result: dict[str, Any] = answer["result"]
+        return result
 
     def leave(self) -> int:
-        """Close stdin, as a client does that goes away; the exit code."""
+        """Close stdin, as a client that leaves, and return the exit code."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         return self.process.wait(PATIENCE_S)
 
     def rest(self) -> list[bytes]:
-        """What came on stdout since the last answer, until the end."""
-        found = []
+        """Return the lines on stdout from the last answer to the end."""
+        lines = []
         while line := self._lines.get(timeout=PATIENCE_S):
-            found.append(line)
-        return found
+            lines.append(line)
+        return lines
 
     def log(self) -> str:
-        """What it said on stderr."""
+        """Return its stderr."""
         self._log.seek(0)
         return self._log.read().decode()
 
     def end(self) -> None:
-        """Gone, whatever happened."""
+        """Kill the server and close its pipes."""
         self.process.kill()
         self.process.wait(PATIENCE_S)
         for pipe in (self.process.stdin, self.process.stdout):
@@ -194,7 +194,7 @@ class Talk:
 
 @contextmanager
 def talking(*words: str, **more: Any) -> Iterator[Talk]:
-    """A server that is gone at the end."""
+    """Run a server until the end of the block."""
     talk = Talk(*words, **more)
     try:
         yield talk

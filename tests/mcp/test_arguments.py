@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import UsageError
-from plait.mcp.arguments import checked
+from plait.mcp.arguments import check_arguments
 from plait.mcp.server import PROFILES, tools_of
 
 SCHEMA = {
@@ -53,7 +53,7 @@ DEFAULTS = {"count": 3, "on": False}
     ],
 )
 def test_what_can_only_mean_one_thing_is_taken_as_that(given, meant):
-    assert checked("tool", SCHEMA, given) == {**DEFAULTS, **meant}
+    assert check_arguments("tool", SCHEMA, given) == {**DEFAULTS, **meant}
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,28 @@ def test_what_can_only_mean_one_thing_is_taken_as_that(given, meant):
 )
 def test_what_cannot_be_meant_is_refused_with_what_is_allowed(given, sentence):
     with pytest.raises(UsageError) as caught:
-        checked("tool", SCHEMA, given)
+        check_arguments("tool", SCHEMA, given)
     assert sentence in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "code", "subject"),
+    [
+        ({"names": [1]}, "bad_argument", "names[0]"),
+        ({"rows": [{}]}, "missing_argument", "rows[0].name"),
+        ({"zebra": 1}, "unknown_argument", "zebra"),
+    ],
+)
+def test_a_refusal_names_the_argument(given, code, subject):
+    with pytest.raises(UsageError) as caught:
+        check_arguments("tool", SCHEMA, given)
+    assert caught.value.notice[1:3] == (code, subject)
+
+
 def test_a_lenient_tool_leaves_out_what_it_does_not_know():
-    assert checked("tool", SCHEMA, {"zebra": 1}, strict=False) == DEFAULTS
+    assert check_arguments("tool", SCHEMA, {"zebra": 1}, strict=False) == DEFAULTS
     with pytest.raises(UsageError, match="takes: no arguments"):
-        checked("tool", {"type": "object"}, {"zebra": 1})
+        check_arguments("tool", {"type": "object"}, {"zebra": 1})
 
 
 def test_what_is_endless_is_repeated_only_in_part():
@@ -97,7 +111,7 @@ def test_what_is_endless_is_repeated_only_in_part():
         deep = [deep]
     for value in ("x" * 10_000, deep):
         with pytest.raises(UsageError) as caught:
-            checked("tool", SCHEMA, {"count": value})
+            check_arguments("tool", SCHEMA, {"count": value})
         assert len(str(caught.value)) < 200
 
 
@@ -117,9 +131,9 @@ NAMES = sorted({name for tool in tools_of([*PROFILES]) for name in tool.input["p
 )
 def test_any_json_is_either_what_the_schema_says_or_a_sentence(arguments, tool):
     try:
-        found = checked(tool.name, tool.input, arguments, strict=False)
+        values = check_arguments(tool.name, tool.input, arguments, strict=False)
     except UsageError as error:
         assert "\n" not in str(error).replace("\\n", "") or len(str(error)) < 300
     else:
-        assert found.keys() <= tool.input["properties"].keys()
-        assert found.keys() >= set(tool.input.get("required", ()))
+        assert values.keys() <= tool.input["properties"].keys()
+        assert values.keys() >= set(tool.input.get("required", ()))

@@ -17,9 +17,9 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from plait import Memory
-from plait.errors import PlaitError, UsageError
-from plait.mcp import http as door
-from plait.mcp.server import Door
+from plait.errors import PlaitError, UsageError, advise
+from plait.mcp import http as transport
+from plait.mcp.server import Handlers
 from tests.interfaces.command import PATIENCE_S, PLAIT
 from tests.mcp.talk import ERAS, HELLO, measured
 
@@ -29,7 +29,7 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
 
 @contextmanager
 def serving(database, token_file, *words):
-    """A server process; its URL and what it said at the start."""
+    """A server process; its URL and what it printed at the start."""
     command = [*PLAIT, "--db", database, "--embedder", "none", "--project", "personal", "mcp"]
     process = subprocess.Popen(
         [*command, "--http", "--port", "0", "--token-file", str(token_file), *words],
@@ -42,14 +42,14 @@ def serving(database, token_file, *words):
     lines: queue.Queue[str] = queue.Queue()
     assert process.stdout is not None and process.stderr is not None
 
-    def read(said: IO[str]) -> None:
-        for line in said:
+    def read(log: IO[str]) -> None:
+        for line in log:
             lines.put(line)
 
     reader = Thread(target=read, args=(process.stderr,), daemon=True)
     reader.start()
     try:
-        # Warnings about settings of whoever runs the tests may come before it.
+        # Warnings about the settings of this machine may come first.
         while "serving at " not in (first := lines.get(timeout=PATIENCE_S)):
             pass
         yield first.split("serving at ")[1].split(";")[0], first, lines
@@ -83,7 +83,7 @@ def server(folder):
 
 
 def ask(url, *, method="POST", path=None, body=None, **headers):
-    """One request by hand: status, headers and body."""
+    """Send one request; return status, headers and body."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE_S)
     sent = {**ACCEPT, "Authorization": f"Bearer {TOKEN}"}
@@ -92,9 +92,9 @@ def ask(url, *, method="POST", path=None, body=None, **headers):
     wanted = {name: value for name, value in sent.items() if value is not None}
     connection.request(method, path or parts.path, data, wanted)
     answer = connection.getresponse()
-    found = answer.status, dict(answer.getheaders()), answer.read().decode()
+    response = answer.status, dict(answer.getheaders()), answer.read().decode()
     connection.close()
-    return found
+    return response
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -105,8 +105,8 @@ def test_the_sdks_own_client_searches_over_http_in_both_eras(server, era):
             transport = streamable_http_client(server, http_client=carrier)
             async with Client(transport, mode=era) as client:
                 names = [tool.name for tool in (await client.list_tools()).tools]
-                found = await client.call_tool("memory_search", {"query": "deploy"})
-                return client.protocol_version, names, found.structured_content["results"]
+                result = await client.call_tool("memory_search", {"query": "deploy"})
+                return client.protocol_version, names, result.structured_content["results"]
 
     version, names, results = asyncio.run(act())
     assert version == ("2025-11-25" if era == "legacy" else "2026-07-28")
@@ -180,29 +180,29 @@ def test_a_body_that_makes_no_sense_is_refused_and_the_server_lives_on(server, b
     try:
         status = ask(server, body=body, **headers)[0]
     except (BrokenPipeError, ConnectionResetError):
-        status = 413  # it closed the door before all of it was sent
+        status = 413  # it closed the connection before all of it was sent
     assert 400 <= status < 500
     assert ask(server)[0] == 200
 
 
 async def _in_process(database, act):
-    """Something done to the web application without a socket."""
+    """Run an act against the web application, without a socket."""
     with Memory.open(database, embedder="none", project="") as memory:
-        served = Door(memory)
-        app: Any = door.create_app(served, TOKEN)
+        served = Handlers(memory)
+        app: Any = transport.create_app(served, TOKEN)
         headers = {**ACCEPT, "Authorization": f"Bearer {TOKEN}"}
         carrier = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app=app), base_url="http://localhost", headers=headers
         )
         starlette = app._app
         async with starlette.router.lifespan_context(starlette), carrier as client:
-            found = await act(client)
+            outcome = await act(client)
         served.stop()
-        return found
+        return outcome
 
 
 def test_a_session_that_its_client_never_ends_is_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr(door, "SESSION_IDLE_S", 0.01)
+    monkeypatch.setattr(transport, "SESSION_IDLE_S", 0.01)
 
     async def act(client):
         made = await client.post("/mcp", json=HELLO)
@@ -217,7 +217,7 @@ def test_a_session_that_its_client_never_ends_is_forgotten(tmp_path, monkeypatch
 
 
 def test_there_are_never_more_sessions_than_memory_for_them(tmp_path, monkeypatch):
-    monkeypatch.setattr(door, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(transport, "MAX_SESSIONS", 2)
 
     async def act(client):
         return [(await client.post("/mcp", json=HELLO)).status_code for _ in range(3)]
@@ -233,13 +233,13 @@ def test_a_token_is_made_once_shown_once_and_kept_private(tmp_path):
     with serving(database, token_file) as (url, first, lines):
         made = token_file.read_text(encoding="utf-8").strip()
         assert str(token_file) in first
-        assert lines.get(timeout=PATIENCE_S) == f"plait: token made for you: {made}\n"
+        assert lines.get(timeout=PATIENCE_S) == f"plait: new token: {made}\n"
         assert ask(url, Authorization=f"Bearer {made}")[0] == 200
     assert len(made) >= 43
     if os.name == "posix":
         assert token_file.stat().st_mode & 0o777 == 0o600
         assert token_file.parent.stat().st_mode & 0o777 == 0o700
-    assert door.read_token(str(token_file)) == (made, False)
+    assert transport.read_token(str(token_file)) == (made, False)
     assert not (tmp_path / "memory.db").exists()
 
 
@@ -257,8 +257,9 @@ def test_a_token_that_could_be_guessed_or_not_be_sent_is_refused(tmp_path, conte
     path = tmp_path / "token"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(PlaitError, match="token"):
-        door.read_token(str(path))
+    with pytest.raises(PlaitError) as caught:
+        transport.read_token(str(path))
+    assert caught.value.notice.code in ("bad_token", "unusable_token_file")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
@@ -266,13 +267,16 @@ def test_a_token_that_others_can_read_is_refused_with_the_remedy(tmp_path):
     path = tmp_path / "token"
     path.write_text(TOKEN, encoding="utf-8")
     path.chmod(0o644)
-    with pytest.raises(PlaitError, match="Run: chmod 600"):
-        door.read_token(str(path))
+    with pytest.raises(PlaitError) as caught:
+        transport.read_token(str(path))
+    assert caught.value.notice.code == "readable_token_file"
+    assert caught.value.advice == advise("make_private", path=str(path))
 
 
 def test_a_token_file_that_is_a_folder_is_refused(tmp_path):
-    with pytest.raises(PlaitError, match="Cannot use the token file"):
-        door.read_token(str(tmp_path))
+    with pytest.raises(PlaitError) as caught:
+        transport.read_token(str(tmp_path))
+    assert caught.value.notice.code == "unusable_token_file"
 
 
 # -- the socket --------------------------------------------------------------------------------
@@ -280,21 +284,22 @@ def test_a_token_file_that_is_a_folder_is_refused(tmp_path):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "example.com", ""])
 def test_only_this_machine_is_served(host):
-    with pytest.raises(UsageError, match="this server is for this machine"):
-        door.listen(host, 0)
+    with pytest.raises(UsageError) as caught:
+        transport.listen(host, 0)
+    assert caught.value.notice[1:3] == ("not_loopback", host)
 
 
 def test_a_port_that_is_taken_is_named():
-    with (
-        door.listen("127.0.0.1", 0) as first,
-        pytest.raises(UsageError, match="--port 0 takes a free one"),
-    ):
-        door.listen("127.0.0.1", first.getsockname()[1])
+    with transport.listen("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(UsageError) as caught:
+            transport.listen("127.0.0.1", port)
+    assert caught.value.notice[1:3] == ("port_unusable", str(port))
 
 
 def test_the_address_is_one_that_clients_can_use():
-    with door.listen("localhost", 0) as listener:
-        assert door.url_of(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    with transport.listen("localhost", 0) as listener:
+        assert transport.url_of(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
 
 
 def test_a_websocket_is_closed_and_a_lifespan_passed_on():
@@ -309,7 +314,7 @@ def test_a_websocket_is_closed_and_a_lifespan_passed_on():
     async def receive():
         return {}
 
-    gate = door.Gate(app, TOKEN)
+    gate = transport.Gate(app, TOKEN)
     asyncio.run(gate({"type": "websocket", "headers": []}, receive, send))
     asyncio.run(gate({"type": "lifespan"}, receive, send))
     assert sent == [{"type": "websocket.close", "code": 1008}]

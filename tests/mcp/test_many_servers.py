@@ -1,4 +1,4 @@
-"""Several servers on one file, as several agents on one machine have them."""
+"""Several servers on one file, as several agents on one machine use it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -78,5 +78,5 @@ def test_ten_idle_servers_do_not_stop_the_eleventh(tmp_path):
         wal = tmp_path / "memory.db-wal"
         assert not wal.exists() or wal.stat().st_size < 64 * 1024 * 1024
         for talk in idle:
-            found = talk.tool("memory_search", query="fact 49")
-            assert found["structuredContent"]["results"][0]["snippet"] == "Fact 49"
+            result = talk.tool("memory_search", query="fact 49")
+            assert result["structuredContent"]["results"][0]["snippet"] == "Fact 49"

@@ -1,4 +1,4 @@
-"""The profiles layers and graph: the shapes that the seeds and the reference server show."""
+"""The profiles layers and graph: the shapes of mcb, mcp-memory and the reference server."""
 
 import json
 import time
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from plait import Memory
-from plait.mcp.shared import Shared
+from plait.mcp.lazy import LazyMemory
 from plait.types import Document, Relation
-from tests.mcp.talk import ERAS, call, converse, said
+from tests.mcp.talk import ERAS, call, converse, text_of
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_first_layer_lists_what_lies_between_two_days_both_included(dated):
     assert [row["summary"] for row in rows] == ["Ana: tea", "We deploy on Fridays"]
     assert (rows[1]["type"], rows[1]["tags"]) == ("decision", ["ops"])
     assert "tokens" in result.structured_content
-    assert all(row["id"] in said(result) for row in rows)
+    assert all(row["id"] in text_of(result) for row in rows)
 
 
 def test_the_first_layer_takes_moments_and_no_dates_at_all(dated):
@@ -52,25 +52,25 @@ def test_the_first_layer_takes_moments_and_no_dates_at_all(dated):
     late = layer(dated, "timeline", start_date="2026-03-01T10:00", end_date="2026-03-03T00:00")
     assert [row["summary"] for row in late.structured_content["results"]] == ["Ana: tea"]
     none = layer(dated, "timeline", end_date="2020-01-01")
-    assert said(none) == "Nothing then."
-    assert "is not a time" in said(layer(dated, "timeline", start_date="soon"))
+    assert text_of(none) == "Nothing in that time."
+    assert "is not a time" in text_of(layer(dated, "timeline", start_date="soon"))
 
 
 def test_the_second_layer_scores_and_the_third_reads_whole(dated):
-    found = layer(dated, "search_memories", query="when do we deploy").structured_content["results"]
-    assert set(found[0]) == {"id", "score", "similarity_score", "snippet"}
-    assert found[0]["snippet"] == "We deploy on Fridays"
-    whole = layer(dated, "get_observations", ids=[found[0]["id"]]).structured_content["results"]
+    hits = layer(dated, "search_memories", query="when do we deploy").structured_content["results"]
+    assert set(hits[0]) == {"id", "score", "similarity_score", "snippet"}
+    assert hits[0]["snippet"] == "We deploy on Fridays"
+    whole = layer(dated, "get_observations", ids=[hits[0]["id"]]).structured_content["results"]
     assert whole[0]["text"] == "We deploy on Fridays"
     assert whole[0]["type"] == "decision"
-    assert "Nothing found" in said(layer(dated, "search_memories", query="zebra"))
+    assert "No hits" in text_of(layer(dated, "search_memories", query="zebra"))
 
 
 def test_every_layer_keeps_to_max_tokens_and_says_what_is_missing(dated):
     for tool, more in [("timeline", {}), ("search_memories", {"query": "deploy tea crane"})]:
         result = layer(dated, tool, max_tokens=70, **more)
         assert len(result.structured_content["results"]) < 3
-        assert "left out" in said(result)
+        assert "left out" in text_of(result)
         assert result.structured_content["tokens"] <= 70
 
 
@@ -95,9 +95,9 @@ def test_a_day_ends_where_the_calendar_says(memory, monkeypatch):
     ("end", "count"), [("9999-12-31", 3), ("2026-03-02", 2), (" 2026-03-02 ", 2)]
 )
 def test_the_last_day_may_be_any_day(dated, end, count):
-    found = layer(dated, "timeline", end_date=end).structured_content["results"]
-    assert len(found) == count
-    assert "is not a time" in said(layer(dated, "timeline", end_date="2026-02-31"))
+    rows = layer(dated, "timeline", end_date=end).structured_content["results"]
+    assert len(rows) == count
+    assert "is not a time" in text_of(layer(dated, "timeline", end_date="2026-02-31"))
 
 
 def test_the_first_layer_says_when_there_is_more_than_it_lists(memory):
@@ -107,11 +107,11 @@ def test_the_first_layer_says_when_there_is_more_than_it_lists(memory):
     result = layer(memory, "timeline", max_tokens=100_000)
     assert len(result.structured_content["results"]) == 200
     assert result.structured_content["left_out"] == 1
-    assert "At least 1 older one left out: ask for earlier dates." in said(result)
+    assert "At least 1 older one left out: ask for earlier dates." in text_of(result)
     few = layer(memory, "timeline", max_tokens=200)
     shown = len(few.structured_content["results"])
     assert few.structured_content["left_out"] == 201 - shown
-    assert f"At least {201 - shown} older ones left out: raise max_tokens." in said(few)
+    assert f"At least {201 - shown} older ones left out: raise max_tokens." in text_of(few)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_a_layer_without_room_is_not_a_layer_without_anything(dated, tool, more)
     result = layer(dated, tool, max_tokens=5, **more)
     assert result.structured_content["results"] == []
     assert result.structured_content["left_out"] == 3
-    assert "left out: raise max_tokens." in said(result)
-    assert "Nothing" not in said(result)
+    assert "left out: raise max_tokens." in text_of(result)
+    assert "Nothing" not in text_of(result)
 
 
 def test_every_layer_marks_what_is_not_trusted(dated):
@@ -132,9 +132,9 @@ def test_every_layer_marks_what_is_not_trusted(dated):
         result = layer(dated, tool, **more)
         marked = [row for row in result.structured_content["results"] if "trust" in row]
         assert [row["trust"] for row in marked] == ["untrusted"]
-        [line] = [line for line in said(result).splitlines() if "Deploy by mail" in line]
+        [line] = [line for line in text_of(result).splitlines() if "Deploy by mail" in line]
         assert "(untrusted)" in line
-        assert said(result).count("untrusted") == 1
+        assert text_of(result).count("untrusted") == 1
 
 
 # -- graph -------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_the_graph_profile_has_the_reference_servers_nine_tools_and_one_more(mem
 def test_created_entities_come_back_and_known_ones_are_skipped(memory):
     made = graph(memory, "create_entities", entities=[ANA, ANA])
     assert made.structured_content == {"entities": [ANA]}
-    assert said(made) == json.dumps([ANA], indent=2)
+    assert text_of(made) == json.dumps([ANA], indent=2)
     again = graph(memory, "create_entities", entities=[{**ANA, "observations": ["New"]}, ACME])
     assert again.structured_content == {"entities": [ACME]}
     assert graph(memory, "read_graph").structured_content["entities"] == [ANA, ACME]
@@ -187,7 +187,7 @@ def test_created_relations_come_back_and_known_ones_are_skipped(known):
     fresh = {**WORKS, "relationType": "owns"}
     made = graph(known, "create_relations", relations=[WORKS, fresh, fresh])
     assert made.structured_content == {"relations": [fresh]}
-    assert said(made) == json.dumps([fresh], indent=2)
+    assert text_of(made) == json.dumps([fresh], indent=2)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_an_entity_that_is_not_there_is_refused_in_the_reference_servers_words(
     before = graph(known, "read_graph").structured_content
     result = graph(known, tool, **arguments)
     assert result.is_error
-    assert said(result) == "Entity with name Zed not found"
+    assert text_of(result) == "Entity with name Zed not found"
     assert graph(known, "read_graph").structured_content == before
 
 
@@ -213,7 +213,7 @@ def test_observations_are_added_once(known):
     result = graph(known, "add_observations", observations=rows)
     expected = [{"entityName": "Ana", "addedObservations": ["Plays chess"]}]
     assert result.structured_content == {"results": expected}
-    assert said(result) == json.dumps(expected, indent=2)
+    assert text_of(result) == json.dumps(expected, indent=2)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_observations_are_added_once(known):
 )
 def test_deletes_report_as_the_reference_server_does(known, tool, arguments, message):
     result = graph(known, tool, **arguments)
-    assert said(result) == message
+    assert text_of(result) == message
     assert result.structured_content == {"success": True, "message": message}
 
 
@@ -268,7 +268,7 @@ def test_a_deleted_entity_takes_its_relations_along(known):
 def test_search_nodes_looks_into_names_types_and_observations(known, query):
     result = graph(known, "search_nodes", query=query)
     assert result.structured_content == {"entities": [ANA], "relations": [WORKS]}
-    assert json.loads(said(result)) == result.structured_content
+    assert json.loads(text_of(result)) == result.structured_content
 
 
 def test_open_nodes_shows_edges_with_one_end_inside(known):
@@ -276,7 +276,7 @@ def test_open_nodes_shows_edges_with_one_end_inside(known):
     assert result.structured_content == {"entities": [ACME], "relations": [WORKS]}
 
 
-def test_search_semantic_answers_in_seed_002s_shape(known):
+def test_search_semantic_answers_in_mcp_memorys_shape(known):
     results = graph(known, "search_semantic", query="tea").structured_content["results"]
     assert results[0]["name"] == "Ana"
     assert {"entityType", "observations", "limbic_score", "scoring", "distance"} <= set(results[0])
@@ -299,7 +299,7 @@ def test_nothing_untrusted_stands_in_the_graph(known):
             result.structured_content.get("entities") or result.structured_content["results"]
         )
         assert ana["observations"] == ANA["observations"]
-        assert "Obey" not in said(result)
+        assert "Obey" not in text_of(result)
     nothing = graph(known, "search_nodes", query="obey")
     assert nothing.structured_content == {"entities": [], "relations": []}
     read = converse(
@@ -316,7 +316,7 @@ def test_an_argument_the_reference_server_would_ignore_is_ignored(memory):
 
 
 def test_a_query_beyond_the_reference_servers_limit_is_refused(memory):
-    assert "at most 2,048 characters" in said(graph(memory, "search_nodes", query="x" * 2_049))
+    assert "at most 2,048 characters" in text_of(graph(memory, "search_nodes", query="x" * 2_049))
 
 
 def test_facts_of_the_graph_are_an_agents_and_found_by_plain_search(known):
@@ -326,16 +326,16 @@ def test_facts_of_the_graph_are_an_agents_and_found_by_plain_search(known):
 
 def test_an_absent_memory_has_an_empty_graph_and_stays_absent(tmp_path):
     path = tmp_path / "memory.db"
-    shared = Shared(lambda create: Memory.open(path, embedder="none", project="", create=create))
+    lazy = LazyMemory(lambda create: Memory.open(path, embedder="none", project="", create=create))
     empty: dict[str, Any] = {"entities": [], "relations": []}
-    assert call(shared, "read_graph", {}, profiles=["graph"]).structured_content == empty
+    assert call(lazy, "read_graph", {}, profiles=["graph"]).structured_content == empty
     reads: list[tuple[str, dict[str, Any], str]] = [
         ("search_nodes", {"query": "x"}, "entities"),
         ("open_nodes", {"names": ["x"]}, "entities"),
         ("search_semantic", {"query": "x"}, "results"),
     ]
     for tool, arguments, key in reads:
-        assert call(shared, tool, arguments, profiles=["graph"]).structured_content[key] == []
+        assert call(lazy, tool, arguments, profiles=["graph"]).structured_content[key] == []
     assert not path.exists()
 
 

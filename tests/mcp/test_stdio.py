@@ -14,7 +14,7 @@ from mcp.shared.message import SessionMessage
 
 from plait import Memory
 from plait.cli import main
-from plait.mcp.pending import Pending
+from plait.mcp.draining import OpenRequests
 from tests.interfaces.command import PATIENCE_S, PLAIT, ROOT, environment, spawn
 from tests.mcp.talk import ERAS, HELLO, measured, talking
 from tests.reliability.processes import posix_only
@@ -42,8 +42,8 @@ def test_the_sdks_own_client_searches_and_stores_in_both_eras(database, era):
         async with Client(server, mode=era) as client:
             names = [tool.name for tool in (await client.list_tools()).tools]
             await client.call_tool("memory_store", {"text": "Ana prefers tea"})
-            found = await client.call_tool("memory_search", {"query": "tea deploy"})
-            return names, client.protocol_version, found.structured_content["results"]
+            result = await client.call_tool("memory_search", {"query": "tea deploy"})
+            return names, client.protocol_version, result.structured_content["results"]
 
     names, version, results = asyncio.run(act())
     assert len(names) == 6
@@ -108,7 +108,7 @@ def test_the_server_goes_when_its_parent_dies_though_stdin_stays_open(database):
 
 
 def _next(handle: int) -> bytes:
-    """What comes next; nothing at the end."""
+    """Return the next line; nothing at the end."""
     assert select.select([handle], [], [], PATIENCE_S)[0], "nothing came"
     return os.read(handle, 1 << 20)
 
@@ -146,7 +146,7 @@ def test_a_person_at_a_terminal_is_told_what_it_waits_for(database):
     )
     assert process.stderr is not None
     try:
-        assert b"waiting for an agent's messages" in process.stderr.readline()
+        assert b"waiting for an MCP client" in process.stderr.readline()
     finally:
         process.kill()
         process.wait(PATIENCE_S)
@@ -160,7 +160,7 @@ def test_a_closed_stdin_is_one_sentence(database):
     closing = ["/bin/sh", "-c", 'exec "$@" <&-', "sh"]
     ran = spawn("--db", database, "mcp", before=closing, env=measured())
     assert (ran.code, ran.out) == (2, "")
-    assert "that is closed" in ran.err
+    assert "which is closed" in ran.err
 
 
 def test_no_other_verb_imports_the_sdk(database):
@@ -194,9 +194,9 @@ def test_without_the_sdk_one_sentence_says_how_to_get_it(tmp_path, database):
     ("words", "sentence"),
     [
         (["--tools", "cor"], "There is no profile 'cor'. Choose from: core, layers, graph."),
-        (["--port", "1"], "--port goes with --http."),
-        (["--token-file", "x"], "--token-file goes with --http."),
-        (["--http", "--host", "0.0.0.0"], "--host is 0.0.0.0; this server is for this machine"),
+        (["--port", "1"], "--port needs --http."),
+        (["--token-file", "x"], "--token-file needs --http."),
+        (["--http", "--host", "0.0.0.0"], "The host is 0.0.0.0, but this server is only for this"),
         (["--http", "--port", "99999"], "Cannot listen on port 99999"),
     ],
 )
@@ -231,7 +231,7 @@ def calls(count, tool="memory_store"):
 
 
 def piped(database, *frames):
-    """A client that writes all it has to say and closes the pipe at once."""
+    """Run a client that writes all its requests and closes the pipe at once."""
     lines = [json.dumps(frame).encode() for frame in (HELLO, *frames)]
     ran = spawn(
         "--db", database, *NO_VECTORS, "mcp", env=measured(), stdin=b"\n".join(lines) + b"\n"
@@ -269,10 +269,10 @@ def test_the_end_waits_for_whoever_is_busy_and_not_for_what_nobody_works_on():
         return len(looked) < 3
 
     async def act():
-        pending = Pending(is_busy, patience=0.001)
-        pending.came(ValueError("no message at all"))
-        pending.came(request("never answered"))
-        await pending.answered()
+        requests = OpenRequests(is_busy, patience=0.001)
+        requests.note_received(ValueError("no message at all"))
+        requests.note_received(request("never answered"))
+        await requests.drain()
 
     asyncio.run(act())
     assert len(looked) == 3
@@ -280,12 +280,14 @@ def test_the_end_waits_for_whoever_is_busy_and_not_for_what_nobody_works_on():
 
 def test_a_message_that_answers_nothing_settles_nothing():
     async def act():
-        pending = Pending(lambda: False, patience=0.001)
-        pending.came(request("asked"))
-        pending.went(SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="x")))
-        pending.went(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id="other", result={})))
-        assert pending.waits
-        pending.went(SessionMessage(types.JSONRPCResponse(jsonrpc="2.0", id="asked", result={})))
-        return pending.waits
+        requests = OpenRequests(lambda: False, patience=0.001)
+        requests.note_received(request("asked"))
+        requests.note_sent(SessionMessage(types.JSONRPCNotification(jsonrpc="2.0", method="x")))
+        is_open = []
+        for id_ in ("other", "asked"):
+            response = types.JSONRPCResponse(jsonrpc="2.0", id=id_, result={})
+            requests.note_sent(SessionMessage(response))
+            is_open.append(bool(requests))
+        return is_open
 
-    assert asyncio.run(act()) is False
+    assert asyncio.run(act()) == [True, False]

@@ -118,11 +118,11 @@ class Worker:
         if not self._ledger:
             return
         memory = self._open()
-        found = memories.differences(memory, self._ledger)
+        problems = memories.differences(memory, self._ledger)
         # Files of a run that failed half-way are whole or absent; which of the two is open.
-        found = [problem for problem in found if not problem.startswith("back from the dead: file")]
+        problems = [row for row in problems if not row.startswith("back from the dead: file")]
         name = next(iter(self._ledger))
         token = memories.token_of(self._ledger[name])
-        found += memories.unsearchable(memory, self._ledger, {token: name})
-        if found:
-            self._pipe.send(("wrong", f"while full: {found}"))
+        problems += memories.unsearchable(memory, self._ledger, {token: name})
+        if problems:
+            self._pipe.send(("wrong", f"while full: {problems}"))

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from plait import archive, filling
+from plait.exporting import jsonl
+from plait.writing import backfill
 from tests.reliability import memories, plants
 
 ACK_FIRST = "ack first"  # the one planted bug that lies in the telling, not in the store
@@ -17,7 +18,7 @@ Effects = dict[str, str | None]
 def live(pipe: Connection, path: Path, scenario: str, seed: int, plant: str) -> None:
     """Work on the memory until somebody kills this process."""
     # More transactions per reindex: more moments to die in.
-    filling.EMBED_BATCH = 8
+    backfill.EMBED_BATCH = 8
     with plants.planted("" if plant == ACK_FIRST else plant):
         if scenario == "create":
             pipe.send(("ready",))
@@ -41,7 +42,7 @@ class Worker:
         self._lies = lies
         self._count = 0
         self._memory = memories.open_memory(path)
-        space = memories.store_of(self._memory).space()
+        space = memories.store_of(self._memory).state().space
         self._dims = memories.DIMS if space is None else space.dims
         if self._dims != memories.DIMS:
             self._memory.close()
@@ -108,7 +109,7 @@ class Worker:
 
     def _drop(self, names: list[str], *, purge: bool = False) -> None:
         if names:
-            ids = {memories.name_of(found): found.id for found in memories.documents(self._memory)}
+            ids = {memories.name_of(row): row.id for row in memories.documents(self._memory)}
             gone: Effects = dict.fromkeys(names)
             self._do(gone, lambda: self._memory.delete(*[ids[n] for n in names], purge=purge))
 
@@ -128,7 +129,7 @@ class Worker:
         ]
         self._do(
             {f"note:{key}": text for key, text in texts.items()},
-            lambda: self._memory.import_lines([archive.header(), *lines]),
+            lambda: self._memory.import_lines([jsonl.header_line(), *lines]),
         )
 
     def _back_up(self) -> None:

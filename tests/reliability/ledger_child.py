@@ -64,12 +64,12 @@ def read(pipe: Connection, path: Path, number: int, seconds: float) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             key = f"w{dice.randrange(WRITERS)}k{dice.randrange(KEYS_PER_WRITER)}"
-            found = memory.search(f"{key} {dice.choice(memories.WORDS)}", limit=5)
+            answer = memory.search(f"{key} {dice.choice(memories.WORDS)}", limit=5)
             searches += 1
-            hits += len(found)
+            hits += len(answer)
             broken += [
                 f"a passage that nobody wrote: {hit.text!r}"
-                for hit in found
+                for hit in answer
                 if not any(hit.text in memories.prose(token, 20) for token in TOKEN(hit.text)[:1])
             ]
             broken += _whole(memory, key)

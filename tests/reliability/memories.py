@@ -7,13 +7,13 @@ from pathlib import Path
 
 import apsw
 
-from plait.config import Config
-from plait.ingest import now_ms
 from plait.memory import Memory
-from plait.settings import Settings
+from plait.settings.loading import Config
+from plait.settings.schema import Settings
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing import HashingEmbedder
 from plait.types import TRUSTS, Document, Filter
+from plait.writing.documents import now_ms
 
 DIMS = 64
 OTHER_DIMS = 128
@@ -103,33 +103,33 @@ def documents(memory: Memory) -> list[Document]:
 
 def faults(memory: Memory) -> list[str]:
     """Everything that is wrong with a memory by itself: ghosts, pieces, twins, miscounts."""
-    found = [
+    problems = [
         f"{finding.check}: {finding.message}"
         for finding in memory.doctor()
         if finding.level == "error" or (finding.check == "counts" and finding.level != "ok")
     ]
     whole = documents(memory)
     twins = [name for name, count in Counter(map(name_of, whole)).items() if count > 1]
-    found += [f"{name} is there twice" for name in twins]
+    problems += [f"{name} is there twice" for name in twins]
     for document in whole:
         passages = memory.passages_of(document.id)
         if len(passages) != document.chunk_count or not passages:
-            found.append(f"{name_of(document)} has {len(passages)} of its passages")
-    return found
+            problems.append(f"{name_of(document)} has {len(passages)} of its passages")
+    return problems
 
 
 def differences(memory: Memory, expected: Contents) -> list[str]:
     """How a memory departs from what it should hold."""
     actual = contents(memory)
-    found = []
+    problems = []
     for name in sorted(actual.keys() | expected.keys()):
         if name not in actual:
-            found.append(f"lost: {name}")
+            problems.append(f"lost: {name}")
         elif name not in expected:
-            found.append(f"back from the dead: {name}")
+            problems.append(f"back from the dead: {name}")
         elif actual[name] != expected[name]:
-            found.append(f"not the text that was stored: {name}")
-    return found
+            problems.append(f"not the text that was stored: {name}")
+    return problems
 
 
 def token_of(text: str) -> str:
@@ -142,16 +142,16 @@ def unsearchable(memory: Memory, expected: Contents, tokens: Mapping[str, str]) 
 
     ``tokens`` gives, for each token to try, the name of the document it was written into.
     """
-    found = []
+    problems = []
     for token, name in tokens.items():
         hits = memory.search(token, mode="keyword", limit=100)
         ids = list(dict.fromkeys(hit.document.id for hit in hits))
         named = {name_of(document) for document in store_of(memory).load(ids)}
         stored = token in expected.get(name, "").split()
         if stored and name not in named:
-            found.append(f"stored but not found by {token}: {name}")
+            problems.append(f"stored but not found by {token}: {name}")
         if not stored and name in named:
-            found.append(f"gone but found by {token}: {name}")
+            problems.append(f"gone but found by {token}: {name}")
         if any(token not in hit.text for hit in hits):
-            found.append(f"found by {token}, which it does not hold: {name}")
-    return found
+            problems.append(f"found by {token}, which it does not hold: {name}")
+    return problems

@@ -12,17 +12,18 @@ from unittest import mock
 
 import apsw
 
-from plait import text
+from plait.searching import search
 from plait.stores.sqlite import (
     connection,
-    fts,
+    documents,
     generations,
+    keyword,
     schema,
-    searching,
     store,
-    writing,
+    transaction,
+    writer,
 )
-from plait.types import Query
+from plait.types import Document, Query
 
 # How long a planted gap stays open. On a fast disk the real one is too short for a random kill to
 # find: whether the harness looks in the right place must not depend on the machine.
@@ -37,33 +38,33 @@ def planted(name: str) -> AbstractContextManager[object]:
 @contextmanager
 def _two_transactions() -> Iterator[None]:
     """The document row is committed before its passages are written."""
-    honest = writing.Writer._passages
+    honest = writer.DocumentWriter._passages
 
-    def passages(self: writing.Writer, *arguments: Any) -> int:
+    def passages(self: writer.DocumentWriter, *arguments: Any) -> int:
         _commit_here(self)
         return honest(self, *arguments)
 
-    with mock.patch.object(writing.Writer, "_passages", passages):
+    with mock.patch.object(writer.DocumentWriter, "_passages", passages):
         yield
 
 
 @contextmanager
 def _vectors_later() -> Iterator[None]:
     """Text is committed first, its vectors in a transaction of their own."""
-    honest = writing.Writer.finish
+    honest = writer.DocumentWriter.finish
 
-    def finish(self: writing.Writer) -> None:
+    def finish(self: writer.DocumentWriter) -> None:
         _commit_here(self)
         honest(self)
 
-    with mock.patch.object(writing.Writer, "finish", finish):
+    with mock.patch.object(writer.DocumentWriter, "finish", finish):
         yield
 
 
-def _commit_here(writer: writing.Writer) -> None:
-    writer._connection.execute("COMMIT")
+def _commit_here(writing: writer.DocumentWriter) -> None:
+    writing._connection.execute("COMMIT")
     time.sleep(GAP_S)
-    writer._connection.execute("BEGIN IMMEDIATE")
+    writing._connection.execute("BEGIN IMMEDIATE")
 
 
 @contextmanager
@@ -101,23 +102,23 @@ def _no_delete_trigger() -> Iterator[None]:
 @contextmanager
 def _vectors_stay() -> Iterator[None]:
     """Vectors of deleted passages stay in their blocks."""
-    honest = writing.Writer.remove
+    honest = writer.DocumentWriter.remove
 
-    def remove(self: writing.Writer, refs: Any) -> None:
+    def remove(self: writer.DocumentWriter, refs: Any) -> None:
         before = {number: dict(rows) for number, rows in self._rows.items()}
         honest(self, refs)
         self._rows = before
 
-    with mock.patch.object(writing.Writer, "remove", remove):
+    with mock.patch.object(writer.DocumentWriter, "remove", remove):
         yield
 
 
 @contextmanager
 def _deferred_begin() -> Iterator[None]:
     """Transactions read first and ask for the write lock when it may be too late."""
-    honest = connection.Transaction.__enter__
+    honest = connection.WriteLock.__enter__
 
-    def enter(self: connection.Transaction) -> apsw.Connection:
+    def enter(self: connection.WriteLock) -> apsw.Connection:
         taken = honest(self)
         taken.execute("ROLLBACK")
         taken.execute("BEGIN")
@@ -125,17 +126,22 @@ def _deferred_begin() -> Iterator[None]:
         time.sleep(GAP_S / 10)
         return taken
 
-    with mock.patch.object(connection.Transaction, "__enter__", enter):
+    with mock.patch.object(connection.WriteLock, "__enter__", enter):
         yield
 
 
 @contextmanager
 def _replace_documents() -> Iterator[None]:
     """``INSERT OR REPLACE`` instead of looking for the document that is replaced."""
-    insert = writing._INSERT_DOCUMENT.replace("INSERT INTO", "INSERT OR REPLACE INTO")
+    insert = writer._INSERT_DOCUMENT.replace("INSERT INTO", "INSERT OR REPLACE INTO")
+    honest = documents.find_existing
+
+    def find_existing(taken: apsw.Connection, document: Document) -> tuple[int, Document] | None:
+        return None if document.key else honest(taken, document)
+
     with (
-        mock.patch.object(writing, "_INSERT_DOCUMENT", insert),
-        mock.patch.object(writing, "find_existing", lambda *_: None),
+        mock.patch.object(writer, "_INSERT_DOCUMENT", insert),
+        mock.patch.object(transaction, "find_existing", find_existing),
     ):
         yield
 
@@ -156,16 +162,16 @@ def _rebuild_in_place() -> Iterator[None]:
 @contextmanager
 def _errors_swallowed() -> Iterator[None]:
     """What SQLite refuses is acknowledged all the same."""
-    honest = connection.Transaction.__exit__
+    honest = connection.WriteLock.__exit__
 
-    def leave(self: connection.Transaction, kind: Any, error: Any, trace: Any) -> bool:
+    def leave(self: connection.WriteLock, kind: Any, error: Any, trace: Any) -> bool:
         try:
             honest(self, kind, error, trace)
         except apsw.Error:
             return True
         return isinstance(error, apsw.Error)
 
-    with mock.patch.object(connection.Transaction, "__exit__", leave):
+    with mock.patch.object(connection.WriteLock, "__exit__", leave):
         yield
 
 
@@ -192,14 +198,14 @@ def _one_connection() -> Iterator[None]:
 @contextmanager
 def _no_deadline() -> Iterator[None]:
     """Nobody looks at the clock while a query runs."""
-    honest = searching.Searcher.keyword
+    honest = keyword.KeywordSearch.best
 
-    def keyword(
-        self: searching.Searcher, taken: Any, query: Any, limit: Any, conditions: Any, _: Any
+    def best(
+        self: keyword.KeywordSearch, taken: Any, query: Any, limit: Any, conditions: Any, _: Any
     ) -> Any:
         return honest(self, taken, query, limit, conditions, None)
 
-    with mock.patch.object(searching.Searcher, "keyword", keyword):
+    with mock.patch.object(keyword.KeywordSearch, "best", best):
         yield
 
 
@@ -211,8 +217,8 @@ def _raw_query() -> Iterator[None]:
         return Query(typed, tuple(typed.split()))
 
     with (
-        mock.patch.object(text, "parse", parse),
-        mock.patch.object(fts, "quote", lambda word: word),
+        mock.patch.object(search, "parse", parse),
+        mock.patch.object(keyword, "quote", lambda word: word),
     ):
         yield
 

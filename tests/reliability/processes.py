@@ -25,18 +25,25 @@ Message = tuple[Any, ...]
 
 
 class Child:
-    """A running child and what it has said so far."""
+    """A running child and its messages so far."""
 
     def __init__(self, act: Callable[..., None], *arguments: object) -> None:
         assert _context is not None
         _context.set_forkserver_preload(
-            ["pytest", "plait.memory", "plait.ingest", "plait.stores.sqlite.care", act.__module__]
+            [
+                "pytest",
+                "plait.memory",
+                "plait.writing.folder",
+                "plait.stores.sqlite.transaction",
+                "plait.stores.sqlite.doctor",
+                act.__module__,
+            ]
         )
         self._ours, theirs = _context.Pipe()
         self._process = _context.Process(target=_live, args=(theirs, act, arguments), daemon=True)
         self._process.start()
         theirs.close()
-        self.said: list[Message] = []
+        self.messages: list[Message] = []
         self.ended = False
 
     def expect(self, word: str) -> Message:
@@ -56,42 +63,42 @@ class Child:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0 and self._ours.poll(left):
             try:
-                self.said.append(self._ours.recv())
+                self.messages.append(self._ours.recv())
             except (EOFError, OSError):
                 return
 
     def listen_until(self, word: str, times: int) -> None:
-        """Collect what the child says until it has said this word so often, or until it ends."""
+        """Collect messages until the child has sent this word so often, or until it ends."""
         try:
-            while sum(message[0] == word for message in self.said) < times:
+            while sum(message[0] == word for message in self.messages) < times:
                 if not self._ours.poll(PATIENCE_S):
                     raise AssertionError(f"the child did not say {word} in {PATIENCE_S:g} s")
-                self.said.append(self._ours.recv())
+                self.messages.append(self._ours.recv())
         except (EOFError, OSError):
             return
 
     def kill(self) -> None:
-        """SIGKILL: no handler, no ``finally``, no flush. What it said before still arrives."""
+        """SIGKILL: no handler, no ``finally``, no flush. What it sent before still arrives."""
         self._process.kill()
         self.finish()
 
     def finish(self) -> list[Message]:
-        """Everything the child said until its end."""
+        """Return every message that the child sent until its end."""
         # subtle: a long message blocks its sender until it is read, so reading comes first.
         try:
             while self._ours.poll(PATIENCE_S):
-                self.said.append(self._ours.recv())
+                self.messages.append(self._ours.recv())
         except (EOFError, OSError):
             self._ours.close()
         self._process.join(PATIENCE_S)
         assert self._process.exitcode is not None, "the child hangs"
         self._process.close()
         self.ended = True
-        return self.said
+        return self.messages
 
     def errors(self) -> list[str]:
         """Tracebacks of what the child did not expect."""
-        return [str(message[1]) for message in self.said if message[0] == "error"]
+        return [str(message[1]) for message in self.messages if message[0] == "error"]
 
 
 def _live(pipe: Connection, act: Callable[..., None], arguments: tuple[object, ...]) -> None:

@@ -8,10 +8,10 @@ SHARED_PREFIX = 2  # FTS5 stores a term without what it shares with its neighbou
 
 def look(pipe: Connection, folder: Path, words: list[str]) -> None:
     """Where these words can still be read."""
-    found = []
+    places = []
     for file in sorted(folder.iterdir()):
         data = file.read_bytes().lower()
-        found += [
+        places += [
             f"{word} in {file.name}" for word in words if word[SHARED_PREFIX:].encode() in data
         ]
-    pipe.send(("found", found))
+    pipe.send(("places", places))

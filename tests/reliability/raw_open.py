@@ -50,9 +50,9 @@ def permitted() -> Iterator[None]:
 
 def alarms() -> list[str]:
     """What was noticed since the last call."""
-    found = list(_alarms)
+    noticed = list(_alarms)
     _alarms.clear()
-    return found
+    return noticed
 
 
 def _remember(connection: apsw.Connection) -> None:

@@ -24,10 +24,10 @@ def fill_disk(path: Path, operation: str, limit: int, plant: str = "") -> tuple[
     with children(Child(full_disk_child.live, path, operation, limit, plant)) as (child,):
         child.finish()
     problems = child.errors()
-    problems += [message[1] for message in child.said if message[0] == "wrong"]
-    full = [message[1] for message in child.said if message[0] == "full"]
+    problems += [message[1] for message in child.messages if message[0] == "wrong"]
+    full = [message[1] for message in child.messages if message[0] == "full"]
     problems += [f"does not name the file: {words}" for words in full if path.name not in words]
-    ledger = {message[1]: message[2] for message in child.said if message[0] == "promise"}
+    ledger = {message[1]: message[2] for message in child.messages if message[0] == "promise"}
     with memories.open_memory(path) as memory:
         problems += [*memories.differences(memory, ledger), *memories.faults(memory)]
     for copy in path.parent.glob("copy*.db"):

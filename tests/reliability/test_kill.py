@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from plait.errors import StoreError
-from plait.filling import embedding_input
 from plait.memory import Memory
+from plait.writing.backfill import embedding_input
 from tests.reliability import kill_child, memories
 from tests.reliability.processes import Child, children, posix_only
 from tests.reliability.scale import SCALE
@@ -57,19 +57,19 @@ class Killer:
     def _examine(self, path: Path, child: Child, life: str) -> None:
         with memories.open_memory(path) as memory:
             unsure = self._compare(memory, child)
-            found = [
+            problems = [
                 *memories.faults(memory),
                 *memories.unsearchable(memory, self._ledger, self._tokens),
                 *self._vectors(memory, unsure),
             ]
             self._backup(self._folder / "backup.db")
             self._tokens = {}
-            self.problems += [f"{life}: {problem}" for problem in found]
+            self.problems += [f"{life}: {problem}" for problem in problems]
 
     def _compare(self, memory: Memory, child: Child) -> set[str]:
         """The ledger against the memory; only what was in flight may have gone either way."""
         flying: tuple[kill_child.Effects, bool] | None = None
-        for message in child.said:
+        for message in child.messages:
             if message[0] == "begin":
                 flying = message[1], message[2]
             elif message[0] == "ack" and flying is not None:
@@ -104,7 +104,7 @@ class Killer:
 
         What an undo brought back gets its vectors right after, so death may come in between.
         """
-        space = memories.store_of(memory).space()
+        space = memories.store_of(memory).state().space
         certain = sorted(self._ledger.keys() - unsure)
         if space is None or not certain:
             return []

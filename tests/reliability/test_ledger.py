@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plait.stores.sqlite import reading, rows
+from plait.stores.sqlite import connection, documents
 from tests.reliability import ledger_child, memories
 from tests.reliability.processes import Child, children, posix_only
 from tests.reliability.scale import SCALE
@@ -34,11 +34,11 @@ def load(path: Path, seconds: float, plant: str = "") -> list[str]:
             child.finish()
             problems += child.errors()
     for child in writers:
-        for _, written, operations in child.said if not child.errors() else ():
+        for _, written, operations in child.messages if not child.errors() else ():
             ledger |= written
             assert operations > 0
     for child in readers:
-        for _, broken, searches, hits in child.said if not child.errors() else ():
+        for _, broken, searches, hits in child.messages if not child.errors() else ():
             problems += broken
             assert searches > 0
             assert hits > 0
@@ -77,21 +77,21 @@ def test_eight_processes_may_start_at_once_on_a_file_that_does_not_exist(tmp_pat
 @pytest.mark.parametrize("change", ["delete", "replace"])
 def test_a_document_that_changes_while_it_is_read_is_read_whole(tmp_path, monkeypatch, change):
     path, text = tmp_path / "memory.db", "---\ntitle: Old\n---\n" + memories.prose("old")
-    honest = rows.rows
+    honest = connection.rows
 
     def interrupted(connection, sql, *values):
-        found = honest(connection, sql, *values)
-        if sql == reading._LOAD:
+        listed = honest(connection, sql, *values)
+        if sql == documents._LOAD:
             monkeypatch.undo()
             if change == "delete":
                 other.delete("note")
             else:
                 other.store(memories.prose("new"), key="note")
-        return found
+        return listed
 
     with memories.open_memory(path) as memory, memories.open_memory(path) as other:
         memory.store(text, key="note")
-        monkeypatch.setattr(reading, "rows", interrupted)
+        monkeypatch.setattr(documents, "rows", interrupted)
         assert memory.get("note").text == text
 
 

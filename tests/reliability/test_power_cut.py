@@ -118,5 +118,5 @@ def test_a_power_cut_never_damages_and_loses_at_most_the_newest(tmp_path, durabi
 def test_the_power_cut_catches(tmp_path, synchronous, symptom):
     log, states = record(tmp_path / "memory.db", "full", plant=synchronous)
     verdict = cut_power(tmp_path, log, states, 25)
-    found = verdict.damaged or verdict.holes if symptom == "damaged" else max(verdict.lost)
-    assert found, f"synchronous={synchronous} was not {symptom}"
+    symptoms = verdict.damaged or verdict.holes if symptom == "damaged" else max(verdict.lost)
+    assert symptoms, f"synchronous={synchronous} was not {symptom}"

@@ -22,9 +22,9 @@ def secret(dice: random.Random) -> str:
 def look(path: Path, words: list[str]) -> list[str]:
     """Where these words can be read on the disk at this moment."""
     with children(Child(purge_child.look, path.parent, words)) as (child,):
-        found: list[str] = child.expect("found")[1]
+        places: list[str] = child.expect("places")[1]
         child.finish()
-    return found
+    return places
 
 
 def plant_secrets(memory: Memory, words: list[str]) -> list[str]:
@@ -80,7 +80,7 @@ def test_what_is_deleted_without_purge_comes_back_whole(tmp_path):
         memory.undo()
         assert sorted(memories.documents(memory)) == sorted(before)
         assert memory.search("qzbcd", mode="keyword")[0].doc_id == "key-qzbcd"
-        assert [found for found in memory.doctor() if found.level != "ok"] == []
+        assert [row for row in memory.doctor() if row.level != "ok"] == []
 
 
 @pytest.mark.parametrize("plant", ["no scrub", "no secure delete"])

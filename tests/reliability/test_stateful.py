@@ -188,16 +188,16 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(data=st.data(), by_key=st.booleans())
     def get(self, data: st.DataObject, by_key: bool) -> None:
         entry = self.live[data.draw(st.sampled_from(list(self.live)))]
-        found = self.memory.get(entry.key if by_key and entry.key else entry.id)
-        assert isinstance(found, Document)
-        assert (found.id, found.key, found.text) == (entry.id, entry.key, entry.text)
+        document = self.memory.get(entry.key if by_key and entry.key else entry.id)
+        assert isinstance(document, Document)
+        assert (document.id, document.key, document.text) == (entry.id, entry.key, entry.text)
 
     # -- looking after ---------------------------------------------------------------------
 
     @rule(embeddings=st.booleans(), compact=st.booleans())
     def reindex(self, embeddings: bool, compact: bool) -> None:
         self.memory.reindex(embeddings=embeddings, compact=compact)
-        assert [found.message for found in self.memory.doctor() if found.level != "ok"] == []
+        assert [row.message for row in self.memory.doctor() if row.level != "ok"] == []
 
     @rule(milliseconds=st.sampled_from((-5_000, 1, 5_000)))
     def let_the_clock_jump(self, milliseconds: int) -> None:
@@ -236,17 +236,17 @@ class MemoryMachine(RuleBasedStateMachine):
         if not hasattr(self, "memory"):
             return
         actual = {document.id: document for document in memories.documents(self.memory)}
-        assert {id_: found.text for id_, found in actual.items()} == {
+        assert {id_: document.text for id_, document in actual.items()} == {
             id_: entry.text for id_, entry in self.live.items()
         }
-        assert {id_: found.key for id_, found in actual.items()} == {
+        assert {id_: document.key for id_, document in actual.items()} == {
             id_: entry.key for id_, entry in self.live.items()
         }
-        errors = [found.message for found in self.memory.doctor() if found.level == "error"]
+        errors = [row.message for row in self.memory.doctor() if row.level == "error"]
         assert errors == []
         stats = self.memory.stats()
         assert stats.doc_count == len(self.live)
-        assert stats.chunk_count == sum(found.chunk_count for found in actual.values())
+        assert stats.chunk_count == sum(document.chunk_count for document in actual.values())
         assert stats.trash_count == len(self._trashed())
 
 

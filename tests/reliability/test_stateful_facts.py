@@ -16,8 +16,9 @@ from hypothesis.stateful import (
 )
 
 from plait.errors import NotFound
-from plait.stores.sqlite.profiles import compose
-from plait.types import Filter, NewEntity, Relation
+from plait.facts.profiles import compose
+from plait.types import Filter, Relation
+from plait.types.reports import NewEntity
 from tests.reliability import memories
 from tests.reliability.scale import SCALE
 
@@ -264,17 +265,17 @@ class FactsMachine(RuleBasedStateMachine):
     def the_memory_holds_what_the_model_holds(self) -> None:
         if not hasattr(self, "memory"):
             return
-        found = self.memory.graph.read()
-        assert {entity.id for entity in found.entities} == self.things.keys()
-        for entity in found.entities:
-            said = sorted(fact.text for fact in self._current(self.things[entity.id]))
-            assert sorted(entity.contents) == said
+        graph = self.memory.graph.read()
+        assert {entity.id for entity in graph.entities} == self.things.keys()
+        for entity in graph.entities:
+            texts = sorted(fact.text for fact in self._current(self.things[entity.id]))
+            assert sorted(entity.contents) == texts
             topics = [one.topic for one in entity.observations if one.topic is not None]
             assert len(set(topics)) == len(topics)
             lines = self.memory.lookup(entity.id)[0].text.splitlines()
             assert lines[0] == compose(entity.name, entity.type, [])
-            assert sorted(lines[1:]) == [f"- {text}" for text in said]
-        assert {(edge.source_id, edge.target_id, edge.type) for edge in found.relations} == {
+            assert sorted(lines[1:]) == [f"- {text}" for text in texts]
+        assert {(edge.source_id, edge.target_id, edge.type) for edge in graph.relations} == {
             *self.edges
         }
         every = self.memory.engine.scan(Filter(kinds=("observation",), all_versions=True))

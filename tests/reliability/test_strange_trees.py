@@ -16,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.errors import SourceError
-from plait.sources import MAX_FILE_BYTES, Candidate, Skipped, read, walk
+from plait.writing import refusals
+from plait.writing.sources import MAX_SOURCE_BYTES, Skipped, SourceFile, read_file, walk
+from tests.codes import has_code
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes, sockets and owners are POSIX")
 
@@ -46,7 +48,7 @@ def outcomes(root: Path) -> dict[str, str]:
             ends[entry.key] = entry.reason
             continue
         try:
-            ends[entry.key] = f"read {len(read(entry).text)}"
+            ends[entry.key] = f"read {len(read_file(entry).text)}"
         except SourceError as error:
             ends[entry.key] = str(error)
     json.dumps(ends, ensure_ascii=False).encode()  # every word of it can be shown
@@ -85,7 +87,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str]] = {
     "bom-only.md": (holding(codecs.BOM_UTF8), "read 0"),
     "utf16-le.md": (holding(codecs.BOM_UTF16_LE + "hé".encode("utf-16-le")), "read 2"),
     "utf16-be.md": (holding(codecs.BOM_UTF16_BE + "hé".encode("utf-16-be")), "read 2"),
-    "utf16-no-bom.md": (holding("hello".encode("utf-16-le")), "binary, not text"),
+    "utf16-no-bom.md": (holding("hello".encode("utf-16-le")), refusals.BINARY),
     "latin1.md": (
         holding("café".encode("latin-1")),
         "not UTF-8 text: byte 0xE9 at offset 3 (line 1); convert it to UTF-8",
@@ -94,30 +96,30 @@ CASES: dict[str, tuple[Callable[[Path], object], str]] = {
         holding("日本".encode()[:-1]),
         "not UTF-8 text: byte 0xE6 at offset 3 (line 1); convert it to UTF-8",
     ),
-    "binary.md": (holding(bytes(range(256))), "binary, not text"),
-    "database.md": (holding(b"SQLite format 3\0" + bytes(4096)), "binary, not text"),
+    "binary.md": (holding(bytes(range(256))), refusals.BINARY),
+    "database.md": (holding(b"SQLite format 3\0" + bytes(4096)), refusals.BINARY),
     "old-mac.md": (holding(b"a\rb\rc"), "read 5"),
-    "long-line.md": (holding(b"x" * MAX_FILE_BYTES), f"read {MAX_FILE_BYTES}"),
+    "long-line.md": (holding(b"x" * MAX_SOURCE_BYTES), f"read {MAX_SOURCE_BYTES}"),
     "too-long-line.md": (
-        holding(b"x" * (MAX_FILE_BYTES + 1)),
+        holding(b"x" * (MAX_SOURCE_BYTES + 1)),
         "too large: 10.1 MB, limit 10 MB",
     ),
     "sparse.md": (make_sparse, "too large: 1 GB, limit 10 MB"),
     "pipe.md": (os.mkfifo, "a pipe, not a file"),
     "socket.md": (make_socket, "a socket, not a file"),
-    "null.md": (link_to("/dev/null"), "a link that leads out of the folder"),
-    "proc.md": (link_to("/proc/self/environ"), "a link that leads out of the folder"),
-    "passwd.md": (link_to("/etc/passwd"), "a link that leads out of the folder"),
-    "self.md": (link_to("self.md"), "symbolic link loop"),
-    "ping.md": (link_to("pong.md"), "symbolic link loop"),
-    "pong.md": (link_to("ping.md"), "symbolic link loop"),
-    "dangling.md": (link_to("nothing"), "a dangling link: what it leads to does not exist"),
+    "null.md": (link_to("/dev/null"), refusals.LINK_LEADS_OUT),
+    "proc.md": (link_to("/proc/self/environ"), refusals.LINK_LEADS_OUT),
+    "passwd.md": (link_to("/etc/passwd"), refusals.LINK_LEADS_OUT),
+    "self.md": (link_to("self.md"), refusals.LINK_LOOP),
+    "ping.md": (link_to("pong.md"), refusals.LINK_LOOP),
+    "pong.md": (link_to("ping.md"), refusals.LINK_LOOP),
+    "dangling.md": (link_to("nothing"), refusals.LINK_DANGLES),
     "through-file.md": (
         link_to("plain.md/inside"),
-        "a dangling link: what it leads to does not exist",
+        refusals.LINK_DANGLES,
     ),
-    "here": (link_to("."), "a link to a folder; links to folders are not followed"),
-    "up.md": (link_to(".."), "a link to a folder; links to folders are not followed"),
+    "here": (link_to("."), refusals.LINK_TO_FOLDER),
+    "up.md": (link_to(".."), refusals.LINK_TO_FOLDER),
     "to-pipe.md": (link_to("pipe.md"), "a pipe, not a file"),
     "again.md": (link_to("plain.md"), "a link to plain.md, which is read under its own name"),
     f"{'n' * 252}.md": (holding(b"long name"), "read 9"),
@@ -163,7 +165,7 @@ def test_a_whole_strange_tree_fits_in_little_memory(strange: Path) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 6 * MAX_FILE_BYTES
+    assert peak < 6 * MAX_SOURCE_BYTES
 
 
 @pytest.mark.parametrize("name", ["pipe.md", "socket.md", "sparse.md"])
@@ -178,9 +180,7 @@ def test_a_device_is_never_opened(device: str) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_a_file_that_lies_about_its_size_is_refused() -> None:
-    assert outcomes(Path("/proc/self/status")) == {
-        "status": "holds more or less than its size says, as files of the system do"
-    }
+    assert outcomes(Path("/proc/self/status")) == {"status": refusals.WRONG_SIZE}
 
 
 def test_names_that_are_not_utf8_are_reported_in_words_that_can_be_shown(tmp_path: Path) -> None:
@@ -196,8 +196,8 @@ def test_names_that_are_not_utf8_are_reported_in_words_that_can_be_shown(tmp_pat
     (tmp_path / "ok.md").touch()
     walked = walk(tmp_path)
     assert {entry.key: getattr(entry, "reason", "") for entry in walked} == {
-        "caf\\xe9.md": "its name is not valid UTF-8; rename it",
-        "d\\xff": "its name is not valid UTF-8; rename it",
+        "caf\\xe9.md": refusals.NAME_NOT_UTF8,
+        "d\\xff": refusals.NAME_NOT_UTF8,
         "\\xfe.link.md": "a link to ok.md, which is read under its own name",
         "ok.md": "",
     }
@@ -243,8 +243,8 @@ def test_a_tree_deeper_than_pythons_recursion_is_walked_whole(tmp_path: Path) ->
             path = path / "d"
             path.mkdir()
         (path / "a.md").touch()
-        (found,) = walk(tmp_path)
-        assert found.key == "d/" * levels + "a.md"
+        (file,) = walk(tmp_path)
+        assert file.key == "d/" * levels + "a.md"
     finally:
         # Not left to pytest, whose clean-up is recursive.
         (path / "a.md").unlink(missing_ok=True)
@@ -284,9 +284,16 @@ def as_nobody(work: Callable[[], object]) -> object:
         os._exit(0)
     os.close(start)
     with os.fdopen(end, "rb") as pipe:
-        said = pipe.read()
+        answered = pipe.read()
     os.waitpid(child, 0)
-    return json.loads(said)
+    return json.loads(answered)
+
+
+def refused(path: Path) -> list[str]:
+    """Return code and subject of the error that walking this path raises."""
+    with pytest.raises(SourceError) as caught:
+        walk(path)
+    return [caught.value.notice.code, caught.value.notice.subject]
 
 
 def test_what_may_not_be_read_is_reported_and_the_walk_goes_on(open_folder: Path) -> None:
@@ -304,7 +311,7 @@ def test_what_may_not_be_read_is_reported_and_the_walk_goes_on(open_folder: Path
         "closed": denied,
         "listed/in.md": denied,
         "locked.md": denied,
-        "rules": f"its .plaitignore is no use: {denied}",
+        "rules": f"its .plaitignore cannot be used: {denied}",
         "zz.md": "read 4",
     }
 
@@ -312,18 +319,17 @@ def test_what_may_not_be_read_is_reported_and_the_walk_goes_on(open_folder: Path
 def test_a_named_folder_that_may_not_be_read_is_refused_at_once(open_folder: Path) -> None:
     closed = open_folder / "closed"
     closed.mkdir(mode=0o000)
-    said = f"SourceError: Cannot read {closed}: Permission denied. Check its permissions."
-    assert as_nobody(lambda: outcomes(closed)) == said
+    assert as_nobody(lambda: refused(closed)) == ["unreadable_source", str(closed)]
 
 
 # Files that change between the listing and the reading, or during it
 
 
-def listed(path: Path) -> Candidate:
+def listed(path: Path) -> SourceFile:
     path.write_text("first", encoding="utf-8")
-    (found,) = walk(path)
-    assert isinstance(found, Candidate)
-    return found
+    (file,) = walk(path)
+    assert isinstance(file, SourceFile)
+    return file
 
 
 def becomes_sparse(path: Path) -> None:
@@ -354,11 +360,11 @@ def parent_becomes_file(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (Path.unlink, "vanished since the folder was listed"),
-        (parent_becomes_file, "vanished since the folder was listed"),
+        (Path.unlink, "disappeared after the folder was listed"),
+        (parent_becomes_file, "disappeared after the folder was listed"),
         (becomes_sparse, "too large: 1 GB, limit 10 MB"),
         (becomes_pipe, "a pipe, not a file"),
-        (becomes_link, "a link took its place since the folder was listed"),
+        (becomes_link, "replaced by a link after the folder was listed"),
         (becomes_folder, "unreadable: Is a directory"),
     ],
 )
@@ -367,12 +373,12 @@ def test_a_file_that_changed_its_nature_after_the_listing_is_refused(
 ) -> None:
     path = tmp_path / "sub/a.md"
     path.parent.mkdir()
-    found = listed(path)
+    file = listed(path)
     change(path)
     open_before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc").exists() else 0
     with pytest.raises(SourceError) as caught:
-        read(found)
-    assert str(caught.value) == reason
+        read_file(file)
+    assert caught.value.notice.text == reason
     if open_before:
         assert len(list(Path("/proc/self/fd").iterdir())) == open_before
 
@@ -386,7 +392,7 @@ def test_a_file_edited_while_it_is_read_is_never_half_old_and_half_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edits: int, expected: str | None
 ) -> None:
     path = tmp_path / "a.md"
-    found = listed(path)
+    file = listed(path)
     plain_fstat, calls = os.fstat, 0
 
     def fstat_then_edit(handle: int) -> os.stat_result:
@@ -395,16 +401,16 @@ def test_a_file_edited_while_it_is_read_is_never_half_old_and_half_new(
         calls += 1
         status = plain_fstat(handle)
         if calls % 2 == 1 and calls // 2 < edits:
-            with path.open("a", encoding="utf-8") as file:
-                file.write("!")
+            with path.open("a", encoding="utf-8") as writing:
+                writing.write("!")
         return status
 
     monkeypatch.setattr(os, "fstat", fstat_then_edit)
     if expected is not None:
-        assert read(found).text == expected
+        assert read_file(file).text == expected
     else:
-        with pytest.raises(SourceError, match="changed while it was read"):
-            read(found)
+        with pytest.raises(SourceError, check=has_code("changed_during_read")):
+            read_file(file)
     assert calls == 2 * min(edits + 1, 2)
 
 
@@ -415,11 +421,11 @@ def test_an_edit_of_the_same_size_and_time_shows_in_the_hash_and_in_ctime(tmp_pa
     for text in ("first", "FIRST"):
         path.write_text(text, encoding="utf-8")
         os.utime(path, (long_ago, long_ago))
-        (found,) = walk(path)
-        assert isinstance(found, Candidate)
-        stamps.append((found.size, found.mtime))
-        hashes.append(read(found).sha256)
-        assert found.ctime > found.mtime == long_ago * 1_000
+        (file,) = walk(path)
+        assert isinstance(file, SourceFile)
+        stamps.append((file.size, file.mtime))
+        hashes.append(read_file(file).sha256)
+        assert file.ctime > file.mtime == long_ago * 1_000
     assert stamps[0] == stamps[1]
     assert hashes[0] != hashes[1]
 
@@ -459,12 +465,11 @@ def test_every_entry_of_any_tree_ends_in_exactly_one_way(
             plant(root, parts, kind)
         walked = walk(root, hidden=hidden)
         keys = [entry.key for entry in walked]
-        leaves, left_out = 0, 0
+        leaves = 0
         for path, folders, files in os.walk(root):
             if not hidden:
-                left_out += sum(name.startswith(".") for name in folders + files)
                 folders[:] = [name for name in folders if not name.startswith(".")]
                 files = [name for name in files if not name.startswith(".")]
             leaves += len(files) + sum(Path(path, name).is_symlink() for name in folders)
         assert len(set(keys)) == len(keys)
-        assert (len(keys) + walked.ignored, walked.excluded) == (leaves, left_out)
+        assert len(keys) + walked.ignored == leaves

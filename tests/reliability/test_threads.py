@@ -33,8 +33,7 @@ def share(path: Path, rounds: int) -> list[str]:
             mine[f"note:{key}"] = text
             where = {"tags": (f"tag{turn % FILTERS}",)}
             assert key in {hit.doc_id for hit in memory.search(text[:80], where=where, limit=50)}
-            found = memory.get(key)
-            assert found.text == text
+            assert memory.get(key).text == text
         return mine
 
     expected: memories.Contents = {}

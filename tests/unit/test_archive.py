@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait import archive, ingest, intake
 from plait.errors import StoreError, UsageError
+from plait.exporting import importing, jsonl
 from plait.memory import Memory
 from plait.protocols import Entry, Vector
 from plait.testing import HashingEmbedder
-from plait.types import Cut, Document, Filter, Imported, NewEntity, Passage, Relation, TextKind
+from plait.types import Cut, Document, Filter, Passage, Relation, TextKind
+from plait.types.reports import Imported, NewEntity
+from plait.writing.changes import Change, put
+from plait.writing.writer import Writer
 from tests.builders import document
 
-HEADER = archive.header()
+HEADER = jsonl.header_line()
 DIGITS = str.maketrans("0123456789", "klmnopqrst")  # ids hold no 0, 1, 8 or 9
 TEXTS = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"))
 
@@ -29,13 +32,13 @@ def other() -> Iterator[Memory]:
 
 
 def contents(memory: Memory) -> list[tuple[Document, list[Passage]]]:
-    """All that a person could ever see of a memory, but for when each was indexed."""
-    found = []
+    """Return everything a person can see of a memory, except when it was indexed."""
+    documents = []
     for listed in memory.timeline(limit=1000, all_projects=True, where=dict(EVERY)):
         whole = memory.lookup(listed.id)[0]._replace(indexed_at=0)
         pieces = [passage._replace(ref=0) for passage in memory.passages_of(whole.id)]
-        found.append((whole, pieces))
-    return sorted(found)
+        documents.append((whole, pieces))
+    return sorted(documents)
 
 
 EVERY = {"trusts": ("trusted", "untrusted", "quarantined"), "all_versions": True}
@@ -88,9 +91,9 @@ def test_every_project_and_nothing_of_the_trash_is_exported(memory: Memory, othe
     record = json.loads([*memory.export()][1])
     memory.import_lines([json.dumps({**record, "id": "", "project": "p", "passages": []})])
     exported = [json.loads(line) for line in memory.export(all_projects=True)][1:]
-    assert sorted(str(one.get("project")) for one in exported) == ["None", "p"]
+    assert sorted(str(record.get("project")) for record in exported) == ["None", "p"]
     only = [json.loads(line) for line in memory.export(where={"projects": ("p",)})][1:]
-    assert [one["project"] for one in only] == ["p"]
+    assert [record["project"] for record in only] == ["p"]
 
 
 def test_an_export_may_be_filtered_by_trust(memory: Memory) -> None:
@@ -146,9 +149,9 @@ def test_passages_that_do_not_fit_their_text_are_cut_anew(memory: Memory) -> Non
 
 def take_in(memory: Memory, *records: dict[str, Any]) -> Imported:
     lines = [json.dumps(record) for record in records]
-    pen = ingest.Pen(memory.engine, memory.embedder, Cut())
-    entries = [part for part in archive.read(lines) if isinstance(part, Entry)]
-    return intake.import_entries(memory.engine, pen, entries)
+    writer = Writer.begin(memory.engine, memory.embedder, Cut(), None)
+    entries = [part for part in jsonl.read_export(lines) if isinstance(part, Entry)]
+    return importing.import_entries(writer, entries)
 
 
 def exported(memory: Memory) -> list[dict[str, Any]]:
@@ -197,7 +200,7 @@ def test_what_is_stored_while_an_import_runs_is_left_alone(tmp_path: Path) -> No
             assert memory.lookup("k")[0].text == "newest words"
 
 
-def test_an_observation_that_was_said_already_is_left_alone(memory: Memory, other: Memory) -> None:
+def test_an_observation_that_is_known_is_left_alone(memory: Memory, other: Memory) -> None:
     memory.store("the same thing")
     other.store("the same thing")
     assert take_in(other, *exported(memory)) == Imported(kept=1)
@@ -220,8 +223,9 @@ def test_two_lines_of_an_import_cannot_take_the_same_key(memory: Memory) -> None
     memory.store("one", key="a")
     memory.store("two", key="b")
     clash = [{**record, "key": "c"} for record in exported(memory)]
-    with pytest.raises(UsageError, match="'c'"):
+    with pytest.raises(UsageError) as caught:
         take_in(memory, *clash)
+    assert caught.value.notice[1:3] == ("key_taken", "c")
     assert {record["key"] for record in exported(memory)} == {"a", "b"}
 
 
@@ -229,9 +233,9 @@ def test_two_lines_of_an_import_cannot_take_the_same_key(memory: Memory) -> None
 def test_an_id_that_is_none_of_ours_is_replaced_by_a_new_one(memory: Memory, id_: str) -> None:
     text = "hello"
     take_in(memory, {"text": text, "key": "k", "id": id_, "passages": [[id_, 0, 5, 1, 1, ""]]})
-    found = memory.lookup("k")[0]
-    [passage] = memory.passages_of(found.id)
-    for fresh in (found.id, passage.id):
+    note = memory.lookup("k")[0]
+    [passage] = memory.passages_of(note.id)
+    for fresh in (note.id, passage.id):
         assert fresh != id_
         assert len(fresh) == 13
 
@@ -280,8 +284,11 @@ def test_a_line_that_is_not_ours_is_refused_and_nothing_is_imported(
     memory: Memory, bad: str
 ) -> None:
     memory.store("already here")
-    with pytest.raises(UsageError, match=r"Line 3|version"):
+    with pytest.raises(UsageError) as caught:
         memory.import_lines([HEADER, '{"text": "good"}', bad])
+    notice = caught.value.notice
+    assert notice.code == ("unknown_format" if '"format"' in bad else "bad_export")
+    assert notice.subject == "3" or notice.code == "unknown_format"
     assert memory.stats().doc_count == 1
 
 
@@ -313,9 +320,10 @@ def test_any_document_survives_a_line(
         piece._replace(id=f"p{n:a>12}".translate(DIGITS), ordinal=n)
         for n, piece in enumerate(pieces)
     ]
-    line = archive.line(whole, pieces)
+    line = jsonl.document_line(whole, pieces)
     assert "\n" not in line
-    [entry] = archive.read([HEADER, line])
+    [header, entry] = jsonl.read_export([HEADER, line])
+    assert header == jsonl.ExportHeader()
     assert isinstance(entry, Entry)
     assert entry.document == whole
     assert list(entry.passages) == pieces
@@ -326,8 +334,8 @@ def test_documents_without_metadata_share_nothing_that_could_be_changed(memory: 
     with pytest.raises(TypeError):
         bare.metadata["by"] = "Ana"
     assert bare.metadata == {}
-    assert json.loads(archive.line(bare, []))["text"] == "a bare fact"
-    memory.engine.put([Entry(bare._replace(id="a" * 13), [])])
+    assert json.loads(jsonl.document_line(bare, []))["text"] == "a bare fact"
+    put(memory.engine, [Change(Entry(bare._replace(id="a" * 13), []))])
     assert memory.lookup("a" * 13)[0].metadata == {}
 
 
@@ -347,7 +355,7 @@ def test_passages_tile_a_text_or_not(
     places: list[tuple[int, int]], length: int, whole: bool
 ) -> None:
     pieces = [Passage("x" * (end - start), start=start) for start, end in places]
-    assert archive.tiles(pieces, length) is whole
+    assert jsonl.cover_without_gap(pieces, length) is whole
 
 
 @pytest.mark.parametrize(
@@ -364,8 +372,9 @@ def test_passages_tile_a_text_or_not(
     ],
 )
 def test_a_relation_that_makes_no_sense_is_named(memory: Memory, edge: object) -> None:
-    with pytest.raises(UsageError, match=r"Line 2 is no document"):
+    with pytest.raises(UsageError) as caught:
         memory.import_lines([HEADER, json.dumps({"relation": edge, "project": None})])
+    assert caught.value.notice[1:3] == ("bad_export", "2")
 
 
 def test_a_relation_of_something_unknown_is_refused_before_anything_is_written(
@@ -376,8 +385,9 @@ def test_a_relation_of_something_unknown_is_refused_before_anything_is_written(
         json.dumps({"text": "hello", "kind": "observation"}),
         json.dumps({"relation": {"source": "A", "target": "B", "type": "x"}, "project": None}),
     ]
-    with pytest.raises(UsageError, match="names the entity 'A'"):
+    with pytest.raises(UsageError) as caught:
         memory.import_lines(lines)
+    assert caught.value.notice[1:3] == ("unknown_entity", "A")
     assert memory.stats().doc_count == 0
     memory.graph.create([NewEntity("A"), NewEntity("B")])
     assert memory.import_lines(lines).relations == 1
@@ -394,9 +404,9 @@ def test_an_older_export_does_not_bring_back_what_was_superseded(
     replacing = {"topic": "port"} if way == "topic" else {"supersedes": first.id}
     memory.store("Port is 81", **replacing)  # type: ignore[arg-type]
     take_in(other, *exported(memory))
-    for one in (memory, other):
-        take_in(one, *older)
-        assert [hit.text for hit in one.search("port")] == ["Port is 81"]
+    for receiver in (memory, other):
+        take_in(receiver, *older)
+        assert [hit.text for hit in receiver.search("port")] == ["Port is 81"]
 
 
 def test_a_note_that_was_written_anew_elsewhere_comes_in_open(
@@ -420,9 +430,9 @@ def test_an_edge_that_ended_in_one_memory_ends_in_the_other_and_stays_ended(
     other.import_lines(older)
     memory.graph.unrelate([edge], end=1_000)
     other.import_lines(memory.export())
-    for one in (memory, other):
-        assert one.import_lines(older).relations == 0
-        assert one.graph.read().relations == ()
+    for receiver in (memory, other):
+        assert receiver.import_lines(older).relations == 0
+        assert receiver.graph.read().relations == ()
     assert len(memory.graph.relate([edge])) == 1
     assert other.import_lines(memory.export()).relations == 1
     assert len(other.graph.read().relations) == 1
@@ -454,4 +464,4 @@ def test_an_empty_type_survives_an_export(memory: Memory, other: Memory) -> None
     memory.graph.relate([Relation("A", "B", "")])
     other.import_lines(memory.export())
     assert other.graph.read().dict() == memory.graph.read().dict()
-    assert [one.type for one in other.graph.read().entities] == ["", "Generic"]
+    assert [entity.type for entity in other.graph.read().entities] == ["", "Generic"]

@@ -1,4 +1,4 @@
-"""Opening safely: which SQLite, which file system, whose file, and errors in our words."""
+"""Opening safely: which SQLite, which file system, whose file, and plait's own errors."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ from plait.stores.sqlite.connection import (
     SAFE_SQLITE,
     Connections,
     Guard,
-    Transaction,
+    WriteLock,
     checkpoint,
     create_private,
     file_system,
@@ -25,8 +25,9 @@ from plait.stores.sqlite.connection import (
     translate,
     wal_is_safe,
 )
+from plait.stores.sqlite.state import set_meta
 from plait.stores.sqlite.store import SQLiteStore
-from tests.builders import entry
+from tests.builders import entry, write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX notion")
 
@@ -116,7 +117,7 @@ def test_no_wal_where_it_would_lose_data(
     path = str(tmp_path / "memory.db")
     assert journal_mode(path) == mode
     store = SQLiteStore(path)
-    store.put([entry("k", "x")])
+    write(store, entry("k", "x"))
     assert store._connections.get().execute("PRAGMA journal_mode").get == mode
     store.close()
 
@@ -127,7 +128,7 @@ def test_files_and_folder_are_private_whatever_the_umask(tmp_path: Path) -> None
     before = os.umask(0)
     try:
         store = SQLiteStore(str(path))
-        store.put([entry("k", "x")])
+        write(store, entry("k", "x"))
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
         folder = stat.S_IMODE(path.parent.stat().st_mode)
         store.close()
@@ -145,8 +146,11 @@ def test_creating_what_another_process_has_just_created_is_fine(tmp_path: Path) 
 
 
 def test_a_folder_in_the_files_place_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    with pytest.raises(errors.StoreError, match="is a folder"):
-        create_private(str(tmp_path))
+    for act in (create_private, SQLiteStore):
+        with pytest.raises(errors.StoreError) as refused:
+            act(str(tmp_path))
+        assert refused.value.notice.code == "is_folder"
+        assert refused.value.advice == errors.advise("choose_file")
 
 
 def test_a_place_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
@@ -189,10 +193,11 @@ def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
 def test_every_failure_of_sqlite_becomes_one_of_ours_that_names_the_file(
     theirs: type[apsw.Error], ours: type[errors.PlaitError]
 ) -> None:
-    found = translate(theirs("the reason"), "/m/memory.db")
-    assert type(found) is ours
+    error = translate(theirs("the reason"), "/m/memory.db")
+    assert type(error) is ours
+    assert error.notice.subject == "/m/memory.db"
     if ours is not errors.DeadlineExceeded:
-        assert "/m/memory.db" in str(found)
+        assert "/m/memory.db" in error.notice.text
 
 
 @pytest.mark.parametrize(
@@ -208,9 +213,11 @@ def test_every_failure_of_sqlite_becomes_one_of_ours_that_names_the_file(
 def test_a_keyword_index_that_cannot_be_opened_is_damage(
     reason: str, ours: type[errors.PlaitError]
 ) -> None:
-    found = translate(apsw.SQLError(reason), "/m/memory.db")
-    assert type(found) is ours
-    assert ("plait doctor --fix" in str(found)) is (ours is errors.StoreDamaged)
+    error = translate(apsw.SQLError(reason), "/m/memory.db")
+    assert type(error) is ours
+    damaged = ours is errors.StoreDamaged
+    assert (error.advice == errors.advise("doctor_fix")) is damaged
+    assert (error.notice.code == "keywords_damaged") is damaged
 
 
 @pytest.mark.parametrize(
@@ -234,34 +241,35 @@ def test_the_guard_translates_what_it_knows_and_lets_the_rest_travel(
 
 def test_a_transaction_is_undone_by_whatever_is_raised_inside(store: SQLiteStore) -> None:
     def fail() -> None:
-        with Transaction(store._connections) as connection:
-            connection.execute("INSERT INTO meta VALUES ('a', 'b')")
+        with WriteLock(store._connections) as connection:
+            set_meta(connection, "chunker", "b")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fail()
-    assert store.meta("a") is None
-    store.set_meta("a", "c")
-    assert store.meta("a") == "c"
+    assert store.state().chunker is None
+    with WriteLock(store._connections) as connection:
+        set_meta(connection, "chunker", "c")
+    assert store.state().chunker == "c"
 
 
 def test_after_an_io_error_the_connection_is_replaced(store: SQLiteStore) -> None:
     before = store._connections.get()
 
     def fail() -> None:
-        with Transaction(store._connections):
+        with WriteLock(store._connections):
             raise apsw.IOError("sync failed")
 
     with pytest.raises(apsw.IOError):
         fail()
     assert store._connections.get() is not before
-    store.put([entry("k", "x")])
+    write(store, entry("k", "x"))
     assert store.stats().doc_count == 1
 
 
 def test_a_commit_that_fails_is_rolled_back(store: SQLiteStore) -> None:
     def fail() -> None:
-        with Transaction(store._connections) as connection:
+        with WriteLock(store._connections) as connection:
             connection.execute("PRAGMA defer_foreign_keys = ON")
             connection.execute(
                 "INSERT INTO unembedded (generation, passage, reason) VALUES (1, 1, 'pending')"
@@ -270,7 +278,7 @@ def test_a_commit_that_fails_is_rolled_back(store: SQLiteStore) -> None:
     with pytest.raises(apsw.ConstraintError):
         fail()
     assert not store._connections.get().in_transaction
-    store.put([entry("k", "x")])
+    write(store, entry("k", "x"))
 
 
 def test_every_thread_of_a_file_has_its_own_connection(store: SQLiteStore) -> None:
@@ -290,7 +298,7 @@ sys.stdin.read()
 """
 
 
-def test_a_file_that_another_process_keeps_locked_is_said_to_be_busy(tmp_path: Path) -> None:
+def test_a_file_that_another_process_keeps_locked_is_busy(tmp_path: Path) -> None:
     path = str(tmp_path / "memory.db")
     store = SQLiteStore(path, timeout=0.0)
     store._connections.get().set_busy_timeout(1)
@@ -300,10 +308,12 @@ def test_a_file_that_another_process_keeps_locked_is_said_to_be_busy(tmp_path: P
         assert other.stdout is not None
         assert other.stdout.readline().strip() == b"locked"
         assert store.stats().doc_count == 0, "reading goes on"
-        with pytest.raises(errors.StoreBusy, match="locked by another process"):
-            store.put([entry("k", "x")])
+        with pytest.raises(errors.StoreBusy):
+            write(store, entry("k", "x"))
+        with pytest.raises(errors.StoreBusy), store.transaction(patient=False):
+            pass
         other.communicate(b"")
-    store.put([entry("k", "x")])
+    write(store, entry("k", "x"))
     assert store.stats().doc_count == 1
     store.close()
 
@@ -314,7 +324,7 @@ def test_a_checkpoint_that_others_hold_up_says_so(tmp_path: Path) -> None:
     reader = apsw.Connection(path)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM documents").fetchall()
-    store.put([entry("k", "x")])
+    write(store, entry("k", "x"))
     connection = store._connections.get()
     connection.set_busy_timeout(1)
     assert not checkpoint(connection, "TRUNCATE")
@@ -352,3 +362,37 @@ def test_every_connection_follows_the_recipe(
     thread.start()
     thread.join()
     assert [here, *seen] == [value, value]
+
+
+def test_threads_that_share_a_connection_take_turns() -> None:
+    """A database in memory belongs to one connection."""
+    connections = Connections(":memory:", timeout=0.05)
+    answers: list[str] = []
+
+    def use(*, patient: bool) -> None:
+        try:
+            with Guard(connections, patient=patient):
+                answers.append("used")
+        except errors.StoreBusy:
+            answers.append("busy")
+
+    with Guard(connections), Guard(connections):  # one thread may nest
+        for patient in (True, False):
+            thread = Thread(target=use, kwargs={"patient": patient})
+            thread.start()
+            thread.join()
+    use(patient=False)
+    assert answers == ["busy", "busy", "used"]
+    connections.close()
+
+
+def test_an_ordinary_opening_does_not_load_the_migrations(store: SQLiteStore) -> None:
+    store.close()
+    code = (
+        "import sys; from plait.stores import open_store; open_store(sys.argv[1]).state(); "
+        "print('plait.stores.sqlite.schema' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, store.path], capture_output=True, encoding="utf-8", check=True
+    )
+    assert done.stdout.strip() == "False"

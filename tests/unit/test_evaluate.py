@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait import evaluate
-from plait.errors import UsageError
-from plait.evaluate import Evaluation, Options, Quality, Run
-from plait.evaluate.measures import ndcg, recall, reciprocal_rank
+from plait.errors import IN_PYTHON, EmbedderError, PlaitError, UsageError, advise
+from plait.evaluate import Evaluation, EvaluationOptions, Quality, Run
+from plait.evaluate.metrics import ndcg, recall_at, reciprocal_rank
 from plait.memory import Memory
+from plait.protocols import Vector
+from plait.testing import HashingEmbedder
+from plait.types import TextKind
+from tests.codes import has_code
 
 SHARED = Path(__file__).parents[3] / "shared" / "eval"
 
@@ -74,7 +79,7 @@ def test_ndcg_is_what_one_computes_by_hand(
 def test_recall_counts_the_answers_among_the_first(
     ranking: str, depth: int, expected: float
 ) -> None:
-    assert recall(ranking, {"a": 1, "b": 1}, depth) == expected
+    assert recall_at(ranking, {"a": 1, "b": 1}, depth) == expected
 
 
 @pytest.mark.parametrize(
@@ -108,12 +113,12 @@ def test_a_collection_is_measured_end_to_end(tmp_path: Path) -> None:
         second="ben/1 ann/1",
         third="ann/2",
     )
-    found = evaluate.evaluate(folder, open_memory=by_keyword)
-    assert (found.collection, found.documents, found.passages) == ("notes", 5, 4)
-    assert (found.chunk_size, found.chunk_overlap) == (1200, 120)
-    assert found.ingest_per_s > 0
-    run = run_of(found, "keyword")
-    assert [one.name for one in found.runs] == ["keyword", "grep"]
+    evaluation = evaluate.evaluate(folder, open_memory=by_keyword)
+    assert (evaluation.collection, evaluation.documents, evaluation.passages) == ("notes", 5, 4)
+    assert (evaluation.chunk_size, evaluation.chunk_overlap) == (1200, 120)
+    assert evaluation.ingest_per_s > 0
+    run = run_of(evaluation, "keyword")
+    assert [run.name for run in evaluation.runs] == ["keyword", "grep"]
     assert run.quality[0] == 3
     assert run.quality[1:] == pytest.approx([2 / 3] * 5)
     assert run.median_ms is not None
@@ -127,9 +132,9 @@ def test_hits_collapse_to_documents_so_that_long_ones_count_once(tmp_path: Path)
     folder = write(
         tmp_path / "long", documents, [{"_id": "q", "text": "ssh keys"}], "q\tshort\t1\n"
     )
-    found = evaluate.evaluate(folder)
-    assert found.passages > 5
-    assert run_of(found, "keyword").quality.mrr_10 == 0.5
+    evaluation = evaluate.evaluate(folder)
+    assert evaluation.passages > 5
+    assert run_of(evaluation, "keyword").quality.mrr_10 == 0.5
 
 
 def test_conv_narrows_the_search_to_its_own_documents(tmp_path: Path) -> None:
@@ -151,13 +156,13 @@ def test_categories_are_measured_apart(tmp_path: Path) -> None:
         hard="ann/2",
         plain="ann/2",
     )
-    found = evaluate.evaluate(folder)
-    categories = dict(run_of(found, "keyword").categories)
-    assert {name: (one.queries, one.ndcg_10) for name, one in categories.items()} == {
+    evaluation = evaluate.evaluate(folder)
+    categories = dict(run_of(evaluation, "keyword").categories)
+    assert {name: quality[:2] for name, quality in categories.items()} == {
         "1": (1, 1.0),
         "two": (1, 0.0),
     }
-    assert "notes, category two" in evaluate.table([found])
+    assert "notes, category two" in evaluate.markdown_table([evaluation])
 
 
 def test_grep_ranks_by_distinct_words_and_then_by_how_often(tmp_path: Path) -> None:
@@ -170,8 +175,8 @@ def test_grep_ranks_by_distinct_words_and_then_by_how_often(tmp_path: Path) -> N
     queries = [{"_id": "q", "text": "where is the key to the water?"}]
     ranks = {}
     for key in ("often", "both", "none", "once"):
-        found = evaluate.evaluate(write(tmp_path / key, documents, queries, f"q\t{key}\t1\n"))
-        ranks[key] = run_of(found, "grep").quality.mrr_10
+        evaluation = evaluate.evaluate(write(tmp_path / key, documents, queries, f"q\t{key}\t1\n"))
+        ranks[key] = run_of(evaluation, "grep").quality.mrr_10
     assert ranks == {"both": 1.0, "often": 0.5, "once": pytest.approx(1 / 3), "none": 0.0}
 
 
@@ -181,11 +186,13 @@ def test_an_embedder_adds_the_other_modes(tmp_path: Path) -> None:
     def open_memory(path: str) -> Memory:
         return Memory.open(path, embedder="hashing", project="")
 
-    found = evaluate.evaluate(folder, Options(grep=False), open_memory=open_memory)
-    ranks = {run.name: run.quality.mrr_10 for run in found.runs}
+    evaluation = evaluate.evaluate(folder, EvaluationOptions(grep=False), open_memory=open_memory)
+    ranks = {run.name: run.quality.mrr_10 for run in evaluation.runs}
     assert ranks == {"keyword": 0.0, "vector": 1.0, "hybrid": 1.0}
     only = evaluate.evaluate(
-        folder, Options(modes=("hybrid",), weights=(1.0,), grep=False), open_memory=open_memory
+        folder,
+        EvaluationOptions(modes=("hybrid",), weights=(1.0,), grep=False),
+        open_memory=open_memory,
     )
     assert {run.name: run.quality.mrr_10 for run in only.runs} == {"hybrid, keyword 1": 0.0}
 
@@ -198,16 +205,16 @@ def test_merges_and_weights_are_compared_on_one_index(tmp_path: Path) -> None:
         opened.append(path)
         return Memory.open(path, embedder="hashing", project="")
 
-    options = Options(
+    options = EvaluationOptions(
         modes=("keyword", "hybrid"),
         fusions=("weighted", "rrf"),
         weights=(0.0, 1.0),
         grep=False,
         deep=False,
     )
-    found = evaluate.evaluate(folder, options, open_memory=open_memory)
+    evaluation = evaluate.evaluate(folder, options, open_memory=open_memory)
     assert len(opened) == 1
-    assert [(run.name, run.quality.mrr_10) for run in found.runs] == [
+    assert [(run.name, run.quality.mrr_10) for run in evaluation.runs] == [
         ("keyword", 0.0),
         ("hybrid, weighted, keyword 0", 1.0),
         ("hybrid, weighted, keyword 1", 0.0),
@@ -222,13 +229,13 @@ def test_halves_are_reported_beside_the_whole_or_alone(tmp_path: Path) -> None:
     folder = collection(tmp_path / "notes", *queries, **dict.fromkeys(("1", "2", "3"), "ann/2"))
 
     def measured(half: str | None) -> Run:
-        options = Options(modes=("keyword",), half=half, deep=False)
+        options = EvaluationOptions(modes=("keyword",), half=half, deep=False)
         return run_of(evaluate.evaluate(folder, options), "keyword")
 
     both = measured("both")
     assert both.quality.queries == 3
     assert both.quality.ndcg_10 == pytest.approx(2 / 3)
-    assert {half: (one.queries, one.ndcg_10) for half, one in both.halves} == {
+    assert {half: quality[:2] for half, quality in both.halves} == {
         "even": (1, 1.0),
         "odd": (2, 0.5),
     }
@@ -239,32 +246,82 @@ def test_halves_are_reported_beside_the_whole_or_alone(tmp_path: Path) -> None:
 
 def test_a_half_without_questions_is_refused(tmp_path: Path) -> None:
     folder = collection(tmp_path / "notes", {"_id": "1", "text": "garden"}, **{"1": "ann/2"})
-    with pytest.raises(UsageError, match="notes has no question in the even half"):
-        evaluate.evaluate(folder, Options(half="even"))
+    with pytest.raises(UsageError) as caught:
+        evaluate.evaluate(folder, EvaluationOptions(half="even"))
+    assert caught.value.notice[1:3] == ("no_questions", "notes")
 
 
 def test_documents_know_the_conversation_that_questions_narrow_to(tmp_path: Path) -> None:
     documents = [{"_id": name, "text": "hello"} for name in ("a/b/1", "a/2", "c/1", "plain")]
     queries = [{"_id": "q", "text": "hello", "conv": "a/b"}, {"_id": "r", "text": "x", "conv": "c"}]
     folder = write(tmp_path / "talks", documents, queries, "q\ta/b/1\t1\nr\tc/1\t1\n")
-    found = {one.key: one.session for one in evaluate.load(folder).documents}
-    assert found == {"a/b/1": "a/b", "a/2": None, "c/1": "c", "plain": None}
+    documents_read = evaluate.load_collection(folder).documents
+    assert {document.key: document.session for document in documents_read} == {
+        "a/b/1": "a/b",
+        "a/2": None,
+        "c/1": "c",
+        "plain": None,
+    }
 
 
 def test_a_search_that_is_not_whole_is_no_measurement(tmp_path: Path) -> None:
     folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden"}, q="ann/2")
-    with pytest.raises(UsageError, match="no embedder"):
-        evaluate.evaluate(folder, Options(modes=("vector",)), open_memory=by_keyword)
+    with pytest.raises(UsageError) as caught:
+        evaluate.evaluate(folder, EvaluationOptions(modes=("vector",)), open_memory=by_keyword)
+    assert caught.value.notice[1:3] == ("not_measured", "q")
+
+
+class Down(HashingEmbedder):
+    """Fails when it embeds these kinds of text, and knows what helps."""
+
+    def __init__(self, *kinds: TextKind) -> None:
+        super().__init__()
+        self.kinds = kinds
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        if kind in self.kinds:
+            raise EmbedderError("It is down.", advice=advise("start_ollama"))
+        return super().embed(texts, kind)
+
+
+@pytest.mark.parametrize("kind", ["passage", "query"])
+def test_a_failed_measurement_advises_what_the_embedder_does(
+    tmp_path: Path, kind: TextKind
+) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden"}, q="ann/2")
+
+    def open_memory(path: str) -> Memory:
+        return Memory.open(path, embedder=Down(kind), project="")
+
+    with pytest.raises(PlaitError, check=has_code("not_measured")) as caught:
+        evaluate.evaluate(folder, open_memory=open_memory)
+    assert caught.value.advice == advise("start_ollama")
+    assert "It is down." in caught.value.notice.text
+    assert IN_PYTHON["start_ollama"] not in caught.value.notice.text
 
 
 def test_every_planner_is_a_run_of_its_own(tmp_path: Path) -> None:
     folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden water"}, q="ann/2")
-    options = Options(planners=("always", "never"), grep=False)
-    found = evaluate.evaluate(folder, options, open_memory=by_keyword)
-    assert [(run.name, run.quality.ndcg_10) for run in found.runs] == [
+    options = EvaluationOptions(planners=("always", "never"), grep=False)
+    evaluation = evaluate.evaluate(folder, options, open_memory=by_keyword)
+    assert [(run.name, run.quality.ndcg_10) for run in evaluation.runs] == [
         ("keyword, planner always", 1.0),
         ("keyword, planner never", 1.0),
     ]
+
+
+def test_another_planner_searches_the_same_memory(tmp_path: Path) -> None:
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden water"}, q="ann/2")
+    opened: list[str] = []
+
+    def open_memory(path: str) -> Memory:
+        opened.append(path)
+        return by_keyword(path)
+
+    options = EvaluationOptions(planners=("auto", "always", "never"), grep=False)
+    evaluation = evaluate.evaluate(folder, options, open_memory=open_memory)
+    assert len(opened) == 1, "the collection is stored once"
+    assert [run.quality.ndcg_10 for run in evaluation.runs] == [1.0, 1.0, 1.0]
 
 
 def test_padding_fills_the_memory_with_other_text_first_and_then_with_mixed_phrases(
@@ -273,11 +330,13 @@ def test_padding_fills_the_memory_with_other_text_first_and_then_with_mixed_phra
     folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden water"}, q="ann/2")
     other = tmp_path / "other"
     write(other, [{"_id": "ann/2", "text": "garden water, garden water"}], [], "")
-    one_more = evaluate.evaluate(folder, Options(pad=5, pad_from=(folder, str(other))))
+    one_more = evaluate.evaluate(folder, EvaluationOptions(pad=5, pad_from=(folder, str(other))))
     assert one_more.passages == 5
     assert run_of(one_more, "keyword").quality.mrr_10 == 0.5, "the other folder answers better"
     place = tmp_path / "kept.db"
-    many = evaluate.evaluate(folder, Options(pad=40, pad_from=(str(other),), db=str(place)))
+    many = evaluate.evaluate(
+        folder, EvaluationOptions(pad=40, pad_from=(str(other),), db=str(place))
+    )
     assert many.passages == 40
     with Memory.open(place, project="") as kept:
         keys = {document.key for document in kept.timeline(limit=100)}
@@ -294,7 +353,7 @@ def test_the_memory_is_deleted_unless_a_place_for_it_was_given(tmp_path: Path) -
 
     evaluate.evaluate(folder, open_memory=open_memory)
     kept = tmp_path / "kept.db"
-    evaluate.evaluate(folder, Options(db=str(kept)), open_memory=open_memory)
+    evaluate.evaluate(folder, EvaluationOptions(db=str(kept)), open_memory=open_memory)
     assert opened[1] == str(kept)
     assert [Path(path).exists() for path in opened] == [False, True]
 
@@ -303,13 +362,13 @@ def test_only_the_first_queries_count_when_asked(tmp_path: Path) -> None:
     queries = [{"_id": f"q{n}", "text": "garden"} for n in range(5)]
     answers = {f"q{n}": "ann/2" for n in range(5)}
     lines: list[str] = []
-    found = evaluate.evaluate(
+    evaluation = evaluate.evaluate(
         collection(tmp_path / "notes", *queries, **answers),
-        Options(max_queries=2, deep=False),
+        EvaluationOptions(max_queries=2, deep=False),
         open_memory=by_keyword,
         progress=lines.append,
     )
-    assert run_of(found, "keyword").quality == Quality(2, 1.0, 1.0, 1.0, None, 1.0)
+    assert run_of(evaluation, "keyword").quality == Quality(2, 1.0, 1.0, 1.0, None, 1.0)
     assert lines == [
         "notes: storing documents, 0 of 5",
         "keyword: question 1 of 2",
@@ -348,33 +407,35 @@ def test_a_malformed_folder_is_refused_with_file_and_line(
         (folder / file).unlink()
     else:
         (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=message) as caught:
         evaluate.evaluate(str(folder))
+    assert caught.value.notice.code == "bad_collection"
 
 
 def test_an_absent_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"A collection is a folder with corpus\.jsonl"):
+    with pytest.raises(UsageError) as caught:
         evaluate.evaluate(str(tmp_path / "absent"))
+    path = str(tmp_path / "absent" / "corpus.jsonl")
+    assert caught.value.notice[1:3] == ("bad_collection", path)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("option", "value"),
     [
-        ({"max_queries": 0}, "max_queries is 0"),
-        ({"pad": -1}, "pad is -1"),
-        ({"modes": ("psychic",)}, "There is no 'psychic'. Choose from: hybrid, keyword, vector."),
-        ({"planners": ("psychic",)}, "Choose from: auto, always, never."),
-        ({"fusions": ("psychic",)}, "Choose from: weighted, rrf, seed001."),
-        ({"half": "psychic"}, "Choose from: odd, even, both."),
-        ({"weights": (0.5, 1.5)}, "A keyword weight is 1.5; choose 0 to 1."),
+        ("max_queries", 0),
+        ("pad", -1),
+        ("modes", ("psychic",)),
+        ("planners", ("psychic",)),
+        ("fusions", ("psychic",)),
+        ("half", "psychic"),
+        ("weights", (0.5, 1.5)),
     ],
 )
-def test_options_that_make_no_sense_are_refused(
-    tmp_path: Path, options: dict[str, Any], message: str
-) -> None:
+def test_options_that_make_no_sense_are_refused(tmp_path: Path, option: str, value: Any) -> None:
     folder = collection(tmp_path / "notes", {"_id": "q", "text": "garden"}, q="ann/2")
-    with pytest.raises(UsageError, match=message):
-        evaluate.evaluate(folder, Options(**options))
+    with pytest.raises(UsageError) as caught:
+        evaluate.evaluate(folder, EvaluationOptions(**{option: value}))
+    assert caught.value.notice[1:3] == ("bad_option", option)
 
 
 def _evaluation(name: str, ndcg_10: float, deep: float | None) -> Evaluation:
@@ -384,7 +445,7 @@ def _evaluation(name: str, ndcg_10: float, deep: float | None) -> Evaluation:
 
 
 def test_the_table_shows_every_run_and_the_means() -> None:
-    table = evaluate.table([_evaluation("one", 0.5, 0.9), _evaluation("two", 0.25, None)])
+    table = evaluate.markdown_table([_evaluation("one", 0.5, 0.9), _evaluation("two", 0.25, None)])
     whole, _, matrix = table.partition("\n\n")
     assert matrix.splitlines() == [
         "| nDCG@10 | keyword | grep |",
@@ -400,7 +461,7 @@ def test_the_table_shows_every_run_and_the_means() -> None:
     )
     assert lines[3] == "| one | grep | 0.500 | 0.500 | 0.600 | 0.900 | 0.700 | 2 |  |  |  |  |"
     assert lines[-1] == "| **mean** | grep | 0.375 | 0.500 | 0.600 |  | 0.700 | 4 |  |  |  |  |"
-    assert "mean" not in evaluate.table([_evaluation("one", 0.5, 0.9)])
+    assert "mean" not in evaluate.markdown_table([_evaluation("one", 0.5, 0.9)])
 
 
 def test_the_table_and_the_json_show_the_means_of_both_halves() -> None:
@@ -412,21 +473,21 @@ def test_the_table_and_the_json_show_the_means_of_both_halves() -> None:
         )
 
     both = [halved(_evaluation("one", 0.5, 0.9), 0.75), halved(_evaluation("two", 0.25, 0.9), 0.5)]
-    lines = evaluate.table(both).splitlines()
+    lines = evaluate.markdown_table(both).splitlines()
     assert (
         "| one, odd half | keyword | 0.750 | 0.500 | 0.600 | 0.900 | 0.700 | 2 |  |  |  |  |"
         in lines
     )
     assert any(line.startswith("| **mean**, odd half | grep | 0.625 |") for line in lines)
     assert lines[-1] == "| **mean**, odd half | 0.6250 | 0.6250 |"
-    found = evaluate.mean_dicts(both)["keyword"]
-    assert found["ndcg_10"] == 0.375
-    assert {half: one["ndcg_10"] for half, one in found["halves"].items()} == {
+    mean = evaluate.mean_dicts(both)["keyword"]
+    assert mean["ndcg_10"] == 0.375
+    assert {half: quality["ndcg_10"] for half, quality in mean["halves"].items()} == {
         "even": 0.375,
         "odd": 0.625,
     }
     assert "halves" not in evaluate.mean_dicts([_evaluation("one", 0.5, 0.9)])["grep"]
-    assert evaluate.as_dict(both[0])["runs"][0]["halves"]["odd"]["ndcg_10"] == 0.75
+    assert evaluate.evaluation_dict(both[0])["runs"][0]["halves"]["odd"]["ndcg_10"] == 0.75
 
 
 def test_results_can_be_written_as_json() -> None:
@@ -434,11 +495,11 @@ def test_results_can_be_written_as_json() -> None:
     evaluation = evaluation._replace(
         runs=(evaluation.runs[0]._replace(categories=(("1", evaluation.runs[0].quality),)),)
     )
-    found = json.loads(json.dumps(evaluate.as_dict(evaluation)))
-    assert found["collection"] == "one"
-    assert found["runs"][0]["quality"]["ndcg_10"] == 0.5
-    assert found["runs"][0]["quality"]["recall_100"] is None
-    assert found["runs"][0]["categories"]["1"]["queries"] == 2
+    record = json.loads(json.dumps(evaluate.evaluation_dict(evaluation)))
+    assert record["collection"] == "one"
+    assert record["runs"][0]["quality"]["ndcg_10"] == 0.5
+    assert record["runs"][0]["quality"]["recall_100"] is None
+    assert record["runs"][0]["categories"]["1"]["queries"] == 2
 
 
 @pytest.mark.eval
@@ -447,6 +508,6 @@ def test_results_can_be_written_as_json() -> None:
     ("name", "least"), [("friendsqa_dev_utterances", 0.5), ("xquad_zh", 0.9), ("xquad_th", 0.9)]
 )
 def test_real_collections_reach_their_level(name: str, least: float) -> None:
-    options = Options(modes=("keyword",), max_queries=40, deep=False, grep=False)
-    found = evaluate.evaluate(str(SHARED / name), options)
-    assert run_of(found, "keyword").quality.ndcg_10 >= least
+    options = EvaluationOptions(modes=("keyword",), max_queries=40, deep=False, grep=False)
+    evaluation = evaluate.evaluate(str(SHARED / name), options)
+    assert run_of(evaluation, "keyword").quality.ndcg_10 >= least

@@ -1,4 +1,4 @@
-"""Entities, what is said of them, and how they hang together."""
+"""Entities, their observations, and the relations between them."""
 
 import json
 import re
@@ -10,12 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.errors import NotFound, UsageError
-from plait.guard import fence
+from plait.errors import NotFound, UsageError, advise
+from plait.facts.profiles import OBSERVATION_CHARS, PROFILE_CHARS, compose
+from plait.graph import Subgraph
 from plait.memory import Memory
-from plait.stores.sqlite.profiles import OBSERVATION_CHARS, PROFILE_CHARS, compose
-from plait.types import TRUSTS, Filter, NewEntity, Relation
-from tests.builders import Failing
+from plait.protocols import Use
+from plait.searching.recall import fence_recalled
+from plait.stores.sqlite.store import SQLiteStore
+from plait.types import TRUSTS, Filter, Ref, Relation
+from plait.types.reports import Imported, NewEntity
+from plait.writing.changes import Change, put
+from tests.builders import NOW, Failing, entry
 
 ANA = NewEntity("Ana", "person", ("Likes tea", "Approves deploys"))
 BO = NewEntity("Bo", "person")
@@ -35,17 +40,29 @@ def profile(memory: Memory, name: str) -> str:
     return memory.lookup(name)[0].text
 
 
-def edges(found: Any) -> list[tuple[str, str, str]]:
-    return [relation[:3] for relation in found.relations]
+def edges(graph: Subgraph) -> list[tuple[str, str, str]]:
+    return [relation[:3] for relation in graph.relations]
+
+
+def read(memory: Memory, *answers: list[Ref]) -> None:
+    """Count passages as read, those of one answer together."""
+    with memory.engine.transaction() as transaction:
+        transaction.touch(answers)
+
+
+def use_of(memory: Memory, ref: Ref) -> Use:
+    use = memory.engine.hydrate([ref], ranking=True)[ref].use
+    assert use is not None
+    return use
 
 
 # making and saying
 
 
 def test_entities_come_back_in_the_order_of_their_making(filled: Memory) -> None:
-    found = filled.graph.read()
-    assert [entity.name for entity in found.entities] == ["Ana", "Bo", "Deploy"]
-    assert found.dict() == {
+    graph = filled.graph.read()
+    assert [entity.name for entity in graph.entities] == ["Ana", "Bo", "Deploy"]
+    assert graph.dict() == {
         "entities": [
             {
                 "name": "Ana",
@@ -108,9 +125,9 @@ def test_observations_may_make_their_entity(memory: Memory) -> None:
 
 
 def test_an_agent_cannot_observe_what_it_was_shown(filled: Memory) -> None:
-    said, fenced = "Likes tea", fence("anything")
-    [added] = filled.graph.observe([("Ana", [said, fenced, "Likes coffee"])], origin="agent")
-    assert (added.added, added.recalled) == (("Likes coffee",), (said, fenced))
+    known, fenced = "Likes tea", fence_recalled("anything")
+    [added] = filled.graph.observe([("Ana", [known, fenced, "Likes coffee"])], origin="agent")
+    assert (added.added, added.recalled) == (("Likes coffee",), (known, fenced))
 
 
 def test_an_agent_cannot_make_an_entity_of_what_it_was_shown(memory: Memory) -> None:
@@ -222,8 +239,7 @@ def test_a_profile_is_found_like_any_passage(filled: Memory) -> None:
 
 
 def test_a_profile_and_its_observation_are_one_hit(filled: Memory) -> None:
-    found = filled.search("Ana likes tea")
-    about = [hit for hit in found if "Likes tea" in hit.text]
+    about = [hit for hit in filled.search("Ana likes tea") if "Likes tea" in hit.text]
     assert len(about) == 1
 
 
@@ -254,9 +270,9 @@ def test_pinned_and_important_observations_come_first(memory: Memory) -> None:
 
 @given(st.text(), st.text() | st.none(), st.lists(st.text(), max_size=30))
 def test_a_profile_is_short_and_begins_with_the_name(
-    name: str, type_: str | None, said: list[str]
+    name: str, type_: str | None, observations: list[str]
 ) -> None:
-    text = compose(name, type_, [*said, "x" * 500, "y " * 3_000, *said])
+    text = compose(name, type_, [*observations, "x" * 500, "y " * 3_000, *observations])
     assert len(text) <= PROFILE_CHARS
     assert text.startswith(name[:PROFILE_CHARS])
 
@@ -269,15 +285,17 @@ def test_a_long_observation_leaves_room_for_others() -> None:
 def test_a_profile_keeps_its_id_and_its_use_when_it_changes(filled: Memory) -> None:
     before = filled.passages_of(filled.lookup("Ana")[0].id)[0]
     other = filled.passages_of(filled.lookup("Bo")[0].id)[0]
-    filled.engine.touch([[before.ref, other.ref], [before.ref]])
+    read(filled, [before.ref, other.ref], [before.ref])
     filled.store("Has a cat", entity="Ana")
     after = filled.passages_of(filled.lookup("Ana")[0].id)[0]
     assert after.id == before.id
     assert after.ref != before.ref
-    uses = filled.engine.uses([after.ref, other.ref])
-    assert uses.of[after.ref].reads == 2
-    pair = (min(after.ref, other.ref), max(after.ref, other.ref))
-    assert uses.together[pair][0] == 1
+    assert use_of(filled, after.ref).reads == 2
+    uses = filled.engine.hydrate([after.ref, other.ref], ranking=True)
+    for ref, mate in ((after.ref, other.ref), (other.ref, after.ref)):
+        use = uses[ref].use
+        assert use is not None
+        assert use.together[mate][0] == 1
 
 
 def test_vectors_of_profiles_follow(hashing_memory: Memory) -> None:
@@ -302,29 +320,26 @@ def test_a_profile_waits_for_its_vector_while_the_embedder_is_down(tmp_path: Pat
 
 
 def test_profiles_change_when_the_time_has_come(tmp_path: Path) -> None:
-    from plait.stores.sqlite.store import SQLiteStore
-    from tests.builders import NOW, entry
-
     moment = NOW
     store = SQLiteStore(str(tmp_path / "m.db"), clock=lambda: moment)
 
-    def said(text: str, **fields: Any) -> None:
-        one = entry(None, text, kind="observation", **fields)
-        store.put([one._replace(entity="Ana")])
+    def observe(text: str, **fields: Any) -> None:
+        row = entry(None, text, kind="observation", **fields)
+        put(store, [Change(row, entity="Ana")])
 
     def shown() -> str:
         [(document, _)] = store.find("Ana", Filter())
         return store.load([document.id])[0].text
 
-    said("now")
-    said("later", valid_from=NOW + 10)
-    said("until then", valid_to=NOW + 10)
+    observe("now")
+    observe("later", valid_from=NOW + 10)
+    observe("until then", valid_to=NOW + 10)
     assert shown() == "Ana (Generic)\n- until then\n- now"
     moment = NOW + 10
-    store.put([entry("unrelated", "text")])
+    put(store, [Change(entry("unrelated", "text"))])
     assert shown() == "Ana (Generic)\n- later\n- now"
     moment = NOW + 20
-    said("last")
+    observe("last")
     assert shown() == "Ana (Generic)\n- last\n- later\n- now"
     store.close()
 
@@ -335,10 +350,10 @@ def test_profiles_change_when_the_time_has_come(tmp_path: Path) -> None:
 def test_an_edge_holds_once_and_takes_over_a_new_context(filled: Memory) -> None:
     again = Relation("Ana", "Deploy", "approves", "by mail", valid_from=5)
     assert filled.graph.relate([again]) == []
-    [edge] = [one for one in filled.graph.read().relations if one.type == "approves"]
+    [edge] = [row for row in filled.graph.read().relations if row.type == "approves"]
     assert (edge.context, edge.valid_from) == ("by mail", 5)
     assert filled.graph.relate([Relation("Ana", "Deploy", "approves")]) == []
-    [edge] = [one for one in filled.graph.read().relations if one.type == "approves"]
+    [edge] = [row for row in filled.graph.read().relations if row.type == "approves"]
     assert edge.context == "by mail"
 
 
@@ -383,11 +398,11 @@ def test_an_edge_that_is_to_end_holds_until_then(filled: Memory) -> None:
     assert filled.graph.unrelate([knows], end=later) == 1
     assert filled.graph.relate([knows]) == []
     assert filled.graph.relate([knows._replace(context="by mail", valid_to=later + 1)]) == []
-    [edge] = [one for one in filled.graph.read().relations if one.type == "knows"]
+    [edge] = [row for row in filled.graph.read().relations if row.type == "knows"]
     assert (edge.context, edge.valid_to) == ("by mail", later + 1)
     ref = filled.passages_of(filled.lookup("Bo")[0].id)[0].ref
-    filled.engine.touch([[ref]])
-    assert filled.engine.uses([ref]).of[ref].degree == 1
+    read(filled, [ref])
+    assert use_of(filled, ref).degree == 1
     assert filled.graph.unrelate([knows]) == 1
     assert edges(filled.graph.read()) == [("Ana", "Deploy", "approves")]
     assert len(filled.graph.relate([knows])) == 1
@@ -421,12 +436,12 @@ def test_an_edge_of_the_past_is_kept_once(filled: Memory) -> None:
 def test_neighbours_are_reached_along_edges_nearest_first(
     memory: Memory, name: str, options: dict[str, Any], reached: str
 ) -> None:
-    memory.graph.create([NewEntity(one) for one in "abcdef"])
+    memory.graph.create([NewEntity(letter) for letter in "abcdef"])
     chain = [("a", "b", "x"), ("b", "c", "y"), ("c", "d", "x"), ("f", "f", "self")]
     memory.graph.relate([Relation(*edge) for edge in chain])
-    found = memory.graph.neighbours(name, **options)
-    assert "".join(entity.name for entity in found.entities) == reached
-    ends = {end for edge in found.relations for end in edge[:2]}
+    near = memory.graph.neighbours(name, **options)
+    assert "".join(entity.name for entity in near.entities) == reached
+    ends = {end for edge in near.relations for end in edge[:2]}
     assert ends <= set(reached)
 
 
@@ -442,9 +457,9 @@ def test_neighbours_know_their_limits(filled: Memory, options: dict[str, Any]) -
 
 
 def test_opening_shows_what_is_known_in_the_order_asked_for(filled: Memory) -> None:
-    found = filled.graph.open(["Deploy", "Cy", "Ana", "Deploy"])
-    assert [entity.name for entity in found.entities] == ["Deploy", "Ana"]
-    assert len(found.relations) == 2
+    opened = filled.graph.open(["Deploy", "Cy", "Ana", "Deploy"])
+    assert [entity.name for entity in opened.entities] == ["Deploy", "Ana"]
+    assert len(opened.relations) == 2
     assert filled.graph.open([]).dict() == {"entities": [], "relations": []}
     assert edges(filled.graph.open(["Bo"])) == [("Bo", "Ana", "knows")]
 
@@ -461,9 +476,9 @@ def test_opening_shows_what_is_known_in_the_order_asked_for(filled: Memory) -> N
     ],
 )
 def test_searching_is_by_any_part_of_the_text(filled: Memory, query: str, names: list[str]) -> None:
-    found = filled.graph.search(query)
-    assert [entity.name for entity in found.entities] == names
-    for relation in found.relations:
+    matches = filled.graph.search(query)
+    assert [entity.name for entity in matches.entities] == names
+    for relation in matches.relations:
         assert set(relation[:2]) & set(names)
 
 
@@ -482,30 +497,30 @@ def test_the_graph_can_be_read_page_by_page(memory: Memory) -> None:
         memory.graph.read(after="nothing")
 
 
-# seed 002's search
+# mcp-memory's search
 
 
-def test_search_semantic_answers_in_the_shape_of_seed_002(hashing_memory: Memory) -> None:
+def test_search_semantic_answers_in_the_shape_of_mcp_memory(hashing_memory: Memory) -> None:
     hashing_memory.graph.create([ANA, BO, DEPLOY])
     hybrid = hashing_memory.graph.search_semantic("Fridays deploys", limit=2)
     assert len(hybrid) == 2
-    for one in hybrid:
-        assert list(one) == [
+    for entity in hybrid:
+        assert list(entity) == [
             *("name", "entityType", "observations", "limbic_score", "scoring", "distance"),
             "rrf_score",
         ]
-        assert list(one["scoring"]) == ["importance", "temporal_factor", "cooc_boost"]
+        assert list(entity["scoring"]) == ["importance", "temporal_factor", "cooc_boost"]
     pure = hashing_memory.graph.search_semantic("frydais depploy")
     assert pure
-    assert all("rrf_score" not in one and one["distance"] is not None for one in pure)
+    assert all("rrf_score" not in row and row["distance"] is not None for row in pure)
 
 
 def test_search_semantic_answers_by_keyword_alone_where_there_are_no_vectors(
     filled: Memory,
 ) -> None:
-    [first, *_] = found = filled.graph.search_semantic("Fridays")
+    [first, *_] = entities = filled.graph.search_semantic("Fridays")
     assert first["name"] == "Deploy"
-    assert all(one["distance"] is None and "rrf_score" in one for one in found)
+    assert all(row["distance"] is None and "rrf_score" in row for row in entities)
     assert first["rrf_score"] == pytest.approx(1 / 61, abs=1e-6)
     # The only candidate has the lowest and the highest RRF: 0.2, nothing faded, nothing used.
     assert first["limbic_score"] == pytest.approx(0.2, abs=1e-3)
@@ -516,20 +531,20 @@ def test_search_semantic_goes_on_when_the_embedder_fails(tmp_path: Path) -> None
     with Memory.open(tmp_path / "m.db", embedder=embedder, project="") as memory:
         memory.graph.create([ANA])
         embedder._left = 0
-        assert [one["name"] for one in memory.graph.search_semantic("tea")] == ["Ana"]
+        assert [row["name"] for row in memory.graph.search_semantic("tea")] == ["Ana"]
 
 
 def test_use_raises_an_entity_in_search_semantic(filled: Memory) -> None:
     def ranked() -> list[str]:
-        return [one["name"] for one in filled.graph.search_semantic("person process")]
+        return [row["name"] for row in filled.graph.search_semantic("person process")]
 
     last = ranked()[-1]
     ref = filled.passages_of(filled.lookup(last)[0].id)[0].ref
     for _ in range(20):
-        filled.engine.touch([[ref]])
-    found = {one["name"]: one for one in filled.graph.search_semantic("person process")}
-    assert found[last]["scoring"]["importance"] >= 1.0
-    assert ranked().index(last) <= len(found) - 1
+        read(filled, [ref])
+    entities = {row["name"]: row for row in filled.graph.search_semantic("person process")}
+    assert entities[last]["scoring"]["importance"] >= 1.0
+    assert ranked().index(last) <= len(entities) - 1
 
 
 @pytest.mark.parametrize(("query", "limit"), [("", 10), (" ", 10), ("x", 0), ("x", 1_001)])
@@ -575,9 +590,9 @@ def test_an_edge_that_came_back_and_was_removed_stays_away(filled: Memory) -> No
 
 
 def test_undoing_an_observation_brings_its_entity_back(filled: Memory) -> None:
-    said = filled.graph.open(["Ana"]).entities[0].observations[0]
+    observation = filled.graph.open(["Ana"]).entities[0].observations[0]
     filled.graph.delete(["Ana"])
-    filled.undo(said.id)
+    filled.undo(observation.id)
     assert filled.graph.open(["Ana"]).entities[0].contents == ("Likes tea",)
     filled.undo()
     assert set(filled.graph.open(["Ana"]).entities[0].contents) == set(ANA.observations)
@@ -621,7 +636,7 @@ def test_purging_an_entity_leaves_no_byte_of_it(tmp_path: Path) -> None:
         memory.store("Zqclosedxw", entity="Zqentityxw", topic="Zqtopicxw")
         memory.store("Zqcurrentxw", entity="Zqentityxw", topic="Zqtopicxw")
         refs = [part.ref for part in memory.passages_of(memory.lookup("Zqentityxw")[0].id)]
-        memory.engine.touch([refs])
+        read(memory, refs)
         [trashed] = memory.graph.observe([("Zqentityxw", ["Zqtrashedxw"])])
         memory.delete(*trashed.ids)
         memory.graph.delete(["Bo"])  # the edge lies in the trash, named by an entity that stays
@@ -646,7 +661,7 @@ def test_purging_a_name_leaves_no_byte_of_what_had_it_before(tmp_path: Path, ane
             memory.graph.create([NewEntity("X", "t", ("Zqtwoxw",))])
         erased = memory.graph.delete(["X", "Y"], purge=True)
         assert (erased.deleted, erased.missing) == (("X",), ("Y",))
-        assert [row.key for _, _, row in memory.engine.trashed()] == ["Bo"]
+        assert [row.document.key for row in memory.engine.trashed()] == ["Bo"]
     assert all(not re.search(rb"Zq\w+xw", data) for data in bytes_of(memory))
 
 
@@ -655,7 +670,8 @@ def test_purging_a_name_of_the_project_leaves_the_personal_one(at_home: Memory) 
         personal.graph.delete(["Ana"])
     at_home.graph.create([NewEntity("Ana", "cat")])
     at_home.graph.delete(["Ana"], purge=True)
-    assert [row.key for _, _, row in at_home.engine.trashed() if row.kind == "entity"] == ["Ana"]
+    trashed = [row.document for row in at_home.engine.trashed()]
+    assert [document.key for document in trashed if document.kind == "entity"] == ["Ana"]
     assert at_home.graph.delete(["Ana"], purge=True).deleted == ("Ana",)
     assert at_home.engine.trashed() == []
 
@@ -776,8 +792,15 @@ def test_the_reference_servers_file_goes_in_and_out_unchanged_in_meaning(
     out = [json.loads(line) for line in memory.export_graph()]
     expected = [json.loads(line) for line in lines]
     assert out == expected
-    assert memory.import_lines(memory.export_graph()) == (0, 0, 2, 0, ())
+    assert memory.import_lines(memory.export_graph()) == Imported(kept=2)
     assert [json.loads(line) for line in memory.export_graph()] == expected
+
+
+def test_the_import_of_a_reference_servers_file_reports_missing_vectors(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "m.db", embedder=Failing(), project="") as memory:
+        done = memory.import_lines(['{"type":"entity","name":"Ana","observations":["Tea"]}'])
+        assert done.added == 1
+        assert done.trouble is not None
 
 
 def test_a_broken_line_imports_nothing(memory: Memory) -> None:
@@ -791,3 +814,24 @@ def test_no_memory_has_no_graph(tmp_path: Path) -> None:
         assert list(memory.export_graph()) == []
         with pytest.raises(NotFound, match="no memory"):
             _ = memory.graph
+
+
+def test_errors_carry_a_code_and_a_subject(memory: Memory) -> None:
+    graph = memory.graph
+    for act, advice in (
+        (lambda: graph.neighbours("Ana"), "create_entity"),
+        (lambda: graph.ids_of(["Ana"]), "list_entities"),
+    ):
+        with pytest.raises(NotFound) as raised:
+            act()
+        notice = raised.value.notice
+        assert (notice.code, notice.subject) == ("unknown_entity", "Ana")
+        assert notice.advice is not None
+        assert notice.advice.act == advice
+    with pytest.raises(NotFound) as raised:
+        graph.read(after="gone")
+    assert (raised.value.notice.code, raised.value.notice.subject) == ("unknown_cursor", "gone")
+    with pytest.raises(UsageError) as refused:
+        graph.search_semantic(" ")
+    assert refused.value.notice.code == "empty_query"
+    assert refused.value.advice == advise("give_query")

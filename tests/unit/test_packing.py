@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait import packing
 from plait.errors import UsageError
+from plait.facts import echo
 from plait.memory import Memory
+from plait.searching import recall
 from plait.types import Document, Hit, Passage
 from tests.builders import document
 
@@ -38,20 +39,25 @@ def hit(own: Passage, snippet: str | None = None, of: Document | None = None) ->
 ROOM = 10_000
 
 
+def read_whole(packed):
+    """The passages that count as read."""
+    return recall.Recalled(packed.text, packed.tokens, ROOM, packed.items).refs
+
+
 def test_a_hit_that_has_room_stands_whole_with_its_section_and_surroundings():
     pages = laid_out("Intro.\n", "Steps one.\n", "Steps two.\n", headings=("", "Steps", "Steps"))
-    packed = packing.pack([hit(pages[1])], [pages], ROOM)
+    packed = recall.pack([hit(pages[1])], [pages], ROOM)
     assert packed.text.endswith("Intro.\nSteps one.\nSteps two.")
     assert packed.items[0].refs == (0, 1, 2)
-    assert packed.refs == (0, 1, 2)
+    assert read_whole(packed) == (0, 1, 2)
     assert (packed.items[0].start_line, packed.items[0].end_line) == (1, 3)
 
 
 def test_a_section_grows_before_its_surroundings():
     texts = ("Intro " * 50, "Steps one. " * 3, "Steps two. " * 3)
     pages = laid_out(*texts, headings=("", "Steps", "Steps"))
-    without = packing.pack([hit(pages[1])], [pages[1:]], ROOM)
-    packed = packing.pack([hit(pages[1])], [pages], without.tokens + 10)
+    without = recall.pack([hit(pages[1])], [pages[1:]], ROOM)
+    packed = recall.pack([hit(pages[1])], [pages], without.tokens + 10)
     assert packed.items[0].refs == (1, 2)
 
 
@@ -59,29 +65,29 @@ def test_every_hit_is_listed_before_the_best_one_grows():
     long = "word " * 60
     hits = [hit(passage(0, long, book=book)) for book in range(3)]
     around = [[one.passage] for one in hits]
-    compact = packing.pack(hits, around, 100)
+    compact = recall.pack(hits, around, 100)
     assert [item.whole for item in compact.items] == [False, False, False]
-    grown = packing.pack(hits, around, 150)
+    grown = recall.pack(hits, around, 150)
     assert [item.whole for item in grown.items] == [True, False, False]
-    assert grown.refs == (hits[0].passage.ref,)
+    assert read_whole(grown) == (hits[0].passage.ref,)
 
 
 def test_a_hit_that_stands_inside_a_better_one_is_not_said_twice():
     pages = laid_out("First part. ", "Second part. ", "Third part.")
-    packed = packing.pack([hit(pages[0]), hit(pages[2])], [pages, pages], ROOM)
+    packed = recall.pack([hit(pages[0]), hit(pages[2])], [pages, pages], ROOM)
     assert len(packed.items) == 1
     assert packed.text.count("Second part.") == 1
 
 
 def test_growing_never_repeats_half_of_another_hit():
     pages = laid_out(*(f"Part {n}. " for n in range(7)))
-    packed = packing.pack([hit(pages[1]), hit(pages[5])], [pages[:4], pages[2:]], ROOM)
+    packed = recall.pack([hit(pages[1]), hit(pages[5])], [pages[:4], pages[2:]], ROOM)
     assert packed.text.count("Part 2.") == packed.text.count("Part 3.") == 1
 
 
 def test_an_overlap_of_two_passages_is_laid_over_itself():
     pages = [passage(0, "one two three ", start=0), passage(1, "three four", start=8)]
-    packed = packing.pack([hit(pages[0], "one")], [pages], ROOM)
+    packed = recall.pack([hit(pages[0], "one")], [pages], ROOM)
     assert packed.text.endswith("one two three four")
 
 
@@ -99,27 +105,27 @@ def test_an_overlap_of_two_passages_is_laid_over_itself():
 )
 def test_the_line_above_a_text_says_what_it_is(fields, shown):
     own = passage(0, "text", "Head")
-    packed = packing.pack([hit(own, of=document(**fields))], [[own]], ROOM)
+    packed = recall.pack([hit(own, of=document(**fields))], [[own]], ROOM)
     assert shown in packed.text.splitlines()[2]
-    assert packed.text.startswith(packing.PREFACE)
+    assert packed.text.startswith(echo.PREFACE)
 
 
 def test_where_not_even_the_first_hit_fits_it_is_cut():
     own = passage(0, "word " * 400)
-    packed = packing.pack([hit(own, "word " * 40), hit(own)], [[own], [own]], 40)
+    packed = recall.pack([hit(own, "word " * 40), hit(own)], [[own], [own]], 40)
     assert packed.tokens <= 40
     assert packed.text.endswith("…")
-    assert (packed.left_out, packed.refs) == (1, ())
+    assert (packed.left_out, read_whole(packed)) == (1, ())
 
 
 @pytest.mark.parametrize("budget", [1, 5, 20])
 def test_where_not_even_its_head_fits_nothing_is_said_but_how_many_there_are(budget):
     own = passage(0, "word " * 40)
-    assert packing.pack([hit(own)], [[own]], budget) == packing.Packed(left_out=1)
+    assert recall.pack([hit(own)], [[own]], budget) == recall.Packed(left_out=1)
 
 
 def test_no_hits_are_no_text():
-    assert packing.pack([], [], ROOM) == packing.Packed()
+    assert recall.pack([], [], ROOM) == recall.Packed()
 
 
 TEXTS = st.text(st.sampled_from("ab é我\n🙂"), min_size=1, max_size=200).filter(str.strip)
@@ -134,34 +140,34 @@ def test_no_text_ever_passes_its_budget_and_the_same_hits_give_the_same_text(boo
         for own in data.draw(st.lists(st.sampled_from(pages), max_size=2, unique=True)):
             hits.append(hit(own, own.text[:30]))
             around.append(pages)
-    packed = packing.pack(hits, around, budget)
-    assert packed.tokens == packing.tokens_of(packed.text) <= budget
-    assert packed == packing.pack(hits, around, budget)
-    assert len(set(packed.refs)) == len(packed.refs)
+    packed = recall.pack(hits, around, budget)
+    assert packed.tokens == recall.tokens_of(packed.text) <= budget
+    assert packed == recall.pack(hits, around, budget)
+    assert len(set(read_whole(packed))) == len(read_whole(packed))
     assert packed.left_out + len(packed.items) <= len(hits)
 
 
 @given(st.text())
 def test_a_token_is_four_bytes_whatever_the_script(text):
     size = len(text.encode("utf-8", "surrogatepass"))
-    assert packing.tokens_of(text) * 4 - size in range(4)
+    assert recall.tokens_of(text) * 4 - size in range(4)
 
 
 @pytest.mark.parametrize("limit", [0, 51])
 def test_a_limit_out_of_its_range_is_refused(limit):
     with pytest.raises(UsageError, match="limit is"):
-        packing.check(limit, None)
+        recall.check_budget(limit, None)
 
 
 @pytest.mark.parametrize("budget", [0, -1, 100_001])
 def test_a_budget_out_of_its_range_is_refused(budget):
     with pytest.raises(UsageError, match="budget_tokens is"):
-        packing.check(5, budget)
+        recall.check_budget(5, budget)
 
 
 def test_the_budget_is_five_passages_unless_told_otherwise():
-    assert packing.check(5, None) == 1_500
-    assert packing.check(50, 7) == 7
+    assert recall.check_budget(5, None) == 1_500
+    assert recall.check_budget(50, 7) == 7
 
 
 # -- Memory.recall ---------------------------------------------------------------------------
@@ -173,7 +179,7 @@ def test_recall_is_fenced_and_within_its_budget(memory):
             f"Deploy {number} went out on a Friday. " + "It was calm. " * 60, key=f"d{number}"
         )
     recalled = memory.recall("deploy friday", limit=5, budget_tokens=300)
-    assert recalled.tokens == packing.tokens_of(recalled.text) <= 300
+    assert recalled.tokens == recall.tokens_of(recalled.text) <= 300
     assert recalled.text.startswith("<<plait-recall ")
     assert recalled.receipt.query == "deploy friday"
     assert len(recalled.items) + recalled.left_out == 5

@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.embedders import Options, open_embedder
+from plait.embedders import EmbedderOptions, open_embedder
 from plait.embedders.ollama import Ollama, ollama_address
 from plait.embedders.openai import Custom, OpenAI
 from plait.embedders.prefixes import Prefixes, prefixes_of
 from plait.embedders.served import SHORTEST, SLOW_BATCH, Served
 from plait.embedders.transport import Limits
 from plait.embedders.unit import unit_vectors
-from plait.errors import ConfigError, EmbedderError
+from plait.errors import ConfigError, EmbedderError, advise
 from plait.protocols import Vector
 from plait.testing import cosine
 from plait.types import Space, TextKind
 from tests.builders import vector
+from tests.codes import has_code
 from tests.embedding_server import DIMS, HARMLESS, LASTING, PASSING, EmbeddingServer
 
 KEY = "sk-canary-0123456789"
@@ -57,11 +58,11 @@ def custom(
 every_provider = pytest.mark.parametrize("make", [ollama, openai, custom])
 
 
-def same(found: Vector | None, sent: list[float]) -> bool:
+def same(unit: Vector | None, sent: list[float]) -> bool:
     """Whether a vector has the direction that the server sent, and unit length."""
-    assert found is not None
-    assert math.isclose(math.hypot(*found), 1.0, rel_tol=1e-5)
-    return cosine(found, vector(*sent)) > 0.999_99
+    assert unit is not None
+    assert math.isclose(math.hypot(*unit), 1.0, rel_tol=1e-5)
+    return cosine(unit, vector(*sent)) > 0.999_99
 
 
 # -- the good days -------------------------------------------------------------------------
@@ -73,10 +74,10 @@ def test_every_text_gets_its_own_unit_vector(
     server: EmbeddingServer, make: Make, kind: TextKind
 ) -> None:
     embedder = make(server)
-    found = embedder.embed(TEXTS, kind)
+    vectors = embedder.embed(TEXTS, kind)
     sent = server.requests[0].texts
-    assert len(found) == len(TEXTS) == len(sent)
-    assert all(same(one, server.vector(text)) for one, text in zip(found, sent, strict=True))
+    assert len(vectors) == len(TEXTS) == len(sent)
+    assert all(same(unit, server.vector(text)) for unit, text in zip(vectors, sent, strict=True))
     assert embedder.dims == embedder.space.dims == DIMS
 
 
@@ -84,8 +85,8 @@ def test_every_text_gets_its_own_unit_vector(
 def test_texts_without_a_visible_character_are_not_sent(
     server: EmbeddingServer, make: Make
 ) -> None:
-    found = make(server).embed(["", "one", " \n", "two", "\t"], "passage")
-    assert [one is None for one in found] == [True, False, True, False, True]
+    vectors = make(server).embed(["", "one", " \n", "two", "\t"], "passage")
+    assert [unit is None for unit in vectors] == [True, False, True, False, True]
     assert len(server.requests[0].texts) == 2
     server.requests.clear()
     assert make(server).embed(["", " "], "query") == [None, None]
@@ -97,8 +98,8 @@ def test_texts_without_a_visible_character_are_not_sent(
 def test_half_characters_and_nul_do_not_reach_the_server(
     server: EmbeddingServer, make: Make
 ) -> None:
-    found = make(server).embed(["x\0y", "\ud800 z"], "passage")
-    assert None not in found
+    vectors = make(server).embed(["x\0y", "\ud800 z"], "passage")
+    assert None not in vectors
     assert [text.rpartition(": ")[2] for text in server.requests[0].texts] == ["x y", "? z"]
 
 
@@ -214,7 +215,7 @@ def test_a_model_that_answers_with_other_dimensions_than_known_is_not_believed(
     server: EmbeddingServer,
 ) -> None:
     known = ollama(server).space._replace(dims=DIMS + 1)
-    with pytest.raises(EmbedderError, match=f"{DIMS} numbers where {DIMS + 1}"):
+    with pytest.raises(EmbedderError, check=has_code("wrong_dims")):
         ollama(server, known=known).embed(["text"], "query")
 
 
@@ -225,7 +226,8 @@ def test_dimensions_that_change_between_two_batches_are_an_error(
     embedder = make(server)
     embedder.embed(["text"], "passage")
     server.fault = "wrong-dims"
-    with pytest.raises(EmbedderError, match="plait reindex --embeddings"):
+    again = has_code("wrong_dims", advice=advise("reindex_embeddings"))
+    with pytest.raises(EmbedderError, check=again):
         embedder.embed(["text"], "passage")
     server.fault = None
     assert None not in embedder.embed(["text"], "passage")
@@ -272,10 +274,10 @@ def test_for_passages_what_passes_is_sat_out(
 ) -> None:
     server.fault = fault
     server.most_texts = 2
-    found = make(server).embed(TEXTS, "passage")
+    vectors = make(server).embed(TEXTS, "passage")
     prefix = PASSAGE if make is not openai else ""
     assert all(
-        same(one, server.vector(prefix + text)) for one, text in zip(found, TEXTS, strict=True)
+        same(unit, server.vector(prefix + text)) for unit, text in zip(vectors, TEXTS, strict=True)
     )
 
 
@@ -288,35 +290,35 @@ def test_a_query_is_asked_once(server: EmbeddingServer, make: Make, fault: str) 
     assert len(server.requests) == 1
 
 
-def test_a_model_that_ollama_does_not_have_is_named_with_the_command(
+def test_a_model_that_ollama_does_not_have_can_be_pulled(
     server: EmbeddingServer,
 ) -> None:
-    with pytest.raises(EmbedderError, match=r"no model 'bge-m3'\. Run: ollama pull bge-m3"):
+    pull = advise("pull_ollama_model", model="bge-m3")
+    with pytest.raises(EmbedderError, check=has_code("unknown_model", "bge-m3", pull)):
         ollama(server, "bge-m3").embed(["text"], "passage")
     assert len(server.requests) == 1
 
 
 def test_an_ollama_that_sleeps_can_be_woken(server: EmbeddingServer) -> None:
     server.fault = "refuse"
-    with pytest.raises(EmbedderError, match=r"refused\. Start it with: ollama serve$"):
+    with pytest.raises(EmbedderError, check=has_code("not_running", "", advise("start_ollama"))):
         ollama(server).embed(["text"], "query")
 
 
 @pytest.mark.parametrize(
-    ("make", "command"),
-    [
-        (openai, "plait config set-key openai"),
-        (custom, "plait config set-key custom --url http://127.0.0.1:{port}/v1"),
-        (ollama, "plait config set-key ollama --url http://127.0.0.1:{port}"),
-    ],
+    ("make", "provider", "path"),
+    [(openai, "openai", None), (custom, "custom", "/v1"), (ollama, "ollama", "")],
 )
-def test_a_refused_key_is_named_with_the_command_that_sets_it(
-    server: EmbeddingServer, make: Make, command: str
+def test_after_a_refused_key_the_advice_is_to_set_it(
+    server: EmbeddingServer, make: Make, provider: str, path: str | None
 ) -> None:
     server.fault = "401"
-    with pytest.raises(EmbedderError) as caught:
+    advice = advise("set_key", provider=provider)
+    if path is not None:
+        url = f"http://127.0.0.1:{server.port}{path}"
+        advice = advise("set_server_key", provider=provider, url=url)
+    with pytest.raises(EmbedderError, check=has_code("bad_key", advice=advice)):
         make(server, key=lambda _: KEY).embed(["text"], "passage")
-    assert str(caught.value).endswith(f"Run: {command.format(port=server.port)}")
 
 
 def test_a_key_is_asked_for_by_origin(server: EmbeddingServer) -> None:
@@ -354,9 +356,9 @@ def test_a_batch_that_is_too_large_is_halved_until_it_fits(
     server.fault = fault
     server.most_texts = 3
     texts = [f"text {number}" for number in range(20)]
-    found = ollama(server).embed(texts, "passage")
+    vectors = ollama(server).embed(texts, "passage")
     assert all(
-        same(one, server.vector(PASSAGE + text)) for one, text in zip(found, texts, strict=True)
+        same(unit, server.vector(PASSAGE + text)) for unit, text in zip(vectors, texts, strict=True)
     )
     assert max(len(request.texts) for request in server.requests if len(request.texts) <= 3) > 1
 
@@ -367,12 +369,12 @@ def test_a_text_that_is_too_long_is_cut_and_the_others_are_whole(
 ) -> None:
     server.fault = "text-limit"
     texts = [*TEXTS, "long " * 1_000, *TEXTS]
-    found = ollama(server).embed(texts, kind)
-    assert None not in found
-    assert len(found) == len(texts)
+    vectors = ollama(server).embed(texts, kind)
+    assert None not in vectors
+    assert len(vectors) == len(texts)
     prefix = QUERY if kind == "query" else PASSAGE
-    assert all(same(found[n], server.vector(prefix + texts[n])) for n in (0, 4, 6, 10))
-    # The long one was alone in the end; those behind it are not.
+    assert all(same(vectors[n], server.vector(prefix + texts[n])) for n in (0, 4, 6, 10))
+    # The long text was sent alone in the end, the texts behind it were not.
     assert len(server.requests[-1].texts) > 1
     accepted = [text for request in server.requests for text in request.texts if "long" in text][-1]
     assert accepted.startswith(f"{prefix}long long")
@@ -393,7 +395,7 @@ def test_a_slow_server_is_given_fewer_texts_once(server: EmbeddingServer) -> Non
     server.fault = "hang"
     embedder = ollama(server, limits=SHORT)
     texts = [f"text {number}" for number in range(10)]
-    with pytest.raises(EmbedderError, match="no answer"):
+    with pytest.raises(EmbedderError, check=has_code("too_slow")):
         embedder.embed(texts, "passage")
     server.fault = None
     embedder.client._limits = LIMITS
@@ -428,12 +430,12 @@ def test_batches_hold_every_text_once_and_in_order(
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1))
 def test_any_direction_becomes_a_unit_vector_or_an_error(numbers: list[float]) -> None:
     try:
-        [found] = unit_vectors([numbers], None, "Test")
+        [unit] = unit_vectors([numbers], None, "Test")
     except EmbedderError:
         assert not any(numbers)
         return
-    assert math.isclose(math.hypot(*found), 1.0, rel_tol=1e-4)
-    assert all((a > 0) >= (b > 0) for a, b in zip(numbers, found, strict=True))
+    assert math.isclose(math.hypot(*unit), 1.0, rel_tol=1e-4)
+    assert all((a > 0) >= (b > 0) for a, b in zip(numbers, unit, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -456,8 +458,9 @@ def test_any_direction_becomes_a_unit_vector_or_an_error(numbers: list[float]) -
     ],
 )
 def test_what_is_no_direction_is_an_error(answer: object) -> None:
-    with pytest.raises(EmbedderError, match="Test gave"):
+    with pytest.raises(EmbedderError, match="Test returned") as caught:
         unit_vectors([[1.0], answer], None, "Test")
+    assert caught.value.notice.code == "bad_vector"
 
 
 # -- addresses of Ollama -------------------------------------------------------------------
@@ -532,10 +535,10 @@ def test_a_model_gets_the_prefixes_it_was_trained_with(
 
 @pytest.mark.parametrize("model", ["qwen3-embedding:0.6b", "Qwen/Qwen3-Embedding-0.6B"])
 def test_models_that_take_instructions_get_one_for_queries_alone(model: str) -> None:
-    found = prefixes_of(model)
-    assert found.query.startswith("Instruct: ")
-    assert found.query.endswith("\nQuery:")
-    assert found.passage == ""
+    prefixes = prefixes_of(model)
+    assert prefixes.query.startswith("Instruct: ")
+    assert prefixes.query.endswith("\nQuery:")
+    assert prefixes.passage == ""
     assert prefixes_of("multilingual-e5-large-instruct").query.endswith("\nQuery: ")
 
 
@@ -549,23 +552,23 @@ def test_prefixes_that_differ_have_different_identities() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "model", "level", "words"),
+    ("make", "model", "level", "code"),
     [
-        (ollama, None, "ok", "has nomic-embed-text"),
-        (ollama, "nomic-embed-text:latest", "ok", "has nomic"),
-        (ollama, "bge-m3", "error", "Run: ollama pull bge-m3"),
-        (openai, None, "ok", "answers"),
-        (openai, "gone", "warning", "does not list the model 'gone'"),
-        (custom, None, "ok", "answers"),
-        (custom, "gone", "warning", "does not list the model 'gone'"),
+        (ollama, None, "ok", ""),
+        (ollama, "nomic-embed-text:latest", "ok", ""),
+        (ollama, "bge-m3", "error", "unknown_model"),
+        (openai, None, "ok", ""),
+        (openai, "gone", "warning", "unknown_model"),
+        (custom, None, "ok", ""),
+        (custom, "gone", "warning", "unknown_model"),
     ],
 )
 def test_doctor_is_told_whether_server_and_model_are_there(
-    server: EmbeddingServer, make: Make, model: str | None, level: str, words: str
+    server: EmbeddingServer, make: Make, model: str | None, level: str, code: str
 ) -> None:
-    [found] = make(server, model).check()
-    assert (found.check, found.level) == ("embedder", level)
-    assert words in found.message
+    [finding] = make(server, model).check()
+    assert (finding.check, finding.level) == ("embedder", level)
+    assert finding.code == code
     assert [request.method for request in server.requests] == ["GET"]
 
 
@@ -575,25 +578,23 @@ def test_doctor_is_told_what_is_wrong_with_a_server(
     server: EmbeddingServer, make: Make, fault: str
 ) -> None:
     server.fault = fault
-    [found] = make(server, key=lambda _: KEY).check()
-    assert found.level == "error"
-    assert str(server.port) in found.message
-    assert KEY not in found.message
+    [finding] = make(server, key=lambda _: KEY).check()
+    assert finding.level == "error"
+    assert str(server.port) in str(finding.message)
+    assert KEY not in str(finding.message)
 
 
 def test_doctor_lives_with_a_server_that_does_not_list_its_models(server: EmbeddingServer) -> None:
-    [found] = Custom(f"{server.url}/other").check()
-    assert found.level == "ok"
-    [found] = Ollama(url=f"{server.url}/other").check()
-    assert found.level == "error"
+    [finding] = Custom(f"{server.url}/other").check()
+    assert finding.level == "ok"
+    [finding] = Ollama(url=f"{server.url}/other").check()
+    assert finding.level == "error"
 
 
 def test_doctor_does_not_ask_openai_without_a_key() -> None:
-    [found] = OpenAI().check()
-    assert (found.level, found.message) == (
-        "error",
-        "OpenAI needs a key. Run: plait config set-key openai",
-    )
+    [finding] = OpenAI().check()
+    assert (finding.level, finding.code) == ("error", "no_key")
+    assert finding.advice == advise("set_key", provider="openai")
 
 
 # -- by name -------------------------------------------------------------------------------
@@ -604,38 +605,38 @@ def test_doctor_does_not_ask_openai_without_a_key() -> None:
     [
         (
             "ollama",
-            Options(ollama_url="gpu"),
+            EmbedderOptions(ollama_url="gpu"),
             ("ollama", "nomic-embed-text", "http://gpu:11434"),
         ),
-        ("ollama", Options(model="bge-m3"), ("ollama", "bge-m3", "http://localhost:11434")),
-        ("ollama:a:7b", Options(model="b"), ("ollama", "a:7b", "http://localhost:11434")),
+        ("ollama", EmbedderOptions(model="bge-m3"), ("ollama", "bge-m3", "http://localhost:11434")),
+        ("ollama:a:7b", EmbedderOptions(model="b"), ("ollama", "a:7b", "http://localhost:11434")),
         (
             "openai",
-            Options(),
+            EmbedderOptions(),
             ("openai", "text-embedding-3-small", "https://api.openai.com/v1"),
         ),
         (
             "openai:text-embedding-ada-002",
-            Options(),
+            EmbedderOptions(),
             ("openai", "text-embedding-ada-002", "https://api.openai.com/v1"),
         ),
         (
             "custom:http://localhost:1234/v1#m",
-            Options(model="b"),
+            EmbedderOptions(model="b"),
             ("custom", "m", "http://localhost:1234/v1"),
         ),
         (
             "custom:https://e.example/v1/embeddings",
-            Options(model="b"),
+            EmbedderOptions(model="b"),
             ("custom", "b", "https://e.example/v1"),
         ),
     ],
 )
 def test_a_provider_is_opened_by_its_name_without_asking_anybody(
-    spec: str, options: Options, space: tuple[str, str, str]
+    spec: str, options: EmbedderOptions, space: tuple[str, str, str]
 ) -> None:
-    found = open_embedder(spec, options).space
-    assert (found.provider, found.model, found.host) == space
+    opened = open_embedder(spec, options).space
+    assert (opened.provider, opened.model, opened.host) == space
 
 
 @pytest.mark.parametrize(
@@ -647,7 +648,7 @@ def test_a_custom_server_needs_an_address(spec: str) -> None:
 
 
 def test_the_options_reach_the_provider(server: EmbeddingServer) -> None:
-    options = Options(ollama_url=server.url, key=lambda _: KEY, dims=DIMS)
+    options = EmbedderOptions(ollama_url=server.url, key=lambda _: KEY, dims=DIMS)
     embedder = open_embedder("ollama", options)
     assert embedder.dims == DIMS
     embedder.embed(["text"], "query")
@@ -662,8 +663,8 @@ def test_a_text_that_the_server_refuses_does_not_keep_the_others_waiting(
     server.fault = "poison"
     texts = [f"text {number}" for number in range(20)]
     texts[7] = "a drop of poison"
-    found = make(server).embed(texts, "passage")
-    assert [vector is None for vector in found] == [number == 7 for number in range(20)]
+    vectors = make(server).embed(texts, "passage")
+    assert [vector is None for vector in vectors] == [number == 7 for number in range(20)]
     with pytest.raises(EmbedderError, match=r"NaN|bad input"):
         make(server).embed(["poison"], "passage")
     with pytest.raises(EmbedderError):
@@ -684,15 +685,15 @@ def test_a_key_that_cannot_be_read_is_a_finding_and_not_the_end_of_doctor(
     server: EmbeddingServer,
 ) -> None:
     def broken(_: str) -> str:
-        raise ConfigError("keys.json is damaged. Run: plait config set-key openai")
+        raise ConfigError("keys.json is damaged.", code="damaged_keys")
 
     [finding] = openai(server, key=broken).check()
-    assert (finding.level, "keys.json is damaged" in finding.message) == ("error", True)
+    assert (finding.level, finding.code) == ("error", "damaged_keys")
 
 
 def test_openai_reads_no_text_before_there_is_a_key() -> None:
     keyless = OpenAI(limits=LIMITS)
-    with pytest.raises(EmbedderError, match="needs a key"):
+    with pytest.raises(EmbedderError, check=has_code("no_key", "openai")):
         keyless.embed(["secret plans"], "passage")
 
 
@@ -703,6 +704,6 @@ def test_a_text_that_crashes_the_model_does_not_keep_the_others_waiting(
     server.fault = "crash"
     texts = [f"text {number}" for number in range(20)]
     texts[0] = texts[9] = texts[19] = "a drop of poison"
-    found = make(server).embed(texts, "passage")
-    lost = [number for number, one in enumerate(found) if one is None]
+    vectors = make(server).embed(texts, "passage")
+    lost = [number for number, unit in enumerate(vectors) if unit is None]
     assert lost == [0, 9, 19]

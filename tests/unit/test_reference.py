@@ -1,4 +1,4 @@
-"""The reference memory server's file, as it and its relatives write it."""
+"""The reference memory server's file, as it and related servers write it."""
 
 import json
 
@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.archive import header, reference
 from plait.errors import UsageError
-from plait.types import NewEntity, Relation
+from plait.exporting import reference
+from plait.exporting.jsonl import header_line
+from plait.types import Relation
+from plait.types.reports import NewEntity
 
 ENTITY = '{"type":"entity","name":"Ana","entityType":"person","observations":["Likes tea"]}'
 RELATION = '{"type":"relation","from":"Ana","to":"Bo","relationType":"knows"}'
@@ -30,8 +32,8 @@ def test_what_is_written_is_what_is_read(entities: list[NewEntity], data: st.Dat
     ends = st.sampled_from([entity.name for entity in entities]) if entities else st.nothing()
     edges = data.draw(st.lists(st.tuples(ends, ends, names), unique=True))
     relations = tuple(Relation(*edge) for edge in edges)
-    lines = list(reference.write(entities, relations))
-    assert reference.read(lines) == (tuple(entities), relations, ())
+    lines = list(reference.graph_file_lines(entities, relations))
+    assert reference.read_graph_file(lines) == (tuple(entities), relations, ())
     assert not lines or reference.recognise(lines)[0]
 
 
@@ -67,17 +69,17 @@ VARIANTS = {
 def test_known_variants_mean_the_same(lines: list[str]) -> None:
     known, again = reference.recognise(iter(lines))
     assert known
-    found = reference.read(again)
-    assert {entity.name: entity for entity in found.entities} == {"Ana": ANA, "Bo": BO}
-    assert found.relations == (KNOWS,)
-    assert found.unknown == ()
+    graph = reference.read_graph_file(again)
+    assert {entity.name: entity for entity in graph.entities} == {"Ana": ANA, "Bo": BO}
+    assert graph.relations == (KNOWS,)
+    assert graph.unknown == ()
 
 
 def test_fields_without_a_place_are_named() -> None:
-    found = reference.read(
+    graph = reference.read_graph_file(
         ['{"type":"entity","name":"Ana","mood":"fine"}', RELATION[:-1] + ',"weight":2}']
     )
-    assert found.unknown == ("mood", "weight")
+    assert graph.unknown == ("mood", "weight")
 
 
 BROKEN = {
@@ -97,14 +99,15 @@ BROKEN = {
 
 @pytest.mark.parametrize("line", BROKEN.values(), ids=BROKEN)
 def test_a_line_that_makes_no_sense_is_named(line: str) -> None:
-    with pytest.raises(UsageError, match=r"Line 2.*Nothing was imported"):
-        reference.read([ENTITY, line])
+    with pytest.raises(UsageError) as caught:
+        reference.read_graph_file([ENTITY, line])
+    assert caught.value.notice[1:3] == ("bad_graph_file", "Line 2")
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        header(),
+        header_line(),
         '{"text": "a note", "kind": "note", "type": "entity"}',
         '{"text": "a note", "id": "x"}',
         "",

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.protocols import Entry, Vector
-from plait.stores.sqlite import searching, vectors
+from plait.stores.sqlite import vectors
 from plait.stores.sqlite.store import SQLiteStore
 from plait.types import Document, Filter, Passage, Space
+from tests.builders import cosines, keys_of, write
 
 DIMS = 8
 SPACE = Space("test", "scan", DIMS)
@@ -39,8 +40,8 @@ def test_nearest_is_the_head_of_the_whole_sorted_list(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "BLOCK_ROWS", 4)
         flags = None if chosen is None else vectors.flagged(chosen)
-        found = vectors.nearest(scan_of(blocks), limit, flags)
-    assert found == expected(blocks, limit, chosen)
+        hits = vectors.nearest(scan_of(blocks), limit, flags)
+    assert hits == expected(blocks, limit, chosen)
 
 
 @given(BLOCKS, st.lists(st.integers(0, 30), unique=True))
@@ -50,9 +51,10 @@ def test_a_scan_gives_back_its_own_cosines_and_admits_what_it_does_not_know(
     flat = [d for near in blocks for d in near]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "BLOCK_ROWS", 4)
-        found, unknown = vectors.known(scan_of(blocks), refs)
-    assert found == {ref: 1.0 - flat[ref] for ref in refs if ref < len(flat) and flat[ref] != 1.0}
-    assert unknown == [ref for ref in refs if ref not in found]
+        computed, unknown = vectors.scanned_cosines(scan_of(blocks), refs)
+    near = {ref: 1.0 - flat[ref] for ref in refs if ref < len(flat) and flat[ref] != 1.0}
+    assert computed == near
+    assert unknown == [ref for ref in refs if ref not in near]
 
 
 def vector_of(seed: int) -> Vector:
@@ -66,9 +68,8 @@ def entry(key: str, vector: Vector | None, tags: tuple[str, ...] = ()) -> Entry:
 
 
 def keys_near(store: SQLiteStore, vector: Vector, limit: int, where: Filter) -> list[str]:
-    found = store.vector(vector, SPACE, limit, where)
-    rows = store.passages([ref for ref, _ in found])
-    return [rows[ref][1].doc_id for ref, _ in found]
+    hits = store.vector(vector, SPACE, limit, where).hits
+    return keys_of(store, [ref for ref, _ in hits])
 
 
 @pytest.mark.parametrize("searches_before", [0, 1, 2, 3])
@@ -77,27 +78,25 @@ def test_what_another_process_wrote_is_found_however_warm_the_search(
 ) -> None:
     mine = SQLiteStore(str(tmp_path / "memory.db"))
     other = SQLiteStore(str(tmp_path / "memory.db"))
-    mine.put([entry(f"old {n}", vector_of(n)) for n in range(20)])
+    write(mine, *[entry(f"old {n}", vector_of(n)) for n in range(20)])
     wanted = vector_of(99)
     for _ in range(searches_before):
         assert "new" not in keys_near(mine, wanted, 5, Filter())
-    other.put([entry("new", wanted)])
+    write(other, entry("new", wanted))
     assert keys_near(mine, wanted, 5, Filter())[0] == "new"
-    (ref, cosine), *_ = mine.vector(wanted, SPACE, 1, Filter())
-    assert mine.cosines(wanted, SPACE, [ref]) == {ref: pytest.approx(cosine)}
-    other.put([entry("new", vector_of(100))])
-    assert mine.cosines(wanted, SPACE, [ref]).get(ref, 0.0) < cosine
+    (ref, cosine), *_ = mine.vector(wanted, SPACE, 1, Filter()).hits
+    assert cosines(mine, wanted, [ref], SPACE) == {ref: pytest.approx(cosine)}
+    write(other, entry("new", vector_of(100)))
+    assert cosines(mine, wanted, [ref], SPACE).get(ref, 0.0) < cosine
     mine.close()
     other.close()
 
 
 @pytest.mark.parametrize("kept_bytes", [0, vectors.KEPT_BYTES])
-def test_blocks_are_kept_only_up_to_a_size_and_answer_the_same(
-    monkeypatch: pytest.MonkeyPatch, kept_bytes: int
-) -> None:
-    monkeypatch.setattr(vectors, "KEPT_BYTES", kept_bytes)
+def test_blocks_are_kept_only_up_to_a_size_and_answer_the_same(kept_bytes: int) -> None:
     store = SQLiteStore(":memory:")
-    store.put([entry(f"{n}", vector_of(n)) for n in range(50)])
+    store.vectors.blocks.kept_bytes = kept_bytes
+    write(store, *[entry(f"{n}", vector_of(n)) for n in range(50)])
     answers = [store.vector(vector_of(7), SPACE, 10, Filter()) for _ in range(4)]
     assert answers[1:] == answers[:1] * 3
     assert keys_near(store, vector_of(7), 1, Filter()) == ["7"]
@@ -108,19 +107,17 @@ def test_blocks_are_kept_only_up_to_a_size_and_answer_the_same(
 @pytest.mark.parametrize(("few", "over_fetch"), [(200, 4), (0, 4), (0, 1)])
 @pytest.mark.parametrize("tag", ["every", "half", "tenth", "nobody"])
 def test_a_filter_leaves_the_nearest_that_pass_however_it_is_applied(
-    monkeypatch: pytest.MonkeyPatch, few: int, over_fetch: int, tag: str
+    few: int, over_fetch: int, tag: str
 ) -> None:
-    monkeypatch.setattr(searching, "FEW", few)
-    monkeypatch.setattr(searching, "SHORT_SELECTION", 0.0)
-    monkeypatch.setattr(searching, "OVER_FETCH", over_fetch)
     shares = {"every": 1, "half": 2, "tenth": 10}
     store = SQLiteStore(":memory:")
-    store.put(
-        [
-            entry(f"{n}", vector_of(n), tuple(t for t, each in shares.items() if n % each == 0))
-            for n in range(120)
-        ]
-    )
+    store.selections.short, store.selections.share = few, 0.0
+    store.vectors.over_fetch = over_fetch
+    rows = [
+        entry(f"{n}", vector_of(n), tuple(t for t, each in shares.items() if n % each == 0))
+        for n in range(120)
+    ]
+    write(store, *rows)
     everything = keys_near(store, vector_of(500), 120, Filter())
     each = shares.get(tag)
     passing = [key for key in everything if each and int(key) % each == 0]

@@ -1,5 +1,6 @@
 """The file's version: what is refused, what becomes a memory, and that it happens whole or not."""
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -7,20 +8,22 @@ from pathlib import Path
 import apsw
 import pytest
 
-from plait.errors import SchemaTooNew, StoreDamaged, StoreError
-from plait.stores import exists
-from plait.stores.sqlite import schema
+from plait.errors import SchemaTooNew, StoreDamaged, StoreError, UsageError, advise
+from plait.stores import exists, open_store
+from plait.stores.sqlite import connection as opening
+from plait.stores.sqlite import schema, vectors
 from plait.stores.sqlite.store import SQLiteStore
+from plait.stores.sqlite.transaction import LAST_TURN
 from plait.text import parse
 from plait.types import Filter
-from tests.builders import entry
+from tests.builders import EVERYTHING, SPACE, by_keyword, entry, fill, keys_of, swap, vector, write
 
 
 def tables(path: Path) -> set[str]:
     connection = apsw.Connection(str(path))
-    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
     connection.close()
-    return found
+    return names
 
 
 def run(path: Path, *statements: str) -> None:
@@ -35,32 +38,45 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "memory.db"
 
 
+def test_the_version_counts_the_migrations() -> None:
+    assert len(schema.MIGRATIONS) == opening.SCHEMA_VERSION
+
+
+def test_an_unknown_engine_is_refused() -> None:
+    with pytest.raises(UsageError) as refused:
+        open_store("postgresql://localhost/x")
+    assert refused.value.notice.code == "unknown_engine"
+
+
 def test_a_new_file_carries_our_name_and_version(path: Path) -> None:
     SQLiteStore(str(path)).close()
     connection = apsw.Connection(str(path))
-    assert connection.execute("PRAGMA user_version").get == schema.SCHEMA_VERSION
-    assert connection.execute("PRAGMA application_id").get == schema.APPLICATION_ID
+    assert connection.execute("PRAGMA user_version").get == opening.SCHEMA_VERSION
+    assert connection.execute("PRAGMA application_id").get == opening.APPLICATION_ID
     connection.close()
-    assert schema.APPLICATION_ID.to_bytes(4, "big") == b"plai"
+    assert opening.APPLICATION_ID.to_bytes(4, "big") == b"plai"
 
 
 def test_a_file_of_a_newer_plait_is_refused_and_left_alone(path: Path) -> None:
     store = SQLiteStore(str(path))
-    store.put([entry("k", "apple")])
+    write(store, entry("k", "apple"))
     store.close()
-    run(path, f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
+    run(path, f"PRAGMA user_version = {opening.SCHEMA_VERSION + 1}")
     before = path.read_bytes()
-    with pytest.raises(SchemaTooNew, match=f"version {schema.SCHEMA_VERSION + 1}.*[Uu]pgrade"):
+    with pytest.raises(SchemaTooNew) as refused:
         SQLiteStore(str(path))
+    assert f"version {opening.SCHEMA_VERSION + 1}" in refused.value.notice.text
+    assert refused.value.advice == advise("upgrade")
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("version", [0, 1, schema.SCHEMA_VERSION, 7])
+@pytest.mark.parametrize("version", [0, 1, opening.SCHEMA_VERSION, 7])
 def test_somebody_elses_database_is_refused_and_left_alone(path: Path, version: int) -> None:
     run(path, "CREATE TABLE theirs (x)", f"PRAGMA user_version = {version}")
     before = path.read_bytes()
-    with pytest.raises(StoreDamaged, match="not a plait memory"):
+    with pytest.raises(StoreDamaged) as refused:
         SQLiteStore(str(path))
+    assert refused.value.notice.code == "not_a_memory"
     assert path.read_bytes() == before
 
 
@@ -69,7 +85,7 @@ def test_somebody_elses_database_is_refused_and_left_alone(path: Path, version: 
 )
 def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
     path.write_bytes(content * 20)
-    with pytest.raises(StoreDamaged, match="not a"):
+    with pytest.raises(StoreDamaged):
         SQLiteStore(str(path))
     assert path.read_bytes() == content * 20
 
@@ -77,7 +93,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, conten
 def test_an_empty_file_becomes_a_memory(path: Path) -> None:
     path.touch()
     store = SQLiteStore(str(path))
-    store.put([entry("k", "apple")])
+    write(store, entry("k", "apple"))
     assert len(store.keyword(parse("apple"), 10, Filter())) == 1
     store.close()
 
@@ -88,16 +104,18 @@ def test_a_folder_is_no_memory(tmp_path: Path) -> None:
 
 
 def test_an_absent_file_stays_absent_when_it_must_not_be_created(path: Path) -> None:
-    with pytest.raises(StoreError, match="no memory"):
+    with pytest.raises(StoreError) as refused:
         SQLiteStore(str(path), create=False)
+    assert refused.value.notice.code == "no_memory"
     assert not path.exists()
 
 
 def test_an_empty_file_stays_empty_when_nothing_must_be_created(path: Path) -> None:
     path.touch()
     assert not exists(str(path))
-    with pytest.raises(StoreError, match="no memory"):
+    with pytest.raises(StoreError) as refused:
         SQLiteStore(str(path), create=False)
+    assert refused.value.notice.code == "no_memory"
     assert path.stat().st_size == 0
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
@@ -128,7 +146,7 @@ def test_a_migration_that_fails_half_way_leaves_nothing(
 ) -> None:
     broken = (*schema.MIGRATIONS, "CREATE TABLE extra (x); CREATE TABLE extra (x);")
     monkeypatch.setattr(schema, "MIGRATIONS", broken)
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", len(broken))
+    monkeypatch.setattr(opening, "SCHEMA_VERSION", len(broken))
     with pytest.raises(StoreError, match="extra"):
         SQLiteStore(str(path))
     assert tables(path) == set()
@@ -141,11 +159,11 @@ def test_an_older_file_is_brought_up_to_date_and_keeps_its_documents(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SQLiteStore(str(path))
-    store.put([entry("k", "apple")])
+    write(store, entry("k", "apple"))
     store.close()
     later = (*schema.MIGRATIONS, "CREATE TABLE later (x); INSERT INTO later VALUES (1);")
     monkeypatch.setattr(schema, "MIGRATIONS", later)
-    monkeypatch.setattr(schema, "SCHEMA_VERSION", len(later))
+    monkeypatch.setattr(opening, "SCHEMA_VERSION", len(later))
     store = SQLiteStore(str(path))
     assert store.stats().schema == len(later)
     assert len(store.keyword(parse("apple"), 10, Filter())) == 1
@@ -160,3 +178,148 @@ def test_migrating_twice_changes_nothing(path: Path) -> None:
     schema.migrate(connection)
     assert connection.execute("PRAGMA schema_version").get == before
     store.close()
+
+
+# Migration 4
+
+OTHER = SPACE._replace(model="other")
+# Key, project, session: two conversations in one project, one of the same name elsewhere.
+MESSAGES = [
+    ("a1", "", "a"),
+    ("b1", "", "b"),
+    ("p1", "p", "a"),
+    ("a2", "", "a"),
+    ("b2", "", "b"),
+    ("a3", "", "a"),
+]
+
+
+def insert(connection: apsw.Connection, table: str, **values: object) -> int:
+    marks = ", ".join("?" * len(values))
+    connection.execute(
+        f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", tuple(values.values())
+    )
+    return connection.last_insert_rowid()
+
+
+def write_row(connection: apsw.Connection, key: str, **fields: object) -> int:
+    """A document of schema 3 with one passage, whose ref is returned."""
+    times = dict.fromkeys(("created_at", "updated_at", "event_at", "indexed_at"), 1)
+    values = {"id": f"{key:x>13}", "key": key, "kind": "note", "chunk_count": 1, **times, **fields}
+    document = insert(connection, "documents", **values)
+    return insert(
+        connection,
+        "passages",
+        id=f"{key:y>13}",
+        document=document,
+        ordinal=0,
+        start=0,
+        start_line=1,
+        end_line=1,
+        text=f"apple {key}",
+        hash=b"",
+    )
+
+
+@pytest.fixture
+def old_file(path: Path) -> Path:
+    """A file of schema 3 in which a reindex was interrupted."""
+    connection = apsw.Connection(str(path))
+    for migration in schema.MIGRATIONS[:3]:
+        for _ in connection.execute(migration):
+            pass
+    connection.execute("PRAGMA user_version = 3")
+    connection.execute(f"PRAGMA application_id = {opening.APPLICATION_ID}")
+    refs = [
+        write_row(connection, key, kind="message", project=project, session=session)
+        for key, project, session in MESSAGES
+    ]
+    refs.append(write_row(connection, "note", session="a"))
+    refs.append(write_row(connection, "alone", kind="message"))
+    for number, (space, current, filled) in enumerate([(SPACE, 1, 0), (OTHER, 0, refs[3])], 1):
+        name = json.dumps(list(space))
+        insert(connection, "generations", space=name, dims=4, current=current, filled_to=filled)
+        made = refs if current else [refs[0], refs[2], refs[3], refs[5]]
+        rows: dict[int, bytes | None] = dict.fromkeys(made, bytes([127, 0, 0, 0]))
+        vectors.write(connection, number, 4, rows)
+    # Written again behind the mark, and declined by its nature.
+    insert(connection, "unembedded", generation=2, passage=refs[1], reason="pending")
+    insert(connection, "unembedded", generation=2, passage=refs[6], reason="declined")
+    record = {
+        "document": {"id": "gone", "key": "gone", "kind": "note", "text": "pear", "tags": ["t"]},
+        "passages": [["ppppppppppppp", 0, 0, 1, 1, "H", "pear"]],
+        "place": 3,
+    }
+    insert(connection, "trash", id="gone", deleted_at=7, batch="b", document=json.dumps(record))
+    insert(connection, "meta", name="chunker", value="1:1200:120")
+    insert(connection, "meta", name="latest_turn", value="9")
+    connection.close()
+    return path
+
+
+def test_old_messages_become_turns_of_their_session_in_the_order_of_their_rows(
+    old_file: Path,
+) -> None:
+    store = SQLiteStore(str(old_file))
+    turns = {
+        row.key: (row.project, row.session, row.turn)
+        for row in store.scan(Filter(kinds=("message",)))
+        if row.turn is not None
+    }
+    assert turns == {
+        "a1": (None, "a", 1),
+        "a2": (None, "a", 2),
+        "a3": (None, "a", 3),
+        "b1": (None, "b", 1),
+        "b2": (None, "b", 2),
+        "p1": ("p", "a", 1),
+    }
+    assert {row.role for row in store.scan(EVERYTHING)} == {None}
+    with store.transaction() as tx:
+        assert (tx.next_turn(None, "a"), tx.next_turn("p", "a")) == (4, 2)
+    refs = [ref for ref, _ in store.keyword(parse("apple"), 20, EVERYTHING)]
+    known = store.turns(refs)
+    assert sorted(keys_of(store, known)) == sorted(key for key, _, _ in MESSAGES)
+    assert len({session for session, _ in known.values()}) == 3
+    store.close()
+
+
+def test_old_unfinished_vectors_list_what_they_lack(old_file: Path) -> None:
+    store = SQLiteStore(str(old_file))
+    state = store.state()
+    assert (state.space, state.building, state.pending) == (SPACE, OTHER, 0)
+    waiting = store.pending(OTHER, 20, building=True)
+    # Past the mark: b2 and a3 and those after them, but not what was declined.
+    assert keys_of(store, [row.ref for row in waiting]) == ["b1", "b2", "a3", "alone"]
+    assert [row.level for row in store.check() if row.check == "vectors being built"] == ["warning"]
+    assert not swap(store, OTHER)
+    fill(store, [(row.ref, vector(0, 1, 0, 0)) for row in waiting], OTHER, building=True)
+    assert swap(store, OTHER)
+    assert store.state().space == OTHER
+    assert {row.level for row in store.check()} <= {"ok", "warning"}
+    assert store.stats().embedded_count == 7
+    store.close()
+
+
+def test_an_old_file_keeps_its_trash_its_facts_and_its_words(old_file: Path) -> None:
+    store = SQLiteStore(str(old_file))
+    [row] = store.trashed()
+    assert (row.batch, row.deleted_at, row.place) == ("b", 7, 3)
+    assert (row.document.key, row.document.tags, row.document.turn) == ("gone", ("t",), None)
+    assert [(passage.id, passage.heading) for passage in row.passages] == [("ppppppppppppp", "H")]
+    assert row.names == ("ppppppppppppp",)
+    state = store.state()
+    assert (state.chunker, state.changed_at, state.has_messages) == ("1:1200:120", 9, True)
+    assert len(by_keyword(store, "apple", 20)) == 8
+    assert store.stats().schema == 4
+    write(store, entry("a1", "new", kind="message", session="a", turn=1))
+    store.close()
+    SQLiteStore(str(old_file)).close()
+
+
+def test_the_last_turn_of_a_long_session_is_read_from_the_end_of_an_index(path: Path) -> None:
+    SQLiteStore(str(path)).close()
+    connection = apsw.Connection(str(path))
+    [(*_, plan)] = connection.execute(f"EXPLAIN QUERY PLAN {LAST_TURN}", ("", "talk"))
+    assert "COVERING INDEX documents_by_turn (project=? AND session=?" in str(plan)
+    connection.close()

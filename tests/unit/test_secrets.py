@@ -19,9 +19,10 @@ from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 from keyring.backends.null import Keyring as NullKeyring
 
-from plait import secrets
-from plait.errors import ConfigError
-from plait.secrets import Secret, Vault, as_secret, origin_of
+from plait.errors import ConfigError, Notice, advise
+from plait.settings import secrets
+from plait.settings.secrets import Secret, Vault, as_secret, origin_of
+from tests.codes import has_code
 from tests.interfaces.command import environment
 from tests.keyrings import BrokenKeyring, MemoryKeyring, Stubborn
 
@@ -51,11 +52,11 @@ def opened(vault: Vault, provider: str, origin: str) -> str:
     return vault.unseal(provider, origin, entry.sealed, vault.path).reveal()
 
 
-def refusal(vault: Vault) -> str:
+def refusal(vault: Vault) -> Notice:
     with pytest.raises(ConfigError) as caught:
         opened(vault, *OPENAI)
     assert KEY not in "".join(traceback.format_exception(caught.value))
-    return str(caught.value)
+    return caught.value.notice
 
 
 # The value.
@@ -206,9 +207,10 @@ def test_a_ciphertext_moved_to_another_address_does_not_open(
     rows = json.loads(Path(vault.path).read_text(encoding="utf-8"))
     rows["keys"][0] |= {"provider": moved_to[0], "origin": moved_to[1]}
     Path(vault.path).write_text(json.dumps(rows), encoding="utf-8")
-    with pytest.raises(ConfigError, match="was given for another address") as caught:
+    with pytest.raises(ConfigError, check=has_code("key_does_not_open", moved_to[1])) as caught:
         opened(vault, *moved_to)
-    assert f"plait config set-key {moved_to[0]}" in str(caught.value)
+    assert caught.value.advice is not None
+    assert dict(caught.value.advice.values)["provider"] == moved_to[0]
 
 
 @given(position=st.integers(0, 200), bit=st.integers(0, 7))
@@ -222,14 +224,14 @@ def test_no_damaged_bit_goes_unnoticed(
     assert entry.sealed is not None
     data = bytearray.fromhex(entry.sealed.removeprefix("enc:"))
     data[position % len(data)] ^= 1 << bit
-    with pytest.raises(ConfigError, match="does not open"):
+    with pytest.raises(ConfigError, check=has_code("key_does_not_open")):
         vault.unseal(*OPENAI, "enc:" + data.hex(), "a test")
 
 
 @pytest.mark.parametrize("sealed", ["enc:", "enc:zz", "enc:00", "enc:" + "00" * 12])
 def test_what_is_no_ciphertext_is_refused_in_a_sentence(vault: Vault, sealed: str) -> None:
     vault.put(*OPENAI, Secret(KEY))
-    with pytest.raises(ConfigError, match=r"in config\.toml does not open"):
+    with pytest.raises(ConfigError, match=r"in config\.toml", check=has_code("key_does_not_open")):
         vault.unseal(*OPENAI, sealed, "config.toml")
 
 
@@ -237,19 +239,21 @@ def test_another_key_file_does_not_open_it(vault: Vault, tmp_path: Path) -> None
     vault.put(*OPENAI, Secret(KEY))
     place = tmp_path / "plait" / "secret.key"
     place.write_bytes(bytes(32))
-    assert f"does not open with {place}" in refusal(vault)
+    assert refusal(vault).code == "key_does_not_open"
 
 
 def test_a_lost_or_cut_key_file_is_said(vault: Vault, tmp_path: Path) -> None:
     vault.put(*OPENAI, Secret(KEY))
     place = tmp_path / "plait" / "secret.key"
     place.write_bytes(b"short")
-    assert f"{place} is damaged: it has 5 bytes and not 32" in refusal(vault)
-    with pytest.raises(ConfigError, match="5 bytes"):
+    damaged = refusal(vault)
+    assert (damaged.code, damaged.subject) == ("damaged_keys", str(place))
+    with pytest.raises(ConfigError, check=has_code("damaged_keys", str(place))):
         vault.put(*OPENAI, Secret(KEY))
     assert place.read_bytes() == b"short"
     place.unlink()
-    assert refusal(vault).startswith(f"There is no file {place}")
+    lost = refusal(vault)
+    assert (lost.code, lost.subject) == ("no_key_file", str(place))
 
 
 @pytest.mark.parametrize(
@@ -271,8 +275,9 @@ def test_a_lost_or_cut_key_file_is_said(vault: Vault, tmp_path: Path) -> None:
 def test_a_damaged_file_is_said_and_left_alone(vault: Vault, text: str) -> None:
     vault.put(*OPENAI, Secret(KEY))
     Path(vault.path).write_text(text, encoding="utf-8")
-    assert refusal(vault).startswith(f"{vault.path} is damaged.")
-    with pytest.raises(ConfigError, match="is damaged"):
+    damaged = refusal(vault)
+    assert (damaged.code, damaged.subject) == ("damaged_keys", vault.path)
+    with pytest.raises(ConfigError, check=has_code("damaged_keys")):
         vault.put(*OPENAI, Secret(KEY))
     assert Path(vault.path).read_text(encoding="utf-8") == text
 
@@ -280,13 +285,14 @@ def test_a_damaged_file_is_said_and_left_alone(vault: Vault, text: str) -> None:
 def test_a_file_of_a_newer_plait_is_left_alone(vault: Vault) -> None:
     vault.put(*OPENAI, Secret(KEY))
     Path(vault.path).write_text('{"version": 2, "keys": []}', encoding="utf-8")
-    assert "newer plait" in refusal(vault)
+    newer = refusal(vault)
+    assert (newer.code, newer.advice) == ("keys_too_new", advise("upgrade"))
 
 
 def test_a_file_too_large_to_be_ours_is_not_read(vault: Vault) -> None:
     vault.put(*OPENAI, Secret(KEY))
     Path(vault.path).write_text(" " * 1_000_001, encoding="utf-8")
-    assert "more than 1 MB" in refusal(vault)
+    assert refusal(vault).code == "damaged_keys"
 
 
 @POSIX_ONLY
@@ -298,8 +304,9 @@ def test_a_file_that_others_can_reach_is_refused(
     vault.put(*OPENAI, Secret(KEY))
     place = tmp_path / "plait" / name
     place.chmod(mode)
-    message = f"{place} can be read by others (mode {mode:03o}). Run: chmod 600 {place}"
-    assert refusal(vault) == message
+    refused = refusal(vault)
+    assert refused.code == "not_private"
+    assert refused.advice == advise("make_private", path=str(place))
 
 
 @POSIX_ONLY
@@ -325,7 +332,8 @@ def test_something_that_is_no_file_is_refused_without_waiting(vault: Vault, tmp_
     place = tmp_path / "plait" / "secret.key"
     place.unlink()
     os.mkfifo(place, 0o600)
-    assert refusal(vault) == f"{place} is not a file; remove it."
+    refused = refusal(vault)
+    assert (refused.code, refused.subject) == ("not_a_file", str(place))
 
 
 @POSIX_ONLY
@@ -333,7 +341,7 @@ def test_something_that_is_no_file_is_refused_without_waiting(vault: Vault, tmp_
 def test_a_folder_that_cannot_be_written_is_said(vault: Vault, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(ConfigError, match=r"Cannot write .*: Permission denied"):
+        with pytest.raises(ConfigError, check=has_code("cannot_write")):
             vault.put(*OPENAI, Secret(KEY))
     finally:
         tmp_path.chmod(0o700)
@@ -341,18 +349,18 @@ def test_a_folder_that_cannot_be_written_is_said(vault: Vault, tmp_path: Path) -
 
 def test_a_file_in_the_place_of_the_folder_is_said(tmp_path: Path) -> None:
     (tmp_path / "plait").write_text("", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"Cannot write .*keys\.lock: "):
+    with pytest.raises(ConfigError, match=r"keys\.lock", check=has_code("cannot_write")):
         Vault(str(tmp_path / "plait")).put(*OPENAI, Secret(KEY))
-    with pytest.raises(ConfigError, match=r"Cannot read .*keys\.json: Not a directory"):
+    with pytest.raises(ConfigError, match=r"keys\.json", check=has_code("cannot_read")):
         Vault(str(tmp_path / "plait")).entries()
 
 
 def test_a_folder_in_the_place_of_a_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "secret.key").mkdir()
-    with pytest.raises(ConfigError, match=r"secret\.key is not a file"):
+    with pytest.raises(ConfigError, match=r"secret\.key", check=has_code("not_a_file")):
         Vault(str(tmp_path)).put(*OPENAI, Secret(KEY))
     (tmp_path / "keys.json").mkdir()
-    with pytest.raises(ConfigError, match=r"keys\.json is not a file"):
+    with pytest.raises(ConfigError, match=r"keys\.json", check=has_code("not_a_file")):
         Vault(str(tmp_path)).entries()
 
 
@@ -369,7 +377,8 @@ def test_without_the_package_nothing_is_written_and_the_command_is_named(
     vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
-    with pytest.raises(ConfigError, match=r"pip install 'plait\[keys\]'"):
+    install = advise("install", extra="keys")
+    with pytest.raises(ConfigError, check=has_code("cryptography_missing", advice=install)):
         vault.put(*OPENAI, Secret(KEY))
     assert [path.name for path in Path(vault.path).parent.iterdir()] == ["keys.lock"]
 
@@ -379,12 +388,12 @@ def test_a_note_that_the_keyring_has_it_needs_no_package(
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
     vault.put(*OPENAI, None)
-    assert vault.entries() == [secrets.Entry(*OPENAI, None)]
+    assert vault.entries() == [secrets.StoredKey(*OPENAI, None)]
 
 
 WRITER = """
 import sys
-from plait.secrets import Secret, Vault
+from plait.settings.secrets import Secret, Vault
 folder, name = sys.argv[1:]
 sys.stdin.readline()
 for number in range(8):
@@ -427,7 +436,7 @@ def test_a_lock_that_is_never_let_go_ends_in_a_sentence(
     vault.put(*OPENAI, Secret(KEY))
     with (tmp_path / "plait" / "keys.lock").open("rb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(ConfigError, match="Another plait has held"):
+        with pytest.raises(ConfigError, check=has_code("keys_locked")):
             vault.put(*OPENAI, Secret("new"))
     assert opened(vault, *OPENAI) == KEY
 

@@ -1,4 +1,4 @@
-"""Walking, ignoring, reading and naming of files, each rule with a small real tree."""
+"""Walking, ignoring and reading files, each rule with a small real tree."""
 
 import codecs
 import os
@@ -13,19 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plait.errors import SourceError
-from plait.sources import (
-    MAX_FILE_BYTES,
-    Candidate,
+from plait.errors import SourceError, advise
+from plait.writing.sources import (
+    MAX_SOURCE_BYTES,
     NotText,
     Skipped,
-    memory_type_for,
-    read,
+    SourceFile,
+    named_file,
+    read_file,
     source_root,
-    title_from_name,
     walk,
 )
-from plait.types import MemoryType
 
 
 def grow(root: Path, *files: str, ignore: Mapping[str, str] | None = None) -> Path:
@@ -39,18 +37,18 @@ def grow(root: Path, *files: str, ignore: Mapping[str, str] | None = None) -> Pa
 
 
 def keys(root: Path, **options: object) -> list[str]:
-    found = walk(root, **options)  # type: ignore[arg-type]
-    return [entry.key for entry in found if isinstance(entry, Candidate)]
+    entries = walk(root, **options)  # type: ignore[arg-type]
+    return [entry.key for entry in entries if isinstance(entry, SourceFile)]
 
 
 def skips(root: Path, **options: object) -> dict[str, str]:
-    found = walk(root, **options)  # type: ignore[arg-type]
-    return {entry.key: entry.reason for entry in found if isinstance(entry, Skipped)}
+    entries = walk(root, **options)  # type: ignore[arg-type]
+    return {entry.key: entry.reason for entry in entries if isinstance(entry, Skipped)}
 
 
-def candidate(path: Path) -> Candidate:
+def source_file(path: Path) -> SourceFile:
     (only,) = walk(path)
-    assert isinstance(only, Candidate)
+    assert isinstance(only, SourceFile)
     return only
 
 
@@ -59,25 +57,25 @@ def candidate(path: Path) -> Candidate:
 
 def test_a_walk_finds_notes_by_type_and_counts_the_rest(tmp_path: Path) -> None:
     grow(tmp_path, "b.md", "a.txt", "sub/c.rst", "sub/d.org", "e.markdown", "f.py", "sub/g.png")
-    found = walk(tmp_path)
-    assert [entry.key for entry in found] == [
+    files = walk(tmp_path)
+    assert [entry.key for entry in files] == [
         "a.txt",
         "b.md",
         "e.markdown",
         "sub/c.rst",
         "sub/d.org",
     ]
-    assert (found.ignored, found.excluded) == (2, 0)
+    assert files.ignored == 2
 
 
 def test_a_second_pass_gives_the_same_entries_and_counts(tmp_path: Path) -> None:
     grow(tmp_path, "z.md", "a/y.md", "a.md", "a.py", ".x.md")
     (tmp_path / "link.md").symlink_to("z.md")
     (tmp_path / "code.md").symlink_to("a.py")
-    found = walk(tmp_path)
-    first = (list(found), found.ignored, found.excluded)
-    assert (list(found), found.ignored, found.excluded) == first
-    assert first[1:] == (1, 1)
+    files = walk(tmp_path)
+    first = (list(files), files.ignored)
+    assert (list(files), files.ignored) == first
+    assert first[1] == 1
 
 
 def test_order_is_by_name_within_each_folder_depth_first(tmp_path: Path) -> None:
@@ -107,7 +105,7 @@ def test_patterns_choose_by_name_or_path_in_any_case(
 
 
 @pytest.mark.parametrize(
-    ("file", "hidden", "found"),
+    ("file", "hidden", "counts"),
     [
         (".secret.md", False, False),
         (".secret.md", True, True),
@@ -121,12 +119,12 @@ def test_patterns_choose_by_name_or_path_in_any_case(
     ],
 )
 def test_hidden_and_machine_made_names_are_left_out(
-    tmp_path: Path, file: str, hidden: bool, found: bool
+    tmp_path: Path, file: str, hidden: bool, counts: bool
 ) -> None:
     grow(tmp_path, file)
-    walked = walk(tmp_path, hidden=hidden)
-    assert [entry.key for entry in walked] == ([file] if found else [])
-    assert walked.excluded == (0 if found else 1)
+    files = walk(tmp_path, hidden=hidden)
+    assert [entry.key for entry in files] == ([file] if counts else [])
+    assert files.ignored == 0
 
 
 @pytest.mark.parametrize("mark", ["pyvenv.cfg", "conda-meta/history"])
@@ -144,9 +142,9 @@ def test_a_folder_that_is_named_is_walked_whatever_its_name(tmp_path: Path, name
 @pytest.mark.parametrize("name", [".env", "LICENSE", "data.csv"])
 def test_a_file_that_is_named_counts_whatever_its_name(tmp_path: Path, name: str) -> None:
     grow(tmp_path, name, ignore={"": "*"})
-    found = candidate(tmp_path / name)
-    assert (found.key, found.root) == (name, str(tmp_path))
-    assert read(found).text == f"text of {name}\n"
+    file = source_file(tmp_path / name)
+    assert (file.key, file.root) == (name, str(tmp_path))
+    assert read_file(file).text == f"text of {name}\n"
 
 
 # The ignore file
@@ -224,7 +222,7 @@ def test_a_folder_whose_rules_cannot_be_read_stays_closed(tmp_path: Path, rules:
     (tmp_path / "diary/.plaitignore").write_bytes(rules)
     (tmp_path / "link.md").symlink_to("diary/private/b.md")
     assert keys(tmp_path) == ["a.md"]
-    assert skips(tmp_path)["diary"].startswith("its .plaitignore is no use: ")
+    assert skips(tmp_path)["diary"].startswith("its .plaitignore cannot be used: ")
 
 
 NAMES = ("a", "b", "ab", "a.md", "b.md")
@@ -243,7 +241,7 @@ LINES = st.builds(
 @pytest.fixture(scope="module")
 def wood() -> "list[str]":
     """Every path of up to three names, the last one a file."""
-    folders = ["", *(f"{one}/" for one in "ab"), *(f"{one}/{two}/" for one in "ab" for two in "ab")]
+    folders = ["", "a/", "b/", "a/a/", "a/b/", "b/a/", "b/b/"]
     return [f"{folder}{name}" for folder in folders for name in NAMES if f"{folder}{name}" not in {
         "a", "b", "a/a", "a/b", "b/a", "b/b"}]  # fmt: skip
 
@@ -271,8 +269,8 @@ def test_git_leaves_out_the_same_files(wood: list[str], top: list[str], inner: l
 def test_any_rules_leave_a_file_either_in_or_out(rules: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = grow(Path(folder), "sub/a.md", ignore={"": "\n".join(rules)})
-        found = walk(root)
-        assert len(list(found)) + min(found.excluded - 1, 1) == 1
+        assert skips(root) == {}
+        assert keys(root) in ([], ["sub/a.md"])
 
 
 def test_a_rule_full_of_stars_is_decided_at_once(tmp_path: Path) -> None:
@@ -313,12 +311,12 @@ def test_links_stay_inside_the_folder_and_never_repeat_a_file(tmp_path: Path) ->
     assert skips(root) == {
         "a-first.md": "a link to real.md, which is read under its own name",
         "c-data-again.md": "a link to b-data.md, which is read under its own name",
-        "d-out.md": "a link that leads out of the folder",
-        "e-near.md": "a link that leads out of the folder",
+        "d-out.md": "a link to a place outside the folder",
+        "e-near.md": "a link to a place outside the folder",
         "f-hidden.md": "a link to a hidden or ignored file",
         "g-private.md": "a link to a hidden or ignored file",
-        "h-gone.md": "a dangling link: what it leads to does not exist",
-        "i-chain.md": "a dangling link: what it leads to does not exist",
+        "h-gone.md": "a dangling link: its target does not exist",
+        "i-chain.md": "a dangling link: its target does not exist",
         "j-loop.md": "symbolic link loop",
         "k-sub": "a link to a folder; links to folders are not followed",
         "l-up": "a link to a folder; links to folders are not followed",
@@ -329,10 +327,10 @@ def test_links_stay_inside_the_folder_and_never_repeat_a_file(tmp_path: Path) ->
 def test_a_followed_link_keeps_its_own_name_and_reads_its_target(tmp_path: Path) -> None:
     grow(tmp_path, "data.bin")
     (tmp_path / "b.md").symlink_to("data.bin")
-    (found,) = walk(tmp_path)
-    assert isinstance(found, Candidate)
-    assert (found.path, found.target) == (str(tmp_path / "b.md"), str(tmp_path / "data.bin"))
-    assert read(found).text == "text of data.bin\n"
+    (file,) = walk(tmp_path)
+    assert isinstance(file, SourceFile)
+    assert (file.path, file.target) == (str(tmp_path / "b.md"), str(tmp_path / "data.bin"))
+    assert read_file(file).text == "text of data.bin\n"
 
 
 def test_hard_links_are_files_of_their_own(tmp_path: Path) -> None:
@@ -351,9 +349,9 @@ def test_one_folder_by_two_names_is_one_source(tmp_path: Path) -> None:
 def test_a_link_that_is_named_is_followed_anywhere(tmp_path: Path) -> None:
     grow(tmp_path, "elsewhere/a.md", "here/b.md")
     (tmp_path / "here/link").symlink_to("../elsewhere/a.md")
-    found = candidate(tmp_path / "here/link")
-    assert (found.key, found.root) == ("link", str(tmp_path / "here"))
-    assert read(found).text == "text of elsewhere/a.md\n"
+    file = source_file(tmp_path / "here/link")
+    assert (file.key, file.root) == ("link", str(tmp_path / "here"))
+    assert read_file(file).text == "text of elsewhere/a.md\n"
 
 
 @pytest.mark.parametrize(
@@ -393,15 +391,33 @@ def test_a_path_that_is_not_there_is_named_in_the_error(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SourceError, match=r"^No such file or folder: ") as caught:
         walk(path)
+    assert caught.value.notice.code == "no_such_source"
+    assert caught.value.notice.subject in str(caught.value)
     str(caught.value).encode()
 
 
 def test_a_root_that_is_a_loop_of_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(SourceError, match="Cannot read"):
+    with pytest.raises(SourceError) as caught:
         walk(tmp_path / "loop")
-    with pytest.raises(SourceError, match="Cannot use"):
+    assert caught.value.notice.code == "unreadable_source"
+    with pytest.raises(SourceError) as caught:
         source_root("nul\0")
+    assert caught.value.notice.code == "bad_path"
+
+
+def test_a_named_file_is_not_a_folder_and_can_be_read(tmp_path: Path) -> None:
+    grow(tmp_path, "a.md")
+    assert named_file(tmp_path / "a.md") == source_file(tmp_path / "a.md")
+    with pytest.raises(SourceError) as caught:
+        named_file(tmp_path)
+    assert caught.value.notice.code == "is_folder"
+    assert caught.value.notice.subject == str(tmp_path)
+    assert caught.value.advice == advise("ingest", path=str(tmp_path))
+    assert str(caught.value) == f"{tmp_path} is a folder. Call memory.ingest('{tmp_path}')."
+    with pytest.raises(SourceError, match="too large") as caught:
+        named_file(tmp_path / "a.md", max_bytes=1)
+    assert caught.value.notice.code == "unreadable_source"
 
 
 @pytest.mark.parametrize(
@@ -410,9 +426,9 @@ def test_a_root_that_is_a_loop_of_links_is_refused(tmp_path: Path) -> None:
         (100, 100, None),
         (101, 100, "too large: 101 bytes, limit 100 bytes"),
         (1025, 1024, "too large: 1.1 KB, limit 1 KB"),
-        (MAX_FILE_BYTES, MAX_FILE_BYTES, None),
-        (MAX_FILE_BYTES + 1, MAX_FILE_BYTES, "too large: 10.1 MB, limit 10 MB"),
-        (50 * 1024**3, MAX_FILE_BYTES, "too large: 50 GB, limit 10 MB"),
+        (MAX_SOURCE_BYTES, MAX_SOURCE_BYTES, None),
+        (MAX_SOURCE_BYTES + 1, MAX_SOURCE_BYTES, "too large: 10.1 MB, limit 10 MB"),
+        (50 * 1024**3, MAX_SOURCE_BYTES, "too large: 50 GB, limit 10 MB"),
     ],
 )
 def test_the_size_limit_is_exact_and_named(
@@ -424,16 +440,17 @@ def test_the_size_limit_is_exact_and_named(
         assert skips(source, max_bytes=limit) == ({"a.md": reason} if reason else {})
 
 
-@pytest.mark.parametrize("limit", [3, MAX_FILE_BYTES + 1])
+@pytest.mark.parametrize("limit", [3, MAX_SOURCE_BYTES + 1])
 def test_a_file_is_read_under_the_limit_it_was_found_under(tmp_path: Path, limit: int) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(b"x" * limit)
-    (found,) = walk(path, max_bytes=limit)
-    assert isinstance(found, Candidate)
-    assert read(found).size == limit
+    (file,) = walk(path, max_bytes=limit)
+    assert isinstance(file, SourceFile)
+    assert read_file(file).size == limit
     path.write_bytes(b"x" * (limit + 1))
-    with pytest.raises(SourceError, match="too large"):
-        read(found)
+    with pytest.raises(SourceError, match="too large") as caught:
+        read_file(file)
+    assert (caught.value.notice.code, caught.value.notice.subject) == ("too_large", str(path))
 
 
 # Reading
@@ -459,7 +476,7 @@ def test_text_is_decoded_and_its_newlines_are_made_plain(
 ) -> None:
     path = tmp_path / "a.md"
     path.write_bytes(data)
-    content = read(candidate(path))
+    content = read_file(source_file(path))
     assert content.text == text
     assert content.sha256 == sha256(data).hexdigest()
     assert content.size == len(data)
@@ -484,8 +501,9 @@ def test_what_is_not_text_is_refused_with_the_place(
     path = tmp_path / "a.md"
     path.write_bytes(data)
     with pytest.raises(NotText) as caught:
-        read(candidate(path))
+        read_file(source_file(path))
     assert str(caught.value).startswith(reason)
+    assert (caught.value.notice.code, caught.value.notice.subject) == ("not_text", str(path))
 
 
 @settings(max_examples=200, deadline=None)
@@ -495,7 +513,7 @@ def test_any_bytes_are_read_as_clean_text_or_refused(data: bytes, mark: bytes) -
         path = Path(folder, "a.md")
         path.write_bytes(mark + data)
         try:
-            text = read(candidate(path)).text
+            text = read_file(source_file(path)).text
         except NotText:
             return
         text.encode()
@@ -508,7 +526,7 @@ def test_utf8_text_comes_back_as_it_was_but_for_newlines_and_nul(text: str) -> N
         path = Path(folder, "a.md")
         data = ("#" + text.replace("\0", "0")).encode()
         path.write_bytes(data)
-        assert read(candidate(path)).text == "\n".join(
+        assert read_file(source_file(path)).text == "\n".join(
             data.decode().replace("\r\n", "\n").split("\r")
         )
 
@@ -519,77 +537,7 @@ def test_utf8_text_comes_back_as_it_was_but_for_newlines_and_nul(text: str) -> N
 def test_the_stamp_is_in_milliseconds(tmp_path: Path) -> None:
     path = grow(tmp_path, "a.md") / "a.md"
     os.utime(path, ns=(0, 1_700_000_000_123_999_999))
-    found = candidate(path)
-    assert found.mtime == read(found).mtime == 1_700_000_000_123
-    assert found.size == path.stat().st_size
-    assert found.ctime == path.stat().st_ctime_ns // 1_000_000
-
-
-# Names
-
-
-@pytest.mark.parametrize(
-    ("key", "title"),
-    [
-        ("rotate-ssh_keys.md", "rotate ssh keys"),
-        ("ops/deep/TOOLS.md", "TOOLS"),
-        ("2026-03-01.md", "2026-03-01"),
-        ("2026-03-01-the_outage.md", "2026-03-01 the outage"),
-        ("rfc-2119.txt", "rfc 2119"),
-        ("v1.2", "v1.2"),
-        ("notes.v2.md", "notes.v2"),
-        ("__a  b--.org", "a b"),
-        ("---.md", "---.md"),
-        (".env", ".env"),
-        ("日本.md", "日本"),
-        ("README", "README"),
-    ],
-)
-def test_a_title_is_made_of_the_name(key: str, title: str) -> None:
-    assert title_from_name(key) == title
-
-
-@pytest.mark.parametrize(
-    ("key", "values", "expected"),
-    [
-        ("diary/2026-03-01.md", {"memory_type": " Semantic "}, "semantic"),
-        ("diary/a.md", {"memory_type": "nonsense"}, "episodic"),
-        ("diary/a.md", {"memory_type": ""}, "episodic"),
-        ("2026-03-01.md", {}, "episodic"),
-        ("memory/2026-03-01-standup.md", {}, "episodic"),
-        ("2026-13-01.md", {}, None),
-        ("2026-03-011.md", {}, None),
-        ("Journal/a.md", {}, "episodic"),
-        ("sessions/x/a.md", {}, "episodic"),
-        ("log/a.md", {}, "episodic"),
-        ("logs/a.md", {}, "episodic"),
-        ("runbook/a.md", {}, "procedural"),
-        ("Runbooks/a.md", {}, "procedural"),
-        ("how_to/a.md", {}, "procedural"),
-        ("docs/howto/a.md", {}, "procedural"),
-        ("procedures/a.md", {}, "procedural"),
-        ("how-to-rotate-keys.md", {}, "procedural"),
-        ("Deploy Runbook.md", {}, "procedural"),
-        ("playbook.md", {}, "procedural"),
-        ("TOOLS.md", {}, "procedural"),
-        ("x/AGENTS.md", {}, "procedural"),
-        ("Procedural.md", {}, "procedural"),
-        ("diary/AGENTS.md", {}, "procedural"),
-        ("MEMORY.md", {}, "semantic"),
-        ("memory/a.md", {}, None),
-        ("decisions/2026-03-01-sqlite.md", {}, "semantic"),
-        ("decisions.md", {}, "semantic"),
-        ("facts/a.md", {}, "semantic"),
-        ("people/ana.md", {}, "semantic"),
-        ("2026-03-01-people-sync.md", {}, "episodic"),
-        ("people/diary/a.md", {}, "episodic"),
-        ("factory.md", {}, None),
-        ("changelog.md", {}, None),
-        ("a.md", {}, None),
-        ("", {}, None),
-    ],
-)
-def test_the_memory_type_comes_from_front_matter_folder_or_name(
-    key: str, values: dict[str, str], expected: MemoryType | None
-) -> None:
-    assert memory_type_for(key, values) == expected
+    file = source_file(path)
+    assert file.mtime == read_file(file).mtime == 1_700_000_000_123
+    assert file.size == path.stat().st_size
+    assert file.ctime == path.stat().st_ctime_ns // 1_000_000

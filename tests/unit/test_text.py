@@ -1,6 +1,4 @@
-"""Splitting, reading and cutting text, with SQLite's own FTS5 as the judge where one is needed."""
-
-from itertools import pairwise
+"""Splitting text and parsing queries, checked against SQLite's own FTS5."""
 
 import apsw
 import pytest
@@ -8,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.text import (
-    MAX_NEAR_WORDS,
+    MAX_NEAR_DISTANCE,
     MAX_QUERY_BYTES,
     MAX_TERM_CHARS,
     MAX_TERMS,
@@ -16,7 +14,6 @@ from plait.text import (
     grams,
     parse,
     segments,
-    snippet,
     split,
 )
 from plait.types import Expression, Group, Query, Term
@@ -88,7 +85,7 @@ def matching(connection: apsw.Connection, match: str) -> list[int]:
     return [row[0] for row in connection.execute("SELECT rowid FROM t WHERE t MATCH ?", (match,))]
 
 
-def found(connection: apsw.Connection, text: str) -> list[int]:
+def searched(connection: apsw.Connection, text: str) -> list[int]:
     query = parse(text)
     bag = " OR ".join(quoted((word,)) for word in query.words)
     return matching(connection, match_string(query.expression) if query.expression else bag)
@@ -249,7 +246,7 @@ A, B, C = Term(("alpha",)), Term(("beta",)), Term(("gamma",))
         ("NEAR(ssh keys, 5)", ("ssh", "keys"), Term(("ssh", "keys"), near=5)),
         ("NEAR(ssh keys)", ("ssh", "keys"), Term(("ssh", "keys"), near=10)),
         ("NEAR(ssh keys, 0)", ("ssh", "keys"), Term(("ssh", "keys"), near=1)),
-        ("NEAR(ssh keys, 99999)", ("ssh", "keys"), Term(("ssh", "keys"), near=MAX_NEAR_WORDS)),
+        ("NEAR(ssh keys, 99999)", ("ssh", "keys"), Term(("ssh", "keys"), near=MAX_NEAR_DISTANCE)),
         ("NEAR(alpha, 5)", ("alpha",), A),
     ],
 )
@@ -383,7 +380,7 @@ def test_word_in_the_middle_of_a_sentence_is_found_in_every_script(
     sentence: str, word: str
 ) -> None:
     connection = fts("nothing of the kind 天気 อากาศ 날씨 てんき", sentence)
-    assert found(connection, word) == [2]
+    assert searched(connection, word) == [2]
 
 
 @pytest.mark.parametrize(
@@ -393,7 +390,7 @@ def test_word_in_the_middle_of_a_sentence_is_found_in_every_script(
 def test_short_spaceless_word_standing_alone_finds_what_it_begins(
     sentence: str, query: str
 ) -> None:
-    assert found(fts("unrelated", sentence), query) == [2]
+    assert searched(fts("unrelated", sentence), query) == [2]
 
 
 def test_phrase_is_required_and_words_beside_it_only_rank() -> None:
@@ -408,93 +405,11 @@ def test_phrase_is_required_and_words_beside_it_only_rank() -> None:
 
 def test_not_and_near_mean_what_they_say() -> None:
     connection = fts("ssh keys", "ssh password", "keys one two three ssh")
-    assert found(connection, "ssh NOT password") == [1, 3]
-    assert found(connection, "NEAR(ssh keys, 2)") == [1]
+    assert searched(connection, "ssh NOT password") == [1, 3]
+    assert searched(connection, "NEAR(ssh keys, 2)") == [1]
 
 
 def test_stop_words_are_lower_case_words() -> None:
     assert {"the", "how", "what", "who"} <= STOP_WORDS
     assert not {"may", "get", "no", "before", "all"} & STOP_WORDS
     assert all(word.isalpha() and word.islower() for word in STOP_WORDS)
-
-
-def tokens_of(text: str) -> list[tuple[int, int, str]]:
-    tokens: list[tuple[int, int, str]] = []
-    for start, end, n in segments(text):
-        if n:
-            tokens += grams(text, start, end, n)
-            continue
-        at = start
-        for word in text[start:end].split(" "):
-            if word.strip():
-                tokens.append((at, at + len(word), word.lower()))
-            at += len(word) + 1
-    return tokens
-
-
-def cut(text: str, *wanted: str, width: int = 40) -> tuple[str, list[str]]:
-    shown, places = snippet(text, tokens_of(text), frozenset(wanted), width)
-    return shown, [shown[start:end] for start, end in places]
-
-
-FILLER = "lorem ipsum dolor sit amet " * 20
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted", "width", "shown", "marked"),
-    [
-        ("", ("x",), 40, "", []),
-        ("short text", (), 40, "short text", []),
-        ("Rotate the keys", ("keys", "rotate"), 40, "Rotate the keys", ["Rotate", "keys"]),
-        ("  two\n\n  lines \t here  ", ("lines",), 40, "two lines here", ["lines"]),
-        ("one two three four five", (), 13, "one two three…", []),
-        ("one two three four five", ("four",), 10, "…four…", ["four"]),
-        ("one two three four five", ("three",), 7, "…three…", ["three"]),
-        ("東京都の天気は晴れです", ("天気",), 6, "…都の天気は晴…", ["天気"]),
-        ("東京都庁", ("東京", "京都", "都庁"), 40, "東京都庁", ["東京都庁"]),
-        ("x" * 50, ("x" * 50,), 10, "x" * 10 + "…", ["x" * 10]),
-    ],
-)
-def test_snippet_shows_the_wanted_terms(
-    text: str, wanted: tuple[str, ...], width: int, shown: str, marked: list[str]
-) -> None:
-    assert cut(text, *wanted, width=width) == (shown, marked)
-
-
-def test_snippet_prefers_distinct_terms_over_repeated_ones() -> None:
-    text = f"keys keys keys keys {FILLER} rotate ssh keys {FILLER}"
-    shown, marked = cut(text, "rotate", "ssh", "keys")
-    assert marked == ["rotate", "ssh", "keys"]
-    assert shown.startswith("…")
-    assert shown.endswith("…")
-
-
-def test_snippet_takes_the_first_of_equal_windows() -> None:
-    text = f"early needle {FILLER} late needle {FILLER}"
-    assert cut(text, "needle")[0].startswith("early needle")
-
-
-def test_snippet_never_cuts_a_spaced_word_in_two() -> None:
-    text = FILLER + "needle " + FILLER
-    for width in range(10, 80):
-        shown, _ = cut(text, "needle", width=width)
-        assert set(shown.strip("…").split()) <= {*FILLER.split(), "needle"}
-
-
-@given(MIXED, st.data(), st.integers(1, 60))
-def test_highlights_lie_inside_the_snippet_and_on_wanted_text(
-    text: str, data: st.DataObject, width: int
-) -> None:
-    tokens = tokens_of(text)
-    terms = sorted({term for _, _, term in tokens})
-    wanted = frozenset(data.draw(st.lists(st.sampled_from(terms)))) if terms else frozenset()
-    shown, places = snippet(text, tokens, wanted, width)
-    assert len(shown) <= width + 2
-    assert list(places) == sorted(places)
-    assert all(0 <= start < end <= len(shown) for start, end in places)
-    assert all(before[1] < after[0] for before, after in pairwise(places))
-    letters = {
-        letter for start, end, term in tokens if term in wanted for letter in text[start:end]
-    }
-    assert all(set(shown[start:end]) <= letters | {" "} for start, end in places)
-    assert bool(places) == bool(wanted)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from plait.errors import EmbedderError
 from plait.protocols import Vector
-from plait.stores.sqlite import searching, vectors
+from plait.stores.sqlite import vectors
 from plait.stores.sqlite.store import SQLiteStore
 from plait.stores.sqlite.vectors import quantise
-from plait.testing import cosine
+from plait.testing.hashing import cosine
 from plait.types import Filter, Ref, Space
-from tests.builders import entry, vector
+from tests.builders import begin, cosines, delete, entry, fill, vector, write
 
 DIMS = 8
 SPACE = Space("test", "small", DIMS)
@@ -53,9 +53,9 @@ def row(*numbers: int) -> bytes:
     return array("b", [*numbers, *[0] * (DIMS - len(numbers))]).tobytes()
 
 
-def exact(one: bytes, other: bytes) -> float:
+def exact(first: bytes, second: bytes) -> float:
     """The cosine of two int8 rows in whole numbers, so that nothing is rounded before the end."""
-    a, b = array("b", one), array("b", other)
+    a, b = array("b", first), array("b", second)
     dot = sum(x * y for x, y in zip(a, b, strict=True))
     lengths = math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
     return dot / lengths if lengths else 0.0
@@ -91,10 +91,10 @@ FLOATS = st.floats(-(2.0**100), 2.0**100, width=32)
 
 @given(st.lists(FLOATS, min_size=1, max_size=16).filter(any))
 def test_the_largest_part_of_a_row_is_127_and_its_sign_is_kept(numbers: list[float]) -> None:
-    found = array("b", quantise(vector(*numbers), len(numbers)))
+    quantised = array("b", quantise(vector(*numbers), len(numbers)))
     largest = max(range(len(numbers)), key=lambda place: abs(numbers[place]))
-    assert abs(found[largest]) == 127
-    assert all(mine * theirs >= 0 for mine, theirs in zip(found, numbers, strict=True))
+    assert abs(quantised[largest]) == 127
+    assert all(mine * theirs >= 0 for mine, theirs in zip(quantised, numbers, strict=True))
 
 
 @given(st.lists(st.floats(-1.0, 1.0, width=32), min_size=32, max_size=32).filter(any))
@@ -115,7 +115,7 @@ def test_length_does_not_matter(power: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "second", "expected"),
     [
         ((127,), (0, 127), 0.0),
         ((127,), (5,), 1.0),
@@ -125,9 +125,9 @@ def test_length_does_not_matter(power: int) -> None:
     ],
 )
 def test_every_kernel_knows_the_cosine_of_simple_rows(
-    distances: vectors.Distances, one: tuple[int, ...], other: tuple[int, ...], expected: float
+    distances: vectors.Distances, first: tuple[int, ...], second: tuple[int, ...], expected: float
 ) -> None:
-    [distance] = distances(row(*one), memoryview(row(*other)), DIMS)
+    [distance] = distances(row(*first), memoryview(row(*second)), DIMS)
     assert 1.0 - distance == pytest.approx(expected, abs=1e-3)
 
 
@@ -158,7 +158,7 @@ def test_the_first_kernel_that_can_be_imported_is_taken() -> None:
 
 def a_store(kernel: str = "by hand") -> SQLiteStore:
     store = SQLiteStore(":memory:")
-    store._searcher._distances = a_kernel(kernel)
+    store.vectors.distances = a_kernel(kernel)
     return store
 
 
@@ -166,11 +166,12 @@ def padded(*numbers: float) -> Vector:
     return vector(*numbers, *[0.0] * (DIMS - len(numbers)))
 
 
-def fill(store: SQLiteStore, rows: Sequence[list[int] | None], tags: Sequence[str] = ()) -> None:
+def stock(store: SQLiteStore, rows: Sequence[list[int] | None], tags: Sequence[str] = ()) -> None:
     """One passage each, whose ref is its place counted from 1; no direction, no vector."""
-    store.begin(SPACE)
-    store.put(
-        [
+    begin(store, SPACE)
+    write(
+        store,
+        *[
             entry(
                 f"{place:03}",
                 "x",
@@ -179,7 +180,7 @@ def fill(store: SQLiteStore, rows: Sequence[list[int] | None], tags: Sequence[st
                 tags=(tags[place],) if place < len(tags) else (),
             )
             for place, numbers in enumerate(rows)
-        ]
+        ],
     )
 
 
@@ -206,27 +207,28 @@ def test_the_nearest_are_exactly_those_of_brute_force(
     tags: list[str],
     filtered: bool,
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "FEW", 0 if long else 200)
-        patch.setattr(searching, "SHORT_SELECTION", 0.0 if long else 0.05)
-        store = a_store()
-        fill(store, rows, tags)
-        asked = padded(*query)
-        where = Filter(tags=("in",)) if filtered else EVERYTHING
-        stored = {
-            ref: quantise(padded(*numbers), DIMS)
-            for ref, numbers in enumerate(rows, start=1)
-            if any(numbers)
-        }
-        among = {ref for ref in stored if not filtered or tags[ref - 1] == "in"}
-        expected = brute_force(stored, quantise(asked, DIMS), limit, among)
-        for _ in range(3):  # a warm memory answers like a cold one
-            found = store.vector(asked, SPACE, limit, where)
-            assert [ref for ref, _ in found] == [ref for ref, _ in expected]
-            assert [c for _, c in found] == pytest.approx([c for _, c in expected])
-        every = {ref: exact(quantise(asked, DIMS), data) for ref, data in stored.items()}
-        assert store.cosines(asked, SPACE, range(len(rows) + 5)) == pytest.approx(every)
-        store.close()
+    store = a_store()
+    if long:
+        store.selections.short, store.selections.share = 0, 0.0
+    stock(store, rows, tags)
+    asked = padded(*query)
+    where = Filter(tags=("in",)) if filtered else EVERYTHING
+    stored = {
+        ref: quantise(padded(*numbers), DIMS)
+        for ref, numbers in enumerate(rows, start=1)
+        if any(numbers)
+    }
+    among = {ref for ref in stored if not filtered or tags[ref - 1] == "in"}
+    expected = brute_force(stored, quantise(asked, DIMS), limit, among)
+    refs = range(len(rows) + 5)
+    near = {ref: exact(quantise(asked, DIMS), data) for ref, data in stored.items()}
+    for _ in range(3):  # a warm memory answers like a cold one
+        hits = store.vector(asked, SPACE, limit, where).hits
+        assert [ref for ref, _ in hits] == [ref for ref, _ in expected]
+        assert [c for _, c in hits] == pytest.approx([c for _, c in expected])
+        assert store.vector(asked, SPACE, limit, where, also=refs).cosines == pytest.approx(near)
+    assert cosines(store, asked, refs, SPACE) == pytest.approx(near)
+    store.close()
 
 
 def clustered(count: int, dims: int, seed: int) -> list[Vector]:
@@ -245,14 +247,14 @@ def test_int8_keeps_nearly_all_of_the_exact_ten_nearest() -> None:
     everything = clustered(2_000 + queries, dims, seed=7)
     stored, asked = everything[:-queries], everything[-queries:]
     store = SQLiteStore(":memory:")
-    store.put([entry(None, *["x"] * len(stored), vectors=stored, space=space)])
-    unit = [[value / math.hypot(*one) for value in one] for one in stored]
+    write(store, entry(None, *["x"] * len(stored), vectors=stored, space=space))
+    unit = [[value / math.hypot(*row) for value in row] for row in stored]
     kept = 0
     for query in asked:
-        found = {ref for ref, _ in store.vector(query, space, 10, EVERYTHING)}
-        products = [sum(map(float.__mul__, query, one)) for one in unit]
+        refs = {ref for ref, _ in store.vector(query, space, 10, EVERYTHING).hits}
+        products = [sum(map(float.__mul__, query, row)) for row in unit]
         true = sorted(range(len(unit)), key=lambda place: -products[place])[:10]
-        kept += len(found & {place + 1 for place in true})
+        kept += len(refs & {place + 1 for place in true})
     assert kept / (10 * queries) >= 0.98
     store.close()
 
@@ -260,13 +262,13 @@ def test_int8_keeps_nearly_all_of_the_exact_ten_nearest() -> None:
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_row_of_zeros_is_no_vector_and_no_hit(name: str) -> None:
     store = a_store(name)
-    fill(store, [[9], None, [-9], [1, 1], None, [2]])
-    store.delete([store.find("003", EVERYTHING)[0][0].id])
+    stock(store, [[9], None, [-9], [1, 1], None, [2]])
+    delete(store, "003")
     asked = padded(1.0)
     for _ in range(3):
-        found = store.vector(asked, SPACE, 10, EVERYTHING)
-        assert sorted(ref for ref, _ in found) == [1, 6]
-        assert store.cosines(asked, SPACE, range(40)) == {
+        hits = store.vector(asked, SPACE, 10, EVERYTHING).hits
+        assert sorted(ref for ref, _ in hits) == [1, 6]
+        assert cosines(store, asked, range(40), SPACE) == {
             1: pytest.approx(1.0, abs=1e-3),
             3: pytest.approx(-1.0, abs=1e-3),
             6: pytest.approx(1.0, abs=1e-3),
@@ -277,30 +279,30 @@ def test_a_row_of_zeros_is_no_vector_and_no_hit(name: str) -> None:
 @pytest.mark.parametrize("limit", range(1, 3 * BLOCK))
 def test_equal_vectors_come_in_the_order_they_were_stored(limit: int) -> None:
     store = a_store()
-    fill(store, [[7, 7]] * (2 * BLOCK + 1))
+    stock(store, [[7, 7]] * (2 * BLOCK + 1))
     asked = padded(1.0, 1.0)
-    found = store.vector(asked, SPACE, limit, EVERYTHING)
-    assert [ref for ref, _ in found] == list(range(1, 2 * BLOCK + 2))[:limit]
+    hits = store.vector(asked, SPACE, limit, EVERYTHING).hits
+    assert [ref for ref, _ in hits] == list(range(1, 2 * BLOCK + 2))[:limit]
     store.close()
 
 
 @pytest.mark.parametrize("warm", [0, 1, 2, 3])
 def test_a_vector_written_after_a_search_is_found_by_the_next(warm: int) -> None:
     store = a_store()
-    fill(store, [[1], [2], None])
+    stock(store, [[1], [2], None])
     asked = padded(1.0)
     for _ in range(warm):
         store.vector(asked, SPACE, 10, EVERYTHING)
-    store.fill(SPACE, [(3, asked)])
-    store.delete([store.find("000", EVERYTHING)[0][0].id])
-    assert [ref for ref, _ in store.vector(asked, SPACE, 10, EVERYTHING)] == [2, 3]
-    assert store.cosines(asked, SPACE, [1, 2, 3]).keys() == {2, 3}
+    fill(store, [(3, asked)], SPACE)
+    delete(store, "000")
+    assert [ref for ref, _ in store.vector(asked, SPACE, 10, EVERYTHING).hits] == [2, 3]
+    assert cosines(store, asked, [1, 2, 3], SPACE).keys() == {2, 3}
     store.close()
 
 
 def test_doctor_reads_which_passages_have_a_vector_from_the_bytes_themselves() -> None:
     store = a_store()
-    fill(store, [[1], None, [0, 0, -1], *[[5]] * BLOCK])
+    stock(store, [[1], None, [0, 0, -1], *[[5]] * BLOCK])
     blocks = vectors.occupied(store._connections.get(), 1, DIMS)
     assert [ref for refs in blocks for ref in refs] == [1, 3, 4, 5, 6, 7]
     store.close()
@@ -308,8 +310,7 @@ def test_doctor_reads_which_passages_have_a_vector_from_the_bytes_themselves() -
 
 def test_clearing_what_never_had_a_vector_makes_no_block() -> None:
     store = a_store()
-    fill(store, [None] * (3 * BLOCK))
-    for document in store.scan(EVERYTHING):
-        store.delete([document.id])
+    stock(store, [None] * (3 * BLOCK))
+    delete(store, *[document.id for document in store.scan(EVERYTHING)])
     assert store._connections.get().execute("SELECT count(*) FROM vector_blocks").get == 0
     store.close()

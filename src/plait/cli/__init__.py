@@ -1,44 +1,67 @@
-"""The command line: parse → `Memory` → present → exit code. Loads only what the verb needs.
+"""The command line: parse the words, call `Memory`, print the result, return an exit code.
 
-Exit codes: 0 ok, 1 failed, 2 usage, 3 nothing found, 130 interrupted.
+What a command does to a memory belongs below `Memory`.
+
+A command loads only the module of its verb (`plait.cli.verbs` says which). Exit codes: 0 success,
+1 failure, 2 wrong usage, 3 nothing found, 130 interrupted.
 """
 
+import json
 import os
 import sys
-from collections.abc import Sequence
+from argparse import (
+    SUPPRESS,
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any, Literal, NoReturn
 
 from plait import __version__
-from plait.cli.output import Output
-from plait.cli.verbs import VERBS, arguments_for, overview, unknown_verb
-from plait.errors import PlaitError, UsageError
+from plait.cli.verbs import VERBS
+from plait.errors import Notice, PlaitError, UsageError
+from plait.settings.loading import Config, load
+from plait.settings.schema import SETTINGS
+from plait.types import FUSION_ALIASES, FUSIONS
 
+NOTHING_FOUND = 3
 INTERRUPTED = 130
+
+Form = Literal["text", "json", "array"]
+FORMS = ("text", "json", "array")
+BAR_MARKS = 20
+HELP_WIDTH = 90
+# How similar (0 to 1) an unknown option must be to a known one to count as a typing error.
+SIMILAR_OPTION = 0.75
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = _typed() if argv is None else list(argv)
-    _speak_utf8()
+    _use_utf8()
     try:
         return _run(words)
     except SystemExit as done:  # argparse, after --help
         return done.code if isinstance(done.code, int) else 0
     except BrokenPipeError:
-        # The reader (`head`, a pager) has had enough; that is no failure of ours.
-        _abandon_stdout()
+        # The reader (`head`, a pager) closed the pipe early. That is not a failure.
+        _discard_stdout()
         return 0
     except KeyboardInterrupt:
         return INTERRUPTED
     except PlaitError as error:
-        sys.stderr.write(f"plait: {error}\n")
+        sys.stderr.write(f"plait: {in_shell(error.notice)}\n")
         return error.exit_code
     except OSError as error:
-        _abandon_stdout()
-        # Without a name it was our own output: a full disk behind `plait … > file`.
-        act = f"read or write {error.filename}" if error.filename else "write the answer"
+        _discard_stdout()
+        # An error without a file name comes from stdout: a full disk behind `plait … > file`.
+        act = f"read or write {error.filename}" if error.filename else "write the output"
         sys.stderr.write(f"plait: Cannot {act}: {error.strerror or error}.\n")
         return 1
-    except Exception:  # noqa: BLE001 - the one broad handler of this door
+    except Exception:  # noqa: BLE001 - the only broad handler of the command line
         import traceback
 
         sys.stderr.write(traceback.format_exc())
@@ -46,42 +69,66 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _typed() -> list[str]:
-    """The command line as UTF-8, whatever the locale says; other bytes stay as they came."""
-    return [os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:]]
+def in_shell(message: str | Notice) -> str:
+    """Return the message with its advice as a shell command.
+
+    >>> from plait.errors import advise
+    >>> in_shell(Notice("3 passages have no vector.", advice=advise("reindex")))
+    '3 passages have no vector. Run: plait reindex'
+    """
+    if isinstance(message, str):
+        return message
+    from plait.cli.wording import SHELL  # most commands have nothing to word
+
+    return message.worded(SHELL)
 
 
 def _run(words: list[str]) -> int:
     if words and words[0] in ("-V", "--version", "version"):
-        return _say(f"plait {__version__}\n")
+        return _print(f"plait {__version__}\n")
     if words and words[0] in ("-h", "--help", "help"):
         if len(words) == 1:
-            return _say(overview())
-        if words[1] not in VERBS:
-            raise UsageError(unknown_verb(words[1]))
+            return _print(_overview())
         words = [words[1], "--help"]
     verb, arguments = arguments_for(words)
     if arguments.version:
-        return _say(f"plait {__version__}\n")
-    if verb is None:
-        from plait.cli.greeting import greet
-
-        return greet(arguments)
+        return _print(f"plait {__version__}\n")
     out = Output(arguments)
     try:
-        return VERBS[verb].load()(arguments, out)
+        if verb is None:
+            from plait.cli.help import welcome
+
+            return welcome(out)
+        run: Callable[[Namespace, Output], int] = _part(verb, "run")
+        return run(arguments, out)
     finally:
         out.flush()
 
 
-def _say(text: str) -> int:
+def _part(verb: str, part: Literal["options", "run"]) -> Any:
+    """Return a verb's function: ``search_options`` or ``search_run`` of its module."""
+    return getattr(import_module(f"plait.cli.{VERBS[verb].module}"), f"{verb}_{part}")
+
+
+def _typed() -> list[str]:
+    """Return the command line as UTF-8, whatever the locale; other bytes stay as they are."""
+    return [os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:]]
+
+
+def _print(text: str) -> int:
     sys.stdout.write(text)
     sys.stdout.flush()
     return 0
 
 
-def _speak_utf8() -> None:
-    """Whatever the locale says: recalled text is Unicode, and a pipe must not break on it."""
+def _overview() -> str:
+    from plait.cli.help import overview
+
+    return overview()
+
+
+def _use_utf8() -> None:
+    """Print UTF-8 whatever the locale: stored text is Unicode and must not break a pipe."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller, as in `plait … >&-`
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
@@ -90,9 +137,319 @@ def _speak_utf8() -> None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def _abandon_stdout() -> None:
-    """What is still in the buffer goes nowhere; else Python complains about it at its exit."""
+def _discard_stdout() -> None:
+    """Drop buffered output; otherwise Python complains about it at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # a stream without a file behind it has nothing to abandon
+    except (OSError, ValueError):  # a stream without a file has nothing to drop
         return
+
+
+# -- printing -------------------------------------------------------------------------------
+
+
+class Output:
+    """Prints results to stdout and everything else to stderr; JSON unless stdout is a terminal."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self.arguments = arguments
+        self.on_terminal = sys.stdout.isatty()
+        default: Form = "json" if arguments.json or not self.on_terminal else "text"
+        self.form: Form = getattr(arguments, "format", None) or default
+        self._config: Config | None = None
+
+    @property
+    def config(self) -> Config:
+        """The settings, read on first use so that ``config set`` can repair a bad file."""
+        if self._config is None:
+            self._config = self.config_with()
+            self.warn_all(self._config.warnings)
+        return self._config
+
+    def config_with(self, **options: str) -> Config:
+        """Return the settings with other values for some options."""
+        given = {**vars(self.arguments), **options}
+        flags = {name: given[name] for name in SETTINGS if given.get(name) is not None}
+        return load(flags, config=given.get("config"))
+
+    @property
+    def quiet(self) -> bool:
+        """Whether only results and errors are printed."""
+        return bool(self.arguments.quiet) or self.config.settings.quiet
+
+    @property
+    def color(self) -> bool:
+        """Whether to print in color."""
+        return self.on_terminal and self.form == "text" and self.config.color
+
+    def result(self, value: Any, text: str) -> None:
+        """Print the answer: ``text`` for people, otherwise ``value`` as JSON."""
+        self.show(text if self.form == "text" else value)
+
+    def show(self, answer: Any) -> None:
+        """Print an answer: text unchanged (nothing if it is empty), anything else as JSON."""
+        if not isinstance(answer, str):
+            indent = 2 if self.on_terminal else None
+            answer = json.dumps(answer, ensure_ascii=False, indent=indent)
+        if answer:
+            sys.stdout.write(answer + "\n")
+
+    def line(self, text: str) -> None:
+        """Print one line of a long output."""
+        sys.stdout.write(text + "\n")
+
+    def warn(self, message: str | Notice) -> None:
+        """Print a warning to stderr, except under ``--quiet``."""
+        if not self.quiet:
+            sys.stderr.write(f"plait: {in_shell(message)}\n")
+
+    def warn_all(self, messages: Iterable[str | Notice]) -> None:
+        """Print several warnings."""
+        for message in messages:
+            self.warn(message)
+
+    def warn_trouble(self, trouble: Notice | None) -> None:
+        """Warn that vectors are missing, and say why."""
+        if trouble is not None:
+            self.warn(trouble._replace(text=f"vectors are missing: {trouble.text}"))
+
+    def error(self, message: str | Notice) -> None:
+        """Print to stderr what failed while the rest succeeded, also under ``--quiet``."""
+        self.flush()
+        sys.stderr.write(f"plait: {in_shell(message)}\n")
+
+    def suggest(self, command: str, why: str) -> None:
+        """Suggest the next command, but not to programs that read JSON."""
+        if self.form == "text" and not self.quiet:
+            sys.stderr.write(f"\n{command}  # {why}\n")
+
+    def progress(self, done: int, total: int, name: str) -> None:
+        """Show the progress of a long command, on a terminal only."""
+        self.step(f"{_bar(done, total)} {name[-50:]}")
+
+    def step(self, text: str) -> None:
+        """Show what a long command is doing now, on a terminal only."""
+        if sys.stderr.isatty() and not self.quiet:
+            sys.stderr.write(f"\r\x1b[2K{text}")
+            sys.stderr.flush()
+
+    def end_progress(self) -> None:
+        """Clear the progress line."""
+        self.step("")
+
+    def flush(self) -> None:
+        """Write everything out before the exit code is returned."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _bar(done: int, total: int) -> str:
+    """Return a progress bar, or only a count while the total is unknown.
+
+    >>> _bar(500, 1000), _bar(7, 0)
+    ('[##########----------] 500/1,000', '7')
+    """
+    if total <= 0:
+        return f"{done:,}"
+    marks = BAR_MARKS * min(done, total) // total
+    return f"[{'#' * marks:-<{BAR_MARKS}}] {done:,}/{total:,}"
+
+
+# -- values of options ----------------------------------------------------------------------
+
+
+def as_integer(text: str) -> int:
+    """Parse a whole number, or refuse the text."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"'{text}' is not a whole number") from None
+
+
+def as_number(text: str) -> float:
+    """Parse a number, or refuse the text."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"'{text}' is not a number") from None
+
+
+def as_path(text: str) -> str:
+    """Return a path in the encoding of the file system, which need not be UTF-8."""
+    if sys.getfilesystemencoding() == "utf-8":
+        return text
+    try:
+        return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+    except UnicodeError:
+        raise ArgumentTypeError(f"{text!r} is not a valid path") from None
+
+
+def as_database_path(text: str) -> str:
+    """Return a path that is UTF-8: SQLite opens no other."""
+    path = as_path(text)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise ArgumentTypeError(
+            f"{path!r} is not UTF-8. Choose another name, or set PYTHONUTF8=1"
+        ) from None
+    return path
+
+
+def as_fusion(text: str) -> str:
+    """Return the name of a fusion; ``seed001`` is the old name of ``max``."""
+    return FUSION_ALIASES.get(text, text)
+
+
+# -- parsing --------------------------------------------------------------------------------
+
+# Options of every verb, before or after its name: flag, setting, type, placeholder, help.
+GLOBAL_OPTIONS: tuple[tuple[str, str, Callable[[str], object], str, str], ...] = (
+    ("--db", "db_path", as_database_path, "FILE", "database file of the memory"),
+    ("--config", "config", as_path, "FILE", "read settings only from this file (TOML or JSON)"),
+    ("--project", "project", str, "NAME", "project to use; 'personal' means no project"),
+    (
+        "--embedder",
+        "embedding_provider",
+        str,
+        "NAME",
+        "embedder: builtin (default), none, ollama, … (see plait models)",
+    ),
+    ("--ollama-url", "ollama_url", str, "URL", "URL of the Ollama server (http://localhost:11434)"),
+    ("--model", "model", str, "NAME", "embedding model, unless --embedder names one"),
+    ("--chunk-size", "chunk_size", as_integer, "N", "target size of a passage in characters"),
+    ("--overlap", "chunk_overlap", as_integer, "N", "overlap of adjacent passages in characters"),
+    ("--keyword-weight", "keyword_weight", as_number, "W", "weight of keyword search, 0 to 1"),
+    ("--vector-weight", "vector_weight", as_number, "W", "weight of vector search, 0 to 1"),
+    (
+        "--fusion",
+        "fusion",
+        as_fusion,
+        "NAME",
+        f"how keyword and vector hits are merged: {', '.join(FUSIONS)}",
+    ),
+)
+JSON_HELP = "print JSON, even on a terminal"
+QUIET_HELP = "suppress warnings"
+# The verbs that write or search text list all of them; the others accept all but list only these.
+_LISTED_EVERYWHERE = ("--db", "--config", "--project")
+_LIST_ALL = ("store", "ingest", "search", "reindex", "eval")
+_TAKES_VALUE = frozenset({"--format", *(flag for flag, *_ in GLOBAL_OPTIONS)})
+_SWITCHES = frozenset({"--quiet", "-q", "--json", "--help", "-h", "--version", "-V"})
+# Argparse's messages, and ours.
+_REWORDED = (
+    ("unrecognized arguments:", "unknown arguments:"),
+    ("the following arguments are required:", "missing argument:"),
+    (": expected one argument", " needs a value"),
+    (": expected at least one argument", " needs a value"),
+    ("invalid choice:", "unknown value"),
+)
+
+
+class HelpLayout(RawDescriptionHelpFormatter):
+    """Formats help in a fixed width: asking the terminal imports shutil, 2 ms of every search."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=HELP_WIDTH)
+
+
+class Parser(ArgumentParser):
+    """Reports an error in one sentence; the usage of twenty options would bury it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line."""
+        message = message.removeprefix("argument ").removeprefix("ACTION: ")
+        for theirs, ours in _REWORDED:
+            message = message.replace(theirs, ours)
+        raise UsageError(f"{message[:1].upper()}{message[1:]}. See: {self.prog} --help")
+
+    def format_help(self) -> str:
+        """Return the options of a verb, or all verbs if none was given."""
+        return _overview() if self.prog == "plait" else super().format_help()
+
+
+def parser_for(verb: str) -> Parser:
+    """Return the parser of one verb: building all of them would cost a search 10 ms."""
+    row = VERBS[verb]
+    parser = Parser(
+        prog=f"plait {verb}",
+        usage=" ".join(filter(None, ["plait", verb, row.arguments, "[options]"])),
+        description=f"{row.summary[0].upper()}{row.summary[1:]}.",
+        epilog=f"Example:\n  {row.example}",
+        formatter_class=HelpLayout,
+        allow_abbrev=False,
+    )
+    _part(verb, "options")(parser)
+    add_global_options(parser, listed=None if verb in _LIST_ALL else _LISTED_EVERYWHERE)
+    return parser
+
+
+def add_global_options(parser: ArgumentParser, listed: Sequence[str] | None = None) -> None:
+    """Declare the options of every verb; help shows all of them, or only the ``listed`` ones."""
+    group = parser.add_argument_group("options of every command")
+    for flag, name, kind, value, words in GLOBAL_OPTIONS:
+        shown = words if listed is None or flag in listed else SUPPRESS
+        group.add_argument(flag, dest=name, type=kind, metavar=value, default=None, help=shown)
+    group.add_argument("--json", action="store_true", help=JSON_HELP)
+    group.add_argument(
+        "--format", choices=FORMS, help="output format; array prints only the hits of a search"
+    )
+    group.add_argument("-q", "--quiet", action="store_true", default=None, help=QUIET_HELP)
+    group.add_argument("-V", "--version", action="store_true", help=SUPPRESS)
+
+
+def arguments_for(words: Sequence[str]) -> tuple[str | None, Namespace]:
+    """Parse a command line into its verb, if it has one, and its options.
+
+    Raises:
+        UsageError: The verb or an option is unknown, or a value is missing or wrong.
+    """
+    leading, rest = _split(words)
+    if not rest:
+        parser = Parser(prog="plait", formatter_class=HelpLayout, allow_abbrev=False)
+        add_global_options(parser)
+        return None, parser.parse_args(leading)
+    verb = rest[0]
+    if verb not in VERBS:
+        from plait.cli.help import unknown_verb
+
+        raise UsageError(unknown_verb(verb))
+    parser = parser_for(verb)
+    typed = [*leading, *rest[1:]]
+    arguments, left_over = parser.parse_known_args(typed)
+    if left_over:
+        _refuse_unknown_option(parser, left_over)
+        # Words between options. Parsing them always would cost every command 3 ms.
+        arguments = parser.parse_intermixed_args(typed)
+    return verb, arguments
+
+
+def _refuse_unknown_option(parser: ArgumentParser, left_over: Sequence[str]) -> None:
+    for word in left_over:
+        if word == "--":
+            return
+        name = word.partition("=")[0]
+        if word.startswith("-") and word != "-" and name not in parser._option_string_actions:
+            from plait.settings.schema import did_you_mean
+
+            hint = (
+                did_you_mean(name, parser._option_string_actions, SIMILAR_OPTION)
+                or f" See: {parser.prog} --help"
+            )
+            raise UsageError(
+                f"There is no option {name}.{hint} (To use it as text: {parser.prog} -- {name})"
+            )
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the global options before the verb, and the rest."""
+    count = 0
+    while count < len(words) and words[count].startswith("-") and words[count] != "-":
+        name, equals, _ = words[count].partition("=")
+        if name not in _TAKES_VALUE and name not in _SWITCHES:
+            raise UsageError(
+                f"{name} is not an option of every command. "
+                f"Put it after the command: plait COMMAND … {words[count]} (or see: plait --help)"
+            )
+        count += 2 if name in _TAKES_VALUE and not equals else 1
+    return list(words[:count]), list(words[count:])

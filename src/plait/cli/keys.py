@@ -1,32 +1,32 @@
-"""config set-key, remove-key and keys. A key is never an argument, and never printed."""
+"""config set-key, remove-key and keys. A key is never an argument and is never printed."""
 
 import sys
 from argparse import Namespace
 
-from plait.cli.output import Output
-from plait.config import config_folder
+from plait.cli import Output
 from plait.errors import NotFound, UsageError
-from plait.keys import KEYRING, Server, forget, keep, named_server, stays_here
-from plait.secrets import Secret, as_secret
+from plait.settings.keys import KEYRING, Server, forget_key, keep_key, named_server, stays_here
+from plait.settings.loading import config_folder
+from plait.settings.secrets import Secret, as_secret
 
-# More than any key: reading stops there when somebody pipes in a file by mistake.
+# Longer than any key: reading stops here if a large file is piped in by mistake.
 MAX_TYPED_CHARS = 100_000
 
 
-def run(arguments: Namespace, out: Output) -> int:
-    """Keep, remove or list keys."""
-    if arguments.act == "keys":
+def keys_run(arguments: Namespace, out: Output) -> int:
+    """Save, remove or list keys."""
+    if arguments.action == "keys":
         return _list(out)
     if arguments.value is not None:
-        # The words are not repeated: one of them is probably the key.
+        # The message does not repeat the arguments: one of them is probably the key.
         raise UsageError(
-            "A key is not taken from the command line, where others can see it; it is asked for, "
-            f"or read from stdin. Run: plait config {arguments.act} PROVIDER [--url URL]"
+            "A key on the command line could be seen by others. This command asks for it, or "
+            f"reads it from stdin: plait config {arguments.action} PROVIDER [--url URL]"
         )
     if arguments.name is None:
-        raise UsageError(f"Say whose key, as in: plait config {arguments.act} openai")
+        raise UsageError(f"Name a provider. Example: plait config {arguments.action} openai")
     server = named_server(arguments.name, arguments.url, lambda: out.config.settings)
-    return _set(server, out) if arguments.act == "set-key" else _remove(server, out)
+    return _set(server, out) if arguments.action == "set-key" else _remove(server, out)
 
 
 def _list(out: Output) -> int:
@@ -42,30 +42,30 @@ def _list(out: Output) -> int:
 def _set(server: Server, out: Output) -> int:
     provider, origin = server
     key = _typed_key(server)
-    place = keep(config_folder(), server, key)
+    place = keep_key(config_folder(), server, key)
     where = "in the system's keyring" if place == KEYRING else f"encrypted in {place}"
     answer = {"provider": provider, "origin": origin, "kept_in": place}
-    out.result(answer, f"The key for {provider} at {origin} is kept {where}.")
+    out.result(answer, f"The key for {provider} at {origin} is saved {where}.")
     if origin.startswith("http://") and not stays_here(origin):
-        out.warn(f"{origin} is not encrypted: everybody on the way can read the key.")
-    _warn_when_hidden(server, place, out)
+        out.warn(f"{origin} is not encrypted: anyone on the network path can read the key.")
+    _warn_if_not_used(server, place, out)
     return 0
 
 
-def _warn_when_hidden(server: Server, place: str, out: Output) -> None:
+def _warn_if_not_used(server: Server, place: str, out: Output) -> None:
     rows = out.config.keys().rows() if out.config.keys is not None else []
     for row in rows:
         if (row.provider, row.origin) == server and row.used and row.source != place:
-            out.warn(f"Another key for {row.origin} comes first: {row.source}.")
+            out.warn(f"Another key for {row.origin} takes precedence: {row.source}.")
 
 
 def _remove(server: Server, out: Output) -> int:
     provider, origin = server
-    places = forget(config_folder(), server)
+    places = forget_key(config_folder(), server)
     if not places:
-        raise NotFound(f"No key for {provider} at {origin} is kept. See: plait config keys")
+        raise NotFound(f"No key is saved for {provider} at {origin}. See: plait config keys")
     answer = {"provider": provider, "origin": origin, "removed_from": places}
-    out.result(answer, f"The key for {provider} at {origin} is gone from {' and '.join(places)}.")
+    out.result(answer, f"Removed the key for {provider} at {origin} from {' and '.join(places)}.")
     return 0
 
 
@@ -75,10 +75,10 @@ def _typed_key(server: Server) -> Secret:
         return as_secret(text)
     except ValueError:
         if not text.strip():
-            raise UsageError("No key was given; nothing has changed.") from None
+            raise UsageError("No key was given. Nothing was changed.") from None
         raise UsageError(
-            "That cannot be a key: it must be one line of printable ASCII without spaces. "
-            "Nothing has changed."
+            "This is not a key: a key is one line of printable ASCII without spaces. "
+            "Nothing was changed."
         ) from None
 
 
@@ -95,7 +95,7 @@ def _ask(server: Server) -> str:
         return ""
     except GetPassWarning as error:
         raise UsageError(
-            "This terminal would show the key. Pipe it in: plait config set-key … < FILE"
+            "This terminal would display the key. Pipe it in: plait config set-key … < FILE"
         ) from error
 
 
@@ -103,4 +103,4 @@ def _piped() -> str:
     try:
         return "" if sys.stdin is None else sys.stdin.read(MAX_TYPED_CHARS)
     except UnicodeDecodeError:
-        return "\N{REPLACEMENT CHARACTER}"  # refused like every text that is no key
+        return "\N{REPLACEMENT CHARACTER}"  # refused as not a key

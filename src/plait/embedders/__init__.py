@@ -1,24 +1,169 @@
-"""Embedders: text to vectors, one module per provider. The rest of plait sees the protocol only."""
+"""Embedders turn text into vectors, one module per provider. The rest of plait sees `Embedder`.
+
+Batching texts and storing their vectors belongs in `plait.writing`.
+"""
+
+from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from plait.embedders.none import NoEmbedder
-from plait.errors import ConfigError, EmbedderError
-from plait.protocols import Embedder, Vector
-from plait.types import ONE_MODEL, Space, TextKind
+from plait.errors import ConfigError, EmbedderError, Notice, advise
+from plait.protocols import Vector
+from plait.types import ONE_MODEL, Space, TextKind, Tuning
 
-PROVIDERS = ("builtin", "none", "fastembed", "ollama", "openai", "custom")
+if TYPE_CHECKING:
+    from plait.types.reports import Finding
+
 OLLAMA_URL = "http://localhost:11434"
 
 
-class Options(NamedTuple):
-    """What an embedder may need beside its name.
+class Provider(NamedTuple):
+    """Where vectors come from.
 
-    ``key`` gives the secret for an origin such as ``https://api.openai.com:443``, or ``None``.
-    ``folder`` is where models lie. ``known`` is the space of the memory's vectors: where it is
-    this embedder's own, the number of dimensions need not be asked for.
+    A provider that is not ``local`` may send text to another machine. Its key may stand in
+    ``key_variable``; a key that is for one server only goes to ``key_origin`` and nowhere else.
+    """
+
+    summary: str
+    local: bool = True
+    takes_key: bool = False
+    key_variable: str = ""
+    key_origin: str = ""
+
+
+PROVIDERS: dict[str, Provider] = {
+    "builtin": Provider(
+        "plait's own model: 256 dimensions, many languages; nothing leaves this machine"
+    ),
+    "none": Provider("no vectors: keyword search only"),
+    "fastembed": Provider(
+        "ONNX models on this machine; download one with: plait models pull MODEL"
+    ),
+    "ollama": Provider(
+        "models served by Ollama, for example ollama:nomic-embed-text", takes_key=True
+    ),
+    "openai": Provider(
+        "OpenAI, for example openai:text-embedding-3-small; needs a key; gets your text",
+        local=False,
+        takes_key=True,
+        key_variable="OPENAI_API_KEY",
+        key_origin="https://api.openai.com:443",
+    ),
+    "custom": Provider(
+        "any server with OpenAI's API, for example custom:http://localhost:1234/v1#MODEL",
+        local=False,
+        takes_key=True,
+    ),
+}
+# With the embedder of `plait.testing`, which no person chooses.
+LOCAL_PROVIDERS = (*(name for name, provider in PROVIDERS.items() if provider.local), "hashing")
+
+
+# A fixed text. Its vector, kept with a memory's vectors, shows whether the model is still the same.
+CANARY = "The canary in the mine sang until the air went bad; then the miners knew."
+
+
+class Learnt(NamedTuple):
+    """What a check of an embedder found out before all vectors are computed.
+
+    ``sample`` is kept with them; ``resume`` tells whether vectors that an earlier run left
+    unfinished are by the same model.
+    """
+
+    sample: Vector | None = None
+    resume: bool = True
+
+
+class Embedder:
+    """Base class of embedders: define ``space``, ``dims`` and `embed`."""
+
+    # The embedder's defaults: how far to trust it, and how to call it.
+    tuning: Tuning = Tuning()
+    # Why it returns no vectors although the memory has some; ``None`` if the user chose that.
+    reason: Notice | None = None
+
+    if TYPE_CHECKING:  # only declared, so that a subclass may use an attribute or a property
+
+        @property
+        def space(self) -> Space:
+            """Identity of the vectors, stored with them; its ``dims`` are 0 until known."""
+
+        @property
+        def dims(self) -> int | None:
+            """Length of a vector; 0: no vectors; ``None``: unknown until the first one."""
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        """Return one vector per text, in order; ``None`` for a text that has no meaning.
+
+        Raises:
+            EmbedderError: The embedder is down or returned an invalid answer.
+        """
+        raise NotImplementedError
+
+    def embed_safely(self, texts: Sequence[str], kind: TextKind) -> list[Vector | None]:
+        """Call `embed` and check its answer; other people's embedders may return anything.
+
+        Raises:
+            EmbedderError: It failed in any way, or its answer does not match the request.
+        """
+        try:
+            vectors = [_as_vector(numbers) for numbers in self.embed(texts, kind)]
+        except EmbedderError:
+            raise
+        except Exception as error:
+            # Broad on purpose: this is other people's code, and the text must be stored anyway.
+            name = type(self).__name__
+            raise EmbedderError(f"{name} failed: {type(error).__name__}: {error}") from error
+        if len(vectors) != len(texts):
+            # It is unknown which vector belongs to which text: use none of them.
+            raise EmbedderError(
+                f"the embedder returned {len(vectors)} vectors for {len(texts)} texts"
+            )
+        return vectors
+
+    def cached_query(self, text: str) -> Vector | None:
+        """Return the vector of a query if it is cached."""
+        return None
+
+    def learn(self, *, afresh: bool = False) -> Learnt:
+        """Make sure that the space is known before many vectors are computed.
+
+        With ``afresh`` the model is accepted as it is now, whatever made earlier vectors.
+
+        Raises:
+            EmbedderError: It does not answer, or is not the model that made the memory's vectors.
+        """
+        if self.dims is None:
+            self.embed_safely([CANARY], "passage")
+        return Learnt()
+
+    def recheck(self) -> None:
+        """Note that a new write starts: the model behind the name may have changed."""
+
+    def forget_dims(self) -> None:
+        """Forget a vector length that was only assumed."""
+
+    def check(self) -> list[Finding]:
+        """Return the findings for ``doctor``."""
+        return []
+
+    def flush(self) -> None:
+        """Write what was postponed while a caller waited."""
+
+
+def _as_vector(numbers: Vector | Sequence[float] | None) -> Vector | None:
+    """Accept lists and other arrays too, as long as they contain numbers."""
+    return numbers if numbers is None or isinstance(numbers, array) else array("f", numbers)
+
+
+class EmbedderOptions(NamedTuple):
+    """What an embedder may need in addition to its name.
+
+    ``key`` returns the key for an origin such as ``https://api.openai.com:443``, or ``None``.
+    ``folder`` is where models are kept. ``known`` is the space of the memory's vectors: if this
+    embedder made them, it need not ask how long they are.
     """
 
     model: str | None = None
@@ -29,23 +174,27 @@ class Options(NamedTuple):
     known: Space | None = None
 
 
-DEFAULTS = Options()
+NO_OPTIONS = EmbedderOptions()
 
 
-def open_embedder(spec: str, options: Options = DEFAULTS) -> Embedder:
-    """The embedder a settings string names: ``builtin``, ``ollama:MODEL``, ``custom:URL#MODEL``.
+def open_embedder(spec: str, options: EmbedderOptions = NO_OPTIONS) -> Embedder:
+    """Return the embedder of a setting: ``builtin``, ``ollama:MODEL``, ``custom:URL#MODEL``.
 
-    Nothing is loaded and nobody is asked before the first text.
+    Nothing is loaded and no server is called before the first text.
 
     Raises:
-        ConfigError: There is no such provider, or what it needs is not installed.
+        ConfigError: The provider is unknown, or a package that it needs is not installed.
     """
     provider, _, rest = spec.partition(":")
     if provider in ONE_MODEL and rest:
         raise ConfigError(
-            f"The embedder '{provider}' has no models to choose from, as in '{spec}'."
+            f"'{spec}' names a model, but the embedder '{provider}' has only one.",
+            code="no_choice_of_models",
+            subject=provider,
         )
     if provider == "none":
+        from plait.embedders.none import NoEmbedder
+
         return NoEmbedder()
     if provider == "builtin":
         from plait.embedders.builtin import Builtin
@@ -53,10 +202,15 @@ def open_embedder(spec: str, options: Options = DEFAULTS) -> Embedder:
         return Builtin()
     if provider in PROVIDERS:
         return _open_external(provider, rest, options)
-    raise ConfigError(f"Unknown embedder '{spec}'. Choose one of: {', '.join(PROVIDERS)}, hashing.")
+    raise ConfigError(
+        f"Unknown embedder '{spec}'.",
+        code="unknown_embedder",
+        subject=spec,
+        advice=advise("choose", choices=", ".join((*PROVIDERS, "hashing"))),
+    )
 
 
-def _open_external(provider: str, rest: str, options: Options) -> Embedder:
+def _open_external(provider: str, rest: str, options: EmbedderOptions) -> Embedder:
     model, dims, known = rest or options.model, options.dims, options.known
     if provider == "fastembed":
         from plait.embedders.fastembed import Fastembed
@@ -71,30 +225,6 @@ def _open_external(provider: str, rest: str, options: Options) -> Embedder:
 
     if provider == "openai":
         return OpenAI(model, dims=dims, known=known, key=options.key)
-    return Custom(rest, model=options.model, dims=dims, known=known, key=options.key)
-
-
-def embed_safely(embedder: Embedder, texts: Sequence[str], kind: TextKind) -> list[Vector | None]:
-    """One vector per text, in order, whatever the embedder is made of.
-
-    Raises:
-        EmbedderError: It failed in any way, or its answer does not fit the question.
-    """
-    try:
-        found = [_vector(vector) for vector in embedder.embed(texts, kind)]
-    except EmbedderError:
-        raise
-    except Exception as error:
-        # Broad on purpose, here alone: this is other people's code, and whatever it does, the text
-        # must be stored and found.
-        name = type(embedder).__name__
-        raise EmbedderError(f"{name} failed: {type(error).__name__}: {error}") from error
-    if len(found) != len(texts):
-        # Which vector belongs to which text is anybody's guess: take none of them.
-        raise EmbedderError(f"the embedder gave {len(found)} vectors for {len(texts)} texts")
-    return found
-
-
-def _vector(numbers: Vector | Sequence[float] | None) -> Vector | None:
-    """Lists and foreign arrays count too, as long as they hold numbers."""
-    return numbers if numbers is None or isinstance(numbers, array) else array("f", numbers)
+    if provider == "custom":
+        return Custom(rest, model=options.model, dims=dims, known=known, key=options.key)
+    raise AssertionError(f"PROVIDERS lists {provider}, but nothing opens it")

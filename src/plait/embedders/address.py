@@ -1,7 +1,7 @@
-"""Where an embedding server is, and whether text may go there.
+"""The address of an embedding server, and whether text may be sent there.
 
-Plain http is for this machine and private networks only; link-local addresses, where clouds keep
-their credentials, are never asked.
+Plain http is allowed for this machine and private networks only. Link-local addresses are refused:
+clouds serve credentials there.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# A socket's family, and the address and port to connect to.
-Place = tuple[int, tuple[str, int]]
+# A socket's family, and the IP address and port to connect to.
+Endpoint = tuple[int, tuple[str, int]]
 
 
 class Address(NamedTuple):
-    """A base URL, taken apart. Only a proxy's has ``credentials``."""
+    """The parts of a base URL. Only a proxy has ``credentials``."""
 
     scheme: str
     host: str
@@ -27,7 +27,7 @@ class Address(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """What a key belongs to.
+        """Scheme, host and port: a key belongs to these three.
 
         >>> parse_address("https://API.openai.com/v1/").origin
         'https://api.openai.com:443'
@@ -36,13 +36,13 @@ class Address(NamedTuple):
 
     @property
     def netloc(self) -> str:
-        """Host and port as a browser shows them."""
+        """Host and port; the default port is left out."""
         host = self._bracketed(self.host)
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The base URL in its one spelling.
+        """The base URL in normal form.
 
         >>> parse_address("HTTP://localhost:80/v1/").url
         'http://localhost/v1'
@@ -51,7 +51,7 @@ class Address(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """The base URL with one name for this machine, which people spell in three ways.
+        """The base URL, with ``localhost`` for each spelling of this machine.
 
         >>> parse_address("http://127.0.0.1:11434").identity
         'http://localhost:11434'
@@ -60,32 +60,36 @@ class Address(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is this machine, going by its name."""
+        """Whether the name means this machine."""
         if self.host == "localhost" or self.host.endswith(".localhost"):
             return True
         number = _number(self.host)
         return number is not None and number.is_loopback
 
-    def places(self) -> list[Place]:
-        """Where to connect to, looked up and found harmless.
+    def endpoints(self) -> list[Endpoint]:
+        """Look up the IP addresses to connect to.
 
         Raises:
-            EmbedderError: The name leads to a place that must not be asked.
+            EmbedderError: The name resolves to an address that must not be used.
         """
-        found = addresses(self.host, self.port)
-        for _, (number, _) in found:
+        endpoints = look_up(self.host, self.port)
+        for _, (number, _) in endpoints:
             objection = _objection(self.scheme, _number(number))
             if objection:
-                raise EmbedderError(f"{self.url} is not asked: {number} {objection}.")
-        return found
+                raise EmbedderError(
+                    f"Nothing is sent to {self.url}: {number} {objection}.",
+                    code="forbidden_address",
+                    subject=self.url,
+                )
+        return endpoints
 
     def proxy(self) -> "Address | None":
-        """The system's proxy for this address.
+        """Return the system's proxy for this address.
 
-        Plain http has none: it goes to this machine and to private networks only.
+        Plain http has none: it is used on this machine and in private networks only.
 
         Raises:
-            ConfigError: The proxy is of a kind that plait does not speak to.
+            ConfigError: plait does not support this kind of proxy.
         """
         if self.scheme != "https" or self.is_loopback:
             return None
@@ -102,35 +106,46 @@ class Address(NamedTuple):
 
 
 def parse_address(url: str) -> Address:
-    """A base URL as an address.
+    """Parse a base URL.
 
     Raises:
-        ConfigError: It is no URL that an embedding server could have.
+        ConfigError: It is not the URL of a server, or text must not be sent there.
     """
     if "@" in url.partition("://")[2].partition("/")[0]:
-        # The URL is stored beside every vector, so whatever is in it is no secret.
-        raise ConfigError("An embedder's URL may not hold a name or password. Use a key instead.")
-    found = _split(url)
-    objection = _objection(found.scheme, _number(found.host))
+        # The URL is stored with the vectors, where a password does not stay secret.
+        raise ConfigError(
+            "An embedder's URL may not contain a user name or password. Use a key instead.",
+            code="password_in_address",
+        )
+    address = _split(url)
+    objection = _objection(address.scheme, _number(address.host))
     if objection:
-        raise ConfigError(f"'{url}' cannot be an embedder: {found.host} {objection}.")
-    return found
+        raise ConfigError(
+            f"'{url}' cannot be used: {address.host} {objection}.",
+            code="forbidden_address",
+            subject=url,
+        )
+    return address
 
 
 def _split(url: str, schemes: tuple[str, ...] = ("http", "https")) -> Address:
     from urllib.parse import unquote, urlsplit
 
-    wrong = f"'{url}' is no address of a server. Write it as in https://example.com/v1"
+    wrong = ConfigError(
+        f"'{url}' is not the address of a server, such as https://example.com/v1.",
+        code="bad_address",
+        subject=url,
+    )
     if not (url.isascii() and url.isprintable()) or " " in url:
-        raise ConfigError(wrong)
+        raise wrong
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna").decode()
         port = parts.port
     except ValueError as error:
-        raise ConfigError(wrong) from error
+        raise wrong from error
     if parts.scheme not in schemes or not host or port == 0 or parts.query or parts.fragment:
-        raise ConfigError(wrong)
+        raise wrong
     name, password = unquote(parts.username or ""), unquote(parts.password or "")
     return Address(
         parts.scheme,
@@ -143,34 +158,34 @@ def _split(url: str, schemes: tuple[str, ...] = ("http", "https")) -> Address:
 
 def _parse_proxy(given: str) -> Address:
     try:
-        found = _split(given if "://" in given else f"http://{given}", ("http",))
+        address = _split(given if "://" in given else f"http://{given}", ("http",))
     except ConfigError as error:
-        # Without its text, which may hold a password.
+        # The proxy's text is left out: it may contain a password.
         raise ConfigError(
-            "The system's https proxy is not one that starts with http://."
+            "The system's https proxy does not start with http://.", code="bad_proxy"
         ) from error
-    return found._replace(path="")
+    return address._replace(path="")
 
 
-def addresses(host: str, port: int) -> list[Place]:
-    """Every place that a host name stands for."""
+def look_up(host: str, port: int) -> list[Endpoint]:
+    """Return all IP addresses that a host name resolves to."""
     import socket
 
     return [
-        (family, (str(place[0]), port))
-        for family, _, _, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        (family, (str(address[0]), port))
+        for family, _, _, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     ]
 
 
 def _number(host: str) -> "IPv4Address | IPv6Address | None":
-    """The host as a number, where it is one; an IPv4 address stays one in IPv6 clothes."""
+    """Parse the host as an IP address, if it is one; IPv4 mapped into IPv6 becomes IPv4."""
     from ipaddress import ip_address
 
     try:
-        found = ip_address(host.partition("%")[0])
+        number = ip_address(host.partition("%")[0])
     except ValueError:
         return None
-    return getattr(found, "ipv4_mapped", None) or found
+    return getattr(number, "ipv4_mapped", None) or number
 
 
 def _objection(scheme: str, number: "IPv4Address | IPv6Address | None") -> str:
@@ -179,5 +194,5 @@ def _objection(scheme: str, number: "IPv4Address | IPv6Address | None") -> str:
     if number.is_link_local:
         return "is a link-local address"
     if scheme == "http" and number.is_global:
-        return "is on the internet, where text and keys need https"
+        return "is on the internet, which needs https"
     return ""

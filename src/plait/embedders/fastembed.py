@@ -1,29 +1,27 @@
-"""Models that run on this machine through fastembed and onnxruntime; the extra ``fastembed``.
+"""Models that run on this machine with fastembed and onnxruntime; the extra ``fastembed``.
 
-Embedding never touches the network: a model that is not here is an error at once, and only `pull`
-fetches one.
+Embedding never uses the network: a model that is not here is an error. Only `pull` downloads one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from plait.embedders.prefixes import prefixes_of
-from plait.embedders.served import TUNING
+from plait.embedders.external import EXTERNAL_TUNING, ExternalEmbedder
 from plait.embedders.unit import unit_vectors
-from plait.errors import ConfigError, EmbedderError
+from plait.errors import ConfigError, EmbedderError, advise
 from plait.protocols import Vector
-from plait.types import Finding, Space, TextKind
+from plait.types import Space, TextKind
+from plait.types.reports import Finding, finding_of
 
-# fastembed's only multilingual model with 384 dims: 220 MB, it reads the first 128 tokens.
-DEFAULT_MODEL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
-DEFAULT_DIMS = 384
-INSTALL = "pip install 'plait[fastembed]'"
-# Texts. 128 long ones at once have filled 4 GB of memory in other people's programs.
+# fastembed's only multilingual model with 384 dims: 220 MB; it reads the first 128 tokens.
+FASTEMBED_MODEL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+FASTEMBED_DIMS = 384
+# Texts. 128 long ones at once have filled 4 GB of memory in other programs.
 BATCH = 16
-# What fastembed reads beside a model's own files.
-SETTINGS_FILES = (
+# Files that fastembed reads besides the model itself.
+MODEL_SETTINGS_FILES = (
     "config.json",
     "tokenizer.json",
     "tokenizer_config.json",
@@ -32,8 +30,10 @@ SETTINGS_FILES = (
 )
 
 
-class Fastembed:
-    """A model in a folder of this machine."""
+class Fastembed(ExternalEmbedder):
+    """A model in a folder on this machine."""
+
+    provider = "fastembed"
 
     def __init__(
         self,
@@ -44,65 +44,38 @@ class Fastembed:
         known: Space | None = None,
     ) -> None:
         _require()
-        self.model = model or DEFAULT_MODEL
+        super().__init__(model or FASTEMBED_MODEL, dims=dims, known=known)
         self._folder = folder
-        self._prefixes = prefixes_of(self.model)
-        is_default = self.model == DEFAULT_MODEL
-        self._asked_dims = dims
-        self.dims = dims or self._dims_of(known) or (DEFAULT_DIMS if is_default else None)
-        # The default was made for sentences, not for search: the words stay in front.
-        words = 0.6 if is_default else TUNING.keyword_weight
-        self.tuning = TUNING._replace(keyword_weight=words, vector_weight=1.0 - words)
+        if self.model == FASTEMBED_MODEL:
+            self.dims = self.dims or FASTEMBED_DIMS
+            # It was trained on pairs of sentences, not for search: keywords weigh more.
+            self.tuning = EXTERNAL_TUNING._replace(keyword_weight=0.6, vector_weight=0.4)
         self._loaded: Any = None
         self._loading = Lock()
 
-    @property
-    def space(self) -> Space:
-        """Identity of the vectors; its ``dims`` are 0 until the model has told them."""
-        return self._space(self.dims or 0)
-
-    def forget_dims(self) -> None:
-        """Take vectors of any length again, unless one was asked for: the model may be another."""
-        self.dims = self._asked_dims
-
-    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
-        """One unit vector per text, in order; a text that means nothing to the model has none.
-
-        Raises:
-            EmbedderError: The model is not here, or cannot be used.
-        """
-        wanted = [number for number, text in enumerate(texts) if text.strip()]
-        found: list[Vector | None] = [None] * len(texts)
-        if not wanted:
-            return found
-        prefix = self._prefixes.before(kind)
-        # The tokenizer is written in Rust, where half characters do not exist.
-        full = [prefix + texts[number].encode("utf-8", "replace").decode() for number in wanted]
-        answers = [row.tolist() for row in self._model().embed(full, batch_size=BATCH)]
-        if len(answers) != len(full):
-            raise EmbedderError(f"fastembed gave {len(answers)} vectors for {len(full)} texts.")
-        # A static model that knows none of the words says so with zeros, today and always.
-        spoken = [number for number, row in zip(wanted, answers, strict=True) if any(row)]
+    def _embed_inputs(
+        self, inputs: list[str], kind: TextKind, prefix_chars: int
+    ) -> list[Vector | None]:
+        answers = [row.tolist() for row in self._model().embed(inputs, batch_size=BATCH)]
+        if len(answers) != len(inputs):
+            raise EmbedderError(
+                f"fastembed returned {len(answers)} vectors for {len(inputs)} texts.",
+                code="wrong_count",
+            )
+        # A static model returns zeros for a text without any known word.
         rows = [row for row in answers if any(row)]
-        vectors = unit_vectors(rows, self.dims, f"fastembed's {self.model}")
-        for number, vector in zip(spoken, vectors, strict=True):
-            found[number] = vector
-            self.dims = len(vector)
-        return found
+        units = iter(unit_vectors(rows, self.dims, f"fastembed's {self.model}"))
+        vectors = [next(units) if any(row) else None for row in answers]
+        self.dims = next((len(vector) for vector in vectors if vector is not None), self.dims)
+        return vectors
 
     def check(self) -> list[Finding]:
-        """Whether the model is here and can be loaded; for ``doctor``."""
+        """Return for ``doctor`` whether the model is here and loads."""
         try:
             self._model()
         except EmbedderError as error:
-            return [Finding("embedder", "error", str(error))]
+            return [finding_of(error)]
         return [Finding("embedder", "ok", f"fastembed has {self.model}")]
-
-    def _space(self, dims: int) -> Space:
-        return Space("fastembed", self.model, dims, prefix=self._prefixes.identity)
-
-    def _dims_of(self, known: Space | None) -> int | None:
-        return known.dims if known is not None and known == self._space(known.dims) else None
 
     def _model(self) -> Any:
         with self._loading:
@@ -112,23 +85,23 @@ class Fastembed:
 
 
 def pull(model: str | None, folder: str, *, progress: bool = True) -> str:
-    """Download a model into a folder and make sure that it loads; its full name.
+    """Download a model into a folder, check that it loads, and return its full name.
 
     Args:
-        model: One that fastembed knows; ``None``: the default.
-        folder: Where models lie; empty: fastembed's own choice.
-        progress: Whether to show bars on standard error.
+        model: The name of a model that fastembed supports; ``None``: the default.
+        folder: Where models are kept; empty: fastembed's own choice.
+        progress: Whether to show progress bars on standard error.
 
     Raises:
-        ConfigError: fastembed is not installed, or knows no such model.
+        ConfigError: fastembed is not installed, or does not support the model.
         EmbedderError: The download failed.
     """
     _require()
-    description = _description(model or DEFAULT_MODEL)
+    description = _description(model or FASTEMBED_MODEL)
     name: str = description["model"]
     source = description["sources"]["hf"]
-    files = [*SETTINGS_FILES, description["model_file"], *description["additional_files"]]
-    # Straight from the hub: fastembed's own way tries for 39 silent seconds before it gives up.
+    files = [*MODEL_SETTINGS_FILES, description["model_file"], *description["additional_files"]]
+    # Directly from the hub: fastembed's own download tries for 39 silent seconds before it fails.
     hub = _module("huggingface_hub")
     bars = _module("huggingface_hub.utils")
     shown = bars.enable_progress_bars if progress else bars.disable_progress_bars
@@ -136,8 +109,12 @@ def pull(model: str | None, folder: str, *, progress: bool = True) -> str:
     try:
         hub.snapshot_download(repo_id=source, allow_patterns=files, cache_dir=_cache(folder))
     except Exception as error:
-        # Broad on purpose: two HTTP libraries and the hub's own errors may come out of there.
-        raise EmbedderError(f"{name} cannot be downloaded: {_first_line(error)}") from error
+        # Broad on purpose: two HTTP libraries and the hub may raise errors of their own.
+        raise EmbedderError(
+            f"{name} cannot be downloaded: {_first_line(error)}",
+            code="download_failed",
+            subject=name,
+        ) from error
     _load(name, folder)
     return name
 
@@ -146,11 +123,16 @@ def _require() -> None:
     from importlib.util import find_spec
 
     if find_spec("fastembed") is None:
-        raise ConfigError(f"The embedder fastembed is not installed. Run: {INSTALL}")
+        raise ConfigError(
+            "The package fastembed is not installed.",
+            code="not_installed",
+            subject="fastembed",
+            advice=advise("install", extra="fastembed"),
+        )
 
 
 def _module(name: str) -> Any:
-    """A module of an optional package, which type checkers need not have."""
+    """Import a module of an optional package, which type checkers need not have."""
     from importlib import import_module
 
     with _quiet():
@@ -167,26 +149,37 @@ def _load(model: str, folder: str) -> Any:
         try:
             _description(model)
         except ConfigError as unknown:
-            raise EmbedderError(str(unknown)) from error
+            text, code, subject, advice = unknown.notice
+            raise EmbedderError(text, code=code, subject=subject, advice=advice) from error
         raise EmbedderError(
-            f"The model '{model}' is not on this machine. Run: plait models pull {model}"
+            f"The model '{model}' is not on this machine.",
+            code="model_missing",
+            subject=model,
+            advice=advise("pull_model", model=model),
         ) from error
     except Exception as error:
-        # Broad on purpose: a damaged file shows as whatever onnxruntime makes of it.
+        # Broad on purpose: onnxruntime raises many kinds of errors for a damaged file.
         raise EmbedderError(
-            f"The model '{model}' cannot be loaded: {_first_line(error)}. "
-            f"Run: plait models pull {model}"
+            f"The model '{model}' cannot be loaded: {_first_line(error)}.",
+            code="model_unreadable",
+            subject=model,
+            advice=advise("pull_model", model=model),
         ) from error
 
 
 def _description(model: str) -> dict[str, Any]:
-    """What fastembed knows about a model."""
+    """Return fastembed's description of a model."""
     known: list[dict[str, Any]] = _module("fastembed").TextEmbedding.list_supported_models()
     for description in known:
         if description["model"].lower() == model.lower():
             return description
     names = ", ".join(sorted(description["model"] for description in known))
-    raise ConfigError(f"fastembed has no model '{model}'. Choose one of: {names}")
+    raise ConfigError(
+        f"fastembed has no model '{model}'.",
+        code="unknown_model",
+        subject=model,
+        advice=advise("choose", choices=names),
+    )
 
 
 def _first_line(error: Exception) -> str:
@@ -199,7 +192,7 @@ def _cache(folder: str) -> str | None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the advice that fastembed gives to programmers."""
+    """Suppress the warnings that fastembed addresses to programmers."""
     import warnings
 
     with warnings.catch_warnings():

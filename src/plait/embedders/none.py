@@ -1,24 +1,26 @@
-"""No vectors: keyword search alone, at full strength."""
+"""The embedder without vectors: search is keyword search alone, with full weight."""
 
 from collections.abc import Sequence
 
+from plait.embedders import Embedder
+from plait.errors import Notice
 from plait.protocols import Vector
 from plait.types import Space, TextKind, Tuning
 
 
-class NoEmbedder:
+class NoEmbedder(Embedder):
     """Makes no vectors; hybrid search is then keyword search."""
 
     space = Space("none", "none", 0)
     dims = 0
     tuning = Tuning(keyword_weight=1.0, vector_weight=0.0)
 
-    def __init__(self, reason: str = "") -> None:
-        # Why there is none although the memory has vectors; empty when that is a choice.
+    def __init__(self, reason: Notice | None = None) -> None:
         self.reason = reason
-        if reason:
+        if reason is not None:
+            # It replaces an embedder that cannot be used: the memory's weights stay as usual.
             self.tuning = Tuning()
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
-        """No vector for any text."""
+        """Return no vector for any text."""
         return [None] * len(texts)

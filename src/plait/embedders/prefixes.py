@@ -1,7 +1,7 @@
-"""What a model was trained to see before a query and before a passage.
+"""The prefixes of queries and passages that a model was trained with.
 
-Neither Ollama nor fastembed nor any OpenAI-compatible server adds these words; without them the
-vectors are silently worse.
+Neither Ollama nor fastembed nor any OpenAI-compatible server adds them; without them the vectors
+are worse, and nothing reports it.
 """
 
 import re
@@ -11,18 +11,18 @@ from plait.types import TextKind
 
 
 class Prefixes(NamedTuple):
-    """The words before a text, by its kind."""
+    """The prefixes of queries and passages."""
 
     query: str = ""
     passage: str = ""
 
     def before(self, kind: TextKind) -> str:
-        """The prefix for this kind of text."""
+        """Return the prefix for this kind of text."""
         return self.query if kind == "query" else self.passage
 
     @property
     def identity(self) -> str:
-        """What is stored with the vectors, so that a changed prefix is noticed.
+        """Both prefixes as one string, stored with the vectors so that a change is noticed.
 
         >>> Prefixes("query: ", "passage: ").identity
         'query: | passage: '
@@ -33,7 +33,7 @@ class Prefixes(NamedTuple):
 _SENTENCE = Prefixes("Represent this sentence for searching relevant passages: ")
 _TASK = "Instruct: Given a web search query, retrieve relevant passages that answer the query\n"
 
-# Each from its model's card. The first pattern that occurs in the name counts.
+# From the models' cards. The first pattern that matches the name counts.
 _TABLE = (
     (r"nomic-embed-text", Prefixes("search_query: ", "search_document: ")),
     (r"\be5\b.*-instruct", Prefixes(f"{_TASK}Query: ")),
@@ -48,7 +48,7 @@ _TABLE = (
 
 
 def prefixes_of(model: str) -> Prefixes:
-    """The prefixes of a model, whatever owner, tag or file ending its name carries.
+    """Return the prefixes of a model; owner, tag and file ending of the name do not matter.
 
     >>> prefixes_of("intfloat/multilingual-e5-small").query
     'query: '

@@ -1,88 +1,61 @@
-"""An embedder behind a server: texts go out in batches that it takes, sound vectors come back."""
+"""An embedder behind a server: send texts in batches that it accepts, and check its vectors."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 
-from plait.embedders.prefixes import prefixes_of
+from plait.embedders.external import ExternalEmbedder
 from plait.embedders.transport import Client, Refused, TooSlow
 from plait.embedders.unit import unit_vectors
 from plait.errors import ConfigError, EmbedderError
 from plait.protocols import Vector
-from plait.types import Finding, Space, TextKind, Tuning
+from plait.types import Space, TextKind
+from plait.types.reports import Finding, finding_of
 
-# Texts that even a machine without a graphics card embeds within the time limit.
+# A batch that even a machine without a GPU embeds within the time limit.
 SLOW_BATCH = 4
-# Texts refused one after the other that mean more than texts that a model cannot stomach.
+# If this many texts in a row are refused, the server is failing, not the texts.
 REFUSED_IN_A_ROW = 3
-# Characters. A text is halved until it is taken, but not below this: a server that finds so few too
-# many means something else.
+# Characters. A text that is too large is halved, but not below this: a server that refuses so short
+# a text means something else.
 SHORTEST = 64
-# Measured nowhere yet: models of this size beat the keyword search on most collections and are
-# beaten on some, and their cosines are known to bunch up high, so the evidence is read cautiously.
-TUNING = Tuning(
-    keyword_weight=0.5, vector_weight=0.5, floor=0.3, ceiling=0.85, external=True, max_chars=8_000
-)
 
 
-class Served(ABC):
-    """What all servers have in common; a subclass knows one protocol."""
+class Served(ExternalEmbedder):
+    """Common to all servers: batches, retries, refusals; a subclass knows one protocol."""
 
-    provider = ""
     most_texts = 32
     # UTF-8 bytes per request.
     most_bytes = 1_000_000
-    tuning = TUNING
 
     def __init__(
         self, client: Client, model: str, dims: int | None = None, known: Space | None = None
     ) -> None:
+        super().__init__(model, dims=dims, known=known, host=client.address.identity)
         self.client = client
-        self.model = model
-        self._asked_dims = dims
-        self._prefixes = prefixes_of(model)
-        self.dims = dims or self._dims_of(known) or None
         self._limit = self.most_texts
 
-    @property
-    def space(self) -> Space:
-        """Identity of the vectors; its ``dims`` are 0 until the server has told them."""
-        return self._space(self.dims or 0)
+    def _embed_inputs(
+        self, inputs: list[str], kind: TextKind, prefix_chars: int
+    ) -> list[Vector | None]:
+        """Send the inputs in batches that the server accepts.
 
-    def forget_dims(self) -> None:
-        """Take vectors of any length again, unless one was asked for: the model may be another."""
-        self.dims = self._asked_dims
-
-    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
-        """One unit vector per text, in order; a text without a visible character has none.
-
-        A query is asked once. For passages passing troubles are sat out, a batch or a text that
-        the server finds too large is halved, and a text that it refuses among others has none.
-
-        Raises:
-            EmbedderError: The server is down, refuses, or answered nonsense.
+        A query is sent once. Passages are retried after a temporary failure; a batch or a text
+        that is too large for the server is halved; a single text that it refuses has no vector.
         """
-        wanted = [number for number, text in enumerate(texts) if text.strip()]
-        prefix = self._prefixes.before(kind)
-        full = [prefix + _sendable(texts[number]) for number in wanted]
-        vectors = self._all(full, len(prefix), kind)
-        found: list[Vector | None] = [None] * len(texts)
-        for number, vector in zip(wanted, vectors, strict=True):
-            found[number] = vector
-        return found
-
-    def _all(self, full: list[str], prefix: int, kind: TextKind) -> list[Vector | None]:
+        # Some servers stop reading at NUL.
+        full = [text.replace("\0", " ") for text in inputs]
         vectors: list[Vector | None] = []
         limit = self._limit
         refusals = 0
         while len(vectors) < len(full):
             batch = self._batch(full, len(vectors), limit)
             try:
-                # Passing troubles are sat out once; a batch that was halved has had its chance.
+                # A batch that was halved has already been retried.
                 vectors += self._vectors(batch, patient=kind == "passage" and not refusals)
             except TooSlow:
                 if kind == "query" or len(batch) <= SLOW_BATCH:
                     raise
-                # It will not be faster the next time.
+                # The server would be just as slow next time.
                 limit = self._limit = SLOW_BATCH
             except Refused as error:
                 if not (error.too_large or (error.about_text and kind == "passage")):
@@ -90,43 +63,30 @@ class Served(ABC):
                 if not error.too_large:
                     refusals += 1
                 if len(batch) == 1:
-                    _give_way(full, vectors, prefix, error)
+                    _give_way(full, vectors, prefix_chars, error)
                 limit = max(1, len(batch) // 2)
             else:
-                # One text among many made it small: the others need not suffer.
+                # One text may have made the batch small; the others can be sent together.
                 limit, refusals = min(2 * limit, self._limit), 0
         return vectors
 
     def check(self) -> list[Finding]:
-        """Whether the server is there and can be used; for ``doctor``."""
+        """Return for ``doctor`` whether the server answers and has the model."""
         try:
             return [self._look()]
         except (EmbedderError, ConfigError) as error:
-            return [Finding("embedder", "error", str(error))]
+            return [finding_of(error)]
 
     @abstractmethod
     def _look(self) -> Finding:
-        """Whether the server is there and has the model."""
+        """Ask whether the server answers and has the model."""
 
     @abstractmethod
     def _ask(self, texts: Sequence[str], *, patient: bool) -> object:
-        """Put the question; the list in the answer that should hold one vector per text."""
-
-    def _space(self, dims: int) -> Space:
-        return Space(
-            self.provider,
-            self.model,
-            dims,
-            host=self.client.address.identity,
-            prefix=self._prefixes.identity,
-        )
-
-    def _dims_of(self, known: Space | None) -> int | None:
-        """The dimensions of the memory's vectors, where they are ours."""
-        return known.dims if known is not None and known == self._space(known.dims) else None
+        """Send the texts; return the list that should contain one vector per text."""
 
     def _batch(self, texts: Sequence[str], start: int, limit: int) -> Sequence[str]:
-        """As many of the texts as one request may hold, one at least."""
+        """Return as many of the texts as one request may hold, at least one."""
         size = 0
         for end in range(start, min(len(texts), start + limit)):
             size += len(texts[end].encode())
@@ -138,20 +98,23 @@ class Served(ABC):
         answers = self._ask(texts, patient=patient)
         name = self.client.name
         if not isinstance(answers, list):
-            raise EmbedderError(f"{name} answered without vectors.")
+            raise EmbedderError(f"{name} answered without vectors.", code="no_vectors")
         if len(answers) != len(texts):
-            # Which vector belongs to which text is anybody's guess: take none of them.
-            raise EmbedderError(f"{name} gave {len(answers)} vectors for {len(texts)} texts.")
+            # It is not known which vector belongs to which text: use none of them.
+            raise EmbedderError(
+                f"{name} returned {len(answers)} vectors for {len(texts)} texts.",
+                code="wrong_count",
+            )
         vectors = unit_vectors(answers, self.dims, name)
         self.dims = len(vectors[0])
         return vectors
 
 
 def _give_way(full: list[str], vectors: list[Vector | None], prefix: int, error: Refused) -> None:
-    """Shorten the text that was refused alone, or go on without it.
+    """Shorten the text that was refused alone, or leave it without a vector.
 
-    One text that a model cannot stomach must not keep all others waiting; but where the next ones
-    fare no better, or no other text is taken either, it is the server that has the trouble.
+    One text that the model cannot handle must not keep all others waiting. But if the next texts
+    are refused too, or no text was accepted at all, the server fails and the error is raised.
     """
     if error.too_large:
         full[len(vectors)] = _shortened(full[len(vectors)], prefix + SHORTEST, error)
@@ -164,13 +127,8 @@ def _give_way(full: list[str], vectors: list[Vector | None], prefix: int, error:
     vectors.append(None)
 
 
-def _sendable(text: str) -> str:
-    """Without half characters and NUL, at which some servers stop reading."""
-    return text.replace("\0", " ").encode("utf-8", "replace").decode()
-
-
 def _shortened(text: str, least: int, error: Refused) -> str:
-    """The first half of a text; the error again where there is too little left to halve."""
+    """Return the first half of a text; raise the error if the text is too short to halve."""
     half = len(text) // 2
     if half < least:
         raise error

@@ -1,8 +1,8 @@
-"""The one way out: JSON over HTTP to a single origin that the user configured.
+"""The only network access: JSON over HTTP to one origin that the user configured.
 
-It never follows a redirect, never unpacks, never reads more than it was told to, and gives up when
-its time is over, however busily the other side trickles. Retrying is here; what a request means is
-the business of the providers.
+A client never follows a redirect, never decompresses, never reads more than its limit, and stops
+at its deadline, even if the server keeps sending. Retries belong here; the format of requests and
+answers belongs to the providers.
 """
 
 import io
@@ -11,37 +11,37 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
-from plait.embedders.address import Address, addresses
-from plait.errors import EmbedderError
+from plait.embedders.address import Address, look_up
+from plait.errors import Advice, EmbedderError, advise
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
     from socket import socket
 
-PIECE = 64 * 1024  # bytes per read and write
-ERROR_BODY = 64 * 1024  # bytes; the sentence we look for is in there
-ECHO_CHARS = 8  # so many characters of a key in a row are taken for a part of it
-SAID_CHARS = 200  # of a server's own words that reach a person
+BLOCK_BYTES = 64 * 1024  # per read and write
+ERROR_BODY_BYTES = 64 * 1024  # read of an error's body
+ECHO_CHARS = 8  # this many consecutive characters of a key count as part of it
+SERVER_TEXT_CHARS = 200  # shown of a server's own message
 BACK_OFF = 1.0  # seconds before the second try; doubles
-LONGEST_WAIT = 60.0  # seconds; whoever asks for more is left alone and the vectors stay pending
+LONGEST_WAIT = 60.0  # seconds; if a server asks for more, the vectors stay pending
 TOO_LARGE = re.compile(
     r"too (?:large|long)|too many (?:inputs|texts|tokens)|batch size|input length"
     r"|context (?:length|size|window)|maximum (?:context|input|allowed)",
     re.I,
 )
-# The secret for an origin such as ``https://api.openai.com:443``, or none.
+# Returns the key for an origin such as ``https://api.openai.com:443``, or ``None``.
 FindKey = Callable[[str], str | None]
 
 
 def no_key(_: str) -> None:
-    """There is no key for anybody."""
+    """Return no key for any origin."""
 
 
 class Limits(NamedTuple):
-    """How long to wait, in seconds, how much to read, in bytes, and how often to try a passage.
+    """How many seconds to wait, how many bytes to read, and how often to try passages.
 
     ``silence`` is the longest time without a byte, ``whole`` the longest for a whole answer.
-    ``sleep`` and ``dice`` are how it waits between two tries.
+    ``sleep`` and ``dice`` (a random number from 0 to 1) make the pause between two tries.
     """
 
     silence: float = 30.0
@@ -56,32 +56,52 @@ LIMITS = Limits()
 
 
 class TooSlow(EmbedderError):
-    """No answer in time; fewer texts at once may do."""
+    """No answer in time; a smaller batch may be fast enough."""
+
+    code = "too_slow"
 
 
-class BrokenOff(EmbedderError):
-    """The connection broke off in the middle; worth another try."""
+class ConnectionLost(EmbedderError):
+    """The connection ended in the middle of an answer; another try may work."""
+
+    code = "connection_lost"
 
 
 class Refused(EmbedderError):
-    """The server answered that it would not."""
+    """The server answered with an error.
 
-    def __init__(self, message: str, status: int, said: str, wait: float | None = None) -> None:
-        super().__init__(message)
+    ``server_text`` is the server's own message, ``wait`` the seconds that it asks to wait.
+    """
+
+    code = "refused"
+
+    def __init__(
+        self,
+        text: str,
+        status: int,
+        server_text: str = "",
+        wait: float | None = None,
+        *,
+        code: str | None = None,
+        advice: Advice | None = None,
+    ) -> None:
+        super().__init__(text, code=code, advice=advice)
         self.status = status
         self.wait = wait
-        # "Too many tokens" of a rate limit means too many a minute: that is waited for, not cut.
-        is_pace = status == 429
-        self.too_large = not is_pace and (status in (413, 422) or bool(TOO_LARGE.search(said)))
-        self.passing = is_pace or status >= 500
-        # A text that makes a model crash, or nothing finite, shows as an error of the server.
+        # "Too many tokens" of a rate limit means too many a minute: wait, do not cut the text.
+        is_rate_limit = status == 429
+        self.too_large = not is_rate_limit and (
+            status in (413, 422) or bool(TOO_LARGE.search(server_text))
+        )
+        self.passing = is_rate_limit or status >= 500
+        # If the model crashes on a text or returns NaN, the server reports an error.
         self.about_text = status == 400 or status >= 500
 
 
 class Client:
-    """Asks one origin. The key is asked for once, for that origin, and goes nowhere else.
+    """Send requests to one origin. Its key is looked up once and sent nowhere else.
 
-    ``set_key`` and ``start`` are the commands that an error suggests.
+    ``set_key`` and ``start`` are the advice of errors about the key and of a server that is down.
     """
 
     def __init__(
@@ -90,56 +110,60 @@ class Client:
         address: Address,
         *,
         key: FindKey = no_key,
-        set_key: str = "",
-        start: str = "",
+        set_key: Advice | None = None,
+        start: Advice | None = None,
         limits: Limits = LIMITS,
     ) -> None:
         self.name = f"{name} at {address.url}"
         self.address = address
         self._find_key = key
-        self._key: str | None = None  # until asked for; then empty where there is none
+        self._key: str | None = None  # before the look-up; then empty if there is none
         self._set_key = set_key
         self._start = start
         self._limits = limits
 
     @property
     def key(self) -> str | None:
-        """The secret for this origin, or ``None``.
+        """The key for this origin, or ``None``.
 
         Raises:
-            EmbedderError: It is no key that a header could carry.
+            EmbedderError: It has characters that a header cannot carry.
         """
         if self._key is None:
-            found = (self._find_key(self.address.origin) or "").strip()
-            if not (found.isascii() and found.isprintable()):
-                raise EmbedderError(f"The key for {self.name} holds characters that no key has.")
-            self._key = found
+            key = (self._find_key(self.address.origin) or "").strip()
+            if not (key.isascii() and key.isprintable()):
+                raise EmbedderError(
+                    f"The key for {self.name} contains characters that are not allowed in a key.",
+                    code="bad_key",
+                    advice=self._set_key,
+                )
+            self._key = key
         return self._key or None
 
     def get(self, path: str) -> object:
-        """The JSON behind a path, asked for once."""
-        return self._once("GET", path, None)
+        """Request a path once and return its JSON."""
+        return self._request("GET", path, None)
 
     def post(self, path: str, body: object, *, patient: bool = False) -> object:
-        """The JSON answer to a JSON question; with ``patient``, passing troubles are sat out.
+        """Send JSON and return the JSON of the answer; if ``patient``, retry temporary failures.
 
         Raises:
             TooSlow: There was no answer in time.
-            Refused: The server said no.
-            EmbedderError: Anything else that can go wrong on a network.
+            Refused: The server answered with an error.
+            EmbedderError: The network failed in another way.
         """
         import json
 
         data = json.dumps(body).encode()
         for attempt in range(1, self._limits.tries if patient else 1):
             try:
-                return self._once("POST", path, data)
-            except (BrokenOff, Refused) as error:
+                return self._request("POST", path, data)
+            except (ConnectionLost, Refused) as error:
                 self._limits.sleep(self._pause(error, attempt))
-        return self._once("POST", path, data)
+        return self._request("POST", path, data)
 
-    def _pause(self, error: "BrokenOff | Refused", attempt: int) -> float:
-        """Seconds until the next try; raises the error where another try makes no sense."""
+    def _pause(self, error: "ConnectionLost | Refused", attempt: int) -> float:
+        """Return the seconds until the next try; raise the error if a retry cannot help."""
         from random import random
 
         dice = self._limits.dice or random
@@ -147,11 +171,11 @@ class Client:
         if isinstance(error, Refused):
             if error.too_large or not error.passing or (error.wait or 0.0) > LONGEST_WAIT:
                 raise error
-            # Many clients are told the same moment: a little jitter on top keeps them apart.
+            # Many clients may be told to retry at the same time: a little jitter spreads them.
             pause = pause if error.wait is None else error.wait + 0.1 * dice()
         return pause
 
-    def _once(self, method: str, path: str, data: bytes | None) -> object:
+    def _request(self, method: str, path: str, data: bytes | None) -> object:
         import http.client
         import socket
         import ssl
@@ -163,31 +187,32 @@ class Client:
                 return self._read(answer)
         except TimeoutError as error:
             waited = min(self._limits.silence, self._limits.whole)
-            raise TooSlow(f"{self.name} gave no answer within {waited:g} s.") from error
+            raise TooSlow(f"{self.name} did not answer within {waited:g} s.") from error
         except ssl.SSLError as error:
             reason = getattr(error, "verify_message", "") or error.reason or "no TLS there"
             words = reason.lower().replace("_", " ")
-            raise EmbedderError(f"{self.name}: no safe connection: {words}.") from error
+            text = f"{self.name}: the connection is not secure: {words}."
+            raise EmbedderError(text, code="unsafe_connection") from error
         except socket.gaierror as error:
-            raise EmbedderError(
-                f"{self.name} cannot be found: {error.strerror or 'no such host'}."
-            ) from error
+            text = f"{self.name}: unknown host: {error.strerror or 'no such host'}."
+            raise EmbedderError(text, code="unknown_host") from error
         except ConnectionRefusedError as error:
-            hint = f" Start it with: {self._start}" if self._start else ""
-            raise EmbedderError(f"{self.name} is not running: connection refused.{hint}") from error
+            text = f"{self.name} is not running: connection refused."
+            raise EmbedderError(text, code="not_running", advice=self._start) from error
         except (ConnectionError, http.client.IncompleteRead) as error:
-            raise BrokenOff(f"{self.name} broke off its answer.") from error
+            raise ConnectionLost(f"{self.name} closed the connection too early.") from error
         except http.client.HTTPException as error:
-            raise EmbedderError(f"{self.name} does not speak HTTP.") from error
+            raise EmbedderError(f"{self.name} does not speak HTTP.", code="not_http") from error
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            raise EmbedderError(f"{self.name} cannot be reached: {reason}.") from error
+            text = f"{self.name} cannot be reached: {reason}."
+            raise EmbedderError(text, code="unreachable") from error
 
     def _headers(self, data: bytes | None) -> dict[str, str]:
         headers = {
             "Host": self.address.netloc,
             "Accept": "application/json",
-            # A packed answer could unpack to anything.
+            # A small compressed answer could become arbitrarily large.
             "Accept-Encoding": "identity",
             "User-Agent": "plait",
             "Connection": "close",
@@ -201,17 +226,22 @@ class Client:
     def _read(self, answer: "HTTPResponse") -> object:
         encoding = answer.headers.get("Content-Encoding", "identity").strip().lower()
         if 300 <= answer.status < 400:
-            self._complain_of_redirect(answer.headers.get("Location", ""))
+            self._refuse_redirect(answer.headers.get("Location", ""))
         if answer.status >= 400:
             raise self._refusal(
-                answer, b"" if encoding != "identity" else _body(answer, ERROR_BODY)
+                answer, b"" if encoding != "identity" else _body(answer, ERROR_BODY_BYTES)
             )
         if encoding != "identity":
-            raise EmbedderError(f"{self.name} sent a packed answer, which was not asked for.")
+            raise EmbedderError(
+                f"{self.name} sent a compressed answer, which plait did not request.",
+                code="compressed_answer",
+            )
         most = self._limits.body
         body = b"" if (answer.length or 0) > most else _body(answer, most)
         if (answer.length or len(body)) > most:
-            raise EmbedderError(f"{self.name} sent more than {most:,} bytes.")
+            raise EmbedderError(
+                f"{self.name} sent more than {most:,} bytes.", code="answer_too_large"
+            )
         return self._json(body)
 
     def _json(self, body: bytes) -> object:
@@ -220,9 +250,10 @@ class Client:
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise EmbedderError(f"{self.name} answered with something that is not JSON.") from error
+            text = f"{self.name} answered with something that is not JSON."
+            raise EmbedderError(text, code="not_json") from error
 
-    def _complain_of_redirect(self, location: str) -> NoReturn:
+    def _refuse_redirect(self, location: str) -> NoReturn:
         from urllib.parse import urlsplit
 
         try:
@@ -230,37 +261,39 @@ class Client:
         except ValueError:
             host = "nowhere"
         raise EmbedderError(
-            f"{self.name} redirects to {self._shown(host)}, which plait never follows. "
-            "Set the address that it should ask."
+            f"{self.name} redirects to {self._masked(host)}. plait never follows a redirect.",
+            code="redirected",
+            advice=advise("set_address"),
         )
 
     def _refusal(self, answer: "HTTPResponse", body: bytes) -> Refused:
         status = answer.status
-        said = self._said(body)
         if status in (401, 403):
-            # The server's own words may hold the key, or half of it.
-            trouble = "refused the key" if self.key else "wants a key, and none is set"
-            self._key = None  # by the next time a better one may be set
-            hint = f" Run: {self._set_key}" if self._set_key else ""
-            return Refused(f"{self.name} {trouble} (HTTP {status}).{hint}", status, "")
+            # Without the server's own message, which may repeat the key or a part of it.
+            code = "bad_key" if self.key else "no_key"
+            problem = "refused the key" if self.key else "needs a key, and none is set"
+            self._key = None  # it may be set correctly before the next request
+            text = f"{self.name} {problem} (HTTP {status})."
+            return Refused(text, status, code=code, advice=self._set_key)
+        server_text = self._server_text(body)
         wait = _retry_after(answer.headers.get("Retry-After"))
-        words = f": {said}" if said else ""
-        return Refused(f"{self.name} answered HTTP {status}{words}", status, said, wait)
+        details = f": {server_text}" if server_text else ""
+        return Refused(f"{self.name} answered HTTP {status}{details}", status, server_text, wait)
 
-    def _said(self, body: bytes) -> str:
-        """The one sentence of an error body that is meant for people."""
+    def _server_text(self, body: bytes) -> str:
+        """Return the message of an error's body."""
         try:
-            found = self._json(body)
+            value = self._json(body)
         except EmbedderError:
             return ""
         for name in ("error", "message", "detail"):
-            found = found.get(name, found) if isinstance(found, dict) else found
-        if not isinstance(found, str):
+            value = value.get(name, value) if isinstance(value, dict) else value
+        if not isinstance(value, str):
             return ""
-        return self._shown(found)
+        return self._masked(value)
 
-    def _shown(self, words: str) -> str:
-        """A server's own words without what it may have echoed of the key."""
+    def _masked(self, words: str) -> str:
+        """Return a server's message without any part of the key that it repeats."""
         key = self._key or ""
         pieces = {key[at : at + ECHO_CHARS].lower() for at in range(len(key) - ECHO_CHARS + 1)}
         lower = words.lower()
@@ -284,7 +317,7 @@ class Client:
 
 
 class _Line:
-    """One connection for one question, with an end that nobody can put off."""
+    """One connection for one request, with a deadline."""
 
     def __init__(self, address: Address, until: float, silence: float) -> None:
         self._address = address
@@ -307,46 +340,46 @@ class _Line:
     def ask(
         self, method: str, path: str, headers: dict[str, str], data: bytes | None
     ) -> "HTTPResponse":
-        """Send a request; the head of its answer."""
+        """Send a request and read the head of its answer."""
         import http.client
 
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {headers[name]}" for name in headers)]
         message = "\r\n".join([*lines, "", ""]).encode("latin-1") + (data or b"")
-        for start in range(0, len(message), PIECE):
-            self._ready().sendall(message[start : start + PIECE])
-        # It wants nothing of a socket but something to read from.
+        for start in range(0, len(message), BLOCK_BYTES):
+            self._ready().sendall(message[start : start + BLOCK_BYTES])
+        # subtle: HTTPResponse uses only makefile() of a socket.
         answer = http.client.HTTPResponse(cast("socket", _Reading(self._ready)), method=method)
         answer.begin()
         return answer
 
     def _connect(self) -> None:
         proxy = self._address.proxy()
-        places = addresses(proxy.host, proxy.port) if proxy else self._address.places()
-        for number, (family, place) in enumerate(places, start=1):
+        endpoints = look_up(proxy.host, proxy.port) if proxy else self._address.endpoints()
+        for number, (family, endpoint) in enumerate(endpoints, start=1):
             try:
-                self._call(family, place)
+                self._connect_to(family, endpoint)
                 break
             except OSError:
-                if number == len(places):
+                if number == len(endpoints):
                     raise
         if proxy:
             self._tunnel(proxy)
         if self._address.scheme == "https":
             import ssl
 
-            # The certificates of the system; verification and host names are on by default.
+            # The system's certificates; certificate and host name are verified by default.
             context = ssl.create_default_context()
             self._socket = context.wrap_socket(
                 self._ready(),
                 server_hostname=self._address.host,
             )
 
-    def _call(self, family: int, place: tuple[str, int]) -> None:
+    def _connect_to(self, family: int, endpoint: tuple[str, int]) -> None:
         import socket
 
         self.__exit__()
         self._socket = socket.socket(family, socket.SOCK_STREAM)
-        self._ready().connect(place)
+        self._ready().connect(endpoint)
 
     def _tunnel(self, proxy: Address) -> None:
         target = self._address.origin.partition("://")[2]
@@ -358,10 +391,14 @@ class _Line:
             headers["Proxy-Authorization"] = f"Basic {token}"
         answer = self.ask("CONNECT", target, headers, None)
         if answer.status != 200:
-            raise EmbedderError(f"The proxy at {proxy.url} answered HTTP {answer.status}.")
+            raise EmbedderError(
+                f"The proxy at {proxy.url} answered HTTP {answer.status}.",
+                code="proxy_failed",
+                subject=proxy.url,
+            )
 
     def _ready(self) -> "socket":
-        """The socket, allowed to take as long as is left."""
+        """Return the socket with the remaining time as its timeout."""
         left = self._until - time.monotonic()
         if left <= 0 or self._socket is None:
             raise TimeoutError
@@ -370,42 +407,42 @@ class _Line:
 
 
 class _Reading(io.RawIOBase):
-    """What `http.client` reads from: every read has only the time that is left."""
+    """A file for `http.client` to read from; each read may take the remaining time."""
 
     def __init__(self, ready: Callable[[], "socket"]) -> None:
         self._ready = ready
 
     def makefile(self, _: str) -> io.BufferedReader:
-        """As a socket's own."""
-        return io.BufferedReader(self, PIECE)
+        """Return a buffered reader, as a socket does."""
+        return io.BufferedReader(self, BLOCK_BYTES)
 
     def readable(self) -> bool:
-        """Always."""
+        """Return true."""
         return True
 
     def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override]
-        """Some bytes, at least one unless the other side has finished."""
+        """Read some bytes, at least one unless the other side has finished."""
         return self._ready().recv_into(buffer)
 
 
 def _body(answer: "HTTPResponse", most: int) -> bytes:
-    """The body; of a longer one ``most`` bytes and a few more, which tells that it is longer."""
-    pieces: list[bytes] = []
+    """Read the body, at most a little more than ``most`` bytes, to notice when it is longer."""
+    blocks: list[bytes] = []
     size = 0
     while size <= most:
-        piece = answer.read(PIECE)
-        if not piece:
+        block = answer.read(BLOCK_BYTES)
+        if not block:
             if answer.length:
-                # subtle: to those who read in pieces http.client does not tell of an early end.
+                # subtle: http.client does not report an early end to a reader of blocks.
                 raise ConnectionResetError
             break
-        pieces.append(piece)
-        size += len(piece)
-    return b"".join(pieces)
+        blocks.append(block)
+        size += len(block)
+    return b"".join(blocks)
 
 
 def _retry_after(value: str | None) -> float | None:
-    """Seconds, from a number or a date."""
+    """Return the seconds to wait, from a number or a date."""
     if value is None:
         return None
     if re.fullmatch(r"\s*\d{1,9}(\.\d+)?\s*", value, re.ASCII):
@@ -419,6 +456,6 @@ def _retry_after(value: str | None) -> float | None:
 
 
 def _clean(words: str) -> str:
-    """One short line that no terminal obeys."""
+    """Return one short line without control characters."""
     plain = "".join(char if char.isprintable() else " " for char in words)
-    return " ".join(plain.split())[:SAID_CHARS]
+    return " ".join(plain.split())[:SERVER_TEXT_CHARS]

@@ -1,9 +1,9 @@
-"""Measurements as a Markdown table or as JSON."""
+"""Evaluations as a Markdown table or as JSON."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from plait.evaluate.measures import Quality, Run
+from plait.evaluate.metrics import Quality, Run
 
 _COLUMNS = (
     "collection",
@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 class Evaluation(NamedTuple):
-    """All that was measured on one collection."""
+    """The measurements of one collection."""
 
     collection: str
     documents: int
@@ -33,8 +33,8 @@ class Evaluation(NamedTuple):
     runs: tuple[Run, ...]
 
 
-def table(evaluations: Sequence[Evaluation]) -> str:
-    """The results as a Markdown table, with means where there are several collections."""
+def markdown_table(evaluations: Sequence[Evaluation]) -> str:
+    """Return the results as a Markdown table, with means if there are several collections."""
     lines = [_cells(_COLUMNS), "|---" * len(_COLUMNS) + "|"]
     for evaluation in evaluations:
         for run in evaluation.runs:
@@ -51,19 +51,19 @@ def table(evaluations: Sequence[Evaluation]) -> str:
     if len(evaluations) > 1:
         lines += [_line("**mean**", name, quality) for name, quality in means(evaluations)]
         for half in _halves(evaluations):
-            found = means(evaluations, half)
-            lines += [_line(f"**mean**, {half} half", name, quality) for name, quality in found]
+            title = f"**mean**, {half} half"
+            lines += [_line(title, name, quality) for name, quality in means(evaluations, half)]
         lines += ["", *_matrix(evaluations)]
     return "\n".join(lines) + "\n"
 
 
 def _matrix(evaluations: Sequence[Evaluation]) -> list[str]:
-    """nDCG@10 alone, collections down and ways of searching across: what one compares."""
+    """Return a table of nDCG@10 alone: one row per collection, one column per variant."""
     names = [name for name, _ in means(evaluations)]
     lines = [_cells(["nDCG@10", *names]), "|---" * (len(names) + 1) + "|"]
     for evaluation in evaluations:
-        found = {run.name: _number(run.quality.ndcg_10, 3) for run in evaluation.runs}
-        lines.append(_cells([evaluation.collection, *(found.get(name, "") for name in names)]))
+        cells = {run.name: _number(run.quality.ndcg_10, 3) for run in evaluation.runs}
+        lines.append(_cells([evaluation.collection, *(cells.get(name, "") for name in names)]))
     for half in (None, *_halves(evaluations)):
         mean = dict(means(evaluations, half))
         title = "**mean**" if half is None else f"**mean**, {half} half"
@@ -72,13 +72,15 @@ def _matrix(evaluations: Sequence[Evaluation]) -> list[str]:
 
 
 def _halves(evaluations: Sequence[Evaluation]) -> list[str]:
-    """The halves that every run of every collection has."""
-    sets = [{half for half, _ in run.halves} for one in evaluations for run in one.runs]
+    """Return the halves that every run of every collection has."""
+    sets = [
+        {half for half, _ in run.halves} for evaluation in evaluations for run in evaluation.runs
+    ]
     return sorted(set.intersection(*sets)) if sets else []
 
 
 def means(evaluations: Sequence[Evaluation], half: str | None = None) -> list[tuple[str, Quality]]:
-    """Mean quality per way of searching, of one half alone if asked; collections count the same."""
+    """Return the mean quality per variant, of one half or the whole; collections count equally."""
     groups: dict[str, list[Quality]] = {}
     for evaluation in evaluations:
         for run in evaluation.runs:
@@ -88,28 +90,28 @@ def means(evaluations: Sequence[Evaluation], half: str | None = None) -> list[tu
 
 
 def mean_dicts(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, Any]]:
-    """The means for JSON, by way of searching; with ``halves`` where they were measured."""
-    found: dict[str, dict[str, Any]] = {
+    """Return the means for JSON, by variant; with ``halves`` if they were measured."""
+    variants: dict[str, dict[str, Any]] = {
         name: quality._asdict() for name, quality in means(evaluations)
     }
     for half in _halves(evaluations):
         for name, quality in means(evaluations, half):
-            found[name].setdefault("halves", {})[half] = quality._asdict()
-    return found
+            variants[name].setdefault("halves", {})[half] = quality._asdict()
+    return variants
 
 
 def _mean(qualities: Sequence[Quality]) -> Quality:
     def mean(values: Sequence[float]) -> float:
         return sum(values) / len(values)
 
-    deep = [one.recall_100 for one in qualities if one.recall_100 is not None]
+    deep = [quality.recall_100 for quality in qualities if quality.recall_100 is not None]
     return Quality(
-        sum(one.queries for one in qualities),
-        mean([one.ndcg_10 for one in qualities]),
-        mean([one.recall_5 for one in qualities]),
-        mean([one.recall_10 for one in qualities]),
+        sum(quality.queries for quality in qualities),
+        mean([quality.ndcg_10 for quality in qualities]),
+        mean([quality.recall_5 for quality in qualities]),
+        mean([quality.recall_10 for quality in qualities]),
         mean(deep) if len(deep) == len(qualities) else None,
-        mean([one.mrr_10 for one in qualities]),
+        mean([quality.mrr_10 for quality in qualities]),
     )
 
 
@@ -126,10 +128,10 @@ def _number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def as_dict(evaluation: Evaluation) -> dict[str, Any]:
-    """The results for JSON, under the names of the fields."""
-    found = evaluation._asdict()
-    found["runs"] = [
+def evaluation_dict(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the results for JSON, under the names of the fields."""
+    fields = evaluation._asdict()
+    fields["runs"] = [
         run._asdict()
         | {
             "quality": run.quality._asdict(),
@@ -138,4 +140,4 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
         }
         for run in evaluation.runs
     ]
-    return found
+    return fields

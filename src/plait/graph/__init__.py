@@ -1,102 +1,80 @@
-"""Entities and what is said of them: made, joined, read, and searched the way of seed 002.
+"""Entities, their observations and relations: create, relate, read and search them.
 
-An entity is a document whose one passage is its profile; an observation is a document that belongs
-to it. Every method that writes is one transaction. How a text becomes passages and vectors is the
-write path's business: it comes in through `Scribe`.
+An entity is a document whose only passage is its profile; an observation is a document that belongs
+to it. Every method that writes is one transaction. Turning text into passages and vectors belongs
+to `plait.writing`.
 """
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from plait.errors import NotFound
-from plait.graph import semantic, walk
+from plait.embedders import Embedder
+from plait.errors import NotFound, advise
+from plait.graph import edges, semantic, walk
 from plait.graph.values import (
     Added,
+    Created,
     Entity,
     Erased,
     Forgotten,
     Subgraph,
-    added,
-    bare,
+    added_from,
     check_name,
-    joined,
-    relation_dict,
-    unknown,
+    merge_entities,
+    reference_relation,
 )
 from plait.graph.walk import DIRECTIONS, Direction
-from plait.protocols import Belongs, Embedder, Entry, Store
-from plait.ranking import limbic
-from plait.types import (
-    ENTITY_SOURCE,
-    TRUSTS,
-    Deleted,
-    Document,
-    Filter,
-    NewEntity,
-    Origin,
-    Ref,
-    Relation,
-    Stored,
-    Trust,
-)
+from plait.protocols import Entry, Store
+from plait.ranking import use
+from plait.text import single_spaced
+from plait.types import ENTITY_SOURCE, TRUSTS, Cut, Document, Filter, Origin, Relation, Trust
+from plait.types.reports import Deleted, NewEntity, Stored
+from plait.writing import deleting, observations
+from plait.writing.changes import Belongs, Change, unknown_entity
+from plait.writing.use import UseCounter
+from plait.writing.writer import Writer
 
 __all__ = [
     "DIRECTIONS",
     "Added",
+    "Created",
     "Direction",
     "Entity",
     "Erased",
     "Forgotten",
     "Graph",
-    "Scribe",
     "Subgraph",
-    "relation_dict",
+    "reference_relation",
 ]
 
 
-# Whom reading shows: quarantined things are kept, and shown to nobody.
-SHOWN = Filter().trusts
-
-
-class Scribe(Protocol):
-    """The write path as far as it is needed here."""
-
-    def entry(self, document: Document) -> Entry:
-        """A document, completed and cut into passages."""
-
-    def write(self, entries: Sequence[Entry]) -> list[Stored]:
-        """Store entries in one transaction, then make the vectors that are missing."""
-
-    def fill(self) -> None:
-        """Make the vectors that are missing."""
-
-    def fresh(self, document: Document, about: str | None) -> str | None:
-        """What of a text is new; ``None`` where all of it came out of this memory."""
+# Reading leaves out what is quarantined.
+SHOWN_TRUSTS = Filter().trusts
 
 
 class Graph:
-    """The entities of one project, and personal ones unless a namesake of the project hides them.
+    """The entities of one project, and personal ones whose name the project does not have.
 
-    What is said of a personal entity is personal too, wherever it is said.
+    Observations about a personal entity are personal too, whatever the project.
     """
 
     def __init__(
         self,
         store: Store,
         embedder: Embedder,
-        scribe: Scribe,
         *,
         project: str | None,
-        listed: Callable[[Sequence[Ref]], None] = lambda refs: None,
-        constants: limbic.Constants = limbic.DEFAULTS,
+        cut: Cut = Cut(),  # noqa: B008 - an immutable value
+        reads: UseCounter | None = None,
+        constants: use.Constants = use.DEFAULT_CONSTANTS,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._store = store
         self._embedder = embedder
-        self._scribe = scribe
         self._project = project
-        self._listed = listed
+        self._cut = cut
+        self._reads = reads or UseCounter(None)
         self._constants = constants
         self._clock = clock
 
@@ -110,41 +88,48 @@ class Graph:
         origin: Origin = "user",
         trust: Trust = "trusted",
         session: str | None = None,
-    ) -> list[Entity]:
-        """Make entities; with ``merge`` a known one takes over type and observations.
+    ) -> Created:
+        """Create entities; with ``merge``, existing ones get the new type and observations.
 
-        Without it a known one stays as it is and is left out of the answer, as is one without a
-        name. An observation without text, or one that came out of this memory, is left out.
+        Without it, an existing entity stays as it is and is left out of the result, as is one
+        without a name. An observation without text, or one recalled from this memory, is left out.
 
         Raises:
             UsageError: A name is empty.
         """
-        wanted = joined(entities, merge=merge)
+        wanted = merge_entities(entities, merge=merge)
         fields = Document(origin=origin, trust=trust, session=session)
         ids = {row.key: row.id for row in self._heads(list(wanted), personal=False)}
-        heads = [self._head(entity, fields, merge=merge) for entity in wanted.values()]
+        belongs: Belongs = "make" if merge else "new"
+        writer = self._begin()
+        heads = [self._head(entity, fields, belongs) for entity in wanted.values()]
         facts = [
-            self._said(text, entity.name, fields, "make" if merge else "new")
+            self._fact(writer, text, entity.name, fields, belongs)
             for entity in wanted.values()
-            for text in self._fresh(entity.observations, fields, ids.get(entity.name, ""))
+            for text in _new_parts(writer, entity.observations, fields, ids.get(entity.name, ""))
             if text
         ]
-        stored = self._scribe.write([*heads, *facts])
-        made = {
+        stored = self._write(writer, [*heads, *facts])
+        created = {
             name: done
             for name, done in zip(wanted, stored, strict=False)
             if merge or not done.replaced
         }
-        return self._in_order(list(made), personal=False)
+        result = Created(self._in_order(list(created), personal=False))
+        result.trouble = writer.trouble
+        return result
 
-    def _fresh(self, texts: Sequence[str], fields: Document, about: str) -> list[str | None]:
-        """What of each text is new of this entity; ``None`` where nothing is."""
-        return [
-            self._scribe.fresh(fields._replace(text=text), about) if text.strip() else ""
-            for text in texts
-        ]
+    def _begin(self) -> Writer:
+        return Writer.begin(self._store, self._embedder, self._cut, self._project)
 
-    def _head(self, entity: NewEntity, fields: Document, *, merge: bool) -> Entry:
+    @staticmethod
+    def _write(writer: Writer, changes: Sequence[Change]) -> list[Stored]:
+        """Write changes in one transaction, then compute the missing vectors."""
+        stored = writer.write(changes)
+        observations.fill_profiles(writer)
+        return stored
+
+    def _head(self, entity: NewEntity, fields: Document, belongs: Belongs) -> Change:
         document = fields._replace(
             key=entity.name,
             title=entity.name,
@@ -153,11 +138,13 @@ class Graph:
             project=self._project,
             type=entity.type,
         )
-        return Entry(document, (), belongs="make" if merge else "new")
+        return Change(Entry(document, ()), belongs=belongs)
 
-    def _said(self, text: str, name: str, fields: Document, belongs: Belongs) -> Entry:
+    def _fact(
+        self, writer: Writer, text: str, name: str, fields: Document, belongs: Belongs
+    ) -> Change:
         document = fields._replace(kind="observation", text=text, project=self._project)
-        return self._scribe.entry(document)._replace(entity=name, belongs=belongs)
+        return Change(writer.prepare(document), entity=name, belongs=belongs)
 
     def observe(
         self,
@@ -173,16 +160,16 @@ class Graph:
         """Add observations to entities, all of them or none.
 
         Args:
-            additions: Names of entities, each with what is to be said of it.
-            make: Make entities that do not exist, instead of refusing.
+            additions: Names of entities, each with its new observations.
+            make: Create entities that do not exist, instead of refusing.
             type: The observations' type: decision, fact, preference, … or your own.
             tags: The observations' tags.
-            origin: Who says it.
-            trust: How far to trust it.
-            session: The session it belongs to.
+            origin: Where they come from.
+            trust: How far to trust them.
+            session: The session they belong to.
 
         Raises:
-            NotFound: There is no entity of a name; nothing is written.
+            NotFound: An entity does not exist; nothing is written.
         """
         fields = Document(origin=origin, trust=trust, session=session, type=type, tags=tuple(tags))
         given = [(check_name(name), list(texts)) for name, texts in additions]
@@ -190,76 +177,84 @@ class Graph:
         ids = {row.key: row.id for row in self._heads([name for name, _ in given])}
         for name, _ in given:
             if not make and name not in ids:
-                raise unknown(name)
-        entries: list[Entry] = []
-        answers: list[tuple[str, list[tuple[str, int | None]]]] = []
+                raise unknown_entity(name)
+        writer = self._begin()
+        changes: list[Change] = []
+        results: list[tuple[str, list[tuple[str, int | None]]]] = []
         for name, texts in given:
             mine: list[tuple[str, int | None]] = []
-            for text, rest in zip(
-                texts, self._fresh(texts, fields, ids.get(name, "")), strict=True
-            ):
-                if rest:
-                    mine.append((rest, len(entries)))
-                    entries.append(self._said(rest, name, fields, belongs))
-                elif rest is None:
+            parts = _new_parts(writer, texts, fields, ids.get(name, ""))
+            for text, part in zip(texts, parts, strict=True):
+                if part:
+                    mine.append((part, len(changes)))
+                    changes.append(self._fact(writer, part, name, fields, belongs))
+                elif part is None:
                     mine.append((text, None))
-            answers.append((name, mine))
-        stored = self._scribe.write(entries)
+            results.append((name, mine))
+        stored = self._write(writer, changes)
         return [
-            added(name, [(text, None if place is None else stored[place]) for text, place in mine])
-            for name, mine in answers
+            added_from(
+                name, [(text, None if place is None else stored[place]) for text, place in mine]
+            )._replace(trouble=writer.trouble)
+            for name, mine in results
         ]
 
     def forget(self, deletions: Iterable[tuple[str, Sequence[str]]]) -> Forgotten:
-        """Delete observations by their text or id; ones that nobody made are no failure."""
-        given = [(name, {bare(text) for text in texts}) for name, texts in deletions]
+        """Delete observations by their text or id; unknown ones are ignored."""
+        given = [(name, {single_spaced(text) for text in texts}) for name, texts in deletions]
         ids = {row.key: row.id for row in self._heads([name for name, _ in given])}
         texts_of: dict[str, set[str]] = {}
         for name, texts in given:
             if name in ids:
                 texts_of.setdefault(ids[name], set()).update(texts)
         where = Filter(kinds=("observation",), parents=tuple(texts_of), trusts=TRUSTS)
+        known = self._store.scan(where, by_writing=True, whole=True) if texts_of else []
         doomed = [
-            said.id
-            for said in (self._store.in_order(where) if texts_of else ())
-            if texts_of[said.parent or ""] & {bare(said.text), said.id}
+            row.id
+            for row in known
+            if texts_of[row.parent or ""] & {single_spaced(row.text), row.id}
         ]
-        gone = self._store.delete(doomed).ids if doomed else ()
-        self._scribe.fill()
+        gone: tuple[str, ...] = ()
+        if doomed:
+            gone = deleting.delete(self._store, doomed).ids
+            observations.fill_profiles(self._begin())
         return Forgotten(len(gone), tuple(name for name, _ in given if name not in ids))
 
     def relate(self, relations: Iterable[Relation]) -> list[Relation]:
-        """Join entities; the edges that are new.
+        """Add edges between entities; return those that are new.
 
-        An edge that holds already takes over the context that is given.
+        An edge that exists already gets the given context.
 
         Raises:
-            NotFound: There is no entity of a name; nothing is written.
+            NotFound: An entity does not exist; nothing is written.
         """
         wanted = list(relations)
-        fresh = self._store.relate(wanted, self._project)
+        fresh = edges.relate(self._store, wanted, self._project)
         return [relation for relation, new in zip(wanted, fresh, strict=True) if new]
 
     def unrelate(self, relations: Iterable[Relation], *, end: int | None = None) -> int:
-        """Remove edges, or with ``end`` let them hold until that moment; how many there were."""
-        return self._store.unrelate(list(relations), self._project, end=end)
+        """Remove edges, or end them at the moment ``end``; return how many there were."""
+        return edges.unrelate(self._store, list(relations), self._project, end=end)
 
     def delete(self, names: Sequence[str], *, purge: bool = False) -> Erased:
-        """Delete entities with all that belongs to them; 30 days of grace unless ``purge``.
+        """Delete entities and all that belongs to them; undo within 30 days unless ``purge``.
 
-        A purge reaches those of the same names that were deleted before.
+        A purge also removes deleted entities of the same names from the trash.
         """
         doomed = {document.id: document for document in self._heads(names)}
         if purge:
             homes = {document.key: document.project for document in doomed.values()}
-            trash = [row for _, _, row in self._store.trashed() if row.kind == "entity"]
+            trash = [row.document for row in self._store.trashed()]
+            trash = [document for document in trash if document.kind == "entity"]
             for project in (self._project, None):
-                # As for those that are there, the project's own hide the personal ones.
+                # As for existing ones, the project's own entities hide the personal ones.
                 mine = [row for row in trash if row.project == project and row.key in names]
                 mine = [row for row in mine if homes.get(row.key, project) == project]
                 doomed.update({row.id: row for row in mine})
                 homes.update({row.key: project for row in mine})
-        gone = self._store.delete(list(doomed), purge=purge) if doomed else Deleted(purged=purge)
+        gone = Deleted(purged=purge)
+        if doomed:
+            gone = deleting.delete(self._store, list(doomed), purge=purge)
         known = {document.key for document in doomed.values()}
         return Erased(
             tuple(name for name in dict.fromkeys(names) if name in known),
@@ -270,58 +265,64 @@ class Graph:
     # -- reading ---------------------------------------------------------------------------
 
     def open(self, names: Sequence[str], where: Filter = Filter()) -> Subgraph:  # noqa: B008
-        """The entities of these names, in this order; unknown names are left out."""
+        """Return the entities with these names, in this order; unknown names are left out."""
         return self._around(self._heads(names, trusts=where.trusts), where)
 
     def ids_of(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The ids of entities that must be there.
+        """Return the ids of the entities with these names.
 
         Raises:
-            NotFound: There is none of a name.
+            NotFound: An entity does not exist.
         """
-        found = {document.key: document.id for document in self._heads(names)}
+        ids = {document.key: document.id for document in self._heads(names)}
         for name in names:
-            if name not in found:
-                raise NotFound(f"There is no entity named '{name}'. See: plait entity list")
-        return tuple(found.values())
+            if name not in ids:
+                raise unknown_entity(name, advise("list_entities"))
+        return tuple(ids.values())
 
     def search(self, query: str) -> Subgraph:
-        """Entities whose name, type or observations hold a text, in whatever case."""
+        """Return entities whose name, type or observations contain a text, ignoring case."""
         wanted = query.casefold()
-        whole = self.read()
-        found = [
+        graph = self.read()
+        entities = [
             entity
-            for entity in whole.entities
+            for entity in graph.entities
             if any(
-                wanted in said.casefold() for said in (entity.name, entity.type, *entity.contents)
+                wanted in text.casefold() for text in (entity.name, entity.type, *entity.contents)
             )
         ]
-        ids = {entity.id for entity in found}
-        touching = (
-            edge for edge in whole.relations if edge.source_id in ids or edge.target_id in ids
+        ids = {entity.id for entity in entities}
+        relations = (
+            edge for edge in graph.relations if edge.source_id in ids or edge.target_id in ids
         )
-        return Subgraph(tuple(found), tuple(touching))
+        return Subgraph(tuple(entities), tuple(relations))
 
     def read(
         self,
         *,
         limit: int | None = None,
         after: str | None = None,
-        trusts: tuple[Trust, ...] = SHOWN,
+        trusts: tuple[Trust, ...] = SHOWN_TRUSTS,
     ) -> Subgraph:
-        """The whole graph in the order in which it was made, or a page of it."""
+        """Return the whole graph in the order of creation, or a page of it.
+
+        Raises:
+            NotFound: The last entity of the previous page no longer exists.
+        """
         heads = self._heads(None, trusts=trusts)
         if after is not None:
             places = [place for place, document in enumerate(heads) if document.id == after]
             if not places:
                 raise NotFound(
-                    f"There is no page after '{after}' any more. Begin again without it."
+                    f"There is no page after '{after}' any more. Start over without a cursor.",
+                    code="unknown_cursor",
+                    subject=after,
                 )
             heads = heads[places[0] + 1 :]
         page = heads if limit is None else heads[: max(1, limit)]
-        found = self._around(page, Filter(trusts=trusts))
+        graph = self._around(page, Filter(trusts=trusts))
         more = len(page) < len(heads)
-        return found._replace(next=page[-1].id if more else None)
+        return graph._replace(next=page[-1].id if more else None)
 
     def neighbours(
         self,
@@ -331,42 +332,45 @@ class Graph:
         direction: Direction = "both",
         types: Sequence[str] = (),
     ) -> Subgraph:
-        """An entity and what can be reached from it over at most ``depth`` edges, nearest first.
+        """Return an entity and those within ``depth`` relations of it, nearest first.
 
         Raises:
             NotFound: There is no entity of that name.
-            UsageError: A depth or direction that there is none of.
+            UsageError: The depth is out of range, or the direction is unknown.
         """
-        walk.check(depth, direction)
-        heads = self._heads([name], trusts=SHOWN)
+        walk.check_walk(depth, direction)
+        heads = self._heads([name], trusts=SHOWN_TRUSTS)
         if not heads:
-            raise unknown(name)
+            raise unknown_entity(name)
 
         def edges_of(ids: Sequence[str]) -> list[Relation]:
             touching = self._store.relations(ids, self._scope(Filter()))
             return [edge for edge in touching if not types or edge.type in types]
 
-        reached, edges = walk.reach(heads[0].id, depth, direction, edges_of)
-        found = {document.id: document for document in self._heads(None, trusts=SHOWN)}
-        entities = self._entities([found[id_] for id_ in reached if id_ in found], Filter())
-        return Subgraph(tuple(entities), tuple(edges))
+        reached, crossed = walk.reach(heads[0].id, depth, direction, edges_of)
+        documents = {document.id: document for document in self._heads(None, trusts=SHOWN_TRUSTS)}
+        near = [documents[id_] for id_ in reached if id_ in documents]
+        entities = self._entities(near, Filter())
+        return Subgraph(tuple(entities), tuple(crossed))
 
-    def search_semantic(self, query: str, limit: int = semantic.LIMIT) -> list[dict[str, Any]]:
-        """Entities by meaning, words and use: seed 002's six steps, in its own shape.
+    def search_semantic(
+        self, query: str, limit: int = semantic.DEFAULT_ENTITIES
+    ) -> list[dict[str, Any]]:
+        """Search entities by meaning, words and use: mcp-memory's six steps and result shape.
 
-        Every answer holds a ``distance``, null where keywords alone found the entity, and an
-        ``rrf_score`` exactly when keywords found anything at all.
+        ``distance`` is null for a hit by keywords only; ``rrf_score`` is absent if no keyword
+        matched anything.
 
         Raises:
-            UsageError: The query is empty or the limit out of its range.
+            UsageError: The query is empty or the limit is out of range.
         """
         where = self._scope(Filter(kinds=("entity",)))
-        found = semantic.search(
+        ranked = semantic.search_entities(
             self._store, self._embedder, query, limit, where, self._clock(), self._constants
         )
-        entities = self._entities([one.document for one in found], Filter())
-        answer = [semantic.shown(*pair) for pair in zip(entities, found, strict=True)]
-        self._listed([one.ref for one in found])
+        entities = self._entities([row.document for row in ranked], Filter())
+        answer = [semantic.semantic_dict(*pair) for pair in zip(entities, ranked, strict=True)]
+        self._reads.listed([row.ref for row in ranked])
         return answer
 
     # -- inside ----------------------------------------------------------------------------
@@ -383,38 +387,39 @@ class Graph:
         personal: bool = True,
         trusts: tuple[Trust, ...] = TRUSTS,
     ) -> list[Document]:
-        """The entities of these names in this order, or all in the order of their making.
+        """Return the entities with these names in this order, or all in the order of creation.
 
-        A name of this project hides the personal one.
+        An entity of this project hides a personal one of the same name.
         """
         if names is not None and not names:
             return []
         projects = (self._project, None) if personal else (self._project,)
         where = Filter(projects=projects, kinds=("entity",), trusts=trusts, keys=tuple(names or ()))
-        found: dict[str, Document] = {}
-        for document in self._store.in_order(where):
+        entities: dict[str, Document] = {}
+        for document in self._store.scan(where, by_writing=True):
             name = document.key or ""
-            if name not in found or document.project == self._project:
-                found[name] = document
+            if name not in entities or document.project == self._project:
+                entities[name] = document
         if names is None:
-            return list(found.values())
-        return [found[name] for name in dict.fromkeys(names) if name in found]
+            return list(entities.values())
+        return [entities[name] for name in dict.fromkeys(names) if name in entities]
 
     def _in_order(self, names: Sequence[str], *, personal: bool) -> list[Entity]:
         return self._entities(self._heads(names, personal=personal), Filter()) if names else []
 
     def _entities(self, heads: Sequence[Document], where: Filter) -> list[Entity]:
-        said: dict[str, list[Document]] = {}
+        observations: dict[str, list[Document]] = {}
         parents = tuple(head.id for head in heads)
         wanted = where._replace(projects=None, kinds=("observation",), parents=parents)
-        for observation in self._store.in_order(wanted) if parents else ():
-            said.setdefault(observation.parent or "", []).append(observation)
+        known = self._store.scan(wanted, by_writing=True, whole=True) if parents else []
+        for observation in known:
+            observations.setdefault(observation.parent or "", []).append(observation)
         return [
             Entity(
                 head.id,
                 head.key or "",
                 head.type or "",
-                tuple(said.get(head.id, ())),
+                tuple(observations.get(head.id, ())),
                 head.project,
                 head.created_at,
                 head.updated_at,
@@ -424,5 +429,15 @@ class Graph:
         ]
 
     def _around(self, heads: Sequence[Document], where: Filter) -> Subgraph:
-        edges = self._store.relations([head.id for head in heads], self._scope(where))
-        return Subgraph(tuple(self._entities(heads, where)), tuple(edges))
+        touching = self._store.relations([head.id for head in heads], self._scope(where))
+        return Subgraph(tuple(self._entities(heads, where)), tuple(touching))
+
+
+def _new_parts(
+    writer: Writer, texts: Sequence[str], fields: Document, about: str
+) -> list[str | None]:
+    """Return the new part of each text about an entity; ``None`` if nothing is new."""
+    return [
+        observations.new_part(writer, fields._replace(text=text), about) if text.strip() else ""
+        for text in texts
+    ]

@@ -1,94 +1,98 @@
-"""Seed 002's search over entities: both branches, reciprocal ranks, then salience from use.
+"""Search entities the way mcp-memory does: two branches, reciprocal ranks, then a score by use.
 
-It runs its six steps whatever fusion plain search uses, and answers in its own shape.
+The steps are the same whatever fusion plain search uses, and the answer has mcp-memory's shape.
 """
 
 from typing import Any, NamedTuple
 
-from plait.embedders import embed_safely
-from plait.errors import EmbedderError, UsageError
+from plait.embedders import Embedder
+from plait.errors import EmbedderError, UsageError, advise
 from plait.graph.values import Entity
-from plait.protocols import Embedder, Scored, Store
-from plait.ranking import fuse, limbic
+from plait.protocols import Scored, Store
+from plait.ranking import hybrid, use
 from plait.text import parse
-from plait.types import Document, Filter, Ref
+from plait.types import Document, Filter, Ref, check_range
 
-# Seed 002: both branches over-fetch, so that the re-ranking has something to choose from.
+# As in mcp-memory: both branches fetch more, so that re-ranking has candidates to choose from.
 EXPANSION_FACTOR = 3
-LIMIT = 10
-MAX_LIMIT = 1_000
+DEFAULT_ENTITIES = 10
+MAX_ENTITIES = 1_000
 
 
-class Found(NamedTuple):
-    """An entity's document with the numbers behind its place; ``rrf`` only in hybrid mode."""
+class RankedEntity(NamedTuple):
+    """The document of an entity and its scores; ``rrf`` is ``None`` if no keyword matched."""
 
     ref: Ref
     document: Document
-    scoring: limbic.Scoring
+    scoring: use.Scoring
     distance: float | None
     rrf: float | None
 
 
-def search(
+def search_entities(
     store: Store,
     embedder: Embedder,
     query: str,
     limit: int,
     where: Filter,
     now: int,
-    constants: limbic.Constants,
-) -> list[Found]:
-    """The entities that answer a query, best first.
+    constants: use.Constants,
+) -> list[RankedEntity]:
+    """Return the entities that match a query, best first.
 
     Raises:
-        UsageError: The query is empty or the limit out of its range.
+        UsageError: The query is empty or the limit is out of range.
     """
     if not query.strip():
-        raise UsageError("The query is empty. Say what to look for.")
-    if not 1 <= limit <= MAX_LIMIT:
-        raise UsageError(f"limit is {limit}; choose 1 to {MAX_LIMIT}.")
-    nearest = _nearest(store, embedder, query, EXPANSION_FACTOR * limit, where)
-    words = store.keyword(parse(query), EXPANSION_FACTOR * limit, where)
-    distances = {ref: 1.0 - cosine for ref, cosine in nearest}
-    rankings = [[ref for ref, _ in nearest], [ref for ref, _ in words]]
-    scores = fuse.reciprocal_rank_fusion(rankings) if words else dict.fromkeys(distances, 0.0)
-    rows = store.passages(list(scores))
-    # An entity may have been deleted since the branches ran: it is simply no longer there.
-    documents = {ref: rows[ref][1] for ref in scores if ref in rows}
-    uses = store.uses(list(documents))
+        raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
+    check_range("limit", limit, 1, MAX_ENTITIES)
+    by_vector = _by_vector(store, embedder, query, EXPANSION_FACTOR * limit, where)
+    by_keyword = store.keyword(parse(query), EXPANSION_FACTOR * limit, where)
+    distances = {ref: 1.0 - cosine for ref, cosine in by_vector}
+    if by_keyword:
+        rankings = [[ref for ref, _ in by_vector], [ref for ref, _ in by_keyword]]
+        scores = hybrid.reciprocal_rank_fusion(rankings)
+    else:
+        scores = dict.fromkeys(distances, 0.0)
+    rows = store.hydrate(list(scores), ranking=True)
+    # An entity that was deleted since the branches ran is left out.
+    documents = {ref: rows[ref].document for ref in scores if ref in rows}
     candidates = {
-        ref: limbic.Candidate(
-            # Seed 002 lets an entity that nobody has read age from its making.
-            limbic.history(ref, document, uses.of, uses.together)._replace(
-                moment=document.created_at
-            ),
+        ref: use.EntityCandidate(
+            # As in mcp-memory, an unread entity ages from its creation.
+            use.history_of(document, rows[ref].use)._replace(moment=document.created_at),
             distances.get(ref),
             scores[ref],
         )
         for ref, document in documents.items()
     }
     return [
-        Found(ref, documents[ref], scoring, distances.get(ref), scores[ref] if words else None)
-        for ref, scoring in limbic.rank(candidates, now, constants)[:limit]
+        RankedEntity(
+            ref, documents[ref], scoring, distances.get(ref), scores[ref] if by_keyword else None
+        )
+        for ref, scoring in use.rank(candidates, now, constants)[:limit]
     ]
 
 
-def _nearest(
+def _by_vector(
     store: Store, embedder: Embedder, query: str, limit: int, where: Filter
 ) -> list[Scored]:
-    """The vector branch; empty where there is nothing to compare with, or the embedder is down."""
-    if embedder.dims == 0 or store.space() != embedder.space:
+    """Run the vector branch; empty if there are no vectors to compare or the embedder fails."""
+    if embedder.dims == 0 or store.state().space != embedder.space:
         return []
     try:
-        [vector] = embed_safely(embedder, [query], "query")
+        [vector] = embedder.embed_safely([query], "query")
     except EmbedderError:
         return []
-    return [] if vector is None else store.vector(vector, embedder.space, limit, where)
+    return [] if vector is None else store.vector(vector, embedder.space, limit, where).hits
 
 
-def shown(entity: Entity, found: Found) -> dict[str, Any]:
-    """An answer in seed 002's shape: ``rrf_score`` is there exactly in hybrid mode."""
-    scoring = found.scoring
+def semantic_dict(entity: Entity, ranked: RankedEntity) -> dict[str, Any]:
+    """Return an entity with its scores in mcp-memory's shape.
+
+    ``distance`` is null for a hit by keywords only; ``rrf_score`` is absent if no keyword matched.
+    """
+    scoring = ranked.scoring
     answer = {
         **entity.dict(),
         "limbic_score": round(scoring.limbic_score, 4),
@@ -97,8 +101,8 @@ def shown(entity: Entity, found: Found) -> dict[str, Any]:
             "temporal_factor": round(scoring.temporal_factor, 4),
             "cooc_boost": round(scoring.cooc_boost, 4),
         },
-        "distance": None if found.distance is None else round(found.distance, 4),
+        "distance": None if ranked.distance is None else round(ranked.distance, 4),
     }
-    if found.rrf is not None:
-        answer["rrf_score"] = round(found.rrf, 6)
+    if ranked.rrf is not None:
+        answer["rrf_score"] = round(ranked.rrf, 6)
     return answer

@@ -1,16 +1,17 @@
-"""What the graph answers with, and how the reference memory server writes the same."""
+"""The results of the graph, and their form in the reference memory server."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from plait.errors import NotFound, UsageError
-from plait.types import Deleted, Document, NewEntity, Relation, Stored, Trust
+from plait.errors import Notice, UsageError
+from plait.types import Document, Relation, Trust
+from plait.types.reports import Deleted, NewEntity, Stored
 
 
 class Entity(NamedTuple):
-    """A named thing with a type, and its observations in the order in which they were made.
+    """A named thing with a type, and its observations in the order of their creation.
 
-    It is trusted as far as whoever is trusted most of those who made it or spoke of it.
+    Its trust is the highest among its sources: its creation and its observations.
     """
 
     id: str
@@ -24,106 +25,113 @@ class Entity(NamedTuple):
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """What the observations say."""
+        """The texts of the observations."""
         return tuple(observation.text for observation in self.observations)
 
     def dict(self) -> dict[str, Any]:
-        """As the reference memory server writes it."""
+        """Return the entity in the form of the reference memory server."""
         return {"name": self.name, "entityType": self.type, "observations": list(self.contents)}
 
 
 class Subgraph(NamedTuple):
-    """Entities, and the edges with at least one end among them; ``next`` is where a page ended."""
+    """Entities, and the relations with at least one end among them.
+
+    ``next`` is the cursor of the next page, ``None`` on the last one.
+    """
 
     entities: tuple[Entity, ...] = ()
     relations: tuple[Relation, ...] = ()
     next: str | None = None
 
     def dict(self) -> dict[str, Any]:
-        """As the reference memory server writes it."""
+        """Return the graph in the form of the reference memory server."""
         return {
             "entities": [entity.dict() for entity in self.entities],
-            "relations": [relation_dict(relation) for relation in self.relations],
+            "relations": [reference_relation(relation) for relation in self.relations],
         }
 
 
 class Added(NamedTuple):
-    """What became of new observations of one entity; ``recalled`` came out of this memory."""
+    """The result of adding observations to one entity.
+
+    ``duplicates`` existed before; ``recalled`` came from this memory and was not stored.
+    ``trouble`` is why vectors are missing.
+    """
 
     name: str
     added: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     duplicates: tuple[str, ...] = ()
     recalled: tuple[str, ...] = ()
+    trouble: Notice | None = None
+
+
+class Created(list[Entity]):
+    """The entities that were created, in order; ``trouble`` is why vectors are missing."""
+
+    trouble: Notice | None = None
 
 
 class Forgotten(NamedTuple):
-    """How many observations went, and which entities there are none of."""
+    """How many observations were deleted, and which of the named entities do not exist."""
 
     deleted: int
     missing: tuple[str, ...] = ()
 
 
 class Erased(NamedTuple):
-    """Which entities went, which there are none of, and everything that went with them."""
+    """The entities that were deleted, those that do not exist, and all deleted documents."""
 
     deleted: tuple[str, ...]
     missing: tuple[str, ...]
     documents: Deleted
 
 
-def relation_dict(relation: Relation) -> dict[str, Any]:
-    """A relation as the reference memory server writes it."""
+def reference_relation(relation: Relation) -> dict[str, Any]:
+    """Return a relation in the form of the reference memory server."""
     return {"from": relation.source, "to": relation.target, "relationType": relation.type}
 
 
 def check_name(name: str) -> str:
-    """A name that an entity can have.
+    """Check the name of an entity.
 
     Raises:
-        UsageError: It is empty.
+        UsageError: The name is empty.
     """
     if not name.strip():
-        raise UsageError("An entity needs a name, as in: plait entity add Deploy")
+        raise UsageError("An entity needs a name.", code="empty_name")
     return name
 
 
-def unknown(name: str) -> NotFound:
-    """What to say of an entity that does not exist."""
-    return NotFound(f"There is no entity named '{name}'. Make it with: plait entity add '{name}'")
-
-
-def added(name: str, said: Sequence[tuple[str, Stored | None]]) -> Added:
-    """What became of some texts; ``None`` stands for one that came out of this memory."""
-    fresh = [(text, done) for text, done in said if done is not None and not done.duplicate]
+def added_from(name: str, results: Sequence[tuple[str, Stored | None]]) -> Added:
+    """Sort the results of adding texts; ``None``: the text was recalled from this memory."""
+    new = [(text, done) for text, done in results if done is not None and not done.duplicate]
     return Added(
         name,
-        tuple(text for text, _ in fresh),
-        tuple(done.id for _, done in fresh),
-        tuple(text for text, done in said if done is not None and done.duplicate),
-        tuple(text for text, done in said if done is None),
+        tuple(text for text, _ in new),
+        tuple(done.id for _, done in new),
+        tuple(text for text, done in results if done is not None and done.duplicate),
+        tuple(text for text, done in results if done is None),
     )
 
 
-def joined(entities: Iterable[NewEntity], *, merge: bool) -> dict[str, NewEntity]:
-    """Entities by name; the first of several decides, as if they had come one by one.
+def merge_entities(entities: Iterable[NewEntity], *, merge: bool) -> dict[str, NewEntity]:
+    """Return entities by name, as if they had been created one after the other.
+
+    With ``merge`` a later one of the same name adds its observations and may change the type;
+    without it the first one decides, and entities without a name are left out.
 
     Raises:
-        UsageError: A name is empty, and not to be passed over.
+        UsageError: A name is empty, with ``merge``.
     """
-    wanted: dict[str, NewEntity] = {}
+    merged: dict[str, NewEntity] = {}
     for entity in entities:
-        first = wanted.get(entity.name)
+        first = merged.get(entity.name)
         if first is not None:
             if merge:
-                said = (*first.observations, *entity.observations)
+                observations = (*first.observations, *entity.observations)
                 type_ = first.type if entity.type is None else entity.type
-                wanted[entity.name] = entity._replace(observations=said, type=type_)
+                merged[entity.name] = entity._replace(observations=observations, type=type_)
         elif merge or entity.name.strip():
-            wanted[check_name(entity.name)] = entity
-    return wanted
-
-
-def bare(text: str) -> str:
-    """A text as it counts among observations, of which spacing makes no two."""
-    return " ".join(text.split())
+            merged[check_name(entity.name)] = entity
+    return merged

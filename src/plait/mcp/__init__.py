@@ -1,5 +1,5 @@
-"""The door for agents: a server of the Model Context Protocol. Only here is the SDK imported.
+"""The interface for agents: an MCP server. Only this folder imports the SDK.
 
-`tool`, `arguments`, `answers` and the profiles (`memory_tools`, `layers`, `graph`) know nothing of
-the SDK; `server` joins them to it, `stdio` and `http` carry it.
+`schemas`, `arguments`, `tool`, `replies`, `reading` and the profiles (`core`, `layers`, `graph`)
+do not know the SDK. `server` connects them to it; `stdio` and `http` are the transports.
 """

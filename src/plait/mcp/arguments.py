@@ -1,6 +1,6 @@
-"""What a model wrote as arguments, checked against the tool's schema: values, or one sentence.
+"""Check the arguments of a call against the tool's schema.
 
-Models send "5" for 5 and "x" for ["x"]; where only one thing can be meant, that is taken.
+Models send "5" for 5 and "x" for ["x"]. Where a value can mean only one thing, it is converted.
 """
 
 import json
@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plait.errors import UsageError
-
-Schema = Mapping[str, Any]
+from plait.mcp.schemas import Schema
 
 _NAMES = {
     "string": "a text",
@@ -20,56 +19,64 @@ _NAMES = {
     "object": "an object",
 }
 _TRUTHS = {"true": True, "false": False}
-# Characters of a wrong value that an answer repeats.
-SHOWN = 60
-# Likeness (0 to 1) at which an unknown argument counts as a slip of the pen.
-ALMOST_THE_SAME = 0.6
+# Characters of a wrong value that an error repeats.
+VALUE_CHARS = 60
+# Similarity (0 to 1) from which an unknown argument counts as a typing error.
+TYPO_SIMILARITY = 0.6
 
 
-def checked(tool: str, schema: Schema, given: object, *, strict: bool = True) -> dict[str, Any]:
-    """The arguments as the schema wants them, defaults filled in; a yes or no left out is a no.
+def check_arguments(
+    tool: str, schema: Schema, arguments: object, *, strict: bool = True
+) -> dict[str, Any]:
+    """Return the arguments in the schema's types, with defaults; a missing boolean is false.
 
     Args:
-        tool: Its name, for the sentence.
-        schema: Of type object.
-        given: What came.
-        strict: Refuse arguments that the tool does not have, rather than leave them out.
+        tool: The tool's name, for the error.
+        schema: The schema of an object.
+        arguments: What the client sent.
+        strict: Refuse unknown arguments instead of ignoring them.
 
     Raises:
-        UsageError: Says which argument, what is wrong with it and what is allowed.
+        UsageError: An argument is wrong; the error names it and what is allowed. Its code is
+            "bad_argument", "missing_argument" or "unknown_argument".
     """
-    if given is None:
-        given = {}
-    if not isinstance(given, Mapping):
-        raise UsageError(f"The arguments of {tool} must be an object; got {_shown(given)}.")
-    return _object(tool, schema, given, "", strict=strict)
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, Mapping):
+        raise UsageError(
+            f"The arguments of {tool} must be an object; got {_shown(arguments)}.",
+            code="bad_argument",
+        )
+    return _object(tool, schema, arguments, "", strict=strict)
 
 
 def _object(
-    tool: str, schema: Schema, given: Mapping[str, Any], path: str, *, strict: bool
+    tool: str, schema: Schema, arguments: Mapping[str, Any], path: str, *, strict: bool
 ) -> dict[str, Any]:
     properties: Mapping[str, Schema] = schema.get("properties", {})
-    unknown = [name for name in given if name not in properties]
+    unknown = [name for name in arguments if name not in properties]
     if unknown and strict:
-        raise UsageError(_no_such(tool, f"{path}{unknown[0]}", unknown[0], properties))
-    found: dict[str, Any] = {}
+        raise _unknown(tool, f"{path}{unknown[0]}", unknown[0], properties)
+    values: dict[str, Any] = {}
     for name, inner in properties.items():
-        value = given.get(name)
+        value = arguments.get(name)
         if value is None:
             if name in schema.get("required", ()):
                 raise UsageError(
-                    f"{tool} needs {path}{name}, {_allowed(inner)}. Call it again with it."
+                    f"{tool} needs {path}{name}, {_allowed(inner)}. Call it again with {name}.",
+                    code="missing_argument",
+                    subject=f"{path}{name}",
                 )
             if "default" in inner or inner["type"] == "boolean":
-                found[name] = inner.get("default", False)
+                values[name] = inner.get("default", False)
             continue
-        found[name] = _value(tool, inner, value, f"{path}{name}", strict=strict)
-    return found
+        values[name] = _value(tool, inner, value, f"{path}{name}", strict=strict)
+    return values
 
 
 def _value(tool: str, schema: Schema, value: Any, path: str, *, strict: bool) -> Any:
     kind = schema["type"]
-    value = _meant(kind, value)
+    value = _converted(kind, value)
     if not _fits(kind, value):
         raise _wrong(path, schema, value)
     if kind == "object":
@@ -93,20 +100,20 @@ def _value(tool: str, schema: Schema, value: Any, path: str, *, strict: bool) ->
     return value
 
 
-def _meant(kind: str, value: Any) -> Any:
-    """The value that can only have been meant; itself where nothing is certain."""
+def _converted(kind: str, value: Any) -> Any:
+    """Return the value as the wanted type if that is unambiguous; otherwise unchanged."""
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value)
     if kind == "array" and not isinstance(value, list):
-        listed = _from_json(value, list) if isinstance(value, str) else None
-        return [value] if listed is None else listed
+        items = _from_json(value, list) if isinstance(value, str) else None
+        return [value] if items is None else items
     if not isinstance(value, str):
         return value
     if kind == "boolean":
         return _TRUTHS.get(value.strip().lower(), value)
     if kind in ("integer", "number"):
         number = _from_json(value, (int, float))
-        return value if number is None else _meant(kind, number)
+        return value if number is None else _converted(kind, number)
     if kind == "object":
         inner = _from_json(value, dict)
         return value if inner is None else inner
@@ -125,14 +132,14 @@ def _fits(kind: str, value: Any) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
     if kind == "number":
-        # NaN is not equal to itself, and no limit holds for it.
+        # NaN, which JSON does not have, is not equal to itself.
         return isinstance(value, (int, float)) and value == value
     kinds = {"string": str, "integer": int, "array": list, "object": Mapping, "boolean": bool}
     return isinstance(value, kinds[kind])
 
 
 def _allowed(schema: Schema) -> str:
-    """What a value may be, in words.
+    """Return in words which values are allowed.
 
     >>> _allowed({"type": "integer", "minimum": 1, "maximum": 50})
     'a whole number from 1 to 50'
@@ -156,7 +163,8 @@ def _allowed(schema: Schema) -> str:
 
 
 def _wrong(path: str, schema: Schema, value: Any) -> UsageError:
-    return UsageError(f"{path} must be {_allowed(schema)}; got {_shown(value)}.")
+    message = f"{path} must be {_allowed(schema)}; got {_shown(value)}."
+    return UsageError(message, code="bad_argument", subject=path)
 
 
 def _shown(value: object) -> str:
@@ -164,13 +172,17 @@ def _shown(value: object) -> str:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
         text = str(type(value).__name__)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return text if len(text) <= VALUE_CHARS else f"{text[: VALUE_CHARS - 1]}…"
 
 
-def _no_such(tool: str, path: str, name: str, properties: Mapping[str, Schema]) -> str:
+def _unknown(tool: str, path: str, name: str, properties: Mapping[str, Schema]) -> UsageError:
     from difflib import get_close_matches
 
-    near = get_close_matches(name[:SHOWN], properties, n=1, cutoff=ALMOST_THE_SAME)
-    hint = f"Did you mean {near[0]}? " if near else ""
-    takes = ", ".join(properties) or "no arguments"
-    return f"{tool} has no argument {path[:SHOWN]}. {hint}It takes: {takes}."
+    similar = get_close_matches(name[:VALUE_CHARS], properties, n=1, cutoff=TYPO_SIMILARITY)
+    hint = f"Did you mean {similar[0]}? " if similar else ""
+    names = ", ".join(properties) or "no arguments"
+    return UsageError(
+        f"{tool} has no argument {path[:VALUE_CHARS]}. {hint}It takes: {names}.",
+        code="unknown_argument",
+        subject=path,
+    )

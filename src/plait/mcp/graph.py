@@ -1,7 +1,7 @@
-"""The profile ``graph``: the reference memory server's nine tools, argument for argument.
+"""The profile ``graph``: the reference memory server's nine tools with the same arguments.
 
-Clients that were written for it find its shapes, its messages and its text, which is the JSON of
-the result. search_semantic is seed 002's.
+Its clients get the same shapes and messages; the text form is the JSON of the result.
+search_semantic is mcp-memory's.
 """
 
 import json
@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plait.errors import NotFound
-from plait.graph import Entity, Graph, Subgraph, relation_dict
-from plait.mcp.arguments import Schema
-from plait.mcp.tool import Call, Reply, Tool, listed, takes, text, texts, whole
-from plait.types import NewEntity, Relation
+from plait.graph import Entity, Graph, Subgraph, reference_relation
+from plait.mcp.replies import Reply
+from plait.mcp.schemas import Schema, array_of, integer, object_of, string, strings
+from plait.mcp.tool import Call, Tool
+from plait.types import Relation
+from plait.types.reports import NewEntity
 
 if TYPE_CHECKING:
     from plait.memory import Memory
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 KNOWLEDGE_GRAPH = "memory://knowledge-graph"
 MAX_QUERY_CHARS = 2_048  # the reference server's limit
 SEMANTIC_LIMIT = 10
-MOST_SEMANTIC = 50
+MAX_SEMANTIC_LIMIT = 50
 
 
 def whole_graph(memory: "Memory") -> str:
-    """Everything, as the reference server's resource shows it."""
+    """Return the whole graph as JSON, as the reference server's resource shows it."""
     return _json(_read(memory, lambda graph: graph.read()).dict())
 
 
@@ -33,61 +35,65 @@ def _json(value: object) -> str:
 
 
 def _read(memory: "Memory", ask: Callable[[Graph], Subgraph]) -> Subgraph:
-    """What the graph answers that is trusted; a memory that does not exist yet has an empty one."""
+    """Return the trusted part of an answer; empty if there is no memory yet."""
     try:
         graph = memory.graph
     except NotFound:
         return Subgraph()
-    found = ask(graph)
-    inside = {entity.name for entity in found.entities}
-    ends = {end for edge in found.relations for end in (edge.source, edge.target)}
-    return _only_trusted(found, graph.open(sorted(ends - inside)).entities)
+    subgraph = ask(graph)
+    inside = {entity.name for entity in subgraph.entities}
+    ends = {end for edge in subgraph.relations for end in (edge.source, edge.target)}
+    return _only_trusted(subgraph, graph.open(sorted(ends - inside)).entities)
 
 
-def _subgraph(found: Subgraph) -> Reply:
-    return Reply(_json(found.dict()), found.dict())
+def _reply(subgraph: Subgraph) -> Reply:
+    return Reply(_json(subgraph.dict()), subgraph.dict())
 
 
-def _holds(entity: Entity, query: str) -> bool:
-    said = (entity.name, entity.type, *entity.contents)
-    return any(query.casefold() in text.casefold() for text in said)
+def _contains(entity: Entity, query: str) -> bool:
+    texts = (entity.name, entity.type, *entity.contents)
+    return any(query.casefold() in text.casefold() for text in texts)
 
 
-def _only_trusted(found: Subgraph, beyond: Iterable[Entity]) -> Subgraph:
-    """A part of the graph without the names and words of those who are not trusted.
+def _only_trusted(subgraph: Subgraph, neighbours: Iterable[Entity]) -> Subgraph:
+    """Return the subgraph without the names and texts of untrusted sources.
 
-    The reference server's shapes have no room for a mark, and nothing in them is fenced.
+    The reference server's shapes cannot mark a text as untrusted, and they have no fence.
     """
-    every = (*found.entities, *beyond)
-    doubtful = {entity.id for entity in every if entity.trust != "trusted"}
-    return found._replace(
+    entities = (*subgraph.entities, *neighbours)
+    untrusted = {entity.id for entity in entities if entity.trust != "trusted"}
+    return subgraph._replace(
         entities=tuple(
             entity._replace(
-                observations=tuple(one for one in entity.observations if one.trust == "trusted")
+                observations=tuple(
+                    observation
+                    for observation in entity.observations
+                    if observation.trust == "trusted"
+                )
             )
-            for entity in found.entities
-            if entity.id not in doubtful
+            for entity in subgraph.entities
+            if entity.id not in untrusted
         ),
         relations=tuple(
-            edge for edge in found.relations if not doubtful & {edge.source_id, edge.target_id}
+            edge for edge in subgraph.relations if not untrusted & {edge.source_id, edge.target_id}
         ),
     )
 
 
-def _in_its_words(error: NotFound, names: Iterable[str]) -> NotFound:
-    """The refusal as the reference server says it; as it is where it is about something else."""
-    for name in names:
-        if f"'{name}'" in str(error):
-            return NotFound(f"Entity with name {name} not found")
-    return error
+def _in_reference_words(error: NotFound) -> NotFound:
+    """Return a missing entity's error in the reference server's words; any other unchanged."""
+    if error.notice.code != "unknown_entity":
+        return error
+    name = error.notice.subject
+    return NotFound(f"Entity with name {name} not found", code="unknown_entity", subject=name)
 
 
 def create_entities(call: Call) -> Reply:
-    """Make the entities that do not exist yet; answers with those."""
+    """Create the entities that do not exist yet, and return them."""
     made = call.memory.graph.create(
         [
             NewEntity(row["name"], row["entityType"], tuple(row["observations"]))
-            for row in call.given["entities"]
+            for row in call.arguments["entities"]
         ],
         merge=False,
         origin="agent",
@@ -98,14 +104,13 @@ def create_entities(call: Call) -> Reply:
 
 
 def create_relations(call: Call) -> Reply:
-    """Join entities; answers with the edges that are new."""
-    relations = _relations(call.given["relations"])
+    """Create relations, and return the new ones."""
+    relations = _relations(call.arguments["relations"])
     try:
         fresh = call.memory.graph.relate(relations)
     except NotFound as error:
-        ends = [end for edge in relations for end in (edge.source, edge.target)]
-        raise _in_its_words(error, ends) from error
-    rows = [relation_dict(relation) for relation in fresh]
+        raise _in_reference_words(error) from error
+    rows = [reference_relation(relation) for relation in fresh]
     return Reply(_json(rows), {"relations": rows})
 
 
@@ -114,19 +119,19 @@ def _relations(rows: Sequence[dict[str, Any]]) -> list[Relation]:
 
 
 def add_observations(call: Call) -> Reply:
-    """Add facts to entities, all or none."""
-    additions = [(row["entityName"], row["contents"]) for row in call.given["observations"]]
+    """Add facts to entities, all or none; return what is new."""
+    additions = [(row["entityName"], row["contents"]) for row in call.arguments["observations"]]
     try:
         added = call.memory.graph.observe(additions, origin="agent", session=call.session)
     except NotFound as error:
-        raise _in_its_words(error, [name for name, _ in additions]) from error
+        raise _in_reference_words(error) from error
     rows = [{"entityName": row.name, "addedObservations": list(row.added)} for row in added]
     return Reply(_json(rows), {"results": rows})
 
 
 def delete_entities(call: Call) -> Reply:
-    """Delete entities with all that belongs to them."""
-    names = call.given["entityNames"]
+    """Delete entities with their observations and relations."""
+    names = call.arguments["entityNames"]
     missing = set(call.memory.graph.delete(names).missing)
     if not missing:
         return _done("Entities deleted successfully")
@@ -137,7 +142,7 @@ def delete_entities(call: Call) -> Reply:
 
 def delete_observations(call: Call) -> Reply:
     """Delete facts by their text."""
-    deletions = [(row["entityName"], row["observations"]) for row in call.given["deletions"]]
+    deletions = [(row["entityName"], row["observations"]) for row in call.arguments["deletions"]]
     forgotten = call.memory.graph.forget(deletions)
     asked = sum(len(texts) for _, texts in deletions)
     if forgotten.deleted == asked:
@@ -147,8 +152,8 @@ def delete_observations(call: Call) -> Reply:
 
 
 def delete_relations(call: Call) -> Reply:
-    """Delete edges."""
-    relations = _relations(call.given["relations"])
+    """Delete relations."""
+    relations = _relations(call.arguments["relations"])
     gone = call.memory.graph.unrelate(relations)
     if gone == len(relations):
         return _done("Relations deleted successfully")
@@ -160,69 +165,76 @@ def _done(message: str) -> Reply:
 
 
 def read_graph(call: Call) -> Reply:
-    """Everything."""
-    return _subgraph(_read(call.memory, lambda graph: graph.read()))
+    """Return the whole graph."""
+    return _reply(_read(call.memory, lambda graph: graph.read()))
 
 
 def search_nodes(call: Call) -> Reply:
-    """Entities that hold a text."""
-    query = call.given["query"]
-    found = _read(call.memory, lambda graph: graph.search(query))
-    kept = [entity for entity in found.entities if _holds(entity, query)]
-    ids = {entity.id for entity in kept}
-    touching = (edge for edge in found.relations if ids & {edge.source_id, edge.target_id})
-    return _subgraph(Subgraph(tuple(kept), tuple(touching)))
+    """Return the entities that contain a text."""
+    query = call.arguments["query"]
+    subgraph = _read(call.memory, lambda graph: graph.search(query))
+    # Untrusted observations have been removed by now, and their matches with them.
+    matching = [entity for entity in subgraph.entities if _contains(entity, query)]
+    ids = {entity.id for entity in matching}
+    edges = (edge for edge in subgraph.relations if ids & {edge.source_id, edge.target_id})
+    return _reply(Subgraph(tuple(matching), tuple(edges)))
 
 
 def open_nodes(call: Call) -> Reply:
-    """Entities by name."""
-    return _subgraph(_read(call.memory, lambda graph: graph.open(call.given["names"])))
+    """Return entities by name."""
+    return _reply(_read(call.memory, lambda graph: graph.open(call.arguments["names"])))
 
 
 def search_semantic(call: Call) -> Reply:
-    """Entities by meaning, words and use."""
+    """Return entities ranked by meaning, words and use."""
     try:
         graph = call.memory.graph
     except NotFound:
-        found = []
+        results = []
     else:
-        found = graph.search_semantic(call.given["query"], call.given["limit"])
-        names = [row["name"] for row in found]
-        shown = _read(call.memory, lambda graph: graph.open(names))
-        said = {entity.name: list(entity.contents) for entity in shown.entities}
-        found = [{**row, "observations": said[row["name"]]} for row in found if row["name"] in said]
-    data = {"results": found}
+        ranked = graph.search_semantic(call.arguments["query"], call.arguments["limit"])
+        names = [row["name"] for row in ranked]
+        trusted = _read(call.memory, lambda graph: graph.open(names))
+        contents = {entity.name: list(entity.contents) for entity in trusted.entities}
+        results = [
+            {**row, "observations": contents[row["name"]]}
+            for row in ranked
+            if row["name"] in contents
+        ]
+    data = {"results": results}
     return Reply(_json(data), data)
 
 
-_ENTITY = takes(
+_ENTITY = object_of(
     "name",
     "entityType",
     "observations",
-    name=text("the entity's name"),
-    entityType=text("its type: person, project, …"),
-    observations=texts("facts about it, one each"),
+    name=string("the entity's name"),
+    entityType=string("its type: person, project, …"),
+    observations=strings("facts about it, one each"),
 )
 _RELATION: Schema = {
     "type": "object",
     "properties": {
-        "from": text("name of the entity where it starts"),
-        "to": text("name of the entity where it ends"),
-        "relationType": text("what joins them, in active voice: works_at"),
+        "from": string("name of the entity where it starts"),
+        "to": string("name of the entity where it ends"),
+        "relationType": string("how they are related, in active voice: works_at"),
     },
     "required": ["from", "to", "relationType"],
 }
-_GRAPH = takes("entities", "relations", entities=listed(_ENTITY), relations=listed(_RELATION))
-_MESSAGE = takes("success", "message", success={"type": "boolean"}, message=text())
+_GRAPH = object_of(
+    "entities", "relations", entities=array_of(_ENTITY), relations=array_of(_RELATION)
+)
+_MESSAGE = object_of("success", "message", success={"type": "boolean"}, message=string())
 
-TOOLS = (
+GRAPH_TOOLS = (
     Tool(
         "create_entities",
-        "Make new named things in the knowledge graph. Names that exist already are left as they "
-        "are: add to those with add_observations.",
-        takes("entities", entities=listed(_ENTITY)),
+        "Create new entities in the knowledge graph. Entities that exist are not changed: add to "
+        "those with add_observations.",
+        object_of("entities", entities=array_of(_ENTITY)),
         create_entities,
-        output=takes("entities", entities=listed(_ENTITY)),
+        output=object_of("entities", entities=array_of(_ENTITY)),
         title="Create Entities",
         writes=True,
         idempotent=False,
@@ -230,10 +242,10 @@ TOOLS = (
     ),
     Tool(
         "create_relations",
-        "Join entities by typed edges. Both ends must exist: make them first with create_entities.",
-        takes("relations", relations=listed(_RELATION)),
+        "Create relations between entities. Both must exist: create them with create_entities.",
+        object_of("relations", relations=array_of(_RELATION)),
         create_relations,
-        output=takes("relations", relations=listed(_RELATION)),
+        output=object_of("relations", relations=array_of(_RELATION)),
         title="Create Relations",
         writes=True,
         idempotent=False,
@@ -241,24 +253,27 @@ TOOLS = (
     ),
     Tool(
         "add_observations",
-        "Add facts to entities that exist. Facts that are known already are left out.",
-        takes(
+        "Add facts to existing entities. Known facts are left out.",
+        object_of(
             "observations",
-            observations=listed(
-                takes(
+            observations=array_of(
+                object_of(
                     "entityName",
                     "contents",
-                    entityName=text("which entity"),
-                    contents=texts("the facts, one each"),
+                    entityName=string("which entity"),
+                    contents=strings("the facts, one each"),
                 )
             ),
         ),
         add_observations,
-        output=takes(
+        output=object_of(
             "results",
-            results=listed(
-                takes(
-                    "entityName", "addedObservations", entityName=text(), addedObservations=texts()
+            results=array_of(
+                object_of(
+                    "entityName",
+                    "addedObservations",
+                    entityName=string(),
+                    addedObservations=strings(),
                 )
             ),
         ),
@@ -270,7 +285,7 @@ TOOLS = (
     Tool(
         "delete_entities",
         "Delete entities with their observations and relations.",
-        takes("entityNames", entityNames=texts("names of the entities")),
+        object_of("entityNames", entityNames=strings("names of the entities")),
         delete_entities,
         output=_MESSAGE,
         title="Delete Entities",
@@ -281,14 +296,14 @@ TOOLS = (
     Tool(
         "delete_observations",
         "Delete facts of entities, by their exact text.",
-        takes(
+        object_of(
             "deletions",
-            deletions=listed(
-                takes(
+            deletions=array_of(
+                object_of(
                     "entityName",
                     "observations",
-                    entityName=text("which entity"),
-                    observations=texts("the facts to delete, word for word"),
+                    entityName=string("which entity"),
+                    observations=strings("the facts to delete, word for word"),
                 )
             ),
         ),
@@ -301,8 +316,8 @@ TOOLS = (
     ),
     Tool(
         "delete_relations",
-        "Delete edges between entities.",
-        takes("relations", relations=listed(_RELATION, "the edges to delete")),
+        "Delete relations between entities.",
+        object_of("relations", relations=array_of(_RELATION, "the relations to delete")),
         delete_relations,
         output=_MESSAGE,
         title="Delete Relations",
@@ -312,8 +327,8 @@ TOOLS = (
     ),
     Tool(
         "read_graph",
-        "Read the whole knowledge graph. Long graphs cost many tokens: prefer search_nodes.",
-        takes(),
+        "Read the whole knowledge graph. A large graph costs many tokens: prefer search_nodes.",
+        object_of(),
         read_graph,
         output=_GRAPH,
         title="Read Graph",
@@ -321,8 +336,8 @@ TOOLS = (
     ),
     Tool(
         "search_nodes",
-        "Find entities whose name, type or observations hold this text.",
-        takes("query", query=text("the text to find", maxLength=MAX_QUERY_CHARS)),
+        "Find entities whose name, type or observations contain a text.",
+        object_of("query", query=string("the text to find", maxLength=MAX_QUERY_CHARS)),
         search_nodes,
         output=_GRAPH,
         title="Search Nodes",
@@ -330,8 +345,8 @@ TOOLS = (
     ),
     Tool(
         "open_nodes",
-        "Read entities by name, with the relations that touch them.",
-        takes("names", names=texts("names of the entities")),
+        "Read entities by name, with their relations.",
+        object_of("names", names=strings("names of the entities")),
         open_nodes,
         output=_GRAPH,
         title="Open Nodes",
@@ -341,13 +356,13 @@ TOOLS = (
         "search_semantic",
         "Find entities by meaning, words and use. Prefer it to search_nodes when you do not know "
         "the exact words.",
-        takes(
+        object_of(
             "query",
-            query=text("words or a question"),
-            limit=whole(minimum=1, maximum=MOST_SEMANTIC, default=SEMANTIC_LIMIT),
+            query=string("words or a question"),
+            limit=integer(minimum=1, maximum=MAX_SEMANTIC_LIMIT, default=SEMANTIC_LIMIT),
         ),
         search_semantic,
-        output=takes("results", results=listed({"type": "object"})),
+        output=object_of("results", results=array_of({"type": "object"})),
         title="Search Semantic",
         strict=False,
     ),

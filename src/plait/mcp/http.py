@@ -1,4 +1,7 @@
-"""Over streamable HTTP: this machine only, a token for every request, Host and Origin checked."""
+"""The transport over streamable HTTP, for this machine only.
+
+Every request needs the token, and its Host and Origin are checked.
+"""
 
 import hmac
 import os
@@ -13,20 +16,20 @@ from typing import Any
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
-from plait.errors import PlaitError, UsageError
-from plait.mcp.server import Door, create_server, quietly
-from plait.mcp.shared import Shared
+from plait.errors import PlaitError, UsageError, advise
+from plait.mcp.lazy import LazyMemory
+from plait.mcp.server import Handlers, create_server, silence_sdk_logs
 
 PATH = "/mcp"
-DEFAULT_PORT = 8765
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+HTTP_PORT = 8765
+HTTP_HOST = "127.0.0.1"
+LOOPBACK_HOSTS = (HTTP_HOST, "localhost", "::1")
 TOKEN_FILE = "mcp-token"
-TOKEN_BYTES = 32  # 256 bits: no number of guesses matters
-SHORTEST_TOKEN = 16
-# Seconds after which a session is forgotten that its client never ended. Nothing is lost with it:
-# a client that comes back begins another.
+TOKEN_BYTES = 32  # 256 bits cannot be guessed
+MIN_TOKEN_CHARS = 16
+# Seconds after which an idle session is dropped. Nothing is lost: the client starts another.
 SESSION_IDLE_S = 900.0
-MOST_SESSIONS = 1_000  # 40 KB each
+MAX_SESSIONS = 1_000  # 40 KB each
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -35,29 +38,39 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def read_token(path: str) -> tuple[str, bool]:
-    """The token of a file, made where there is none; and whether it was made now.
+    """Return the token of a file, creating the file if it is absent, and whether it was created.
 
     Raises:
-        PlaitError: The file cannot be used, or others can read it.
+        PlaitError: The file cannot be used, or others can read it. Its code is
+            "unusable_token_file", "readable_token_file" or "bad_token".
     """
     try:
-        made = _make_token(path)
+        created = _create_token(path)
         with Path(path).open(encoding="utf-8") as file:
             token = file.read().strip()
             mode = os.fstat(file.fileno()).st_mode
     except (OSError, UnicodeDecodeError) as error:
-        raise PlaitError(f"Cannot use the token file {path}: {error}.") from error
-    if os.name == "posix" and mode & 0o077:
-        raise PlaitError(f"Others can read the token file {path}. Run: chmod 600 {path}")
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
         raise PlaitError(
-            f"The token in {path} is not one of {SHORTEST_TOKEN} or more plain characters. "
-            "Delete the file, and a good one is made."
+            f"Cannot use the token file {path}: {error}.", code="unusable_token_file", subject=path
+        ) from error
+    if os.name == "posix" and mode & 0o077:
+        raise PlaitError(
+            f"Others can read the token file {path}.",
+            code="readable_token_file",
+            subject=path,
+            advice=advise("make_private", path=path),
         )
-    return token, made
+    if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable():
+        raise PlaitError(
+            f"The token in {path} is not {MIN_TOKEN_CHARS} or more printable ASCII characters. "
+            "Delete the file to get a new token.",
+            code="bad_token",
+            subject=path,
+        )
+    return token, created
 
 
-def _make_token(path: str) -> bool:
+def _create_token(path: str) -> bool:
     Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -69,14 +82,14 @@ def _make_token(path: str) -> bool:
 
 
 class Gate:
-    """Lets through what comes from this machine and knows the token, on every path alike."""
+    """Lets through requests from this machine that have the token, on every path."""
 
     def __init__(self, app: App, token: str) -> None:
         self._app = app
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection of any kind."""
+        """Handle one connection."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -92,38 +105,38 @@ class Gate:
     def _refusal(self, headers: Mapping[bytes, list[bytes]]) -> tuple[int, str] | None:
         hosts = headers.get(b"host", [])
         if len(hosts) != 1 or not is_local(hosts[0].decode("latin-1")):
-            # A web page whose name was rebound to this machine still sends its own name.
-            return 421, "This server answers to localhost only."
+            # DNS rebinding: a web page whose name points to this machine still sends that name.
+            return 421, "This server answers only to localhost."
         for origin in headers.get(b"origin", []):
             scheme, _, host = origin.decode("latin-1").partition("://")
             if scheme not in ("http", "https") or not is_local(host):
-                return 403, "Web pages of other places may not ask this server."
-        given = headers.get(b"authorization", [])
-        kind, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
-        # Names of schemes have no case; a token does.
+                return 403, "Web pages from elsewhere may not use this server."
+        sent = headers.get(b"authorization", [])
+        kind, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
+        # The scheme's name is case-insensitive; the token is not.
         if kind.lower() != b"bearer" or not hmac.compare_digest(token.strip(b" "), self._token):
             return 401, "The token is missing or wrong. Send: Authorization: Bearer TOKEN"
         return None
 
 
 def _headers(scope: Scope) -> dict[bytes, list[bytes]]:
-    found: dict[bytes, list[bytes]] = {}
+    headers: dict[bytes, list[bytes]] = {}
     for name, value in scope["headers"]:
-        found.setdefault(name.lower(), []).append(value)
-    return found
+        headers.setdefault(name.lower(), []).append(value)
+    return headers
 
 
 def is_local(host: str) -> bool:
-    """Whether a Host header means this machine.
+    """Return whether a Host header names this machine.
 
     >>> [is_local(host) for host in ("localhost:8765", "[::1]:1", "127.0.0.1", "127.0.0.1.evil.io")]
     [True, True, True, False]
     """
     if host.startswith("["):
         name, bracket, port = host[1:].partition("]")
-        return bool(bracket) and name in LOOPBACK and _is_port(port)
+        return bool(bracket) and name in LOOPBACK_HOSTS and _is_port(port)
     name, colon, port = host.partition(":")
-    return name.lower() in LOOPBACK and _is_port(colon + port)
+    return name.lower() in LOOPBACK_HOSTS and _is_port(colon + port)
 
 
 def _is_port(text: str) -> bool:
@@ -138,56 +151,65 @@ async def _refuse(send: Send, status: int, message: str) -> None:
     await send({"type": "http.response.body", "body": message.encode()})
 
 
-def create_app(door: Door, token: str) -> App:
-    """The server as a web application behind its gate."""
-    app = create_server(door).streamable_http_app(
+def create_app(handlers: Handlers, token: str) -> App:
+    """Return the server as a web application behind its `Gate`."""
+    app = create_server(handlers).streamable_http_app(
         streamable_http_path=PATH,
         session_idle_timeout=SESSION_IDLE_S,
-        max_sessions=MOST_SESSIONS,
-        # The gate has looked at Host and Origin already, on every path and not on this one only.
+        max_sessions=MAX_SESSIONS,
+        # The gate checks Host and Origin already, and on every path.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return Gate(app, token)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket on this machine's own interface.
+    """Return a listening socket on the loopback interface.
 
     Raises:
-        UsageError: The host is another machine's name, or somebody listens there already.
+        UsageError: The host is not this machine ("not_loopback"), or the port cannot be used
+            ("port_unusable").
     """
-    if host not in LOOPBACK:
-        raise UsageError(f"--host is {host}; this server is for this machine: 127.0.0.1 or ::1.")
+    if host not in LOOPBACK_HOSTS:
+        raise UsageError(
+            f"The host is {host}, but this server is only for this machine: 127.0.0.1 or ::1.",
+            code="not_loopback",
+            subject=host,
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        # From now on clients may come: they wait until the server is up.
+        # Clients may connect from now on: they wait until the server is up.
         listener.listen()
     except (OSError, OverflowError) as error:
         listener.close()
         raise UsageError(
-            f"Cannot listen on port {port}: {error}. Choose another: --port 0 takes a free one."
+            f"Cannot listen on port {port}: {error}. Choose another port; 0 takes a free one.",
+            code="port_unusable",
+            subject=str(port),
         ) from error
     return listener
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where clients find the server."""
+    """Return the address for clients."""
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
-def serve(shared: Shared, profiles: Sequence[str], listener: socket.socket, token: str) -> None:
-    """Serve until interrupted or asked to end."""
-    quietly()
-    door = Door(shared, profiles)
-    # uvicorn finishes what is running and then hands the signal on to whoever had it before.
+def serve_http(
+    memory: LazyMemory, profiles: Sequence[str], listener: socket.socket, token: str
+) -> None:
+    """Serve until a signal ends the process."""
+    silence_sdk_logs()
+    handlers = Handlers(memory, profiles)
+    # uvicorn finishes the running requests and then passes the signal to the handler before it.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     config = uvicorn.Config(
-        create_app(door, token),
+        create_app(handlers, token),
         log_config=None,
         log_level="error",
         access_log=False,
@@ -198,4 +220,4 @@ def serve(shared: Shared, profiles: Sequence[str], listener: socket.socket, toke
     try:
         uvicorn.Server(config).run(sockets=[listener])
     finally:
-        door.close()
+        handlers.close()

@@ -1,4 +1,4 @@
-"""Over stdin and stdout, for a client that starts the server itself and ends it by leaving."""
+"""The stdio transport: the client starts the server, and the server ends with its client."""
 
 import asyncio
 import os
@@ -12,65 +12,64 @@ from types import FrameType
 
 from mcp.server.stdio import stdio_server
 
-from plait.mcp.pending import Pending, Reading, Writing
-from plait.mcp.server import Door, create_server, quietly
-from plait.mcp.shared import Shared
+from plait.mcp.draining import DrainingReader, NotingWriter, OpenRequests
+from plait.mcp.lazy import LazyMemory
+from plait.mcp.server import Handlers, create_server, silence_sdk_logs
 
-# Seconds between two looks at whether the parent still lives.
-WATCH_S = 1.0
-INTERRUPTED = 130
+# Seconds between two checks that the parent process is still there.
+PARENT_CHECK_S = 1.0
 
 
-def serve(shared: Shared, profiles: Sequence[str]) -> None:
-    """Serve until stdin ends and all that was asked is answered, or the parent is gone.
+def serve_stdio(memory: LazyMemory, profiles: Sequence[str]) -> None:
+    """Serve until stdin ends and every request is answered, or the parent process is gone.
 
-    stdout carries the protocol and nothing else: whatever is printed meanwhile goes to stderr.
+    stdout carries only the protocol: other output goes to stderr.
     """
-    quietly()
-    door = Door(shared, profiles)
-    watch_parent(door)
+    silence_sdk_logs()
+    handlers = Handlers(memory, profiles)
+    exit_with_parent(handlers)
 
-    def asked_to_end(number: int, frame: FrameType | None) -> None:
-        # A thread waits in read(), so only leaving outright ends it; and from a thread, because
-        # this one may be in the middle of handing something to the memory's.
-        code = INTERRUPTED if number == signal.SIGINT else 0
-        Thread(target=leave, args=(door, code), daemon=True).start()
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        # A thread is blocked in read(), so only os._exit ends the process. It runs in another
+        # thread, because this one may be handing a request to the worker.
+        code = 128 + number if number == signal.SIGINT else 0
+        Thread(target=close_and_exit, args=(handlers, code), daemon=True).start()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, asked_to_end)
-    asyncio.run(_serve(door))
-    door.close()
+        signal.signal(number, on_signal)
+    asyncio.run(_run(handlers))
+    handlers.close()
 
 
-async def _serve(door: Door) -> None:
-    server = create_server(door)
-    pending = Pending(door.is_busy)
+async def _run(handlers: Handlers) -> None:
+    server = create_server(handlers)
+    requests = OpenRequests(handlers.is_busy)
     async with stdio_server() as (read, write):
-        # The SDK keeps the descriptor clean; this keeps Python's own buffer clean, which would
-        # otherwise be emptied onto the wire at the end.
+        # The SDK guards the file descriptor. Python's own buffer would still be flushed into the
+        # protocol at the end.
         with redirect_stdout(sys.stderr):
             await server.run(
-                Reading(read, pending),
-                Writing(write, pending),
+                DrainingReader(read, requests),
+                NotingWriter(write, requests),
                 server.create_initialization_options(),
             )
 
 
-def watch_parent(door: Door) -> None:
-    """End this process when the one that started it is gone, though somebody else holds stdin."""
-    if os.name != "posix":  # elsewhere a process keeps the number of a dead parent
+def exit_with_parent(handlers: Handlers) -> None:
+    """End this process when its parent is gone, even if another process keeps stdin open."""
+    if os.name != "posix":  # elsewhere getppid() still returns a dead parent's number
         return
     parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(WATCH_S)
-        leave(door, 0)
+            time.sleep(PARENT_CHECK_S)
+        close_and_exit(handlers, 0)
 
     Thread(target=watch, name="plait-parent", daemon=True).start()
 
 
-def leave(door: Door, code: int) -> None:
-    """End at once, but not in the middle of a write."""
-    door.close()
+def close_and_exit(handlers: Handlers, code: int) -> None:
+    """End the process at once, but not in the middle of a write."""
+    handlers.close()
     os._exit(code)

@@ -1,29 +1,64 @@
-"""Errors in the words of this door: whoever reads them here calls tools, and types no commands."""
+"""Notices worded for a model, which calls tools and cannot type commands."""
 
-import re
+from plait.errors import Notice, PlaitError
 
-# How the core ends a sentence for a person at a terminal, and how the same is said to a model.
-_ADVICE = (
-    (r"Look for it with: plait search WORDS", "Look for it with memory_search."),
-    (r"See: plait entity list", "Look for its name with memory_search."),
-    (r"Make it with: plait entity add .*", "Make it first: memory_store with entity."),
-    (r"Add: --project .*", "Find its id with memory_search and all_projects=true."),
-    (r"Store it there: --project .*", "Store it without supersedes."),
-    (r"Start with: plait store TEXT", "Start with memory_store."),
-    (r"(?:\. Give (?:some|a name))?, as in: (?:plait |--).*", "."),
-    (r"[Rr]un: (plait .*)", r"Only the user can do that, by: \1"),
-)
-_ENDINGS = tuple((re.compile(rf"{ending}\Z", re.DOTALL), said) for ending, said in _ADVICE)
+# The next step for a model, by act. The keys are those of `plait.errors.IN_PYTHON`. A step that a
+# model cannot take quotes the user's command, so that the model can pass it on.
+FOR_MODELS: dict[str, str] = {
+    "search": "Search for it with memory_search.",
+    "give_query": "Give a query.",
+    "give_text": "",
+    "give_key": "",
+    "give_source": "",
+    "choose_documents": "Give ids.",
+    "store_first": "Store something first, with memory_store.",
+    "ingest": "Only the user can do that: plait ingest {path}",
+    "reindex": "Only the user can do that: plait reindex",
+    "reindex_embeddings": "Only the user can do that: plait reindex --embeddings",
+    "reindex_with": "Only the user can do that: plait reindex --embedder {embedder}",
+    "doctor_fix": "Only the user can do that: plait doctor --fix",
+    "export": "Only the user can do that: plait export",
+    "create_entity": "Create it first: call memory_store with entity.",
+    "list_entities": "Search for its name with memory_search.",
+    "in_project": "Find its id with memory_search and all_projects=true.",
+    "store_in_project": "Store it without supersedes.",
+    "choose_file": "Only the user can choose another file.",
+    "derive_embedder": "",
+    "set_embedder": "Only the user can do that: plait config set embedding_provider {spec}",
+    "choose": "Choose one of: {choices}.",
+    "did_you_mean": "Did you mean '{name}'?",
+    "install": "Only the user can do that: pip install 'plait[{extra}]'",
+    "install_or_variable": "Only the user can do that: pip install 'plait[{extra}]'",
+    "reinstall": "Only the user can do that: pip install --force-reinstall plait",
+    "upgrade": "Only the user can do that: pip install --upgrade plait",
+    "upgrade_package": "Only the user can do that: pip install --upgrade {package}",
+    "pull_model": "Only the user can do that: plait models pull {model}",
+    "pull_ollama_model": "Only the user can do that: ollama pull {model}",
+    "start_ollama": "Only the user can do that: ollama serve",
+    "set_address": "Only the user can set the address.",
+    "set_key": "Only the user can do that: plait config set-key {provider}",
+    "set_server_key": "Only the user can do that: plait config set-key {provider} --url {url}",
+    "set_keys": "Only the user can do that: plait config set-key PROVIDER",
+    "remove_and_set_keys": "Only the user can do that: plait config set-key PROVIDER",
+    "restore_or_set_keys": "Only the user can do that: plait config set-key PROVIDER",
+    "make_private": "Only the user can do that: chmod 600 {path}",
+    "hide_key": "Only the user can do that: chmod 600 {path}",
+    "protect_folder": "Only the user can do that: chmod go-w {folder}",
+    "unset": "Only the user can do that: plait config unset {setting}",
+    "set_provider": "Only the user can do that.",
+    "move_to_user_file": "Only the user can do that.",
+}
 
 
-def for_models(sentence: str) -> str:
-    """A sentence of the core with advice that a model can follow.
+def worded(message: PlaitError | Notice | str) -> str:
+    """Return a message with its advice worded for a model.
 
-    >>> for_models("Nothing is named 'x'. Look for it with: plait search WORDS")
-    "Nothing is named 'x'. Look for it with memory_search."
+    A plain string has no advice and stays as it is.
+
+    >>> from plait.errors import advise
+    >>> worded(Notice("Nothing is named 'x'.", advice=advise("search")))
+    "Nothing is named 'x'. Search for it with memory_search."
     """
-    for ending, said in _ENDINGS:
-        found = ending.search(sentence)
-        if found is not None:
-            return sentence[: found.start()] + found.expand(said)
-    return sentence
+    if isinstance(message, PlaitError):
+        return message.notice.worded(FOR_MODELS)
+    return message.worded(FOR_MODELS) if isinstance(message, Notice) else message

@@ -1,1 +1,1 @@
-"""Pure arithmetic on rankings. Knows nothing of stores, text or clocks."""
+"""How scores are computed: pure arithmetic on rankings, without stores, text or clocks."""

@@ -1,4 +1,4 @@
-"""Vectors of texts that may come again: kept by the hash of their text, the least used go first."""
+"""The embedding cache: vectors by the hash of their text; the least recently used are dropped."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import apsw
 
 from plait.protocols import Vector
-from plait.stores.sqlite.rows import rows
+from plait.stores.sqlite.connection import rows
 
-# Rows above the limit that are tolerated before a batch of the oldest goes: counting and sorting
-# for every new vector would cost more than the cache saves.
+# The share of rows above the limit at which a batch of the oldest is dropped: sorting for every new
+# vector would cost more than the cache saves.
 SLACK = 0.05
 
-_FOUND = (
+_CACHED = (
     "SELECT text_hash, embedding FROM embedding_cache "
     "WHERE text_hash IN (SELECT value FROM json_each(?))"
 )
-_KEPT = (
+_KEEP = (
     "INSERT INTO embedding_cache (text_hash, embedding, created_at, accessed_at) "
     "VALUES (?, ?, ?, ?) ON CONFLICT (text_hash) DO UPDATE SET embedding = excluded.embedding, "
     "accessed_at = excluded.accessed_at"
@@ -31,10 +31,9 @@ _OLDEST = (
 
 
 def find(connection: apsw.Connection, names: Sequence[str]) -> dict[str, Vector]:
-    """The vectors that are there, by name."""
-    found = rows(connection, _FOUND, (json.dumps(list(names)),))
+    """Return the vectors that are cached, by name."""
     vectors: dict[str, Vector] = {}
-    for name, data in found:
+    for name, data in rows(connection, _CACHED, (json.dumps(list(names)),)):
         vectors[name] = vector = Vector("f")
         vector.frombytes(data)
     return vectors
@@ -47,10 +46,10 @@ def keep(
     most: int,
     now: int,
 ) -> None:
-    """Add vectors, note which others were of use, and drop a batch of the oldest above ``most``."""
+    """Add vectors, note which others were used, and drop a batch of the oldest above ``most``."""
     connection.execute(_USED, (now, json.dumps(list(used))))
     connection.executemany(
-        _KEPT, [(name, vector.tobytes(), now, now) for name, vector in vectors.items()]
+        _KEEP, [(name, vector.tobytes(), now, now) for name, vector in vectors.items()]
     )
     count = int(connection.execute("SELECT count(*) FROM embedding_cache").get)
     if count > most * (1 + SLACK):
@@ -58,5 +57,5 @@ def keep(
 
 
 def forget(connection: apsw.Connection) -> None:
-    """Empty the cache: nothing says which of its vectors came from a text that must be gone."""
+    """Empty the cache: it is unknown which of its vectors came from a purged text."""
     connection.execute("DELETE FROM embedding_cache")

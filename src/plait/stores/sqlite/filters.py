@@ -1,17 +1,29 @@
-"""A `Filter` as SQL. Conditions that hold for every document of a memory are left out.
+"""A `Filter` as SQL, and which passages it selects.
 
-Most memories have one project, nothing quarantined and nothing superseded; asking the small
-indexes that know this costs microseconds and saves testing every passage.
+Conditions that every document of a memory meets are left out. Most memories have one project,
+nothing quarantined and nothing superseded; small indexes tell that in microseconds, and then no
+passage has to be tested.
 """
 
 import json
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 import apsw
 
-from plait.stores.sqlite import terms
+from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, get_meta
 from plait.times import LAST_MOMENT
-from plait.types import Filter
+from plait.types import Filter, Ref
+
+# A selection of at most this many passages, or this share of them, is short: fetching their vectors
+# one by one is cheaper than scanning all.
+SHORT_PASSAGES = 200
+SHORT_SHARE = 0.05
+# A selection of at most this many passages is kept as a list. One statement reads the list for each
+# word of a query: 0.1 ms per thousand.
+LISTED_PASSAGES = 1_000
+CACHED_SELECTIONS = 8
 
 _FOREIGN_BELOW = "SELECT 1 FROM documents WHERE project < ? LIMIT 1"
 _FOREIGN_BETWEEN = "SELECT 1 FROM documents WHERE project > ? AND project < ? LIMIT 1"
@@ -21,15 +33,16 @@ _DATED = (
     "SELECT EXISTS (SELECT 1 FROM documents WHERE valid_to IS NOT NULL) "
     "OR EXISTS (SELECT 1 FROM documents WHERE valid_from IS NOT NULL)"
 )
-_TURNS = (
+_CHANGES = (
     "SELECT max(valid_from) FROM documents WHERE valid_from <= ?1 "
     "UNION ALL SELECT max(valid_to) FROM documents WHERE valid_to <= ?1"
 )
-# The name in `meta` of the last moment at which one fact took the place of another.
-LATEST_TURN = "latest_turn"
-# The name in `meta` of the next moment at which a profile will no longer say what holds.
-PROFILES_DUE = "profiles_due"
 BEFORE_ALL = -(2**63)  # no moment that SQLite can hold is earlier
+_SELECTED = (
+    "SELECT p.rowid FROM documents AS d JOIN passages AS p ON p.document = d.rowid "
+    "WHERE /*conditions*/ LIMIT ?"
+)
+_IS_AMONG = "p.rowid IN (SELECT value FROM json_each(?))"
 
 _IN = {
     "kinds": "d.kind IN (SELECT value FROM json_each(?))",
@@ -41,10 +54,12 @@ _IN = {
     "topics": "d.topic IN (SELECT value FROM json_each(?))",
 }
 _IS = {"source": "d.source = ?", "session": "d.session = ?"}
-_UNTURNED = (
+_UNCHANGED = (
     "(d.kind <> 'entity' OR NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.parent = d.id AND "
     "((o.valid_from > ? AND o.valid_from <= ?) OR (o.valid_to > ? AND o.valid_to <= ?))))"
 )
+_PROJECT = "d.project IN (SELECT value FROM json_each(?))"
+_TRUST = "d.trust IN (SELECT value FROM json_each(?))"
 _TAG = "EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE tag.value = ?)"
 _METADATA = "EXISTS (SELECT 1 FROM json_each(d.metadata) AS m WHERE m.key = ? AND m.value = ?)"
 
@@ -52,80 +67,80 @@ Clause = tuple[str, list[object]]
 
 
 def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]:
-    """The conditions on a document ``d`` that are not true of every document anyway."""
-    found = _scope(connection, where, now)
+    """Return the conditions on a document ``d`` that not every document meets anyway."""
+    conditions = _scope(connection, where, now)
     for name, sql in _IN.items():
         values = getattr(where, name)
         if values:
-            found.append((sql, [json.dumps(values)]))
+            conditions.append((sql, [json.dumps(values)]))
     for name, sql in _IS.items():
         value = getattr(where, name)
         if value is not None:
-            found.append((sql, [value]))
-    found += [(_TAG, [tag]) for tag in where.tags]
-    found += [(_METADATA, [name, value]) for name, value in where.metadata]
+            conditions.append((sql, [value]))
+    conditions += [(_TAG, [tag]) for tag in where.tags]
+    conditions += [(_METADATA, [name, value]) for name, value in where.metadata]
     for prefix, column in ((where.key_prefix, "d.key"), (where.path_prefix, "d.path")):
         if prefix:
-            found.append((f"{column} >= ? AND {column} < ?", [prefix, _after(prefix)]))
+            conditions.append((f"{column} >= ? AND {column} < ?", [prefix, _after(prefix)]))
     if where.since is not None:
-        found.append(("d.event_at >= ?", [where.since]))
+        conditions.append(("d.event_at >= ?", [where.since]))
     if where.until is not None:
-        found.append(("d.event_at < ?", [where.until]))
-    return found
+        conditions.append(("d.event_at < ?", [where.until]))
+    return conditions
 
 
 def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]:
-    """Project, trust and validity: nearly always asked for, nearly never excluding anything."""
-    found: list[Clause] = []
+    """Return conditions on project, trust and validity: nearly always given, rarely selective."""
+    conditions: list[Clause] = []
     if where.projects:
         names = sorted({project or "" for project in where.projects})
         if _has_other_projects(connection, names):
-            found.append(("d.project IN (SELECT value FROM json_each(?))", [json.dumps(names)]))
+            conditions.append((_PROJECT, [json.dumps(names)]))
     if where.trusts and (
         "trusted" not in where.trusts
         or any(trust not in where.trusts for (trust,) in connection.execute(_DISTRUSTED))
     ):
-        found.append(("d.trust IN (SELECT value FROM json_each(?))", [json.dumps(where.trusts)]))
+        conditions.append((_TRUST, [json.dumps(where.trusts)]))
     if where.as_of is not None:
-        # A profile says what holds now, whatever moment is asked about.
-        found.append(("d.kind <> 'entity'", []))
+        # A profile describes the present, whatever moment is asked about.
+        conditions.append(("d.kind <> 'entity'", []))
     if not where.all_versions and connection.execute(_DATED).get:
         asked = present_moment(connection, now) if where.as_of is None else where.as_of
-        moment = latest_turn(connection, asked)
-        found.append(("(d.valid_from IS NULL OR d.valid_from <= ?)", [moment]))
-        found.append(("(d.valid_to IS NULL OR d.valid_to > ?)", [moment]))
-    return found
+        moment = last_change(connection, asked)
+        conditions.append(("(d.valid_from IS NULL OR d.valid_from <= ?)", [moment]))
+        conditions.append(("(d.valid_to IS NULL OR d.valid_to > ?)", [moment]))
+    return conditions
 
 
 def of_fresh_profiles(connection: apsw.Connection, now: int) -> list[Clause]:
-    """The condition that leaves out profiles which say what holds no longer, or not all of it.
+    """Return the condition that leaves out profiles which are out of date.
 
-    The next write makes them anew; what is said in them is found in the observations until then.
+    The next write rebuilds them; until then searches find their observations instead.
     """
-    due = terms.get_meta(connection, PROFILES_DUE)
+    due = get_meta(connection, PROFILES_DUE)
     moment = now if due is None else present_moment(connection, now)
     if due is None or int(due) > moment:
         return []
-    since, until = int(due) - 1, latest_turn(connection, moment)
-    return [(_UNTURNED, [since, until, since, until])]
+    since, until = int(due) - 1, last_change(connection, moment)
+    return [(_UNCHANGED, [since, until, since, until])]
 
 
 def present_moment(connection: apsw.Connection, now: int) -> int:
-    """Now, and never before the last change of truth: clocks are set back, facts are not."""
-    return max(now, min(LAST_MOMENT, int(terms.get_meta(connection, LATEST_TURN) or now)))
+    """Return now, but never a moment before the last change of a fact: clocks are set back."""
+    return max(now, min(LAST_MOMENT, int(get_meta(connection, CHANGED_AT) or now)))
 
 
-def latest_turn(connection: apsw.Connection, moment: int) -> int:
-    """The last moment until this one at which something began or ceased to be valid.
+def last_change(connection: apsw.Connection, moment: int) -> int:
+    """Return the last moment up to this one at which any document began or ceased to be valid.
 
     Both moments select the same documents, and only this one stays the same between two searches.
     """
-    turns = [turn for (turn,) in connection.execute(_TURNS, (moment,)) if turn is not None]
-    return max(turns, default=BEFORE_ALL)
+    changes = [at for (at,) in connection.execute(_CHANGES, (moment,)) if at is not None]
+    return max(changes, default=BEFORE_ALL)
 
 
 def _has_other_projects(connection: apsw.Connection, names: list[str]) -> bool:
-    """Whether any document lies outside these projects, by index seeks alone."""
+    """Tell whether any document lies outside these projects, by index seeks alone."""
     if not names:
         return True
     if connection.execute(_FOREIGN_BELOW, (names[0],)).get:
@@ -136,7 +151,7 @@ def _has_other_projects(connection: apsw.Connection, names: list[str]) -> bool:
 
 
 def _after(prefix: str) -> str:
-    """The smallest string above every string that starts with this one.
+    """Return the smallest string above every string that starts with this one.
 
     >>> _after("conv-26/")
     'conv-260'
@@ -147,11 +162,78 @@ def _after(prefix: str) -> str:
     return prefix[:-1] + chr(code) if code <= 0x10FFFF else prefix + "\U0010ffff"
 
 
-def joined(found: list[Clause]) -> tuple[str, list[object]]:
-    """All conditions as one SQL expression with its values."""
-    if not found:
+def joined(conditions: list[Clause]) -> tuple[str, list[object]]:
+    """Join conditions into one SQL expression with its values."""
+    if not conditions:
         return "1", []
     return (
-        " AND ".join(sql for sql, _ in found),
-        [value for _, values in found for value in values],
+        " AND ".join(sql for sql, _ in conditions),
+        [value for _, values in conditions for value in values],
+    )
+
+
+class Selection:
+    """The passages that a filter selects.
+
+    ``refs`` lists them, or is ``None`` if there are too many. ``short``: fetching the vectors of
+    the list is cheaper than scanning all. ``flags`` marks rows of blocks, once a scan needs that.
+    """
+
+    __slots__ = ("flags", "refs", "short")
+
+    def __init__(self, refs: Collection[Ref] | None, *, short: bool) -> None:
+        self.refs = refs
+        self.short = short
+        self.flags: dict[int, bytearray] | None = None
+
+
+class Selections:
+    """Finds the passages that filters select; remembers them until the file changes."""
+
+    def __init__(self, *, short: int = SHORT_PASSAGES, share: float = SHORT_SHARE) -> None:
+        self.short = short
+        self.share = share
+        self.listed = LISTED_PASSAGES
+        self._known: dict[tuple[object, ...], Selection] = {}
+
+    def find(
+        self, connection: apsw.Connection, conditions: list[Clause], passages: int
+    ) -> Selection:
+        """Return what these conditions select among all ``passages``."""
+        sql, values = joined(conditions)
+        key = (sql, *values, *data_version(connection))
+        selection = self._known.get(key)
+        if selection is None:
+            short = max(self.short, round(passages * self.share))
+            listed = max(short, self.listed)
+            refs = passing(connection, conditions, limit=listed + 1)
+            selection = Selection(refs if len(refs) <= listed else None, short=len(refs) <= short)
+            # subtle: a copy, because another thread may add to the cache meanwhile.
+            for old in list(self._known)[: 1 - CACHED_SELECTIONS]:
+                self._known.pop(old, None)
+            self._known[key] = selection
+        return selection
+
+
+def passing(
+    connection: apsw.Connection,
+    conditions: list[Clause],
+    *,
+    among: Sequence[Ref] | None = None,
+    limit: int = -1,
+) -> list[Ref]:
+    """Return the passages that meet the conditions, of all or of these."""
+    sql, values = joined(conditions)
+    if among is not None:
+        sql, values = f"{_IS_AMONG} AND {sql}", [json.dumps(list(among)), *values]
+    listed = rows(connection, _SELECTED.replace("/*conditions*/", sql), (*values, limit))
+    return [ref for (ref,) in listed]
+
+
+def data_version(connection: apsw.Connection) -> tuple[apsw.Connection, int, int]:
+    """Return a value that changes whenever this or any other connection commits."""
+    return (
+        connection,
+        int(connection.execute("PRAGMA data_version").get),
+        connection.total_changes(),
     )

@@ -1,38 +1,15 @@
 """The tables of a memory, as numbered migrations that are never edited once released.
 
-A migration and the version number it leads to are one transaction. The document row is complete
-from the first one, so that later work adds tables, never a rewrite.
+A migration and its version number are written in one transaction. Loaded only when a file is
+created, migrated or repaired.
 """
 
 import apsw
 
-from plait.errors import SchemaTooNew
+from plait.stores.sqlite.connection import APPLICATION_ID, version_of
+from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, TOKENIZER
 
-APPLICATION_ID = 0x706C6169  # "plai": lets `file` and doctor tell a memory from other databases.
-
-# Combining marks belong to words: without them FTS5 cuts Thai and Hindi words apart. Variation
-# selectors (U+FE0E, U+FE0F) are marks too, but only choose how an emoji is drawn.
-_CATEGORIES = "L* N* Co Mn Mc"
-_SEPARATORS = "\ufe0e\ufe0f"
-TOKENIZER = (
-    f"porter unicode61 remove_diacritics 2 categories '{_CATEGORIES}' separators '{_SEPARATORS}'"
-)
-TOKENIZER_ARGUMENTS = (
-    "porter",
-    ["unicode61", "remove_diacritics", "2", "categories", _CATEGORIES, "separators", _SEPARATORS],
-)
-ANALYZER = "porter unicode61, marks kept, 1"
-
-# The index, the tables FTS5 keeps it in, and the view of its terms.
-KEYWORD_SHADOWS = (
-    "passages_fts_data",
-    "passages_fts_idx",
-    "passages_fts_docsize",
-    "passages_fts_config",
-)
-KEYWORD_TABLES = ("passages_fts", "passages_vocab", *KEYWORD_SHADOWS)
-
-# Apart, because it can be lost and made again from the passages.
+# Apart, because it can be rebuilt from the passages.
 _KEYWORD_INDEX = f"""
 CREATE VIRTUAL TABLE passages_fts USING fts5 (
     title, heading, text,
@@ -42,7 +19,7 @@ INSERT INTO passages_fts (passages_fts, rank) VALUES ('secure-delete', 1);
 CREATE VIRTUAL TABLE passages_vocab USING fts5vocab ('passages_fts', 'row');
 """  # noqa: S608
 
-# subtle: FTS5 drops an index only after opening it, which needs a readable version number.
+# subtle: FTS5 opens an index before it drops it, and opening needs a readable version number.
 _DROP_KEYWORD_INDEX = """
 CREATE TABLE IF NOT EXISTS passages_fts_config (k PRIMARY KEY, v) WITHOUT ROWID;
 DELETE FROM passages_fts_config;
@@ -258,42 +235,41 @@ CREATE TABLE signal_pairs (
 CREATE INDEX signal_pairs_by_other ON signal_pairs (other);
 """
 
-MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003)
-SCHEMA_VERSION = len(MIGRATIONS)
+_M004 = """
+-- A message is a turn of its session; messages stored before had no number but their order.
+ALTER TABLE documents ADD COLUMN role TEXT;
+ALTER TABLE documents ADD COLUMN turn INTEGER;
+UPDATE documents SET turn = numbered.turn FROM (
+    SELECT rowid, row_number() OVER (PARTITION BY project, session ORDER BY rowid) AS turn
+    FROM documents WHERE kind = 'message' AND session IS NOT NULL
+) AS numbered WHERE documents.rowid = numbered.rowid;
+CREATE UNIQUE INDEX documents_by_turn ON documents (project, session, turn)
+WHERE turn IS NOT NULL;
 
+-- Vectors being built list what they lack, like those that answer. A mark on the row order would
+-- pass over a row of a lower number that is committed later.
+INSERT OR IGNORE INTO unembedded (generation, passage, reason)
+SELECT g.id, p.rowid, 'pending' FROM generations AS g JOIN passages AS p ON p.rowid > g.filled_to
+WHERE g.current = 0;
+ALTER TABLE generations DROP COLUMN filled_to;
+"""
 
-def version_of(connection: apsw.Connection) -> int:
-    """The schema version a file carries; 0 for one that is still empty."""
-    return int(connection.execute("PRAGMA user_version").get)
-
-
-def is_ours(connection: apsw.Connection) -> bool:
-    """Whether a file that carries a version got it from plait."""
-    return int(connection.execute("PRAGMA application_id").get) == APPLICATION_ID
+MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004)
 
 
 def make_keyword_index(connection: apsw.Connection) -> None:
-    """Make an empty keyword index in the place of whatever is left of the old one."""
+    """Replace the remains of the keyword index with an empty one."""
     for _ in connection.execute(_DROP_KEYWORD_INDEX + _KEYWORD_INDEX):
         pass
 
 
-def refuse_newer(version: int, path: str) -> None:
-    """Raise when a file was written by a plait that knew more tables than this one."""
-    if version > SCHEMA_VERSION:
-        raise SchemaTooNew(
-            f"{path} has schema version {version}, but this plait knows up to {SCHEMA_VERSION}. "
-            "Upgrade plait: pip install --upgrade plait"
-        )
-
-
 def migrate(connection: apsw.Connection) -> None:
-    """Apply what is missing. Call inside a write transaction, so that it happens whole or not."""
+    """Apply the migrations that are missing. Call inside a write transaction."""
     version = version_of(connection)
     for migration in MIGRATIONS[version:]:
         # APSW runs statements lazily: iterating is what makes all of them run.
         for _ in connection.execute(migration):
             pass
-    if version < SCHEMA_VERSION:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    if version < len(MIGRATIONS):
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -1,6 +1,6 @@
-"""How passages were used: reads, days and company, inside a caller's transaction.
+"""How passages were used: reads, days, and read with which others, in a caller's transaction.
 
-Only what is trusted is counted: otherwise a planted text that is recalled once would rise by that.
+Only trusted passages are counted: a planted text must not rise because it was recalled.
 """
 
 import json
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import apsw
 
-from plait.protocols import Use, Uses
-from plait.stores.sqlite.rows import rows
+from plait.protocols import Use
+from plait.stores.sqlite.connection import rows
+from plait.times import DAY_MS
 from plait.types import Ref
 
-DAY_MS = 24 * 3600 * 1000
-# Passages of one answer of which every pair is counted: pairs grow with the square.
-COMPANY = 10
+# Only pairs of an answer's first passages are counted: pairs grow with the square.
+MOST_PAIRED = 10
 
 _COUNTABLE = (
     "SELECT p.rowid FROM passages AS p JOIN documents AS d ON d.rowid = p.document "
@@ -38,7 +38,7 @@ _USES = (
     "SELECT passage, reads, days, last_read FROM signals "
     "WHERE passage IN (SELECT value FROM json_each(?))"
 )
-_COMPANY = (
+_PAIRS_AMONG = (
     "SELECT one, other, times, last_read FROM signal_pairs "
     "WHERE one IN (SELECT value FROM json_each(?1)) AND other IN (SELECT value FROM json_each(?1))"
 )
@@ -52,57 +52,69 @@ _DEGREES = (
     "WHERE target = e.value AND (valid_to IS NULL OR valid_to > ?2)) FROM json_each(?1) AS e"
 )
 _PAIRS_OF = "SELECT one, other, times, last_read FROM signal_pairs WHERE one = ?1 OR other = ?1"
+_FIRST_PASSAGE = "SELECT rowid FROM passages WHERE document = ? ORDER BY ordinal LIMIT 1"
 
 
 class Kept(NamedTuple):
-    """All that is known of one passage's use, while it is written anew under another number."""
+    """The use of one passage, kept while another replaces it."""
 
+    ref: Ref
     reads: Sequence[tuple[int, ...]]
     pairs: Sequence[tuple[int, int, int]]
 
 
 def count(connection: apsw.Connection, answers: Sequence[Sequence[Ref]], now: int) -> None:
     """Add one read to every passage of an answer, and one to every pair of its first ones."""
-    every = json.dumps(sorted({ref for answer in answers for ref in answer}))
-    countable = {ref for (ref,) in rows(connection, _COUNTABLE, (every,))}
+    refs = json.dumps(sorted({ref for answer in answers for ref in answer}))
+    countable = {ref for (ref,) in rows(connection, _COUNTABLE, (refs,))}
     for answer in answers:
         read = [ref for ref in dict.fromkeys(answer) if ref in countable]
         connection.executemany(_READ, [(ref, now // DAY_MS, now) for ref in read])
-        pairs = combinations(sorted(read[:COMPANY]), 2)
+        pairs = combinations(sorted(read[:MOST_PAIRED]), 2)
         connection.executemany(_TOGETHER, [(*pair, now) for pair in pairs])
 
 
-def uses(connection: apsw.Connection, refs: Sequence[Ref], now: int) -> Uses:
-    """How these passages were used, alone and together."""
+def uses(connection: apsw.Connection, refs: Sequence[Ref], now: int) -> dict[Ref, Use]:
+    """Return how these passages were read, alone and together; unread ones are absent."""
     wanted = (json.dumps(list(refs)),)
-    found = {ref: Use(*row) for ref, *row in rows(connection, _USES, wanted)}
+    read = {ref: Use(*row) for ref, *row in rows(connection, _USES, wanted)}
     entities = {document: ref for ref, document in rows(connection, _ENTITIES, wanted)}
     if entities:
         for document, degree in rows(connection, _DEGREES, (json.dumps(list(entities)), now)):
-            ref = entities[document]
-            found[ref] = found.get(ref, Use())._replace(degree=degree)
-    together = {
-        (one, other): (n, last) for one, other, n, last in rows(connection, _COMPANY, wanted)
-    }
-    return Uses(found, together)
+            if degree:
+                ref = entities[document]
+                read[ref] = read.get(ref, Use())._replace(degree=degree)
+    company: dict[Ref, dict[Ref, tuple[int, int]]] = {}
+    for first, second, times, last in rows(connection, _PAIRS_AMONG, wanted):
+        company.setdefault(first, {})[second] = (times, last)
+        company.setdefault(second, {})[first] = (times, last)
+    for ref, together in company.items():
+        read[ref] = read.get(ref, Use())._replace(together=together)
+    return read
 
 
-def keep(connection: apsw.Connection, ref: Ref) -> Kept:
-    """What must survive that a passage is replaced by its next version."""
+def keep(connection: apsw.Connection, document: int) -> Kept | None:
+    """Return what is known about the use of a document's first passage, before it is replaced."""
+    ref = connection.execute(_FIRST_PASSAGE, (document,)).get
+    if ref is None:
+        return None
     read = rows(
         connection,
         "SELECT reads, days, last_day, last_read FROM signals WHERE passage = ?",
         (ref,),
     )
     pairs = [
-        (other if one == ref else one, times, last)
-        for one, other, times, last in rows(connection, _PAIRS_OF, (ref,))
+        (other if first == ref else first, times, last)
+        for first, other, times, last in rows(connection, _PAIRS_OF, (ref,))
     ]
-    return Kept(read, pairs)
+    return Kept(ref, read, pairs)
 
 
-def hand_on(connection: apsw.Connection, kept: Kept, ref: Ref) -> None:
-    """Give a passage the use of the one that it replaces."""
+def hand_on(connection: apsw.Connection, kept: Kept, document: int) -> None:
+    """Give the first passage of a document the use of the one that it replaces."""
+    ref = connection.execute(_FIRST_PASSAGE, (document,)).get
+    if ref is None or ref == kept.ref:
+        return
     for row in kept.reads:
         connection.execute(
             "INSERT INTO signals (passage, reads, days, last_day, last_read) "

@@ -1,8 +1,8 @@
 """Vectors as int8 rows in blocks, scanned exactly. No extension, no numpy.
 
 Passage ``r`` owns row ``r % BLOCK_ROWS`` of block ``r // BLOCK_ROWS``, so text and vector are
-patched in one transaction and nothing can drift. Cosine is scale-free: a row is just its int8
-bytes, scaled so that its largest component is 127. A row of zeros means "no vector".
+written in one transaction and always agree. Cosine is scale-free: a row is just its int8 bytes,
+scaled so that its largest component is 127. A row of zeros means "no vector".
 """
 
 import math
@@ -14,14 +14,18 @@ import apsw
 
 from plait.errors import EmbedderError
 from plait.protocols import Scored, Vector
-from plait.stores.sqlite.rows import rows
-from plait.types import Ref
+from plait.stores.sqlite import filters
+from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.state import Generation, answering
+from plait.types import Ref, Space
 
 BLOCK_ROWS = 2_048
 INT8_MAX = 127
 NO_HIT = 1.0  # this distance is a cosine of 0
 # A process that searches more than once keeps this much of the blocks: 250,000 rows of 256 dims.
 KEPT_BYTES = 64 * 1024 * 1024
+# How many times the wanted number of neighbours is tested before a filter is listed in full.
+OVER_FETCH = 4
 
 _PLACES = "SELECT block, rowid FROM vector_blocks WHERE generation = ? ORDER BY block"
 _BLOCKS = "SELECT block, data FROM vector_blocks WHERE generation = ? ORDER BY block"
@@ -31,12 +35,12 @@ _ADD_BLOCK = "INSERT INTO vector_blocks (generation, block, data) VALUES (?, ?, 
 
 # Cosine distances from one row to many.
 Distances = Callable[[bytes, memoryview, int], "memoryview[float]"]
-# The distances of every row, by block: what one query computed once and may ask again.
+# The distances of all rows from one query, by block.
 Scan = dict[int, "memoryview[float]"]
 
 
 def quantise(vector: Vector, dims: int) -> bytes:
-    """The vector as int8 bytes.
+    """Return a vector as int8 bytes.
 
     >>> quantise(array("f", [0.5, -1.0]), 2) == bytes([64, 0x81])
     True
@@ -45,12 +49,12 @@ def quantise(vector: Vector, dims: int) -> bytes:
         EmbedderError: It has the wrong length, is not finite, or is zero.
     """
     if len(vector) != dims:
-        raise EmbedderError(f"The embedder gave {len(vector)} dimensions where {dims} were due.")
+        raise EmbedderError(f"The embedder returned {len(vector)} dimensions instead of {dims}.")
     largest = max(map(abs, vector))
     if not math.isfinite(sum(vector)) or not math.isfinite(largest):
-        raise EmbedderError("The embedder gave a vector that is not finite.")
+        raise EmbedderError("The embedder returned a vector that is not finite.")
     if largest == 0.0:
-        raise EmbedderError("The embedder gave a zero vector.")
+        raise EmbedderError("The embedder returned a zero vector.")
     scale = INT8_MAX / largest
     return array("b", [round(value * scale) for value in vector]).tobytes()
 
@@ -74,8 +78,8 @@ def _by_numpy() -> Distances:
         matrix = numpy.frombuffer(rows, dtype=numpy.int8).reshape(-1, dims).astype(numpy.float32)
         wanted = numpy.frombuffer(query, dtype=numpy.int8).astype(numpy.float32)
         norms = numpy.sqrt((matrix * matrix).sum(axis=1)) * numpy.sqrt((wanted * wanted).sum())
-        found: Any = 1.0 - (matrix @ wanted) / numpy.maximum(norms, 1e-9)
-        return cast("memoryview[float]", memoryview(found))
+        cosines: Any = (matrix @ wanted) / numpy.maximum(norms, 1e-9)
+        return cast("memoryview[float]", memoryview(1.0 - cosines))
 
     return distances
 
@@ -84,13 +88,13 @@ def _by_hand() -> Distances:
     def distances(query: bytes, rows: memoryview, dims: int) -> "memoryview[float]":
         wanted = array("b", query)
         length = math.sqrt(sum(value * value for value in wanted))
-        found = array("d")
+        computed = array("d")
         for start in range(0, len(rows), dims):
             row = rows[start : start + dims].cast("b")
             norm = math.sqrt(sum(value * value for value in row)) * length
             dot = sum(map(int.__mul__, wanted, row))
-            found.append(1.0 - dot / norm if norm else 1.0)
-        return cast("memoryview[float]", memoryview(found))
+            computed.append(1.0 - dot / norm if norm else 1.0)
+        return cast("memoryview[float]", memoryview(computed))
 
     return distances
 
@@ -98,7 +102,7 @@ def _by_hand() -> Distances:
 def kernel(
     ladder: Sequence[Callable[[], Distances]] = (_by_simsimd, _by_numpy, _by_hand),
 ) -> Distances:
-    """The fastest way to compare one vector with many that this machine has."""
+    """Return the fastest way to compare one vector with many on this machine."""
     for build in ladder[:-1]:
         try:
             return build()
@@ -107,22 +111,8 @@ def kernel(
     return ladder[-1]()
 
 
-class Selection:
-    """The passages a filter lets through: a list, or flags, made when they are needed.
-
-    ``short``: fetching the rows of the list is cheaper than scanning the blocks.
-    """
-
-    __slots__ = ("flags", "refs", "short")
-
-    def __init__(self, refs: Collection[Ref] | None, short: bool) -> None:
-        self.refs = refs
-        self.short = short
-        self.flags: dict[int, bytearray] | None = None
-
-
 def flagged(refs: Iterable[Ref]) -> dict[int, bytearray]:
-    """One flag per row of each block."""
+    """Return one flag per row of each block."""
     by_block: dict[int, bytearray] = {}
     for ref in refs:
         block, slot = divmod(ref, BLOCK_ROWS)
@@ -134,15 +124,16 @@ def flagged(refs: Iterable[Ref]) -> dict[int, bytearray]:
 
 
 class Blocks:
-    """Reads blocks out of the file; the second scan of an unchanged file keeps what it read."""
+    """Reads blocks from the file; the second scan of an unchanged file caches what it read."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
+        self.kept_bytes = kept_bytes
         self._kept: tuple[object, dict[int, bytes] | None] = (None, None)
 
     def scan(
         self, connection: apsw.Connection, generation: int, dims: int, version: object
     ) -> Iterator[tuple[int, memoryview]]:
-        """Every block in order; a view may be overwritten when the next one is asked for."""
+        """Yield the blocks in order; asking for the next one may overwrite a view."""
         key = (generation, version)
         seen, kept = self._kept
         if seen == key and kept is not None:
@@ -151,7 +142,7 @@ class Blocks:
             return
         places = rows(connection, _PLACES, (generation,))
         size = BLOCK_ROWS * dims
-        keeps = seen == key and len(places) * size <= KEPT_BYTES
+        keeps = seen == key and len(places) * size <= self.kept_bytes
         fresh: dict[int, bytes] = {}
         buffer = bytearray(0 if keeps else size)
         if places:
@@ -173,14 +164,14 @@ class Blocks:
         version: object,
         refs: Iterable[Ref],
     ) -> Iterator[tuple[Ref, bytes]]:
-        """The rows of these passages; those in blocks that do not exist are left out."""
+        """Yield the rows of these passages, except in blocks that do not exist."""
         seen, kept = self._kept
         at_hand = kept if kept is not None and seen == (generation, version) else {}
         by_block: dict[int, list[Ref]] = {}
         for ref in sorted(refs):
             by_block.setdefault(ref // BLOCK_ROWS, []).append(ref)
         for block, members in by_block.items():
-            # Pages of a blob are a chain, so reading its last row costs as much as reading all.
+            # A blob's pages are a linked list: reading its last row costs as much as reading all.
             data = at_hand.get(block) or connection.execute(_BLOCK, (generation, block)).get
             for ref in members if data else ():
                 first = ref % BLOCK_ROWS * dims
@@ -188,12 +179,12 @@ class Blocks:
 
 
 def scanned(blocks: Iterable[tuple[int, memoryview]], query: bytes, distances: Distances) -> Scan:
-    """The distances of all rows, block by block."""
+    """Return the distances of all rows, block by block."""
     return {block: distances(query, data, len(query)) for block, data in blocks}
 
 
 def nearest(scan: Scan, limit: int, flags: Mapping[int, bytearray] | None = None) -> list[Scored]:
-    """The closest passages with a positive cosine, best first, exact over all that are flagged."""
+    """Return the nearest passages with a positive cosine, best first, exact over all flagged."""
     best: list[tuple[float, Ref]] = []
     bar = NO_HIT
     for visited, (block, distances) in enumerate(scan.items()):
@@ -204,10 +195,10 @@ def nearest(scan: Scan, limit: int, flags: Mapping[int, bytearray] | None = None
                 continue
             near = [d if yes else NO_HIT for d, yes in zip(near, chosen, strict=True)]
         if len(best) < limit <= len(near):
-            # Otherwise half of the first block would pass, and be sorted, before there is a bar.
+            # Otherwise half of the first block would be sorted before there is a threshold.
             bar = min(bar, math.nextafter(sorted(near)[limit - 1], 2.0))
         elif visited > limit and min(near) >= bar:
-            # By now most blocks hold nothing new, and ``min`` sees that in half the time.
+            # By now most blocks have nothing better, and ``min`` sees that in half the time.
             continue
         first = block * BLOCK_ROWS
         best += [(d, first + slot) for slot, d in enumerate(near) if d < bar]
@@ -219,40 +210,143 @@ def nearest(scan: Scan, limit: int, flags: Mapping[int, bytearray] | None = None
     return [(ref, 1.0 - distance) for distance, ref in best[:limit]]
 
 
-def known(scan: Scan, refs: Iterable[Ref]) -> tuple[dict[Ref, float], list[Ref]]:
-    """The cosines a scan has of these passages, and the passages it knows nothing of."""
-    found: dict[Ref, float] = {}
+def scanned_cosines(scan: Scan, refs: Iterable[Ref]) -> tuple[dict[Ref, float], list[Ref]]:
+    """Return the cosines that a scan computed, and the passages that it did not cover."""
+    computed: dict[Ref, float] = {}
     unknown: list[Ref] = []
     for ref in refs:
         block, slot = divmod(ref, BLOCK_ROWS)
         near = scan.get(block)
         distance = NO_HIT if near is None else near[slot]
-        # subtle: this may also be the distance to a row of zeros, which is no vector.
+        # subtle: this may also be the distance to a row of zeros, which is not a vector.
         if distance == NO_HIT:
             unknown.append(ref)
         else:
-            found[ref] = 1.0 - distance
-    return found, unknown
+            computed[ref] = 1.0 - distance
+    return computed, unknown
 
 
 def pick(rows: Iterable[tuple[Ref, bytes]], query: bytes, distances: Distances) -> dict[Ref, float]:
-    """Cosines of these rows; those without a vector are absent."""
+    """Return the cosines of these rows; those without a vector are absent."""
     wanted: list[Ref] = []
-    found = bytearray()
+    matrix = bytearray()
     for ref, row in rows:
         if any(row):
             wanted.append(ref)
-            found += row
+            matrix += row
     if not wanted:
         return {}
-    near = distances(query, memoryview(found), len(query))
+    near = distances(query, memoryview(matrix), len(query))
     return {ref: 1.0 - distance for ref, distance in zip(wanted, near, strict=True)}
+
+
+class VectorSearch:
+    """Finds the nearest passages in the current generation."""
+
+    def __init__(self, selections: filters.Selections, *, over_fetch: int = OVER_FETCH) -> None:
+        self._selections = selections
+        self.over_fetch = over_fetch
+        self.blocks = Blocks()
+        self.distances: Distances | None = None
+        self._latest: tuple[object, Scan] = (None, {})
+
+    def nearest(
+        self,
+        connection: apsw.Connection,
+        vector: Vector,
+        space: Space,
+        limit: int,
+        conditions: list[filters.Clause],
+        passages: int,
+    ) -> list[Scored]:
+        """Return the nearest passages by cosine, exact; none for another space."""
+        generation = answering(connection, space)
+        if generation is None:
+            return []
+        query = quantise(vector, generation.dims)
+        selection = None
+        if conditions:
+            selection = self._selections.find(connection, conditions, passages)
+            if selection.refs is not None and selection.short:
+                cosines = self._pick(connection, generation, query, selection.refs)
+                ranked = sorted((-cosine, ref) for ref, cosine in cosines.items() if cosine > 0.0)
+                return [(ref, -negative) for negative, ref in ranked[:limit]]
+        version = filters.data_version(connection)
+        blocks = self.blocks.scan(connection, generation.id, generation.dims, version)
+        scan = scanned(blocks, query, self._kernel())
+        self._latest = ((generation.id, version, query), scan)
+        if selection is None:
+            return nearest(scan, limit)
+        hits = nearest(scan, limit * self.over_fetch)
+        kept = self._first_passing(connection, conditions, hits, limit)
+        if kept is not None:
+            return kept
+        if selection.flags is None:
+            refs = selection.refs
+            selection.flags = flagged(
+                filters.passing(connection, conditions) if refs is None else refs
+            )
+        return nearest(scan, limit, selection.flags)
+
+    def _first_passing(
+        self,
+        connection: apsw.Connection,
+        conditions: list[filters.Clause],
+        hits: list[Scored],
+        limit: int,
+    ) -> list[Scored] | None:
+        """Return the best hits that meet the conditions; ``None`` if these are not enough.
+
+        Testing the best ones is far cheaper than listing everything that passes.
+        """
+        kept: list[Scored] = []
+        step = limit + limit // 2
+        for start in range(0, len(hits), step):
+            part = hits[start : start + step]
+            refs = [ref for ref, _ in part]
+            passing = set(filters.passing(connection, conditions, among=refs))
+            kept += [pair for pair in part if pair[0] in passing]
+            if len(kept) >= limit:
+                return kept[:limit]
+        return kept if len(hits) < limit * self.over_fetch else None
+
+    def cosines(
+        self, connection: apsw.Connection, vector: Vector, space: Space, refs: Sequence[Ref]
+    ) -> dict[Ref, float]:
+        """Return the cosines of these passages; those without a vector are absent."""
+        generation = answering(connection, space)
+        if generation is None:
+            return {}
+        query = quantise(vector, generation.dims)
+        key, scan = self._latest
+        if key != (generation.id, filters.data_version(connection), query):
+            return self._pick(connection, generation, query, refs)
+        computed, unknown = scanned_cosines(scan, refs)
+        return computed | self._pick(connection, generation, query, unknown)
+
+    def _pick(
+        self,
+        connection: apsw.Connection,
+        generation: Generation,
+        query: bytes,
+        refs: Collection[Ref],
+    ) -> dict[Ref, float]:
+        if not refs:
+            return {}
+        version = filters.data_version(connection)
+        listed = self.blocks.rows(connection, generation.id, generation.dims, version, refs)
+        return pick(listed, query, self._kernel())
+
+    def _kernel(self) -> Distances:
+        if self.distances is None:
+            self.distances = kernel()
+        return self.distances
 
 
 def write(
     connection: apsw.Connection, generation: int, dims: int, rows: Mapping[Ref, bytes | None]
 ) -> None:
-    """Patch rows of the blocks; ``None`` clears one. Call inside a write transaction."""
+    """Write rows of the blocks; ``None`` clears one. Call inside a write transaction."""
     by_block: dict[int, list[tuple[int, bytes | None]]] = {}
     for ref, row in rows.items():
         by_block.setdefault(ref // BLOCK_ROWS, []).append((ref % BLOCK_ROWS * dims, row))
@@ -271,7 +365,7 @@ def write(
 
 
 def occupied(connection: apsw.Connection, generation: int, dims: int) -> Iterable[list[Ref]]:
-    """The passages that have a vector, block by block, read from the bytes themselves."""
+    """Yield the passages that have a vector, block by block, from the bytes themselves."""
     for block, data in connection.execute(_BLOCKS, (generation,)):
         yield [
             block * BLOCK_ROWS + slot

@@ -1,0 +1,129 @@
+"""config: show and change settings; `plait.cli.keys` does the same for API keys."""
+
+from argparse import ArgumentParser, Namespace
+from os.path import abspath
+from typing import Any
+
+from plait.cli import Output
+from plait.errors import NotFound, UsageError
+from plait.settings.file import remove_value, write_value
+from plait.settings.keys import PROVIDERS_WITH_KEYS
+from plait.settings.loading import Config, Settings, user_config_path
+from plait.settings.schema import ALSO_CALLED, SETTINGS, describe, did_you_mean, shown
+
+KEY_ACTIONS = ("set-key", "remove-key", "keys")
+
+
+def config_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait config``."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="show",
+        choices=("show", "get", "set", "unset", "path", *KEY_ACTIONS),
+        metavar="ACTION",
+        help="show: print all settings; get, set, unset: one setting; path: print the path of "
+        "your settings file; set-key, remove-key, keys: API keys of embedders",
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help=f"a setting; for keys, a provider: {', '.join(PROVIDERS_WITH_KEYS)}",
+    )
+    parser.add_argument(
+        "value",
+        nargs="?",
+        metavar="VALUE",
+        help="set: the new value (set-key asks for the key instead)",
+    )
+    parser.add_argument(
+        "--url", metavar="URL", help="set-key, remove-key: URL of the server that the key is for"
+    )
+    parser.add_argument(
+        "--origin", action="store_true", help="show, get: print where each value comes from"
+    )
+
+
+def config_run(arguments: Namespace, out: Output) -> int:
+    """Show or change settings."""
+    if arguments.action in KEY_ACTIONS:
+        from plait.cli.keys import keys_run
+
+        return keys_run(arguments, out)
+    if arguments.url is not None:
+        raise UsageError("--url needs set-key. Example: plait config set-key custom --url URL")
+    arguments.name = ALSO_CALLED.get(arguments.name, arguments.name)
+    path = user_config_path() if arguments.config is None else abspath(arguments.config)
+    if arguments.action == "path":
+        out.result({"path": path}, path)
+        return 0
+    if arguments.action == "set":
+        return _set(path, arguments, out)
+    if arguments.action == "unset":
+        return _unset(path, arguments.name, out)
+    if arguments.name is None and arguments.action == "get":
+        raise UsageError("Name a setting. Example: plait config get db_path")
+    if arguments.name is not None:
+        _check_name(arguments.name)
+    names = list(SETTINGS) if arguments.name is None else [arguments.name]
+    if arguments.action == "get" and not arguments.origin:
+        value = _visible(arguments.name, out)
+        out.result({arguments.name: value}, shown(value))  # bare, for `$(plait config get …)`
+    else:
+        _show(names, arguments.origin, out)
+    return 0
+
+
+def _visible(name: str, out: Output) -> Any:
+    """Return the value of a setting; for a key, only that it is set."""
+    value = getattr(out.config.settings, name)
+    return "set" if name == "api_key" and value is not None else value
+
+
+def _check_name(name: str) -> None:
+    if name not in SETTINGS:
+        hint = did_you_mean(name, SETTINGS) or " See: plait config show"
+        raise UsageError(f"There is no setting '{name}'.{hint}")
+
+
+def _set(path: str, arguments: Namespace, out: Output) -> int:
+    name = arguments.name
+    if name is None or arguments.value is None:
+        raise UsageError("Give a name and a value. Example: plait config set limit 5")
+    if name == "embedding_provider":
+        _check_provider(arguments.value)
+    value = write_value(path, name, arguments.value)
+    out.result({"path": path, name: value}, f"{name} = {shown(value) or 'personal'} in {path}")
+    return 0
+
+
+def _check_provider(spec: str) -> None:
+    """Refuse an embedder that would make every later command fail."""
+    from plait.memory import named_embedder
+
+    # Checked with default settings: the current ones may be broken, and this may repair them.
+    named_embedder(spec.strip(), Config(Settings(db_path=""), {}, (), None, ()))
+
+
+def _unset(path: str, name: str | None, out: Output) -> int:
+    if name is None:
+        raise UsageError("Name a setting. Example: plait config unset limit")
+    # The file may contain an unknown name, and this command may be meant to remove it.
+    if not remove_value(path, name):
+        _check_name(name)
+        raise NotFound(f"{name} is not set in {path}. See: plait config show --origin")
+    out.result({"path": path, name: None}, f"{name} removed from {path}")
+    return 0
+
+
+def _show(names: list[str], with_origin: bool, out: Output) -> None:
+    descriptions = {name: text for name, _, text in describe()}
+    width = max(map(len, names))
+    lines, values = [], {}
+    for name in names:
+        value, origin = _visible(name, out), out.config.origins[name]
+        values[name] = {"value": value, "origin": origin} if with_origin else value
+        note = f"  # {origin}" if with_origin else f"  # {descriptions[name]}"
+        lines.append(f"{name:<{width}} = {shown(value)}{note}")
+    out.result(values, "\n".join(lines))

@@ -1,0 +1,140 @@
+"""eval: measure search on folders of questions with known answers."""
+
+from argparse import ArgumentParser, Namespace
+
+from plait.cli import Output, as_fusion, as_integer, as_number, as_path
+from plait.errors import UsageError
+from plait.memory import MODE_ALIASES, Memory
+from plait.types import FUSIONS, MODES
+
+
+def as_names(text: str) -> tuple[str, ...]:
+    """Split names at commas."""
+    return tuple(filter(None, (word.strip() for word in text.split(","))))
+
+
+def as_numbers(text: str) -> tuple[float, ...]:
+    """Split numbers at commas."""
+    return tuple(map(as_number, as_names(text)))
+
+
+def as_fusions(text: str) -> tuple[str, ...]:
+    """Split names of fusions at commas."""
+    return tuple(map(as_fusion, as_names(text)))
+
+
+def eval_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait eval``."""
+    parser.add_argument(
+        "folders",
+        nargs="+",
+        type=as_path,
+        metavar="FOLDER",
+        help="a folder with corpus.jsonl, queries.jsonl and qrels.tsv",
+    )
+    parser.add_argument(
+        "--mode",
+        dest="modes",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"only this mode: {', '.join(MODES)} (default: all that the embedder supports)",
+    )
+    parser.add_argument(
+        "--fusions",
+        type=as_fusions,
+        default=(),
+        metavar="NAME,…",
+        help=f"compare these fusions: {','.join(FUSIONS)}",
+    )
+    parser.add_argument(
+        "--weights",
+        type=as_numbers,
+        default=(),
+        metavar="W,…",
+        help="compare these keyword weights, for example 0.5,0.65",
+    )
+    parser.add_argument(
+        "--sweep", action="store_true", help="compare keyword weights from 0.3 to 0.9"
+    )
+    parser.add_argument(
+        "--half",
+        metavar="NAME",
+        help="use only half of the queries: odd or even, by a hash of the id; both: report each "
+        "half and all queries",
+    )
+    parser.add_argument(
+        "--max-queries",
+        type=as_integer,
+        metavar="N",
+        help="use only the first N queries of a folder",
+    )
+    parser.add_argument(
+        "--pad",
+        type=as_integer,
+        default=0,
+        metavar="N",
+        help="add unrelated passages until there are N",
+    )
+    parser.add_argument(
+        "--pad-from",
+        action="append",
+        type=as_path,
+        default=[],
+        metavar="FOLDER",
+        help="with --pad: take passages from this folder first",
+    )
+    parser.add_argument(
+        "--planner",
+        dest="planners",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="when to plan long keyword queries: auto, always or never",
+    )
+    parser.add_argument("--no-deep", action="store_true", help="skip recall@100; twice as fast")
+    parser.add_argument("--no-grep", action="store_true", help="skip the grep baseline")
+
+
+def _check(arguments: Namespace) -> None:
+    if arguments.max_queries is not None and arguments.max_queries < 1:
+        raise UsageError(f"--max-queries is {arguments.max_queries}; choose 1 or more.")
+    if arguments.pad < 0:
+        raise UsageError(f"--pad is {arguments.pad}; choose 0 or more.")
+
+
+def eval_run(arguments: Namespace, out: Output) -> int:
+    """Measure search on each folder, in a temporary memory."""
+    from plait import evaluate
+
+    _check(arguments)
+    options = evaluate.EvaluationOptions(
+        modes=tuple(MODE_ALIASES.get(mode, mode) for mode in arguments.modes),
+        planners=tuple(arguments.planners) or ("auto",),
+        fusions=arguments.fusions,
+        weights=arguments.weights or (evaluate.SWEEP_WEIGHTS if arguments.sweep else ()),
+        half=arguments.half,
+        max_queries=arguments.max_queries,
+        pad=arguments.pad,
+        pad_from=tuple(arguments.pad_from),
+        deep=not arguments.no_deep,
+        grep=not arguments.no_grep,
+    )
+
+    def open_memory(path: str) -> Memory:
+        return Memory.open(config=out.config_with(db_path=path, project="personal"))
+
+    evaluations = []
+    try:
+        for folder in arguments.folders:
+            evaluations.append(
+                evaluate.evaluate(folder, options, open_memory=open_memory, progress=out.step)
+            )
+    finally:
+        out.end_progress()
+    value = {
+        "collections": [evaluate.evaluation_dict(evaluation) for evaluation in evaluations],
+        "mean": evaluate.mean_dicts(evaluations),
+    }
+    out.result(value, evaluate.markdown_table(evaluations).rstrip("\n"))
+    return 0

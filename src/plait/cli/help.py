@@ -1,0 +1,66 @@
+"""The output of ``plait`` alone, of ``plait --help`` and for an unknown verb."""
+
+from plait.cli import FORMS, GLOBAL_OPTIONS, JSON_HELP, QUIET_HELP, Output
+from plait.cli.verbs import OTHER_VERBS, VERBS
+
+
+def overview() -> str:
+    """Return the text of ``plait --help``."""
+    width = max(map(len, VERBS))
+    lines = [
+        "plait: memory your agent can search, by keyword and by meaning, in one file.",
+        "",
+        "usage: plait COMMAND … [options]",
+        "",
+    ]
+    lines += [f"  {name:<{width}}  {verb.summary}" for name, verb in VERBS.items()]
+    lines += ["", "Options of every command, before or after its name:", ""]
+    options = [(f"{flag} {value}", words) for flag, _, _, value, words in GLOBAL_OPTIONS]
+    options += [
+        ("--json", JSON_HELP),
+        (f"--format {'|'.join(FORMS)}", "output format"),
+        ("--quiet", QUIET_HELP),
+    ]
+    width = max(len(option) for option, _ in options)
+    lines += [f"  {option:<{width}}  {words}" for option, words in options]
+    lines += ["", "plait COMMAND --help lists the options of one command. Try:", ""]
+    lines += [f"  {VERBS[name].example}" for name in ("ingest", "search", "store")]
+    return "\n".join(lines) + "\n"
+
+
+def unknown_verb(verb: str) -> str:
+    """Say that a verb does not exist, and suggest the closest one."""
+    from difflib import get_close_matches
+
+    close = [OTHER_VERBS[verb]] if verb in OTHER_VERBS else get_close_matches(verb, VERBS, n=1)
+    hint = f"Did you mean: plait {close[0]}" if close else "See: plait --help"
+    return f"There is no command '{verb}'. {hint}"
+
+
+def welcome(out: Output) -> int:
+    """Print what is in the memory, and three commands to try."""
+    from plait.cli.search import open_to_read
+    from plait.present.json import stats_dict
+    from plait.present.text import stats_text
+
+    with open_to_read(out) as memory:
+        stats = memory.stats()
+    if stats.doc_count:
+        lines = [stats_text(stats, undo="plait delete --undo"), "", "Try:"]
+        commands = [
+            ("plait search WORDS", "find passages"),
+            ("plait timeline --since 7d", "see what is new"),
+            ('plait store "a fact"', "store something"),
+        ]
+    else:
+        lines = [f"Your memory at {stats.path} is empty.", "", "Try:"]
+        commands = [
+            ("plait ingest ~/notes", "index a folder of Markdown files"),
+            ('plait store "We deploy on Fridays"', "store something"),
+            ("plait search when do we deploy", "find it again"),
+        ]
+    width = max(len(command) for command, _ in commands)
+    lines += [f"  {command:<{width}}  # {why}" for command, why in commands]
+    lines.append("\nAll commands: plait --help")
+    out.result(stats_dict(stats), "\n".join(lines))
+    return 0

@@ -1,0 +1,137 @@
+"""ingest and watch: index files and folders, once or whenever they change."""
+
+from argparse import ArgumentParser, Namespace
+
+from plait.cli import INTERRUPTED, Output, as_path, in_shell
+from plait.cli.search import split_commas
+from plait.cli.shared import open_to_write
+from plait.errors import PlaitError, UsageError
+from plait.present.json import ingest_dict
+from plait.present.text import ingest_text
+from plait.types.reports import IngestReport
+
+
+def ingest_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait ingest``."""
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=as_path,
+        metavar="PATH",
+        help="files and folders (default: the memory_dir setting)",
+    )
+    parser.add_argument(
+        "--path",
+        dest="more_paths",
+        action="append",
+        type=as_path,
+        default=[],
+        metavar="PATH",
+        help="a file or folder, as an option",
+    )
+    parser.add_argument(
+        "--pattern",
+        action="append",
+        default=[],
+        metavar="GLOB",
+        help="which files to read, for example '*.md,*.txt'; may be repeated",
+    )
+    parser.add_argument(
+        "--incremental",
+        action="store_true",
+        help="skip files whose size and modification time are unchanged",
+    )
+
+
+def ingest_run(arguments: Namespace, out: Output) -> int:
+    """Index files and folders."""
+    report = _ingest(arguments, out)
+    if not report.interrupted and report.count("added", "changed", "unchanged"):
+        out.suggest("plait search WORDS", "find something")
+    if report.interrupted:
+        return INTERRUPTED
+    return 1 if report.count("failed") or report.pending else 0
+
+
+def _ingest(arguments: Namespace, out: Output) -> IngestReport:
+    paths = [*arguments.paths, *arguments.more_paths] or [None]
+    reports = []
+    with open_to_write(out) as memory:
+        for path in paths:
+            report = memory.ingest(
+                path,
+                patterns=split_commas(arguments.pattern),
+                incremental=arguments.incremental,
+                progress=out.progress,
+            )
+            reports.append(report)
+            if report.interrupted:
+                break
+        out.end_progress()
+        out.warn_trouble(next((report.trouble for report in reports if report.trouble), None))
+    report = _merged(reports)
+    project = out.config.project
+    out.result(
+        ingest_dict(report, project),
+        ingest_text(report, project, in_shell),
+    )
+    if report.interrupted:
+        out.warn("interrupted; indexed files are kept. Run the same command again to continue.")
+    return report
+
+
+def _merged(reports: list[IngestReport]) -> IngestReport:
+    return IngestReport(
+        tuple(row for report in reports for row in report.reports),
+        sum(report.ignored for report in reports),
+        sum(report.pending for report in reports),
+        interrupted=any(report.interrupted for report in reports),
+    )
+
+
+def watch_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait watch``."""
+    ingest_options(parser)
+
+
+def watch_run(arguments: Namespace, out: Output) -> int:
+    """Index folders now and whenever a file in them changes, until Ctrl-C."""
+    from plait.writing import sources
+
+    paths = [*arguments.paths, *arguments.more_paths] or [out.config.settings.memory_dir]
+    if paths == [None]:
+        raise UsageError("There is no folder to watch. Example: plait watch ~/notes")
+    for path in paths:
+        sources.walk(path)  # raises if the path does not exist
+    try:
+        from watchfiles import watch
+    except ImportError as error:
+        raise PlaitError(
+            "plait watch needs the package watchfiles. Run: pip install watchfiles"
+        ) from error
+    arguments.incremental = True
+    if ingest_run(arguments, out) == INTERRUPTED:
+        return INTERRUPTED
+    out.flush()
+    out.warn("watching; press Ctrl-C to stop")
+    database = out.config.settings.db_path
+    try:
+        # The memory's own file may be in the folder; every write to it would start another run.
+        for _ in watch(*paths, watch_filter=lambda _, path: not path.startswith(database)):
+            if _ingest_again(arguments, out):
+                break
+    except KeyboardInterrupt:
+        pass  # the only way to stop it
+    return INTERRUPTED
+
+
+def _ingest_again(arguments: Namespace, out: Output) -> bool:
+    """Index what changed, and tell whether Ctrl-C stopped it."""
+    try:
+        return _ingest(arguments, out).interrupted
+    except PlaitError as error:
+        # The cause, such as a locked file, may be gone at the next change.
+        out.warn(error.notice)
+        return False
+    finally:
+        out.flush()

@@ -1,0 +1,336 @@
+"""search and recall, and the filters that they share with other verbs."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from plait.cli import NOTHING_FOUND, Output, as_integer, as_number, as_path, in_shell
+from plait.errors import NotFound, UsageError
+from plait.memory import Memory
+from plait.types import KINDS, MEMORY_TYPES, SHORT_ID, TRUSTS, Answer, Hit
+
+NO_MATCH_FOR_FILTERS = "nothing found with these filters"
+
+
+def search_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait search``."""
+    _query_options(parser)
+    parser.add_argument("--limit", type=as_integer, metavar="N", help="maximum number of hits (10)")
+    parser.add_argument(
+        "--mode", default="hybrid", metavar="NAME", help="hybrid, keyword (fts) or vector (vec)"
+    )
+    parser.add_argument(
+        "--min-score",
+        type=as_number,
+        metavar="R",
+        help="minimum relevance of a hit, 0 to 1",
+    )
+    parser.add_argument(
+        "--window",
+        type=as_integer,
+        default=0,
+        metavar="N",
+        help="also show N passages before and after a hit, 0 to 5",
+    )
+    parser.add_argument(
+        "--best-per-document", action="store_true", help="only the best hit of each document"
+    )
+    parser.add_argument("--explain", action="store_true", help="explain each score")
+    add_max_tokens(parser)
+    add_filters(parser)
+
+
+def search_run(arguments: Namespace, out: Output) -> int:
+    """Print the passages that match a query."""
+    query = _query(arguments)
+    where = filters_of(arguments)
+    with open_to_read(out) as memory:
+        answer = memory.search(
+            query,
+            limit=arguments.limit,
+            mode=arguments.mode,
+            min_score=arguments.min_score,
+            window=arguments.window,
+            best_per_document=arguments.best_per_document,
+            explain=arguments.explain,
+            where=where,
+            all_projects=arguments.all_projects,
+        )
+        if not answer:
+            from plait.cli.shared import warn_no_match
+
+            reason, advice = (
+                (NO_MATCH_FOR_FILTERS, ()) if where else ("nothing found", ("other words",))
+            )
+            warn_no_match(memory, arguments, out, reason, *advice)
+        hits = _show(answer, arguments.max_tokens, out)
+        out.warn_all(answer.receipt.degraded)
+        if hits and out.form == "text":
+            from plait.present.text import receipt_text
+
+            out.suggest(f"plait get {answer[0].id[:SHORT_ID]}", receipt_text(answer.receipt, hits))
+        out.flush()  # closing the memory writes statistics; print the answer first
+    return 0 if hits else NOTHING_FOUND
+
+
+def _show(answer: Answer, max_tokens: int | None, out: Output) -> int:
+    """Print an answer in the chosen form and return how many hits it shows."""
+    if max_tokens is None:
+        shown, left_out = _rendered(answer, out), 0
+    else:
+        from plait.cli.shared import Rendered, fitted
+
+        def render(hits: Sequence[Hit], left_out: int) -> Rendered:
+            part = _rendered(Answer(tuple(hits), answer.receipt), out)
+            return part if isinstance(part, str) else {**part, "left_out": left_out}
+
+        shown, left_out = fitted(answer, render, max_tokens, out)
+    out.show(shown["results"] if out.form == "array" and isinstance(shown, dict) else shown)
+    return len(answer) - left_out
+
+
+def _rendered(answer: Answer, out: Output) -> dict[str, Any] | str:
+    """Return the answer in the form to print; do not build the other form."""
+    if out.form == "text":
+        from plait.present.text import answer_text
+
+        return answer_text(answer, color=out.color)
+    from plait.present.json import answer_dict
+
+    return answer_dict(answer, in_shell)
+
+
+def recall_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait recall``."""
+    _query_options(parser)
+    parser.add_argument(
+        "--limit", type=as_integer, default=5, metavar="N", help="maximum number of hits (5)"
+    )
+    parser.add_argument(
+        "--budget", type=as_integer, metavar="N", help="maximum size of the text in tokens (1500)"
+    )
+    parser.add_argument(
+        "--min-score",
+        type=as_number,
+        metavar="R",
+        help="minimum relevance of a hit, 0 to 1 (0.25)",
+    )
+    add_filters(parser)
+
+
+def recall_run(arguments: Namespace, out: Output) -> int:
+    """Print the best passages as one text of limited size."""
+    from plait.present.json import recalled_dict
+    from plait.present.text import counted
+
+    query = _query(arguments)
+    where = filters_of(arguments)
+    with open_to_read(out) as memory:
+        recalled = memory.recall(
+            query,
+            limit=arguments.limit,
+            budget_tokens=arguments.budget,
+            min_score=arguments.min_score,
+            where=where,
+            all_projects=arguments.all_projects,
+        )
+        if not recalled.items:
+            from plait.cli.shared import warn_no_match
+
+            reason, advice = "nothing found", "other words"
+            if recalled.left_out:
+                reason = f"nothing fits into {recalled.budget_tokens} tokens"
+                advice = "a larger --budget"
+            warn_no_match(memory, arguments, out, reason, advice)
+        out.result(recalled_dict(recalled, in_shell), recalled.text)
+        out.warn_all(recalled.receipt.degraded)
+        if recalled.items:
+            first = recalled.items[0].hit.id[:SHORT_ID]
+            out.suggest(f"plait get {first}", f"about {counted(recalled.tokens, 'token')}")
+        out.flush()
+    return 0 if recalled.items else NOTHING_FOUND
+
+
+def _query_options(parser: ArgumentParser) -> None:
+    parser.add_argument("words", nargs="*", metavar="WORDS", help="the query")
+    parser.add_argument("--query", metavar="TEXT", help="the query, as an option")
+
+
+def _query(arguments: Namespace) -> str:
+    if arguments.query is not None and arguments.words:
+        raise UsageError("Give the query once: as words or with --query.")
+    return " ".join(arguments.words) if arguments.query is None else str(arguments.query)
+
+
+def add_max_tokens(parser: ArgumentParser) -> None:
+    """Declare ``--max-tokens``."""
+    parser.add_argument(
+        "--max-tokens",
+        type=as_integer,
+        metavar="N",
+        help="maximum size of the output in tokens (no limit)",
+    )
+
+
+# -- opening the memory ---------------------------------------------------------------------
+
+
+@contextmanager
+def open_to_read(out: Output) -> Iterator[Memory]:
+    """Open the memory. A missing file is not created; the memory is then empty."""
+    with Memory.open(config=out.config, create=False) as memory, suggesting_names(memory):
+        out.warn_all(memory.opening_notices)
+        yield memory
+
+
+@contextmanager
+def suggesting_names(memory: Memory) -> Iterator[None]:
+    """Add a similar name to the error when a name is unknown."""
+    try:
+        yield
+    except NotFound as error:
+        from plait.cli.suggestions import with_suggestion
+
+        raise error.with_notice(with_suggestion(memory, error)) from None
+
+
+# -- filters --------------------------------------------------------------------------------
+
+# Option, field of Filter, allowed values (any if empty), help. Each may be given several times.
+_LISTS: tuple[tuple[str, str, Sequence[str], str], ...] = (
+    ("--kind", "kinds", KINDS, f"only documents of this kind: {', '.join(KINDS)}"),
+    (
+        "--memory-type",
+        "memory_types",
+        MEMORY_TYPES,
+        f"only documents of this memory type: {', '.join(MEMORY_TYPES)}",
+    ),
+    ("--type", "types", (), "only documents of this type: decision, fact, …"),
+    ("--tag", "tags", (), "only documents with this tag"),
+    ("--entity", "entity", (), "only facts about this entity"),
+    ("--topic", "topics", (), "only facts on this topic"),
+    ("--trust", "trusts", TRUSTS, f"only documents with this trust level: {', '.join(TRUSTS)}"),
+)
+_VALUES = (
+    ("--key-prefix", "key_prefix", "TEXT", "only documents whose key starts with this"),
+    (
+        "--path",
+        "path_prefix",
+        "PATH",
+        "only this file, or files in this folder; a path on disk, or as hits show it",
+    ),
+    ("--source", "source", "FOLDER", "only files that were ingested from this folder"),
+    ("--session", "session", "NAME", "only documents of this session"),
+    ("--since", "since", "TIME", "only documents from this time or later: 2026-03-01, 7d, today"),
+    ("--until", "until", "TIME", "only documents from before this time"),
+    ("--as-of", "as_of", "TIME", "facts that were valid at this time, instead of now"),
+)
+
+
+def add_filters(parser: ArgumentParser) -> None:
+    """Declare the filter options."""
+    group = parser.add_argument_group(
+        "filters",
+        "A document must match all filters. X,Y means several values: use commas or repeat the\n"
+        "option. With --tag, a document must have all of them; with other options, any of them.",
+    )
+    for flag, name, _, words in _LISTS:
+        group.add_argument(flag, dest=name, action="append", metavar="X,Y", default=[], help=words)
+    for flag, name, value, words in _VALUES:
+        kind = as_path if flag in ("--path", "--source") else str
+        group.add_argument(flag, dest=name, type=kind, metavar=value, default=None, help=words)
+    group.add_argument(
+        "--metadata",
+        dest="metadata",
+        action="append",
+        metavar="K=V",
+        default=[],
+        help="only documents with this metadata",
+    )
+    group.add_argument("--all-versions", action="store_true", help="include superseded facts")
+    group.add_argument(
+        "--all-projects",
+        action="store_true",
+        help="include all projects, not only the current one and personal documents",
+    )
+
+
+def filters_of(arguments: Namespace) -> dict[str, Any]:
+    """Return the fields of `Filter` that were given."""
+    given = vars(arguments)
+    fields: dict[str, Any] = {
+        name: _allowed(flag, given[name], allowed)
+        for flag, name, allowed, _ in _LISTS
+        if given.get(name)
+    }
+    fields.update({name: given[name] for _, name, *_ in _VALUES if given.get(name) is not None})
+    if "source" in fields:
+        fields["source"] = os.path.realpath(os.path.expanduser(fields["source"]))
+    if "path_prefix" in fields:
+        path = fields.pop("path_prefix")
+        if "key_prefix" not in fields and _is_key(path):
+            fields["key_prefix"] = _as_prefix(os.path.normpath(path).replace(os.sep, "/"), "/")
+        else:
+            fields["path_prefix"] = _on_disk(path)
+    if given.get("metadata"):
+        fields["metadata"] = tuple(key_and_value(text) for text in given["metadata"])
+    if given.get("all_versions"):
+        fields["all_versions"] = True
+    return fields
+
+
+def split_commas(texts: Iterable[str]) -> list[str]:
+    """Return values that were repeated, separated by commas, or both.
+
+    >>> split_commas(["red, blue", "green"])
+    ['red', 'blue', 'green']
+    """
+    return [part.strip() for part in ",".join(texts).split(",") if part.strip()]
+
+
+def key_and_value(text: str) -> tuple[str, str]:
+    """Split ``key=value``.
+
+    >>> key_and_value("author=Ana")
+    ('author', 'Ana')
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"'{text}' is not KEY=VALUE. Example: --metadata author=Ana")
+    return name, value
+
+
+def _allowed(flag: str, texts: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:
+    values = split_commas(texts)
+    if not values:
+        # Ignored silently, it would widen what a delete removes.
+        raise UsageError(f"{flag} is empty. Give it a value, or leave it out.")
+    for value in values:
+        if allowed and value not in allowed:
+            raise UsageError(f"Unknown {flag} '{value}'. Choose from: {', '.join(allowed)}.")
+    return tuple(values)
+
+
+def _is_key(path: str) -> bool:
+    """Tell whether a path can only be a key as hits show it, because no such file exists."""
+    starts_on_disk = path.startswith(("~", ".")) or os.path.isabs(path)
+    return bool(path) and not starts_on_disk and not os.path.lexists(path)
+
+
+def _on_disk(path: str) -> str:
+    """Return the path as ingest recorded it: absolute, with symbolic links resolved."""
+    path = os.path.abspath(os.path.expanduser(path))
+    if os.path.isdir(path):
+        return os.path.join(os.path.realpath(path), "")
+    path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    return path if os.path.exists(path) else _as_prefix(path, os.sep)
+
+
+def _as_prefix(path: str, separator: str) -> str:
+    """Return a folder's path with the separator at its end, so that `notes` excludes `notes-old`.
+
+    A path that does not exist on the disk counts as a file if its name has an extension.
+    """
+    return path if os.path.splitext(path)[1] else f"{path.rstrip(separator)}{separator}"

@@ -1,0 +1,102 @@
+"""Code that several verbs share and that an ordinary search does not load."""
+
+import os
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from plait.cli import Output
+from plait.cli.search import suggesting_names
+from plait.memory import Memory
+from plait.types import check_range
+
+_Row = TypeVar("_Row")
+Rendered = dict[str, Any] | str  # an answer in the form to print: JSON or text
+
+
+@contextmanager
+def open_to_write(out: Output) -> Iterator[Memory]:
+    """Open the memory, and create it if it does not exist."""
+    with Memory.open(config=out.config) as memory, suggesting_names(memory):
+        out.warn_all(memory.opening_notices)
+        yield memory
+
+
+@contextmanager
+def open_existing(out: Output) -> Iterator[Memory]:
+    """Open the memory without warnings about its index: the verb repairs it or does not use it."""
+    with Memory.open(config=out.config, create=False) as memory, suggesting_names(memory):
+        yield memory
+
+
+def warn_if_empty(memory: Memory, out: Output) -> bool:
+    """Warn that the memory is empty or missing, and tell whether it is."""
+    if memory.stats().doc_count:
+        return False
+    start = "Start with: plait ingest FOLDER"
+    if os.path.exists(memory.path):
+        out.warn(f"the memory at {memory.path} is empty. {start}")
+    else:
+        out.warn(f"there is no memory at {memory.path} yet. {start}")
+    return True
+
+
+def warn_no_match(
+    memory: Memory, arguments: Namespace, out: Output, reason: str, *advice: str
+) -> None:
+    """Warn that nothing was found, and say what could help."""
+    if warn_if_empty(memory, out):
+        return
+    here = (None, "", memory.config.project)
+    if not arguments.all_projects and any(name not in here for name, _ in memory.stats().projects):
+        advice = (*advice, "--all-projects")
+    out.warn(f"{reason}. Try {', or '.join(advice)}." if advice else f"{reason}.")
+
+
+def fitted(
+    rows: Sequence[_Row],
+    render: Callable[[Sequence[_Row], int], Rendered],
+    budget: int | None,
+    out: Output,
+) -> tuple[Rendered, int]:
+    """Render as many rows as a budget of tokens allows.
+
+    Args:
+        rows: The most important one first.
+        render: Renders some rows; it also gets the number of rows that were left out.
+        budget: How many tokens the result may cost; ``None`` for no limit.
+        out: Gets a warning if rows did not fit.
+
+    Returns:
+        What to print, and how many rows it leaves out. A dict contains its cost as ``tokens``.
+    """
+    from plait.searching.recall import MAX_BUDGET, most_that_fit
+
+    def priced(count: int) -> tuple[Rendered, int]:
+        return _priced(render(rows[:count], len(rows) - count))
+
+    count = len(rows)
+    if budget is not None:
+        check_range("max_tokens", budget, 1, MAX_BUDGET)
+        count = most_that_fit(count, lambda some: priced(some)[1] <= budget)
+    rendered, _ = priced(count)
+    left_out = len(rows) - count
+    if left_out:
+        _, cost = priced(len(rows))
+        result = f"{left_out:,} of {len(rows):,} did not fit" if count else "nothing fits"
+        out.warn(f"{result} into {budget} tokens. To show everything: --max-tokens {cost}")
+    return rendered, left_out
+
+
+def _priced(rendered: Rendered) -> tuple[Rendered, int]:
+    """Return what to print and its cost in tokens; a dict gets the cost as a field."""
+    import json
+
+    from plait.searching.recall import MAX_BUDGET, tokens_of
+
+    if isinstance(rendered, str):
+        return rendered, tokens_of(rendered)
+    # The field itself costs tokens too: count it with as many digits as it can have.
+    tokens = tokens_of(json.dumps({**rendered, "tokens": MAX_BUDGET}, ensure_ascii=False))
+    return {**rendered, "tokens": tokens}, tokens

@@ -1,0 +1,202 @@
+"""store: store a text."""
+
+import sys
+from argparse import ArgumentParser, Namespace
+
+from plait.cli import Output, as_number, as_path
+from plait.cli.search import key_and_value, split_commas
+from plait.cli.shared import open_to_write
+from plait.cli.suggestions import same_but_for_case, similar_entity
+from plait.errors import SourceError, UsageError
+from plait.present.json import stored_dict
+from plait.present.text import pending_notice, stored_remarks, stored_text
+from plait.types import MEMORY_TYPES, ORIGINS, TRUSTS
+
+
+def store_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait store``."""
+    parser.add_argument(
+        "words", nargs="*", metavar="TEXT", help="the text; - reads it from standard input"
+    )
+    parser.add_argument("--text", metavar="TEXT", help="the text, as an option")
+    parser.add_argument("--file", type=as_path, metavar="PATH", help="read the text from a file")
+    parser.add_argument(
+        "--doc-id",
+        "--key",
+        dest="key",
+        metavar="NAME",
+        help="a name for the text; storing the same name again replaces the text",
+    )
+    parser.add_argument(
+        "--title", default="", metavar="TEXT", help="title (default: the first heading)"
+    )
+    parser.add_argument(
+        "--type", metavar="X", help="type of the text: decision, fact, preference, … or your own"
+    )
+    parser.add_argument(
+        "--memory-type",
+        choices=MEMORY_TYPES,
+        metavar="X",
+        help=f"memory type: {', '.join(MEMORY_TYPES)}",
+    )
+    parser.add_argument(
+        "--tags", "--tag", action="append", default=[], metavar="X,Y", help="tags, comma-separated"
+    )
+    parser.add_argument(
+        "--metadata",
+        nargs="+",
+        action="extend",
+        metavar="K=V",
+        default=[],
+        help="your own fields",
+    )
+    parser.add_argument("--summary", metavar="TEXT", help="short text to show in a timeline")
+    parser.add_argument("--session", metavar="NAME", help="the session that the text belongs to")
+    parser.add_argument(
+        "--origin",
+        choices=ORIGINS,
+        default="user",
+        metavar="X",
+        help=f"where the text comes from: {', '.join(ORIGINS)}",
+    )
+    parser.add_argument(
+        "--trust",
+        choices=TRUSTS,
+        default="trusted",
+        metavar="X",
+        help=f"how far to trust the text: {', '.join(TRUSTS)}",
+    )
+    parser.add_argument("--importance", type=as_number, metavar="N", help="importance, 0 to 1")
+    parser.add_argument(
+        "--pinned",
+        action="store_true",
+        help="never rank the text lower because it is old or unused",
+    )
+    parser.add_argument(
+        "--event-at", metavar="TIME", help="when it happened: 2026-03-01, 2d (two days ago)"
+    )
+    parser.add_argument(
+        "--entity", metavar="NAME", help="the entity that the fact is about; created if missing"
+    )
+    parser.add_argument(
+        "--topic",
+        metavar="NAME",
+        help="what the fact is about; a newer fact on the same topic supersedes it",
+    )
+    parser.add_argument("--supersedes", metavar="ID", help="the older fact that this one replaces")
+    parser.add_argument("--valid-from", metavar="TIME", help="when the fact becomes valid")
+
+
+def store_run(arguments: Namespace, out: Output) -> int:
+    """Store one text."""
+    _refuse_other_encodings(arguments)
+    text, key, path = _text(arguments, out)
+    with open_to_write(out) as memory:
+        similar = None if arguments.entity is None else same_but_for_case(memory, arguments.entity)
+        stored = memory.store(
+            text,
+            key=key,
+            title=arguments.title,
+            type=arguments.type,
+            memory_type=arguments.memory_type,
+            tags=split_commas(arguments.tags),
+            metadata=dict(key_and_value(word) for word in arguments.metadata),
+            summary=arguments.summary,
+            session=arguments.session,
+            origin=arguments.origin,
+            trust=arguments.trust,
+            importance=arguments.importance,
+            pinned=arguments.pinned,
+            event_at=arguments.event_at,
+            path=path,
+            entity=arguments.entity,
+            topic=arguments.topic,
+            supersedes=arguments.supersedes,
+            valid_from=arguments.valid_from,
+        )
+    project = out.config.project
+    out.result(stored_dict(stored, project), stored_text(stored, project))
+    out.warn_all(stored_remarks(stored))
+    if similar is not None and stored.entity is not None:
+        out.warn(similar_entity(arguments.entity, similar))
+    if stored.pending:
+        out.warn_trouble(stored.trouble)
+        out.warn(pending_notice(stored.pending))
+    return 0
+
+
+# What `store` writes: its name in a message, and its name in the parsed arguments.
+_WRITTEN = (
+    ("The text", "words"),
+    ("The text", "text"),
+    ("--key", "key"),
+    ("--title", "title"),
+    ("--type", "type"),
+    ("--tags", "tags"),
+    ("--metadata", "metadata"),
+    ("--summary", "summary"),
+    ("--session", "session"),
+    ("--entity", "entity"),
+    ("--topic", "topic"),
+    ("--project", "project"),
+)
+
+
+def _refuse_other_encodings(arguments: Namespace) -> None:
+    """Refuse bytes that are not UTF-8: they would be stored as different text."""
+    for label, name in _WRITTEN:
+        value = getattr(arguments, name) or ""
+        try:
+            (value if isinstance(value, str) else " ".join(value)).encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"{label} is not UTF-8 text (character {error.start + 1}). Nothing was stored. "
+                "Convert it first, for example with: iconv -f latin1 -t utf-8"
+            ) from error
+
+
+def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | None]:
+    """Return the text to store, its key, and the path of the file it came from."""
+    inline = " ".join(arguments.words) if arguments.words else None
+    given = [value for value in (inline, arguments.text, arguments.file) if value is not None]
+    if len(given) > 1:
+        raise UsageError("Give the text once: as words, with --text, or with --file.")
+    limit = round(out.config.settings.max_file_mb * 1024 * 1024)
+    if arguments.file not in (None, "-"):
+        from plait.writing import sources
+
+        candidate = sources.named_file(arguments.file, max_bytes=limit)
+        try:
+            content = sources.read_file(candidate)
+        except SourceError as error:
+            raise SourceError(
+                f"Cannot store {candidate.path}: {error.notice.text}.",
+                code=error.code,
+                subject=error.subject,
+                advice=error.advice,
+            ) from error
+        key = candidate.key if arguments.key is None else arguments.key
+        return content.text, key, candidate.path
+    text = given[0] if given else None
+    if text == "-" or (text is None and sys.stdin is not None and not sys.stdin.isatty()):
+        return _standard_input(limit), arguments.key, None
+    if text is None:
+        raise UsageError('There is no text to store. Example: plait store "a fact"')
+    return text, arguments.key, None
+
+
+def _standard_input(limit: int) -> str:
+    """Read standard input under the rules for files: UTF-8, and at most ``limit`` bytes."""
+    data = sys.stdin.buffer.read(limit + 1)
+    if len(data) > limit:
+        raise UsageError(
+            f"Standard input has more than {limit / 1024 / 1024:g} MB. "
+            "Raise the limit with: plait config set max_file_mb 50"
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"Standard input is not UTF-8 text (byte {error.start}). "
+            "Convert it first, for example with: iconv -f latin1 -t utf-8"
+        ) from error

@@ -1,0 +1,84 @@
+"""Suggest the closest known name when a name is unknown.
+
+Names are stored content. Only the command line suggests them, because only the owner reads it.
+"""
+
+from collections.abc import Sequence
+
+from plait.errors import Notice, PlaitError, advise
+from plait.memory import Memory
+from plait.present.text import on_a_line
+from plait.searching import where
+from plait.settings.schema import did_you_mean
+from plait.types import Kind
+from plait.writing.changes import unknown_entity
+
+UNKNOWN_ENTITY = "unknown_entity"
+UNKNOWN_NAME = "unknown_name"
+# Only the newest names are compared: an answer to a typing error must not take seconds.
+NAMES_COMPARED = 20_000
+NAMES_OFFERED = 3
+NEARLY_EQUAL = 0.8  # share of letters in common
+
+
+def with_suggestion(memory: Memory, error: PlaitError) -> Notice:
+    """Return the error's notice; if it refuses an unknown name, suggest a similar one."""
+    notice = error.notice
+    if notice.code == UNKNOWN_ENTITY:
+        return _with_entity(memory, notice)
+    if notice.code == UNKNOWN_NAME:
+        return _with_document(memory, notice)
+    return notice
+
+
+def missing_entity(memory: Memory, name: str) -> Notice:
+    """Say that no entity has this name, and suggest a similar one."""
+    return with_suggestion(memory, unknown_entity(name, advise("list_entities")))
+
+
+def same_but_for_case(memory: Memory, name: str) -> str | None:
+    """Return an existing entity whose name differs from a new one only in upper and lower case."""
+    here = where.to_filter(
+        {"kinds": ("entity",), "keys": (name,)}, memory.config.project, all_projects=False
+    )
+    if memory.engine.scan(here, limit=1):
+        return None
+    return next(iter(_ignoring_case(name, _keys(memory, ("entity",)))), None)
+
+
+def similar_entity(name: str, other: str) -> str:
+    """Say that an entity was created although one of almost the same name exists."""
+    return f"created a new entity '{on_a_line(name)}'; there is also '{on_a_line(other)}'"
+
+
+def _with_entity(memory: Memory, notice: Notice) -> Notice:
+    names = _keys(memory, ("entity",))
+    same = _ignoring_case(notice.subject, names)
+    hint = f" Did you mean {same[0]!r}?" if same else did_you_mean(notice.subject, names)
+    return notice._replace(text=f"{notice.text}{hint}")
+
+
+def _with_document(memory: Memory, notice: Notice) -> Notice:
+    name = notice.subject
+    keys = _keys(memory, ("file", "note"))
+    in_folder = f"/{name.casefold()}"
+    close = _ignoring_case(name, keys) or [
+        key for key in keys if key.casefold().endswith(in_folder)
+    ]
+    if close:
+        offered = sorted(close, key=len)[:NAMES_OFFERED]
+        hint = f" Did you mean {' or '.join(map(on_a_line, offered))}?"
+    else:
+        hint = did_you_mean(name, keys, NEARLY_EQUAL)
+    if not hint:
+        return notice
+    return notice._replace(text=f"Nothing is named '{name}'.{hint}", advice=None)
+
+
+def _ignoring_case(name: str, names: Sequence[str]) -> list[str]:
+    return [other for other in names if other.casefold() == name.casefold()]
+
+
+def _keys(memory: Memory, kinds: tuple[Kind, ...]) -> list[str]:
+    here = where.to_filter({"kinds": kinds}, memory.config.project, all_projects=False)
+    return [row.key for row in memory.engine.scan(here, limit=NAMES_COMPARED) if row.key]

@@ -1,0 +1,78 @@
+"""timeline: list documents by date."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+
+from plait.cli import NOTHING_FOUND, Output, as_integer
+from plait.cli.search import (
+    NO_MATCH_FOR_FILTERS,
+    add_filters,
+    add_max_tokens,
+    filters_of,
+    open_to_read,
+)
+from plait.cli.shared import Rendered, fitted, warn_no_match
+from plait.present.json import timeline_dict
+from plait.present.text import timeline_text
+from plait.searching.where import page_end, page_start
+from plait.types import Document
+
+
+def timeline_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait timeline``."""
+    parser.add_argument(
+        "--limit", type=as_integer, default=20, metavar="N", help="maximum number of documents (20)"
+    )
+    parser.add_argument(
+        "--cursor", metavar="TEXT", help="cursor of the next page, from the previous output"
+    )
+    parser.add_argument(
+        "--anchor", metavar="ID", help="list the documents before and after this one"
+    )
+    parser.add_argument(
+        "--older", type=as_integer, default=5, metavar="N", help="with --anchor: how many older (5)"
+    )
+    parser.add_argument(
+        "--newer", type=as_integer, default=5, metavar="N", help="with --anchor: how many newer (5)"
+    )
+    add_max_tokens(parser)
+    add_filters(parser)
+
+
+def timeline_run(arguments: Namespace, out: Output) -> int:
+    """List documents, newest first."""
+    where = filters_of(arguments)
+    with open_to_read(out) as memory:
+        documents = memory.timeline(
+            limit=arguments.limit,
+            before=page_start(arguments.cursor),
+            anchor=arguments.anchor,
+            older=arguments.older,
+            newer=arguments.newer,
+            where=where,
+            all_projects=arguments.all_projects,
+        )
+        if not documents:
+            reason = NO_MATCH_FOR_FILTERS if where else "nothing found"
+            warn_no_match(memory, arguments, out, reason)
+        successors = memory.successors(documents)
+
+        def cursor_after(rows: Sequence[Document]) -> str | None:
+            """Return the cursor of the next page, unless these rows are the last ones."""
+            is_last = len(rows) == len(documents) < arguments.limit
+            if not rows or is_last or arguments.anchor is not None:
+                return None
+            return page_end(rows[-1].event_at, rows[-1].id)
+
+        def render(rows: Sequence[Document], left_out: int) -> Rendered:
+            if out.form == "text":
+                return timeline_text(rows, successors)
+            results = [timeline_dict(row, successors.get(row.id)) for row in rows]
+            return {"results": results, "next": cursor_after(rows), "left_out": left_out}
+
+        rendered, left_out = fitted(documents, render, arguments.max_tokens, out)
+        out.show(rendered)
+        cursor = cursor_after(documents[: len(documents) - left_out])
+        if cursor is not None:
+            out.suggest(f"plait timeline --cursor {cursor}", "older documents")
+    return 0 if len(documents) > left_out else NOTHING_FOUND

@@ -1,0 +1,273 @@
+"""plait's export format: a header, then one JSON line per document or relation.
+
+Passages are written by id and position, not by text, so that an export is not larger than its
+documents and every id is kept. Vectors are not exported: they belong to an embedder and can be
+made again.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from plait.errors import UsageError
+from plait.protocols import Entry, Store
+from plait.times import LAST_MOMENT
+from plait.types import (
+    KINDS,
+    MEMORY_TYPES,
+    ORIGINS,
+    TRUSTS,
+    Document,
+    Filter,
+    Passage,
+    Relation,
+    is_id,
+)
+
+EXPORT_FORMAT = "plait"
+EXPORT_VERSION = 1
+# Documents loaded at a time while they are written.
+DOCUMENTS_PER_READ = 200
+_TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session", "parent", "role")
+_OTHER_TEXTS = ("topic", "supersedes", "sha256", "id", "title", "source")
+_MOMENTS = ("created_at", "updated_at", "indexed_at", "event_at", "valid_from", "valid_to")
+# Of a file, in bytes and milliseconds; checked like a moment.
+_OTHER_NUMBERS = ("size", "mtime", "turn")
+
+
+class ExportHeader(NamedTuple):
+    """The first line of an export; ``changed_at`` is when a fact last replaced another."""
+
+    changed_at: int | None = None
+
+
+class ExportedRelation(NamedTuple):
+    """A relation of an export, between entities of one project."""
+
+    relation: Relation
+    project: str | None
+
+
+# -- writing -------------------------------------------------------------------------------
+
+
+def header_line(header: ExportHeader = ExportHeader()) -> str:  # noqa: B008 - it cannot change
+    """Return the first line of an export."""
+    record: dict[str, Any] = {"format": EXPORT_FORMAT, "version": EXPORT_VERSION}
+    if header.changed_at is not None:
+        record["latest_turn"] = header.changed_at
+    return json.dumps(record)
+
+
+def export_lines(store: Store, where: Filter) -> Iterator[str]:
+    """Yield the documents that pass a filter as lines, then the relations between them."""
+    # In the order of writing: the observations of an entity have no other order.
+    documents = store.scan(where, by_writing=True)
+    for start in range(0, len(documents), DOCUMENTS_PER_READ):
+        page = documents[start : start + DOCUMENTS_PER_READ]
+        for document in store.load([document.id for document in page]):
+            passages = store.passages(document.id)
+            yield document_line(document, passages)
+    projects = {row.id: row.project for row in documents if row.kind == "entity"}
+    for relation in store.relations(list(projects), Filter(all_versions=True, trusts=TRUSTS)):
+        if relation.source_id in projects and relation.target_id in projects:
+            # A personal entity is visible in every project: the other end decides.
+            project = projects[relation.source_id] or projects[relation.target_id]
+            yield relation_line(ExportedRelation(relation, project))
+
+
+def document_line(document: Document, passages: Iterable[Passage]) -> str:
+    """Return a document as one line of JSON; fields with their default value are left out."""
+    defaults = Document._field_defaults
+    record: dict[str, Any] = {
+        name: value
+        for name, value in document._asdict().items()
+        if name not in ("text", "chunk_count") and value != defaults[name]
+    }
+    record["text"] = document.text
+    record["passages"] = [
+        [
+            passage.id,
+            passage.start,
+            passage.start + len(passage.text),
+            passage.start_line,
+            passage.end_line,
+            passage.heading,
+        ]
+        for passage in _matching(document.text, list(passages))
+    ]
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _matching(text: str, passages: list[Passage]) -> list[Passage]:
+    """Return the passages if they are of this text; else none, and the import cuts it again.
+
+    They differ if the document was replaced between reading it and reading its passages.
+    """
+    last = passages[-1] if passages else Passage("")
+    front = len(text) - (last.start + len(last.text))
+    same = all(text.startswith(passage.text, front + passage.start) for passage in passages)
+    return passages if front >= 0 and same else []
+
+
+def relation_line(exported: ExportedRelation) -> str:
+    """Return a relation as one line of JSON."""
+    fields = exported.relation._replace(source_id="", target_id="")._asdict()
+    record = {
+        name: value for name, value in fields.items() if value not in (None, "") or name == "type"
+    }
+    return json.dumps({"relation": record, "project": exported.project}, ensure_ascii=False)
+
+
+# -- reading -------------------------------------------------------------------------------
+
+
+def read_export(lines: Iterable[str]) -> Iterator[Entry | ExportedRelation | ExportHeader]:
+    """Yield the header, documents and relations of an export, each checked.
+
+    Raises:
+        UsageError: A line is not part of an export ("bad_export", with the line's number as the
+            subject), or the format is another one ("unknown_format").
+    """
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _bad_line(number, f"is not JSON ({error})") from None
+        if not isinstance(record, dict):
+            raise _bad_line(number, "is not a JSON object")
+        try:
+            if "format" in record:
+                yield _header(record)
+            else:
+                yield _relation(record) if "relation" in record else _entry(record)
+        except (TypeError, ValueError, LookupError) as error:
+            raise _bad_line(number, f"is not a line of a plait export ({error})") from None
+
+
+def _bad_line(number: int, problem: str) -> UsageError:
+    return UsageError(
+        f"Line {number} {problem}. Nothing was imported.",
+        code="bad_export",
+        subject=str(number),
+    )
+
+
+def _header(record: dict[str, Any]) -> ExportHeader:
+    name, version = record.get("format"), record.get("version")
+    if (name, version) != (EXPORT_FORMAT, EXPORT_VERSION):
+        raise UsageError(
+            f"The format is {name} version {version}; only {EXPORT_FORMAT} version "
+            f"{EXPORT_VERSION} can be read. Nothing was imported.",
+            code="unknown_format",
+            subject=f"{name} {version}",
+        )
+    _check_moments(record, ("latest_turn",))
+    return ExportHeader(record.get("latest_turn"))
+
+
+def _check_moments(record: dict[str, Any], names: Iterable[str]) -> None:
+    for name in names:
+        moment = record.get(name)
+        if not isinstance(moment, int | None) or isinstance(moment, bool):
+            raise TypeError(f"{name} is not a whole number")
+        if abs(moment or 0) > LAST_MOMENT:
+            raise ValueError(f"{name} is {moment}, which is not a time in milliseconds")
+
+
+def _relation(record: dict[str, Any]) -> ExportedRelation:
+    fields = record["relation"]
+    if not isinstance(fields, dict) or not isinstance(record.get("project"), str | None):
+        raise TypeError("relation is not an object")
+    for name in ("source", "target", "type"):
+        if not isinstance(fields.get(name), str) or not (fields[name].strip() or name == "type"):
+            raise TypeError(f"{name} is not text")
+        fields[name].encode()
+    if not isinstance(fields.get("context"), str | None):
+        raise TypeError("context is not text")
+    _check_moments(fields, ("created_at", "valid_from", "valid_to"))
+    return ExportedRelation(Relation(**fields), record.get("project"))
+
+
+def _entry(record: dict[str, Any]) -> Entry:
+    places = record.pop("passages", [])
+    unknown = record.keys() - set(Document._fields)
+    if unknown:
+        raise ValueError(f"unknown field {sorted(unknown)[0]}")
+    document = _document(record)
+    body_start = _body_start(document.text, places)
+    passages = []
+    for ordinal, (id_, start, end, first, last, heading) in enumerate(places):
+        text = document.text[body_start + int(start) : body_start + int(end)]
+        passages.append(
+            Passage(text, str(heading), int(first), int(last), int(start), ordinal, _own_id(id_))
+        )
+    if passages and not cover_without_gap(passages, len(document.text) - body_start):
+        passages = []
+    return Entry(document, passages)
+
+
+def _document(record: dict[str, Any]) -> Document:
+    """Return the document of a record, every field checked for its type."""
+    if not isinstance(record.get("text"), str):
+        raise TypeError("no text")
+    record["text"].encode()  # raises ValueError for lone surrogates, before anything is written
+    for name in (*_TEXTS, *_OTHER_TEXTS):
+        if not isinstance(record.get(name), str | None):
+            raise TypeError(f"{name} is not text")
+    _check_moments(record, (*_MOMENTS, *_OTHER_NUMBERS))
+    choices: tuple[tuple[str, tuple[str | None, ...]], ...] = (
+        ("kind", KINDS),
+        ("origin", ORIGINS),
+        ("trust", TRUSTS),
+        ("memory_type", (None, *MEMORY_TYPES)),
+    )
+    for name, allowed in choices:
+        if name in record and record[name] not in allowed:
+            raise ValueError(f"{name} is {record[name]!r}")
+    tags = record.get("tags", [])
+    metadata = record.get("metadata", {})
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise TypeError("tags is not a list of words")
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise TypeError("metadata is not an object of texts")
+    importance = record.get("importance")
+    return Document(
+        **{
+            **record,
+            "tags": tuple(tags),
+            "metadata": metadata,
+            "importance": None if importance is None else float(importance),
+            "pinned": bool(record.get("pinned", False)),
+            "title": record.get("title") or "",
+            "source": record.get("source") or "",
+            "id": _own_id(record.get("id")),
+        }
+    )
+
+
+def _own_id(value: object) -> str:
+    """Return an id of plait; "" for anything else, and the store gives a new one.
+
+    Anything else could be taken for a key or a prefix.
+    """
+    return value if isinstance(value, str) and is_id(value) else ""
+
+
+def _body_start(text: str, places: list[Any]) -> int:
+    """Return where the body starts: passages do not cover the front matter."""
+    if not places:
+        return 0
+    return max(0, len(text) - max(int(place[2]) for place in places))
+
+
+def cover_without_gap(passages: list[Passage], length: int) -> bool:
+    """Return whether passages cover a body of this length without a gap."""
+    reached = 0
+    for passage in passages:
+        if passage.start > reached or not passage.text:
+            return False
+        reached = max(reached, passage.start + len(passage.text))
+    return reached == length

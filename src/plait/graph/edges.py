@@ -1,0 +1,65 @@
+"""Add and remove edges between entities; `plait.facts.relations` decides."""
+
+from collections.abc import Sequence
+
+from plait.facts import relations as rules
+from plait.protocols import Store, Transaction
+from plait.types import Relation
+from plait.writing.changes import entity_named, unknown_entity
+
+
+def relate(store: Store, relations: Sequence[Relation], project: str | None) -> list[bool]:
+    """Add edges in one project, all in one transaction; return whether each one is new.
+
+    Raises:
+        NotFound: An end does not exist; nothing is written.
+    """
+    fresh = []
+    with store.transaction() as transaction:
+        ids: dict[str, str | None] = {}
+        for relation in relations:
+            edge = _with_ends(transaction, relation, project, ids)
+            for name, id_ in ((edge.source, edge.source_id), (edge.target, edge.target_id)):
+                if not id_:
+                    raise unknown_entity(name)
+            known = transaction.edges(edge.source_id, edge.target_id, edge.type)
+            merged, is_new = rules.merge(edge, known, transaction.now)
+            if merged is not None:
+                transaction.put_edge(merged)
+            fresh.append(is_new)
+    return fresh
+
+
+def unrelate(
+    store: Store, relations: Sequence[Relation], project: str | None, *, end: int | None = None
+) -> int:
+    """Remove current edges, or end them at a moment; return how many there were."""
+    count = 0
+    with store.transaction() as transaction:
+        ids: dict[str, str | None] = {}
+        for relation in relations:
+            edge = _with_ends(transaction, relation, project, ids)
+            known = transaction.edges(edge.source_id, edge.target_id, edge.type)
+            for current in rules.current(known, transaction.now):
+                if end is None:
+                    transaction.drop_edge(current)
+                else:
+                    transaction.put_edge(rules.ended(current, end))
+                count += 1
+    return count
+
+
+def _with_ends(
+    transaction: Transaction, relation: Relation, project: str | None, ids: dict[str, str | None]
+) -> Relation:
+    """Return an edge with the ids of its ends; empty for an entity that does not exist."""
+    for name in (relation.source, relation.target):
+        if name not in ids:
+            homes = [
+                transaction.known(entity_named(name, home))
+                for home in dict.fromkeys((project, None))
+            ]
+            ids[name] = next((home.id for home in homes if home is not None), None)
+    return relation._replace(
+        source_id=ids[relation.source] or "", target_id=ids[relation.target] or ""
+    )

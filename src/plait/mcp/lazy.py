@@ -1,0 +1,67 @@
+"""The memory behind a server: opened at the first request, not at the start."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from plait.memory import Memory
+from plait.stores import exists
+from plait.writing.use import MAX_UNWRITTEN
+
+# Answers after which their use is recorded. One call may read twice, and the memory itself
+# writes at MAX_UNWRITTEN, in the middle of an answer.
+ENOUGH_READS = MAX_UNWRITTEN // 2
+
+Opener = Callable[[bool], Memory]
+
+
+class LazyMemory:
+    """A memory that is opened late, and reopened when its file is replaced.
+
+    Not safe for several threads: the server uses it from its one worker thread.
+    """
+
+    def __init__(self, opener: Opener) -> None:
+        """Take the function that opens the memory; its argument says whether to create the file."""
+        self._opener = opener
+        self._memory: Memory | None = None
+        self._file: tuple[int, int] | None = None
+
+    @classmethod
+    def opened(cls, memory: Memory) -> "LazyMemory":
+        """Wrap a memory that is already open."""
+        lazy = cls(lambda create: memory)
+        lazy._memory = memory
+        lazy._file = _file_identity(memory.path)
+        return lazy
+
+    def get(self, *, create: bool = False) -> Memory:
+        """Return the memory; without ``create``, a missing file answers empty."""
+        if self._memory is not None and _file_identity(self._memory.path) != self._file:
+            # The file was deleted or replaced: a write would go to a file that nobody can open.
+            self.close()
+        if self._memory is not None:
+            return self._memory
+        memory = self._opener(create)
+        if create or exists(memory.path) or memory.path == ":memory:":
+            self._memory, self._file = memory, _file_identity(memory.path)
+        return memory
+
+    def write_down_use(self) -> None:
+        """Record which passages were read, once enough of them wait."""
+        if self._memory is not None:
+            self._memory.write_down_use(ENOUGH_READS)
+
+    def close(self) -> None:
+        """Release the file, if it was opened."""
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            memory.close()
+
+
+def _file_identity(path: str) -> tuple[int, int] | None:
+    """Return device and inode of the file at a path; ``None`` if there is none."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,296 @@
+"""The reading tools of the profile ``core``: search, recall, get and timeline, within a budget."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from plait.errors import UsageError
+from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, on_one_line, with_cost
+from plait.mcp.tool import Call
+from plait.mcp.wording import worded
+from plait.present.json import document_dict, passage_dict
+from plait.present.text import caveats, counted, document_text, is_weak, passage_text
+from plait.searching.recall import most_that_fit, tokens_of
+from plait.searching.where import page_end, page_start
+from plait.times import show_day, show_time
+from plait.types import SHORT_ID, Document, Hit, Passage
+
+# A text cut to fewer characters than this is not useful.
+MIN_CUT_CHARS = 40
+# A document to show whole, or one passage of it.
+Readable = tuple[Document, Passage | None]
+
+
+# -- search --------------------------------------------------------------------------------
+
+
+def memory_search(call: Call) -> Reply:
+    """Return hits as ids, scores and snippets."""
+    arguments = call.arguments
+    answer = call.memory.search(
+        arguments["query"],
+        limit=arguments["limit"],
+        where=_where(arguments),
+        all_projects=arguments["all_projects"],
+    )
+    degraded = [worded(reason) for reason in answer.receipt.degraded]
+
+    def render(hits: Sequence[Hit], left_out: int) -> Reply:
+        data: dict[str, Any] = {"results": [_hit_data(hit) for hit in hits]}
+        if degraded:
+            data["degraded"] = degraded
+        if left_out:
+            data["left_out"] = left_out
+        lines = [f"{_hit_line(hit)}\n{hit.snippet}" for hit in hits]
+        count = _count_line(len(hits), left_out, "hit")
+        advice = "Read one whole: memory_get with its id." if hits else "Try other words."
+        text = fence_with_notes("\n".join(lines), *degraded, f"{count} {advice}")
+        return Reply(text, data)
+
+    return fit_to_budget(answer.hits, render, arguments["max_tokens"])
+
+
+def _hit_data(hit: Hit) -> dict[str, Any]:
+    fields = {
+        "id": hit.id,
+        "score": round(hit.score, 4),
+        "relevance": round(hit.relevance, 4),
+        "snippet": hit.snippet,
+        "doc_id": hit.doc_id,
+        "heading": hit.heading,
+        "line": hit.start_line,
+        "date": show_day(hit.document.event_at),
+        "type": hit.document.type,
+        "tags": list(hit.document.tags),
+        "trust": hit.document.trust,
+        "origin": hit.document.origin,
+        "valid_from": _time(hit.document.valid_from),
+        "valid_to": _time(hit.document.valid_to),
+        "superseded_by": hit.superseded_by,
+    }
+    return {name: value for name, value in fields.items() if value not in (None, "", [])}
+
+
+def _time(moment: int | None) -> str | None:
+    return None if moment is None else show_time(moment)
+
+
+def _hit_line(hit: Hit) -> str:
+    facts = ["weak" if is_weak(hit) else "", hit.document.type or ""]
+    facts.append(show_day(hit.document.event_at))
+    remarks = ", ".join(filter(None, [*facts, *caveats(hit.document, hit.superseded_by)]))
+    has_name = hit.document.kind == "file" or hit.document.key is not None
+    where = f"{hit.doc_id}:{hit.start_line} {hit.heading}" if has_name else ""
+    return on_one_line(
+        hit.id[:SHORT_ID], f"{hit.score:.2f}", where, f"({remarks})" if remarks else ""
+    )
+
+
+def _where(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the filter that the arguments ask for."""
+    names = {"types": "types", "tags": "tags", "since": "since", "until": "until"}
+    names |= {"entity": "entity", "as_of": "as_of", "path": "path_prefix"}
+    return {field: arguments[name] for name, field in names.items() if arguments.get(name)}
+
+
+def _count_line(shown: int, left_out: int, noun: str) -> str:
+    if not left_out:
+        return f"{counted(shown, noun)}."
+    more = counted(left_out, f"more {noun}")
+    return f"{counted(shown, noun)}; {more} did not fit: raise max_tokens."
+
+
+# -- recall --------------------------------------------------------------------------------
+
+
+def memory_recall(call: Call) -> Reply:
+    """Return one text within the budget: the best passages, whole."""
+    arguments = call.arguments
+    recalled = call.memory.recall(
+        arguments["query"],
+        limit=arguments["limit"],
+        budget_tokens=arguments["budget_tokens"],
+        where=_where(arguments),
+        all_projects=arguments["all_projects"],
+    )
+    degraded = [worded(reason) for reason in recalled.receipt.degraded]
+    data: dict[str, Any] = {
+        "text": recalled.text,
+        "tokens": recalled.tokens,
+        "results": [
+            {"id": item.hit.id, "relevance": round(item.hit.relevance, 4), "whole": item.whole}
+            for item in recalled.items
+        ],
+    }
+    if recalled.left_out:
+        data["left_out"] = recalled.left_out
+    if degraded:
+        data["degraded"] = degraded
+    note = ""
+    if recalled.left_out:
+        more = counted(recalled.left_out, "more hit")
+        note = f"{more} did not fit: raise budget_tokens."
+    elif not recalled.text:
+        note = "Nothing in memory is relevant to that. Try other words with memory_search."
+    return Reply("\n".join(filter(None, [recalled.text, *degraded, note])), data)
+
+
+# -- get -----------------------------------------------------------------------------------
+
+
+def memory_get(call: Call) -> Reply:
+    """Return documents or passages whole, and name the ids that are unknown.
+
+    Raises:
+        NotFound: None of the ids is known.
+        AmbiguousId: None of the ids is known, and the first one matches several documents.
+        UsageError: The budget is too small for the beginning of the first document.
+    """
+    known, troubles = call.memory.lookup_many(call.arguments["ids"])
+    if not known:
+        raise next(iter(troubles.values()))
+    whole_documents = call.arguments["document"]
+    readables: list[Readable] = [
+        (document, None if whole_documents else passage) for document, passage in known
+    ]
+    successors = call.memory.successors(document for document, _ in readables)
+    budget = call.arguments["max_tokens"]
+
+    def render(shown: Sequence[Readable], left_out: int) -> Reply:
+        data: dict[str, Any] = {
+            "results": [
+                _readable_data(document, passage, successors.get(document.id))
+                for document, passage in shown
+            ]
+        }
+        if left_out:
+            data["left_out"] = left_out
+        if troubles:
+            data["not_found"] = list(troubles)
+        body = "\n\n".join(
+            _readable_text(document, passage, successors.get(document.id))
+            for document, passage in shown
+        )
+        more = counted(left_out, "more document")
+        note = f"{more} did not fit: ask for fewer ids or raise max_tokens." if left_out else ""
+        errors = (worded(trouble) for trouble in troubles.values())
+        return Reply(fence_with_notes(body, note, *errors), data)
+
+    reply = fit_to_budget(readables, render, budget)
+    return reply if reply.data["results"] else _cut_to_budget(readables, render, budget)
+
+
+def _cut_to_budget(
+    readables: Sequence[Readable],
+    render: Callable[[Sequence[Readable], int], Reply],
+    budget: int,
+) -> Reply:
+    """Return the first document alone, cut to the budget."""
+    document, passage = readables[0]
+    body = document.text if passage is None else passage.text
+
+    def cut(count: int) -> Reply:
+        shown = body if count == len(body) else f"{body[:count]}…"
+        readable = (
+            (document._replace(text=shown), None)
+            if passage is None
+            else (document, passage._replace(text=shown))
+        )
+        reply = render([readable], len(readables) - 1)
+        if count == len(body):
+            return with_cost(reply)
+        total = tokens_of(body)
+        note = f"Cut: the whole is about {total:,} tokens. Raise max_tokens, or search for a part."
+        return with_cost(Reply(f"{reply.text}\n{note}", {**reply.data, "cut": True}))
+
+    count = most_that_fit(len(body), lambda count: cut(count).data["tokens"] <= budget)
+    if count < min(MIN_CUT_CHARS, len(body)):
+        whole_cost = cut(len(body)).data["tokens"]
+        raise UsageError(
+            f"max_tokens is {budget}, too few for the first document: whole, it costs "
+            f"{whole_cost:,} tokens.",
+            code="budget_too_small",
+            subject=str(whole_cost),
+        )
+    return cut(count)
+
+
+def _readable_data(
+    document: Document, passage: Passage | None, superseded_by: str | None
+) -> dict[str, Any]:
+    if passage is not None:
+        fields = passage_dict(passage, document, superseded_by)
+    else:
+        fields = document_dict(document, superseded_by)
+        for name in ("size", "sha256", "file_mtime", "indexed_at", "path", "source"):
+            fields.pop(name, None)
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {}, False)}
+
+
+def _readable_text(document: Document, passage: Passage | None, superseded_by: str | None) -> str:
+    if passage is not None:
+        return passage_text(passage, document, superseded_by)
+    return document_text(document, superseded_by)
+
+
+# -- timeline ------------------------------------------------------------------------------
+
+
+def memory_timeline(call: Call) -> Reply:
+    """Return documents, newest first, or those around one document."""
+    arguments = call.arguments
+    around: dict[str, Any] = {}
+    if arguments.get("anchor"):
+        around = {name: arguments[name] for name in ("anchor", "older", "newer")}
+    documents = call.memory.timeline(
+        limit=arguments["limit"],
+        before=page_start(arguments.get("cursor")),
+        where=_where(arguments),
+        all_projects=arguments["all_projects"],
+        **around,
+    )
+    is_full = len(documents) == arguments["limit"] and not around
+    successors = call.memory.successors(documents)
+
+    def render(shown: Sequence[Document], left_out: int) -> Reply:
+        data: dict[str, Any] = {
+            "results": [_timeline_data(document, successors.get(document.id)) for document in shown]
+        }
+        note = _count_line(len(shown), left_out, "document")
+        if left_out:
+            data["left_out"] = left_out
+        if shown and not around and (left_out or is_full):
+            data["next"] = page_end(shown[-1].event_at, shown[-1].id)
+            note += f" Older ones: cursor={data['next']}."
+        lines = [_timeline_line(document, successors.get(document.id)) for document in shown]
+        return Reply(fence_with_notes("\n".join(lines), note), data)
+
+    return fit_to_budget(documents, render, arguments["max_tokens"])
+
+
+def _timeline_data(document: Document, superseded_by: str | None) -> dict[str, Any]:
+    fields = {
+        "id": document.id,
+        "created_at": show_time(document.created_at),
+        "event_at": show_time(document.event_at or document.created_at),
+        "type": document.type or document.kind,
+        "tags": list(document.tags),
+        "title": document.title,
+        "summary": document.summary or "",
+        "trust": document.trust if document.trust != "trusted" else "",
+        "valid_to": _time(document.valid_to),
+        "superseded_by": superseded_by,
+    }
+    return {name: value for name, value in fields.items() if value not in (None, "", [])}
+
+
+def _timeline_line(document: Document, superseded_by: str | None) -> str:
+    tags = f"[{', '.join(document.tags)}]" if document.tags else ""
+    remarks = ", ".join(caveats(document, superseded_by))
+    return on_one_line(
+        document.id[:SHORT_ID],
+        show_day(document.event_at),
+        document.type or document.kind,
+        tags,
+        f"({remarks})" if remarks else "",
+        document.summary or document.title,
+    )

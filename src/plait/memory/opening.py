@@ -1,0 +1,365 @@
+"""Open a memory: find its file and embedder, and provide what every verb needs."""
+
+import os
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from plait.embedders import (
+    LOCAL_PROVIDERS,
+    PROVIDERS,
+    Embedder,
+    EmbedderOptions,
+    open_embedder,
+)
+from plait.embedders.none import NoEmbedder
+from plait.errors import Advice, NotFound, Notice, PlaitError, UsageError, advise
+from plait.protocols import State, Store
+from plait.searching.where import Where, to_filter
+from plait.settings.loading import Config, load
+from plait.settings.schema import IN_MEMORY
+from plait.stores import exists, open_store
+from plait.types import Cut, Document, Filter, Passage, Space
+
+if TYPE_CHECKING:
+    from plait.graph import Graph
+    from plait.writing.use import UseCounter
+    from plait.writing.writer import Writer
+
+DEFAULT_EMBEDDER = "builtin"
+_REINDEX = Advice("reindex")
+
+
+class Parts(NamedTuple):
+    """What a memory is made of, and its state when it was opened."""
+
+    store: Store | None
+    embedder: Embedder
+    config: Config
+    state: State | None
+
+
+def open_parts(
+    path: str | os.PathLike[str] | None,
+    embedder: Embedder | str | None,
+    *,
+    project: str | None,
+    create: bool,
+    config: Config | None,
+) -> Parts:
+    """Return the store (if its file exists), the embedder, and the settings for both.
+
+    Raises:
+        StoreError: The file cannot be used.
+        ConfigError: A setting is wrong.
+        UsageError: ``embedder`` is neither an `Embedder` nor a name.
+    """
+    if not (embedder is None or isinstance(embedder, str | Embedder)):
+        kind = type(embedder).__name__
+        raise UsageError(
+            f"An object of type {kind} is not an embedder.",
+            code="not_an_embedder",
+            subject=kind,
+            advice=advise("derive_embedder"),
+        )
+    flags: dict[str, object] = {}
+    if path is not None:
+        flags["db_path"] = os.fspath(path)
+    if project is not None:
+        flags["project"] = project
+    if isinstance(embedder, str):
+        flags["embedding_provider"] = embedder
+    config = config if config is not None else load(flags)
+    spec = embedder if isinstance(embedder, str) else config.settings.embedding_provider
+    by_name = embedder is None or isinstance(embedder, str)
+    if spec is not None and by_name:
+        # An unknown name is refused before a file is created.
+        embedder = named_embedder(spec, config)
+    store = _open_store(config, create=create)
+    state = None if store is None else store.state()
+    if embedder is None or isinstance(embedder, str):
+        embedder = _embedder_of(state, config)
+    elif by_name and embedder.dims is None and spec is not None and state is not None:
+        # The memory knows the length of its vectors, so the embedder need not ask for it.
+        embedder = named_embedder(spec, config, known=state.space)
+    return Parts(store, _cached(embedder, store, config), config, state)
+
+
+def embedder_of_vectors(store: Store, state: State, config: Config) -> Embedder:
+    """Return the embedder that made a memory's vectors, whatever the settings say now."""
+    return _cached(_embedder_of(state, config), store, config)
+
+
+def _cached(embedder: Embedder, store: Store | None, config: Config) -> Embedder:
+    if store is None or not embedder.tuning.external:
+        return embedder
+    from plait.embedders.cached import CachedEmbedder
+
+    return CachedEmbedder(embedder, store, config.settings.cache_size)
+
+
+def _open_store(config: Config, *, create: bool) -> Store | None:
+    settings = config.settings
+    if not (create or settings.db_path == IN_MEMORY or exists(settings.db_path)):
+        return None
+    return open_store(
+        settings.db_path,
+        create=create,
+        timeout=settings.sqlite_open_timeout_secs,
+        durability=settings.durability,
+    )
+
+
+def _embedder_of(state: State | None, config: Config) -> Embedder:
+    """Return the embedder that the memory was built with; the built-in model for a new one."""
+    space = None if state is None else state.space
+    first = None if state is None else state.embedder
+    spec = space.spec if space is not None else first or DEFAULT_EMBEDDER
+    provider = spec.partition(":")[0]
+    if provider not in (*PROVIDERS, *LOCAL_PROVIDERS):
+        reason = f"This memory's vectors were made by {spec}, which plait does not know."
+        return NoEmbedder(Notice(reason, "foreign_vectors", spec))
+    if provider not in LOCAL_PROVIDERS:
+        # The file may come from somebody else: only this machine's settings may send text away.
+        return NoEmbedder(
+            Notice(
+                f"This memory's vectors were made by {spec}. plait calls a server only if your own "
+                "settings name it.",
+                "server_not_chosen",
+                spec,
+                advise("set_embedder", spec=spec),
+            )
+        )
+    try:
+        return named_embedder(spec, config, known=space)
+    except PlaitError as error:
+        text = f"This memory's vectors were made by {spec}. {error.notice.text}"
+        return NoEmbedder(error.notice._replace(text=text, subject=spec))
+
+
+def named_embedder(
+    spec: str, config: Config | None = None, *, known: Space | None = None
+) -> Embedder:
+    """Return the embedder of a settings string; ``hashing`` is the stand-in of `plait.testing`.
+
+    Raises:
+        ConfigError: There is no such provider, or a package that it needs is not installed.
+    """
+    provider = spec.partition(":")[0]
+    if provider == "hashing":
+        from plait.testing.hashing import HashingEmbedder
+
+        return HashingEmbedder()
+    if config is None:
+        return open_embedder(spec, EmbedderOptions(known=known))
+    settings = config.settings
+    options = EmbedderOptions(
+        model=settings.model,
+        dims=settings.dims,
+        ollama_url=settings.ollama_url,
+        key=lambda origin: config.key_for(provider, origin),
+        folder=config.models_folder,
+        known=known,
+    )
+    return open_embedder(spec, options)
+
+
+def chosen_cut(config: Config) -> Cut:
+    """Return how the settings cut texts, and whether the user chose that."""
+    settings, origins = config.settings, config.origins
+    chosen = any(origins.get(name) != "default" for name in ("chunk_size", "chunk_overlap"))
+    return Cut(settings.chunk_size, settings.chunk_overlap, chosen=chosen)
+
+
+def outdated_rules(state: State, cut: Cut, embedder: Embedder) -> list[Notice]:
+    """Return which parts were indexed under older rules; a reindex fixes that."""
+    notices = []
+    identity = cut.for_memory(state.chunker).identity
+    if state.chunker is not None and state.chunker != identity:
+        text = f"The passages were cut with {state.chunker}; the settings now say {identity}."
+        notices.append(Notice(text, "other_chunker", advice=_REINDEX))
+    if state.indexed_by is not None and state.indexed_by != state.analyzer:
+        text = f"The keyword index was built with {state.indexed_by}, not {state.analyzer}."
+        notices.append(Notice(text, "other_analyzer", advice=_REINDEX))
+    space = state.space
+    if space is not None and embedder.dims != 0 and space != embedder.space:
+        text = (
+            f"The vectors were made by {space.beside(embedder.space)}; the embedder is now "
+            f"{embedder.space.beside(space)}."
+        )
+        notices.append(Notice(text, "other_embedder", advice=_REINDEX))
+    return notices
+
+
+class OpenMemory:
+    """An opened memory without verbs: its parts, and code that the verbs share."""
+
+    def __init__(
+        self, store: Store | None, embedder: Embedder, config: Config, *, path: str
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._former: Embedder | None = None
+        self._counter: UseCounter | None = None
+        self._cut = chosen_cut(config)
+        # What was indexed under other rules when the memory was opened.
+        self.opening_notices: list[Notice] = []
+        self.config = config
+        self.path = path
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        embedder: Embedder | str | None = None,
+        project: str | None = None,
+        create: bool = True,
+        config: Config | None = None,
+    ) -> Self:
+        """Open a memory; create its file if it does not exist.
+
+        Args:
+            path: The file; ``:memory:`` for one that is never written; default: the settings.
+            embedder: An embedder or its name; by default the one the memory was built with.
+            project: New documents belong to it, and searches cover it and personal documents; the
+                git repository of the working directory by default, ``""`` for none.
+            create: With ``False``, a missing file is not created, and every answer is empty.
+            config: Settings that were already loaded.
+
+        Raises:
+            StoreError: The file cannot be used.
+            ConfigError: A setting is wrong.
+        """
+        parts = open_parts(path, embedder, project=project, create=create, config=config)
+        path = parts.config.settings.db_path
+        opened = cls(parts.store, parts.embedder, parts.config, path=path)
+        if parts.state is not None:
+            opened.opening_notices = outdated_rules(parts.state, opened._cut, parts.embedder)
+        return opened
+
+    def __enter__(self) -> Self:
+        """Support ``with``, which closes the memory at its end."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """Release the file; the memory cannot be used afterwards."""
+        self._flush()
+        if self._store is not None:
+            self._store.close()
+
+    @property
+    def engine(self) -> Store:
+        """The store underneath, for programs that measure or examine it."""
+        return self._required()
+
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder of this memory."""
+        return self._embedder
+
+    @property
+    def graph(self) -> "Graph":
+        """The entities of this memory's project, and the relations between them.
+
+        Raises:
+            NotFound: There is no memory yet.
+        """
+        from plait.graph import Graph
+        from plait.ranking.use import constants_from
+
+        return Graph(
+            self._required(),
+            self._embedder,
+            project=self.config.project,
+            cut=self._cut,
+            reads=self._reads,
+            constants=constants_from(self.config.settings.limbic_constants or ()),
+        )
+
+    def outdated_rules(self) -> list[Notice]:
+        """Return which parts are indexed under older rules; `reindex` fixes that."""
+        if self._store is None:
+            return []
+        return outdated_rules(self._store.state(), self._cut, self._embedder)
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _begin(self) -> "Writer":
+        from plait.writing.writer import Writer
+
+        return Writer.begin(self._required(), self._embedder, self._cut, self.config.project)
+
+    def _follow_embedder(self, writer: "Writer") -> None:
+        if self.config.settings.auto_reindex:
+            from plait.writing.reindex import follow_embedder
+
+            follow_embedder(writer)
+
+    @property
+    def _reads(self) -> "UseCounter":
+        if self._counter is None:
+            from plait.writing.use import UseCounter
+
+            counts_listed = self.config.settings.signals_count == "listed"
+            self._counter = UseCounter(self._store, counts_listed=counts_listed)
+        return self._counter
+
+    def _embedder_for(self, store: Store, state: State) -> Embedder:
+        """Return the embedder for queries: the one that made the vectors, until a reindex."""
+        space = state.space
+        if self._embedder.dims == 0 or space in (None, self._embedder.space):
+            return self._embedder
+        if self._former is None or self._former.space != space:
+            self._former = embedder_of_vectors(store, state, self.config)
+        return self._former if self._former.space == space else self._embedder
+
+    def _required(self) -> Store:
+        if self._store is None:
+            raise NotFound(
+                f"There is no memory at {self.path} yet.",
+                code="no_memory",
+                subject=self.path,
+                advice=advise("store_first"),
+            )
+        return self._store
+
+    def _no_memory(self, name: str) -> NotFound:
+        return NotFound(
+            f"Nothing is named '{name}': there is no memory at {self.path} yet.",
+            code="no_memory",
+            subject=name,
+        )
+
+    def _flush(self) -> None:
+        """Write what was postponed while a caller waited for an answer."""
+        if self._store is not None:
+            self._embedder.flush()
+        if self._counter is not None:
+            self._counter.flush()
+
+    def _named(self, name: str, *, all_projects: bool = False) -> tuple[Document, Passage | None]:
+        """Return what a name refers to here: in this project, else among personal documents."""
+        from plait.searching.names import resolve
+
+        if self._store is None:
+            raise self._no_memory(name)
+        return resolve(self._store, name, self.config.project, all_projects=all_projects)
+
+    def _filter(self, wanted: Filter | Where | None, *, all_projects: bool = False) -> Filter:
+        """Return the caller's filter; ``entity`` selects the facts about these entities."""
+        if not wanted:
+            return Filter() if all_projects else Filter.of_project(self.config.project)
+        if not isinstance(wanted, Filter) and wanted.get("entity"):
+            fields = dict(wanted)
+            names = fields.pop("entity")
+            listed = [names] if isinstance(names, str) else list(names)
+            wanted = {**fields, "parents": self.graph.ids_of(listed)}
+        return to_filter(wanted, self.config.project, all_projects=all_projects)
+
+    @property
+    def _project_is_chosen(self) -> bool:
+        """Whether the caller named the project, rather than the folder implying it."""
+        return self.config.origins.get("project", "default") != "default"

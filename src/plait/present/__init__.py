@@ -1,0 +1,1 @@
+"""Turn results into JSON and text; nothing here reads, writes or decides anything."""

@@ -1,0 +1,286 @@
+"""Score the candidates of a hybrid search. Pure arithmetic, without stores, text or clocks.
+
+The steps, in the order in which a search takes them:
+
+1. Fusion merges the keyword and the vector ranking into one score in 0..1. `weighted` is the
+   default; `rrf` and `max_fusion` are the merges of mcp-memory and hybrid-memory.
+2. Neighbours: each message adds a share of its score to the messages around it.
+3. Coverage raises the best candidates that contain more of the query's words.
+4. Relevance measures the evidence for a candidate, independent of the others.
+"""
+
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from plait.types import Ref, Tuning
+
+_Item = TypeVar("_Item", bound=Hashable)
+
+# Cormack, Clarke & Büttcher, SIGIR 2009: k = 60 was near-optimal and not critical.
+RRF_K = 60
+# BM25 of common words alone is noise. Below this share of what one rare word could attain, the
+# keyword signal loses weight in proportion, and vectors decide.
+ATTAINABLE_SHARE = 0.1
+MAX_KEYWORD_WEIGHT = 0.3
+MAX_VECTOR_WEIGHT = 0.7
+# Share of a score that goes to the messages one and two places away, on both sides. From
+# benchmarks/quality.md, where 0.2 to 0.3 and 0.1 to 0.2 do about as well.
+NEIGHBOUR_SHARES = (0.25, 0.15)
+# Coverage reorders only the first candidates: their words are read for the snippet anyway, and
+# going deeper gained nothing (10 to 50 were tried, benchmarks/quality.md).
+COVERAGE_DEPTH = 10
+# Added to the score of a candidate that contains every word of the query. From
+# benchmarks/quality.md: 0.3 to 0.5 do about as well, and more costs queries about code.
+COVERAGE_BOOST = 0.4
+
+
+class Fused(NamedTuple):
+    """The score of a candidate and the parts that add up to it.
+
+    The part of a signal is its value times its share; ``None`` is a signal that was absent.
+    ``neighbours`` is the part from messages around it, ``cover`` the part that coverage added.
+    """
+
+    score: float
+    keyword: float | None
+    vector: float | None
+    keyword_share: float = 1.0
+    vector_share: float = 1.0
+    neighbours: float = 0.0
+    cover: float = 0.0
+
+    def scaled(self, largest: float) -> "Fused":
+        """Divide the score and all its parts."""
+        if largest == 1.0:
+            return self
+        # subtle: `_replace` takes twice as long, and a search may scale all its candidates.
+        return Fused(
+            self.score / largest,
+            self.keyword,
+            self.vector,
+            self.keyword_share / largest,
+            self.vector_share / largest,
+            self.neighbours / largest,
+            self.cover / largest,
+        )
+
+
+# -- fusion --------------------------------------------------------------------------------
+
+
+def weighted(
+    keyword: Sequence[tuple[_Item, float]] | None,
+    cosines: Mapping[_Item, float] | None,
+    candidates: Sequence[_Item],
+    *,
+    keyword_weight: float,
+    vector_weight: float,
+    attainable: float = 0.0,
+) -> dict[_Item, Fused]:
+    """Divide both signals by their maximum and add them by weight, for every candidate.
+
+    Every candidate is scored by both signals, so that a passage that only one branch listed does
+    not suffer from the other's short list.
+
+    Args:
+        keyword: BM25 of the keyword branch's candidates; the others count 0.
+        cosines: Cosine of every candidate that has a vector; a candidate whose vector is still
+            pending gets the median, so that it keeps its place.
+        candidates: The union of both branches.
+        keyword_weight: Share of the keyword signal.
+        vector_weight: Share of the vector signal.
+        attainable: BM25 that one rare word could reach; separates weak keywords from strong ones.
+    """
+    bm25 = dict(keyword or ())
+    top = max(bm25.values(), default=0.0)
+    enough = attainable * ATTAINABLE_SHARE
+    strength = top / enough if 0.0 < top < enough else 1.0
+    positive = {item: max(0.0, cosine) for item, cosine in (cosines or {}).items()}
+    nearest = max(positive.values(), default=0.0)
+    has_keyword, has_vector = bool(bm25) and top > 0.0, nearest > 0.0
+    pending = sorted(positive.values())[(len(positive) - 1) // 2] if has_vector else 0.0
+    share_k = keyword_weight * strength if has_keyword else 0.0
+    share_v = vector_weight if has_vector else 0.0
+    if not share_k + share_v:
+        # Only a signal of weight 0 has scores: its order is still better than none.
+        share_k, share_v = float(has_keyword), float(has_vector)
+    total = (share_k + share_v) or 1.0
+    fused: dict[_Item, Fused] = {}
+    for item in candidates:
+        by_keyword = max(0.0, bm25.get(item, 0.0)) / top if has_keyword else None
+        by_vector = positive.get(item, pending) / nearest if has_vector else None
+        mixed = share_k * (by_keyword or 0.0) + share_v * (by_vector or 0.0)
+        fused[item] = Fused(mixed / total, by_keyword, by_vector, share_k / total, share_v / total)
+    return fused
+
+
+def reciprocal_rank_fusion(
+    rankings: Sequence[Sequence[_Item]], *, k: int = RRF_K
+) -> dict[_Item, float]:
+    """Sum ``1 / (k + rank)`` over the rankings that list an item; ranks start at 1.
+
+    >>> scores = reciprocal_rank_fusion([["a", "b"], ["b", "c"]], k=1)
+    >>> {item: round(score, 4) for item, score in scores.items()}
+    {'a': 0.5, 'b': 0.8333, 'c': 0.3333}
+    """
+    scores: dict[_Item, float] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, start=1):
+            scores[item] = scores.get(item, 0.0) + 1.0 / (k + rank)
+    return scores
+
+
+def rrf(
+    keyword: Sequence[tuple[_Item, float]] | None,
+    vector: Sequence[tuple[_Item, float]] | None,
+    *,
+    k: int = RRF_K,
+) -> dict[_Item, Fused]:
+    """Fuse by reciprocal rank, divided by the score of an item that is first in every ranking.
+
+    ``None`` is a branch that did not run; an empty one ran and has no hits.
+    """
+    lists = [branch for branch in (keyword, vector) if branch is not None]
+    rankings = [[item for item, _ in branch] for branch in lists]
+    best = len(rankings) / (k + 1)
+    parts = [reciprocal_rank_fusion([ranking], k=k) for ranking in rankings]
+    fused: dict[_Item, Fused] = {}
+    for item, score in reciprocal_rank_fusion(rankings, k=k).items():
+        shares = [part.get(item, 0.0) / best for part in parts]
+        first = shares[0] if keyword is not None else None
+        second = shares[-1] if vector is not None else None
+        fused[item] = Fused(score / best, first, second)
+    return fused
+
+
+def max_fusion(
+    keyword: Sequence[tuple[_Item, float]] | None,
+    vector: Sequence[tuple[_Item, float]] | None,
+    *,
+    keyword_weight: float = MAX_KEYWORD_WEIGHT,
+    vector_weight: float = MAX_VECTOR_WEIGHT,
+) -> dict[_Item, Fused]:
+    """Divide each branch by its maximum and add by weight; an item that a branch lacks counts 0.
+
+    This is exactly the merge of hybrid-memory.
+    """
+    by_keyword = _by_maximum(keyword or ())
+    by_vector = _by_maximum([(item, cosine) for item, cosine in vector or () if cosine > 0.0])
+    fused: dict[_Item, Fused] = {}
+    for item in dict.fromkeys([*by_keyword, *by_vector]):
+        first, second = by_keyword.get(item), by_vector.get(item)
+        score = keyword_weight * (first or 0.0) + vector_weight * (second or 0.0)
+        fused[item] = Fused(score, first, second, keyword_weight, vector_weight)
+    return fused
+
+
+def _by_maximum(scores: Sequence[tuple[_Item, float]]) -> dict[_Item, float]:
+    """Divide scores by the largest, unless that is not positive."""
+    top = max((score for _, score in scores), default=0.0)
+    return {item: score / top if top > 0.0 else score for item, score in scores}
+
+
+# -- neighbours ----------------------------------------------------------------------------
+
+
+def lend(fused: Mapping[Ref, Fused], turns: Mapping[Ref, tuple[str, int]]) -> dict[Ref, Fused]:
+    """Add a share of the scores of the messages one and two turns away in the same session.
+
+    The answer in a conversation often shares no word with the question: the message before it
+    asked, or the message after it names the subject. A gap in the numbering is a gap in the
+    conversation. Scores stay in 0..1 and keep their order: where one exceeds 1, all are divided by
+    the largest.
+
+    Args:
+        fused: The candidates.
+        turns: Session and turn number of each candidate that is a whole message; no two messages
+            share them. The other candidates neither give nor get a share.
+    """
+    scores = {turns[ref]: fused[ref].score for ref in turns if ref in fused}
+    lent = {ref: _lent(turns[ref], scores) for ref in turns if ref in fused}
+    if not any(lent.values()):
+        return dict(fused)
+    sums = dict(fused)
+    for ref, extra in lent.items():
+        if extra:
+            sums[ref] = fused[ref]._replace(score=fused[ref].score + extra, neighbours=extra)
+    largest = max(1.0, *(candidate.score for candidate in sums.values()))
+    return {ref: candidate.scaled(largest) for ref, candidate in sums.items()}
+
+
+def _lent(turn: tuple[str, int], scores: Mapping[tuple[str, int], float]) -> float:
+    session, number = turn
+    return sum(
+        share * scores.get((session, neighbour), 0.0)
+        for away, share in enumerate(NEIGHBOUR_SHARES, start=1)
+        for neighbour in (number - away, number + away)
+    )
+
+
+# -- coverage ------------------------------------------------------------------------------
+
+
+def idf(passages: int, containing: int) -> float:
+    """Return the rarity of a word: near 0 for one that every passage contains."""
+    return math.log1p((max(passages, containing) - containing + 0.5) / (containing + 0.5))
+
+
+def coverage(
+    wanted: Collection[str], matched: Collection[str], passages: int, containing: Mapping[str, int]
+) -> float:
+    """Return the share of the query's words that a passage contains, each weighted by its rarity.
+
+    >>> round(coverage(["ssh", "the"], ["ssh"], 100, {"ssh": 1, "the": 90}), 2)
+    0.97
+
+    Args:
+        wanted: The query's words.
+        matched: Those of them that the passage contains.
+        passages: How many passages the memory has.
+        containing: How many of them contain each word.
+    """
+    weights = {word: idf(passages, containing.get(word, 0)) for word in wanted}
+    total = sum(weights.values())
+    if not total:
+        return 0.0
+    return sum(weight for word, weight in weights.items() if word in matched) / total
+
+
+def boost_coverage(ranked: Sequence[Fused], covered: Sequence[float]) -> list[Fused]:
+    """Raise the first candidates by the query's words that they contain; keep the given order.
+
+    BM25 lets one frequent word outweigh two that occur once, but a reader prefers the passage with
+    all words. Where a score exceeds 1, all are divided by the largest.
+
+    Args:
+        ranked: The candidates, best first.
+        covered: The `coverage` of each.
+    """
+    sums = []
+    for place, (candidate, share) in enumerate(zip(ranked, covered, strict=True)):
+        extra = COVERAGE_BOOST * share if place < COVERAGE_DEPTH else 0.0
+        sums.append(candidate._replace(score=candidate.score + extra, cover=extra))
+    largest = max([1.0, *(candidate.score for candidate in sums)])
+    return [candidate.scaled(largest) for candidate in sums]
+
+
+# -- relevance -----------------------------------------------------------------------------
+
+
+def attainable_bm25(passages: int, k1: float = 1.2) -> float:
+    """Return the BM25 of a word that one passage alone contains, in a memory of this size."""
+    return max(0.0, math.log((passages - 0.5) / 1.5)) * (k1 + 1.0) if passages > 2 else 0.0
+
+
+def relevance(covered: float, cosine: float | None, tuning: Tuning) -> float:
+    """Combine both signals into evidence in 0..1: one strong signal is enough, weak ones add up.
+
+    >>> relevance(1.0, None, Tuning()), round(relevance(0.5, 0.5, Tuning()), 2)
+    (1.0, 0.75)
+    """
+    if cosine is None:
+        return covered
+    span = max(1e-9, tuning.ceiling - tuning.floor)
+    by_vector = min(1.0, max(0.0, (cosine - tuning.floor) / span))
+    return 1.0 - (1.0 - covered) * (1.0 - by_vector)

@@ -1,0 +1,401 @@
+"""Turn a fused ranking into hits: hydrate, score by evidence and use, explain."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from plait.errors import Notice
+from plait.protocols import Candidate, Scored, Store, Token, Vocabulary
+from plait.ranking import hybrid
+from plait.text import empty_words, is_unspaced, single_spaced
+from plait.times import DAY_MS
+from plait.types import (
+    Branch,
+    Document,
+    Filter,
+    Fusion,
+    Hit,
+    Mode,
+    Passage,
+    Query,
+    Ref,
+    Signals,
+    Tuning,
+)
+
+DEADLINE_S = 2.0
+HYDRATE_BATCH = 25
+SNIPPET_CHARS = 200  # two lines of a terminal
+
+
+class Request(NamedTuple):
+    """One search, with every option resolved."""
+
+    text: str
+    limit: int = 10
+    mode: Mode = "hybrid"
+    where: Filter = Filter()
+    fusion: Fusion = "weighted"
+    keyword_weight: float | None = None
+    vector_weight: float | None = None
+    min_score: float = 0.0
+    floor: str = "relevance"
+    window: int = 0
+    best_per_document: bool = False
+    explain: bool = False
+    expansion_factor: int = 3
+    rrf_k: int = hybrid.RRF_K
+    deadline: float = DEADLINE_S
+    # Constants of `plait.ranking.use` that differ from the defaults; ``None`` ignores use and age.
+    limbic: tuple[tuple[str, float], ...] | None = None
+
+
+class Branches(NamedTuple):
+    """What the two branches returned; ``None`` is a branch that did not run."""
+
+    keyword: list[Scored] | None = None
+    vector: list[Scored] | None = None
+    cosines: Mapping[Ref, float] = {}
+    degraded: tuple[Notice, ...] = ()
+
+    @property
+    def mode_used(self) -> Mode:
+        """Which branches answered."""
+        if self.vector is None:
+            return "keyword"
+        return "vector" if self.keyword is None else "hybrid"
+
+
+class Scorer:
+    """Walks the fused ranking from the top, hydrating in batches, until the answer is full."""
+
+    def __init__(
+        self,
+        store: Store,
+        request: Request,
+        query: Query,
+        vocabulary: Vocabulary,
+        branches: Branches,
+        fused: Mapping[Ref, hybrid.Fused],
+        tuning: Tuning,
+    ) -> None:
+        self._store = store
+        self._request = request
+        self._vocabulary = vocabulary
+        self._cosines = branches.cosines
+        self._fused = fused
+        self._tuning = tuning
+        self._bm25 = dict(branches.keyword or ())
+        self._no_keyword_hits = branches.keyword is not None and not branches.keyword
+        # A caller who asks for vectors alone, or for another system's fusion, wants that order.
+        self._boosts = request.fusion == "weighted" and branches.keyword is not None
+        self._keyword_rank = _ranks(branches.keyword)
+        self._vector_rank = _ranks(branches.vector)
+        # Shown as the caller wrote them: "deploy", not the stem "deploi".
+        self._word_of = {
+            term: word for word in query.words for _, _, term in vocabulary.terms[word]
+        }
+        self._wanted = frozenset(self._word_of)
+        content = [word for word in query.words if word not in empty_words()]
+        telling = frozenset(content or query.words)
+        self._telling = frozenset(term for term, word in self._word_of.items() if word in telling)
+
+    def best(self) -> list[Hit]:
+        """Return the best hits, as many as were asked for."""
+        request = self._request
+        # Candidates that coverage may raise are read even if fewer are wanted: how many are
+        # wanted must not decide which one is first.
+        wanted = max(request.limit, hybrid.COVERAGE_DEPTH) if self._boosts else request.limit
+        order = sorted(self._fused, key=lambda ref: -self._fused[ref].score)
+        hits: list[Hit] = []
+        candidates: dict[Ref, Candidate] = {}
+        seen: set[str] = set()
+        start = 0
+        while start < len(order) and len(hits) < wanted:
+            end = self._batch_end(order, start, wanted - len(hits))
+            batch = self._hydrated(order[start:end])
+            candidates.update((candidate.passage.ref, candidate) for candidate in batch)
+            for candidate in batch:
+                document = candidate.document
+                if request.best_per_document and document.id in seen:
+                    continue
+                if _is_shown_already(candidate.passage, document, hits):
+                    continue
+                hit = self._hit(candidate)
+                if self._convinces(hit):
+                    seen.add(document.id)
+                    hits.append(hit)
+                if len(hits) == wanted:
+                    break
+            start = end
+        hits = self._with_entities(self._scored(hits, candidates)[: request.limit])
+        return [self._widened(hit) for hit in hits] if request.window else hits
+
+    def _batch_end(self, order: Sequence[Ref], start: int, wanted: int) -> int:
+        """Keep equal scores in one batch, because only their keys can order them."""
+        end = min(len(order), start + max(wanted, HYDRATE_BATCH if start else wanted))
+        while (
+            end < len(order) and self._fused[order[end]].score == self._fused[order[end - 1]].score
+        ):
+            end += 1
+        return end
+
+    def _hydrated(self, refs: Sequence[Ref]) -> list[Candidate]:
+        rows = self._store.hydrate(refs, ranking=True)
+        # A passage may have been deleted since the branches ran.
+        candidates = [rows[ref] for ref in refs if ref in rows]
+        candidates.sort(
+            key=lambda row: (
+                -self._fused[row.passage.ref].score,
+                row.document.doc_id,
+                row.passage.ordinal,
+            )
+        )
+        return candidates
+
+    def _hit(self, candidate: Candidate) -> Hit:
+        passage = candidate.passage
+        ref = passage.ref
+        fused = self._fused[ref]
+        terms = {term for _, _, term in candidate.tokens} | candidate.name_terms
+        matched = self._wanted & terms
+        covered = hybrid.coverage(
+            self._telling, matched, self._vocabulary.passages, self._vocabulary.holding
+        )
+        cosine = self._cosines.get(ref)
+        shown, highlights = self._snippet(passage, candidate.tokens)
+        signals = Signals(
+            bm25=self._bm25.get(ref),
+            cosine=cosine,
+            keyword=fused.keyword,
+            vector=fused.vector,
+            keyword_rank=self._keyword_rank.get(ref),
+            vector_rank=self._vector_rank.get(ref),
+            coverage=covered,
+            matched=tuple(sorted({self._word_of[term] for term in matched})),
+        )
+        return Hit(
+            passage=passage,
+            document=candidate.document,
+            score=fused.score,
+            relevance=hybrid.relevance(covered, cosine, self._tuning),
+            source=self._source(ref),
+            snippet=shown,
+            highlights=highlights,
+            signals=signals,
+            superseded_by=candidate.superseded_by,
+        )
+
+    def _snippet(
+        self, passage: Passage, tokens: Sequence[Token]
+    ) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """Cut out the matching words; headings are shown next to them, not repeated inside."""
+        start = _after_headings(passage.text)
+        if start:
+            tokens = [(a - start, b - start, term) for a, b, term in tokens if a >= start]
+        return snippet(passage.text[start:], tokens, self._wanted, SNIPPET_CHARS)
+
+    def _source(self, ref: Ref) -> Branch:
+        """Return which branch listed the hit, before the union was completed."""
+        if ref in self._keyword_rank:
+            return "hybrid" if ref in self._vector_rank else "keyword"
+        return "vector"
+
+    def _convinces(self, hit: Hit) -> bool:
+        if self._request.floor == "rrf" and self._request.fusion == "rrf":
+            return hit.score >= self._request.min_score
+        lent = self._fused[hit.passage.ref].neighbours
+        if hit.relevance <= 0.0 and (self._no_keyword_hits or (self._boosts and not lent)):
+            return False  # even the nearest is not near: no answer is better than a wrong one
+        return hit.relevance >= self._request.min_score
+
+    # -- the final order -------------------------------------------------------------------
+
+    def _scored(self, hits: list[Hit], candidates: Mapping[Ref, Candidate]) -> list[Hit]:
+        """Return the hits in their final order, with their final scores and the reasons."""
+        fused = [self._fused[hit.passage.ref] for hit in hits]
+        if self._boosts:
+            fused = hybrid.boost_coverage(fused, [hit.signals.coverage for hit in hits])
+        scored = [
+            hit._replace(score=row.score, reasons=self._reasons(hit, row))
+            for hit, row in zip(hits, fused, strict=True)
+        ]
+        return sorted(self._weighed(scored, candidates), key=lambda hit: -hit.score)
+
+    def _reasons(self, hit: Hit, fused: hybrid.Fused) -> tuple[str, ...]:
+        if not self._request.explain:
+            return ()
+        from plait.ranking.explain import explain_score
+
+        return explain_score(fused, hit.relevance, hit.signals)
+
+    def _weighed(self, hits: list[Hit], candidates: Mapping[Ref, Candidate]) -> list[Hit]:
+        """Return the hits with their scores adjusted by use and age."""
+        changed = self._request.limbic
+        if changed is None or self._request.fusion != "weighted":
+            return hits  # a caller who asks for another system's fusion wants its scores
+        refs = [hit.passage.ref for hit in hits]
+        uses = {ref: candidates[ref].use for ref in refs}
+        if not any(uses.values()) and all(hit.document.kind == "file" for hit in hits):
+            return hits  # files do not age, and nobody has read any of these
+        from plait.ranking import use
+
+        constants = use.constants_from(changed)
+        # Whole days, so that the same search gives the same answer all day.
+        now = time.time_ns() // 1_000_000 // DAY_MS * DAY_MS
+        weighed = []
+        for hit in hits:
+            document = hit.document
+            history = use.history_of(document, uses[hit.passage.ref], refs)
+            weight = use.weigh(
+                history,
+                now,
+                constants,
+                kind=document.kind,
+                trust=document.trust,
+                pinned=document.pinned,
+            )
+            reasons = (*hit.reasons, use.explain_weight(weight, history)) if hit.reasons else ()
+            weighed.append(hit._replace(score=hit.score * weight.factor, reasons=reasons))
+        largest = max([1.0, *(hit.score for hit in weighed)])
+        return [hit._replace(score=hit.score / largest) for hit in weighed]
+
+    def _with_entities(self, hits: list[Hit]) -> list[Hit]:
+        """Return the hits with the names of the entities that they are facts about."""
+        parents = {hit.document.parent for hit in hits} - {None}
+        if not parents:
+            return hits
+        entities = self._store.load([id_ for id_ in parents if id_])
+        names = {entity.id: entity.title for entity in entities}
+        return [hit._replace(entity=names.get(hit.document.parent or "")) for hit in hits]
+
+    def _widened(self, hit: Hit) -> Hit:
+        """Return the hit with its neighbours' text, overlaps merged."""
+        ordinal, window = hit.passage.ordinal, self._request.window
+        around = self._store.passages(hit.document.id, ordinal - window, ordinal + window)
+        return hit._replace(context=join(around))
+
+
+def _is_shown_already(passage: Passage, document: Document, hits: Iterable[Hit]) -> bool:
+    """Tell whether a profile and one of its observations would both be shown."""
+    if document.kind == "entity":
+        return any(hit.document.parent == document.id for hit in hits)
+    if document.parent is None:
+        return False
+    # A profile shows trusted facts while there is room: the others must be shown on their own.
+    line = "- " + " ".join(passage.text.split())
+    return any(
+        hit.document.id == document.parent and line in hit.passage.text.splitlines() for hit in hits
+    )
+
+
+def join(passages: Sequence[Passage]) -> str:
+    """Return consecutive passages as one text."""
+    parts: list[str] = []
+    reached: int | None = None
+    for passage in passages:
+        text = passage.text
+        if reached is not None and passage.start < reached:
+            text = text[reached - passage.start :]
+        parts.append(text)
+        reached = max(reached or 0, passage.start + len(passage.text))
+    return "".join(parts)
+
+
+def _after_headings(text: str) -> int:
+    """Return where the body of a passage begins; 0 if it has only headings."""
+    place = 0
+    while place < len(text) and text[place] in "#\n":
+        end = text.find("\n", place)
+        if end < 0:
+            return 0
+        place = end + 1
+    return place
+
+
+def _ranks(branch: list[Scored] | None) -> dict[Ref, int]:
+    return {ref: rank for rank, (ref, _) in enumerate(branch or (), start=1)}
+
+
+# -- snippets ------------------------------------------------------------------------------------
+
+
+def snippet(
+    text: str,
+    tokens: Sequence[Token],
+    wanted: frozenset[str],
+    width: int = SNIPPET_CHARS,
+) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Cut about ``width`` characters with the most distinct wanted terms; return their places too.
+
+    White space becomes single spaces, ``…`` marks a cut end, and adjacent places are joined.
+
+    Args:
+        text: The passage.
+        tokens: Its terms as ``(start, end, term)``, in order of start.
+        wanted: The terms to show.
+        width: Size of the window in characters of the passage.
+    """
+    matches = [token for token in tokens if token[2] in wanted]
+    first, last = _densest(matches, width)
+    slack = max(0, width - (last - first))
+    start = max(0, min(first - slack // 2, len(text) - width))
+    end = min(len(text), start + width)
+    while 0 < start < first and not _between_words(text, start):
+        start += 1
+    while last < end < len(text) and not _between_words(text, end):
+        end -= 1
+    window = text[start:end]
+    shown = single_spaced(window)
+    # If every gap was one character already, all characters stay in their places.
+    shifts = len(shown) != len(window)
+    before = "…" if text[:start].strip() else ""
+    after = "…" if text[end:].strip() else ""
+    marked: list[tuple[int, int]] = []
+    for left, right, _ in matches:
+        if right <= start or left >= end:
+            continue
+        opening, closing = max(left, start) - start, min(right, end) - start
+        if shifts:
+            opening, closing = _place(window, opening), _place(window, closing)
+        opening, closing = len(before) + opening, len(before) + closing
+        if marked and opening <= marked[-1][1]:
+            marked[-1] = (marked[-1][0], max(closing, marked[-1][1]))
+        elif closing > opening:
+            marked.append((opening, closing))
+    return before + shown + after, tuple(marked)
+
+
+def _densest(matches: Sequence[Token], width: int) -> tuple[int, int]:
+    """Return the bounds of the window with the most distinct terms, then with the most terms."""
+    best, bounds = (0, 0), (0, 0)
+    counts: dict[str, int] = {}
+    oldest = 0
+    for newest, (_, end, term) in enumerate(matches):
+        counts[term] = counts.get(term, 0) + 1
+        while oldest < newest and end - matches[oldest][0] > width:
+            gone = matches[oldest][2]
+            counts[gone] -= 1
+            if not counts[gone]:
+                del counts[gone]
+            oldest += 1
+        size = (len(counts), newest - oldest + 1)
+        if size > best:
+            best, bounds = size, (matches[oldest][0], end)
+    return bounds
+
+
+def _between_words(text: str, at: int) -> bool:
+    """Tell whether a cut before this character splits no word."""
+    left, right = text[at - 1], text[at]
+    if not (left.isalnum() and right.isalnum()):
+        # subtle: a mark is not alphanumeric and still belongs to the letter before it.
+        return right.isascii() or left.isspace() or right.isspace()
+    return is_unspaced(left + right)
+
+
+def _place(window: str, at: int) -> int:
+    """Return the position of a character after the white space before it is collapsed."""
+    before = single_spaced(window[:at])
+    gap = bool(before) and window[at - 1].isspace() and bool(window[at:].strip())
+    return len(before) + gap

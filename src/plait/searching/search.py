@@ -1,0 +1,307 @@
+"""Search: run the keyword and the vector branch, fuse them, then score.
+
+A search never fails because an embedder is down, slow or changed: the other branch answers and the
+receipt says what is missing.
+"""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from plait.embedders import Embedder
+from plait.errors import (
+    DeadlineExceeded,
+    EmbedderError,
+    Notice,
+    StoreDamaged,
+    UsageError,
+    advise,
+)
+from plait.protocols import Scored, State, Store, Vector, Vocabulary
+from plait.ranking import hybrid
+from plait.searching.scoring import Branches, Request, Scorer
+from plait.text import parse
+from plait.types import Answer, Mode, Query, Receipt, Ref, Tuning, check_range, weights_problem
+
+MAX_LIMIT = 1_000
+MAX_WINDOW = 5
+# Fewer candidates cost quality: the union must contain what either branch ranks well.
+KEYWORD_CANDIDATES = 200
+VECTOR_CANDIDATES = 100
+CHARS_PER_TOKEN = 4  # the usual estimate for English text
+MATCHES = 10_000  # of an operator query; beyond that, vectors may miss some but never add any
+
+
+class _Plan(NamedTuple):
+    """One running search: the request, the memory, and the weight of each branch."""
+
+    store: Store
+    state: State
+    embedder: Embedder
+    request: Request
+    query: Query
+    vocabulary: Vocabulary
+    keyword_weight: float
+    vector_weight: float
+
+    @property
+    def mode(self) -> Mode:
+        """The branches to run: a weight of 0 switches its branch off, with no call and no scan."""
+        if self.request.mode != "hybrid":
+            return self.request.mode
+        if self.vector_weight <= 0.0:
+            return "keyword"
+        return "vector" if self.keyword_weight <= 0.0 else "hybrid"
+
+
+def search(store: Store, embedder: Embedder, request: Request, state: State) -> Answer:
+    """Answer one request.
+
+    Raises:
+        UsageError: The query is empty, or a number is out of range.
+    """
+    began = time.perf_counter()
+    check(request)
+    query = parse(request.text)
+    keyword_weight, vector_weight = _weights(request, embedder.tuning)
+    plan = _Plan(
+        store,
+        state,
+        embedder,
+        request,
+        query,
+        store.vocabulary(query.words),
+        keyword_weight,
+        vector_weight,
+    )
+    branches = _run_branches(plan)
+    fused = _fuse(plan, branches)
+    scorer = Scorer(store, request, query, plan.vocabulary, branches, fused, embedder.tuning)
+    hits = scorer.best()
+    receipt = Receipt(
+        query=request.text,
+        mode_asked=request.mode,
+        mode_used=branches.mode_used,
+        fusion=request.fusion,
+        keyword_weight=keyword_weight,
+        vector_weight=vector_weight,
+        degraded=branches.degraded,
+        keyword_candidates=len(branches.keyword or ()),
+        vector_candidates=len(branches.vector or ()),
+        candidates=len(fused),
+        pending_vectors=state.pending,
+        indexed_at=state.indexed_at,
+        milliseconds=round((time.perf_counter() - began) * 1000, 2),
+        tokens=sum(len(hit.text) for hit in hits) // CHARS_PER_TOKEN,
+    )
+    return Answer(hits, receipt)
+
+
+def check(request: Request) -> None:
+    """Check a request.
+
+    Raises:
+        UsageError: The query is empty, or a number is out of range.
+    """
+    if not request.text.strip():
+        raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
+    check_range("limit", request.limit, 1, MAX_LIMIT)
+    check_range("window", request.window, 0, MAX_WINDOW)
+    check_range("min_score", request.min_score, 0, 1)
+    keyword, vector = request.keyword_weight, request.vector_weight
+    if keyword is not None:
+        check_range("keyword_weight", keyword, 0, 1)
+    if vector is not None:
+        check_range("vector_weight", vector, 0, 1)
+    if keyword is not None and vector is not None:
+        problem = weights_problem(keyword, vector)
+        if problem:
+            raise UsageError(problem, code="bad_weights", subject="keyword_weight")
+
+
+def _weights(request: Request, tuning: Tuning) -> tuple[float, float]:
+    """Return the caller's weights, else the fusion's own, else the embedder's."""
+    if request.fusion == "max":
+        defaults = hybrid.MAX_KEYWORD_WEIGHT, hybrid.MAX_VECTOR_WEIGHT
+    else:
+        defaults = tuning.keyword_weight, tuning.vector_weight
+    keyword, vector = request.keyword_weight, request.vector_weight
+    if keyword is None and vector is None:
+        return defaults
+    if keyword is None:
+        return 1.0 - vector if vector is not None else 1.0, vector or 0.0
+    return keyword, 1.0 - keyword if vector is None else vector
+
+
+# -- the two branches --------------------------------------------------------------------------
+
+
+def _run_branches(plan: _Plan) -> Branches:
+    degraded: list[Notice] = []
+    mode, query = plan.mode, plan.query
+    embed = None
+    if mode != "keyword" and _vectors_can_answer(plan, degraded):
+        embed = _start_embedding(plan)
+    keyword = None
+    if mode != "vector" or embed is None or query.strict:
+        keyword = _by_keyword(plan, degraded)
+    branches = Branches()
+    if embed is not None:
+        branches = _by_vector(plan, embed, keyword or [], degraded)
+        if branches.vector is not None and query.strict:
+            allowed = {ref for ref, _ in keyword or ()}
+            vector = [pair for pair in branches.vector if pair[0] in allowed]
+            branches = branches._replace(vector=vector)
+        if branches.vector is None and keyword is None:
+            keyword = _by_keyword(plan, degraded)
+    if mode == "vector" and branches.vector is not None:
+        keyword = None
+    elif keyword is not None:
+        keyword = keyword[: _over_fetch(plan.request, KEYWORD_CANDIDATES)]
+    return branches._replace(keyword=keyword, degraded=tuple(degraded))
+
+
+def _by_keyword(plan: _Plan, degraded: list[Notice]) -> list[Scored]:
+    request = plan.request
+    # An operator query limits what the vector branch may return, so all matches are needed.
+    size = MATCHES if plan.query.strict else _over_fetch(request, KEYWORD_CANDIDATES)
+    deadline = time.monotonic() + request.deadline
+    try:
+        return plan.store.keyword(plan.query, size, request.where, deadline=deadline)
+    except DeadlineExceeded:
+        text = f"keyword search stopped after {request.deadline:g} s"
+        degraded.append(Notice(text, "deadline_exceeded"))
+    except StoreDamaged as error:
+        degraded.append(_because("keyword search failed", error.notice))
+    return []
+
+
+def _by_vector(
+    plan: _Plan,
+    embed: Callable[[], Vector | None],
+    keyword: list[Scored],
+    degraded: list[Notice],
+) -> Branches:
+    """Return the query's nearest passages, and the cosines of the keyword hits."""
+    try:
+        vector = embed()
+        if vector is None:
+            return Branches()
+        nearest = plan.store.vector(
+            vector,
+            plan.embedder.space,
+            _over_fetch(plan.request, VECTOR_CANDIDATES),
+            plan.request.where,
+            also=[ref for ref, _ in keyword[: _over_fetch(plan.request, KEYWORD_CANDIDATES)]],
+        )
+    except EmbedderError as error:
+        # Down, slow, or a vector that the store refuses: not finite, or of the wrong length.
+        degraded.append(_because("vector search skipped", error.notice))
+        return Branches()
+    return Branches(vector=nearest.hits, cosines=nearest.cosines)
+
+
+def _vectors_can_answer(plan: _Plan, degraded: list[Notice]) -> bool:
+    """Tell whether vector search is possible; report why not, unless there are no vectors."""
+    embedder, space = plan.embedder, plan.state.space
+    if embedder.dims == 0:
+        if embedder.reason is not None and space is not None:
+            degraded.append(_because("vector search skipped", embedder.reason))
+        elif plan.mode == "vector":
+            text = "vector search skipped: no embedder is configured"
+            degraded.append(Notice(text, "no_embedder"))
+        return False
+    if space is None:
+        if plan.state.indexed_at is not None:
+            reindex = advise("reindex_with", embedder=embedder.space.spec)
+            degraded.append(Notice("no vectors yet.", "no_vectors", advice=reindex))
+        return False
+    if space != embedder.space:
+        reindex = advise("reindex_with", embedder=embedder.space.spec)
+        text = (
+            f"vector search skipped: this memory's vectors are from "
+            f"{space.beside(embedder.space)}, but the embedder is {embedder.space.beside(space)}."
+        )
+        degraded.append(Notice(text, "other_embedder", advice=reindex))
+        return False
+    return True
+
+
+def _because(consequence: str, reason: Notice) -> Notice:
+    return reason._replace(text=f"{consequence}: {reason.text}")
+
+
+def _start_embedding(plan: _Plan) -> Callable[[], Vector | None]:
+    """Return a function that returns the query's vector; an external model starts right away."""
+    embedder, deadline = plan.embedder, plan.request.deadline
+    # Words after NOT must not attract hits: with operators, only the wanted words are embedded.
+    text = " ".join(plan.query.words) if plan.query.strict else plan.request.text
+    text = text[: embedder.tuning.max_chars]
+
+    def embed() -> Vector | None:
+        return embedder.embed_safely([text], "query")[0]
+
+    if not embedder.tuning.external:
+        return embed
+    cached = embedder.cached_query(text)
+    if cached is not None:
+        return lambda: cached
+    from threading import Thread
+
+    outcome: list[Vector | EmbedderError | None] = []
+
+    def work() -> None:
+        try:
+            outcome.append(embed())
+        except EmbedderError as error:
+            outcome.append(error)
+
+    thread = Thread(target=work, daemon=True)
+    until = time.monotonic() + deadline
+    thread.start()
+
+    def wait() -> Vector | None:
+        # The keyword branch has used up part of the time already.
+        thread.join(max(0.0, until - time.monotonic()))
+        if not outcome:
+            raise EmbedderError(f"the embedder did not answer within {deadline:g} s")
+        if isinstance(outcome[0], EmbedderError):
+            raise outcome[0]
+        return outcome[0]
+
+    return wait
+
+
+def _over_fetch(request: Request, least: int) -> int:
+    size = request.limit * request.expansion_factor
+    return max(size, least) if request.fusion == "weighted" else size
+
+
+# -- one ranking -------------------------------------------------------------------------------
+
+
+def _fuse(plan: _Plan, branches: Branches) -> dict[Ref, hybrid.Fused]:
+    request, keyword, vector = plan.request, branches.keyword, branches.vector
+    if request.fusion == "rrf":
+        return hybrid.rrf(keyword, vector, k=request.rrf_k)
+    if request.fusion == "max":
+        return hybrid.max_fusion(
+            keyword,
+            vector,
+            keyword_weight=plan.keyword_weight,
+            vector_weight=plan.vector_weight,
+        )
+    candidates = list(dict.fromkeys([ref for ref, _ in [*(keyword or ()), *(vector or ())]]))
+    # Only theirs: a passage that an operator excludes must not set the scale of the others.
+    cosines = {ref: branches.cosines[ref] for ref in candidates if ref in branches.cosines}
+    fused = hybrid.weighted(
+        keyword,
+        cosines if vector is not None else None,
+        candidates,
+        keyword_weight=plan.keyword_weight,
+        vector_weight=plan.vector_weight,
+        attainable=hybrid.attainable_bm25(plan.vocabulary.passages),
+    )
+    if keyword is None or not plan.state.has_messages:
+        return fused  # a caller who asks for vectors alone wants their order
+    return hybrid.lend(fused, plan.store.turns(candidates))

@@ -1,0 +1,122 @@
+"""Build a `Filter` from a caller's arguments: field names, single values, times as text."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from plait.errors import UsageError
+from plait.times import parse_time
+from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Filter, check_choice
+
+# Fields of `Filter` by name; times may be texts, lists may be single values.
+Where = Mapping[str, Any]
+
+_TIMES = ("since", "until", "as_of")
+_LISTS = frozenset(
+    {"projects", "kinds", "memory_types", "types", "tags", "keys", "origins", "trusts", "metadata"}
+    | {"parents", "topics"}
+)
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "kinds": KINDS,
+    "memory_types": MEMORY_TYPES,
+    "origins": ORIGINS,
+    "trusts": TRUSTS,
+}
+
+
+def to_filter(where: Filter | Where | None, project: str | None, *, all_projects: bool) -> Filter:
+    """Return the caller's filter; by default it selects this project and personal documents.
+
+    Raises:
+        UsageError: A field is unknown or has a bad value.
+    """
+    fields = given_fields(where)
+    unknown = fields.keys() - set(Filter._fields)
+    if unknown:
+        raise UsageError(
+            f"There is no filter named {sorted(unknown)[0]}. Choose from: "
+            + ", ".join([*Filter._fields, "entity"]),
+            code="unknown_filter",
+            subject=sorted(unknown)[0],
+        )
+    for name in fields.keys() & set(_TIMES):
+        fields[name] = moment(fields[name])
+    for name in fields.keys() & _LISTS:
+        fields[name] = _listed(fields[name])
+    for name, allowed in _CHOICES.items():
+        for value in fields.get(name, ()):
+            check_choice(name, value, allowed)
+    if "projects" not in fields and not all_projects:
+        fields["projects"] = Filter.of_project(project).projects
+    return Filter(**fields)
+
+
+def given_fields(where: Filter | Where | None) -> dict[str, Any]:
+    """Return the fields that were given, without empty ones and defaults."""
+    if isinstance(where, Filter):
+        defaults = Filter._field_defaults
+        return {name: v for name, v in where._asdict().items() if v != defaults[name]}
+    return {name: v for name, v in (where or {}).items() if v or (v == 0 and v is not False)}
+
+
+def narrows(where: Filter | Where | None) -> bool:
+    """Tell whether a filter selects anything: an empty one must never delete the whole memory."""
+    return bool(given_fields(where).keys() - {"all_versions"})
+
+
+def widened(where: Filter | Where | None) -> dict[str, Any]:
+    """Return the fields for whole documents: quarantined and superseded ones count by default."""
+    fields = given_fields(where)
+    return {"trusts": TRUSTS, "all_versions": "as_of" not in fields, **fields}
+
+
+def moment(value: int | str | None) -> int | None:
+    """Return UTC milliseconds for a number, a date or an age.
+
+    Raises:
+        UsageError: It is not a time.
+    """
+    if value is None or isinstance(value, int):
+        return value
+    parsed = parse_time(value)
+    if parsed is None:
+        raise UsageError(
+            f"'{value}' is not a time. Write 2026-03-01, 2026-03-01T09:30 or an age like 7d.",
+            code="bad_time",
+            subject=value,
+        )
+    return parsed
+
+
+def page_end(event_at: int | None, id_: str) -> str:
+    """Return the cursor of the page that follows a document.
+
+    >>> page_end(1_700_000_000_000, "3f9c2a7bq"), page_start("1700000000000-3f9c2a7bq")
+    ('1700000000000-3f9c2a7bq', (1700000000000, '3f9c2a7bq'))
+    """
+    return f"{event_at}-{id_}"
+
+
+def page_start(cursor: str | None) -> tuple[int, str] | None:
+    """Return where the page of a cursor begins.
+
+    Raises:
+        UsageError: It is not a cursor.
+    """
+    if cursor is None:
+        return None
+    moment_, _, id_ = cursor.rpartition("-")
+    if not re.fullmatch(r"-?\d{1,18}", moment_, re.ASCII) or not id_:
+        raise UsageError(
+            f"'{cursor}' is not a cursor. Use the one an earlier answer gave as next.",
+            code="bad_cursor",
+            subject=cursor,
+        )
+    return int(moment_), id_
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Mapping):
+        return tuple(value.items())
+    # A single string is a sequence too, of one-letter values.
+    return (value,) if isinstance(value, str) else tuple(value)

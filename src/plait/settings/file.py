@@ -1,0 +1,395 @@
+"""Read a settings file, or set or remove one value in it and keep all other lines."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from plait.embedders import LOCAL_PROVIDERS
+from plait.errors import ConfigError, Notice, advise
+from plait.settings.loading import (
+    Given,
+    accept,
+    parse_setting,
+    refuse_postgres,
+    settle,
+    user_config_path,
+)
+from plait.settings.schema import (
+    ALSO_CALLED,
+    IN_MEMORY,
+    SETTINGS,
+    TYPO_LIKENESS,
+    Source,
+    suggestion,
+)
+
+# Settings are a few hundred bytes; a repository must not make every search parse megabytes.
+MAX_SETTINGS_BYTES = 1_000_000
+# An allow-list, because parsers disagree on where the host of a crafted address is.
+LOOPBACK_URL = r"https?://(localhost|127\.0\.0\.\d{1,3}|\[::1\])(:\d{1,5})?(/[\w.~/-]*)?"
+
+
+# -- reading ---------------------------------------------------------------------------------
+
+
+def read_source(
+    path: str, fence: str | None, environ: Mapping[str, str], warnings: list[Notice]
+) -> Source:
+    """Read the settings of a file; ``fence`` is the project folder of a file that has one.
+
+    Raises:
+        ConfigError: The file cannot be read, or sets what it must not set.
+    """
+    given: Given = {}
+    for name, raw in read_settings(path, warnings).items():
+        value = accept(name, raw, path, os.path.dirname(path), environ)
+        if fence is not None and (reason := _beyond_fence(name, value, fence)):
+            assignment = name if name == "api_key" else f"{name} to {value!r}"
+            raise ConfigError(
+                f"{path} sets {assignment}, {reason}; a project's file may not do that.",
+                code="beyond_fence",
+                subject=name,
+                advice=advise("move_to_user_file", path=user_config_path(environ)),
+            )
+        given[name] = value, path
+    if "api_key" in given:
+        from plait.settings.keys import key_warnings
+
+        warnings += key_warnings(path, given)
+    return Source(given, is_file=True, fenced=fence is not None)
+
+
+def _beyond_fence(name: str, value: Any, root: str) -> str | None:
+    """Return why a project's file may not have this value, or ``None`` if it may."""
+    is_folder = name in ("db_path", "memory_dir") or (name == "project" and os.path.isabs(value))
+    if is_folder and not _is_inside(value, root):
+        return "outside the project"
+    if name == "ollama_url" and not _is_loopback(value):
+        return "which is not this machine"
+    if name == "api_key":
+        return "which everyone with a clone can read"
+    if name == "embedding_provider":
+        kind, _, rest = value.partition(":")
+        is_here = kind == "custom" and _is_loopback(rest.partition("#")[0])
+        if kind not in LOCAL_PROVIDERS and not is_here:
+            return "which may send text to another machine"
+    return None
+
+
+def _is_inside(path: str, root: str) -> bool:
+    # A repository can contain links, so only the real path counts.
+    real, top = os.path.realpath(path), os.path.realpath(root)
+    return path != IN_MEMORY and (real == top or real.startswith(top.rstrip(os.sep) + os.sep))
+
+
+def _is_loopback(url: str) -> bool:
+    import re
+
+    return re.fullmatch(LOOPBACK_URL, url, re.ASCII) is not None
+
+
+def read_settings(path: str, warnings: list[Notice]) -> dict[str, Any]:
+    """Return the settings of a TOML or JSON file by name, with their values as written there.
+
+    Raises:
+        ConfigError: The file cannot be read, or has a setting in the wrong place.
+    """
+    data = _parsed(path, _file_text(path))
+    table = data if path.lower().endswith(".json") else _memory_table(data, path, warnings)
+    return by_one_name(table, path)
+
+
+def _unreadable(path: str, reason: str) -> ConfigError:
+    return ConfigError(f"Cannot read {path}{reason}.", code="unreadable_settings", subject=path)
+
+
+def _file_text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_SETTINGS_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise _unreadable(path, f": {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, ": it is not UTF-8 text") from error
+    if len(data) > MAX_SETTINGS_BYTES:
+        raise _unreadable(path, ": it is larger than 1 MB")
+    return text
+
+
+def _parsed(path: str, text: str) -> dict[str, Any]:
+    is_json = path.lower().endswith(".json")
+    try:
+        if is_json:
+            import json
+
+            data = json.loads(text)
+        else:
+            import tomllib
+
+            data = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        kind = "JSON" if is_json else "TOML"
+        raise _unreadable(path, f" as {kind}: {error}") from error
+    if not isinstance(data, dict):
+        raise _unreadable(path, ": it must be one JSON object with the settings")
+    return data
+
+
+def _memory_table(data: dict[str, Any], path: str, warnings: list[Notice]) -> dict[str, Any]:
+    """Return the table ``[memory]``; refuse names outside it that look like our settings."""
+    engine: Any = data
+    for key in ("storage", "provider", "config", "provider"):
+        engine = engine.get(key) if isinstance(engine, dict) else None
+    refuse_postgres(engine, path)
+    for name in data:
+        if name in ("memory", "storage"):
+            continue
+        if name in SETTINGS:
+            raise ConfigError(
+                f"{name!r} in {path} is outside the table [memory]. Move it there.",
+                code="outside_memory_table",
+                subject=name,
+            )
+        if advice := suggestion(name, ["memory", *SETTINGS], TYPO_LIKENESS):
+            raise ConfigError(
+                f"Unknown name {name!r} in {path}.",
+                code="unknown_setting",
+                subject=name,
+                advice=advice,
+            )
+        text = f"Ignored {name!r} in {path}: settings belong in the table [memory]."
+        warnings.append(Notice(text, "ignored_name", name))
+    table = data.get("memory", {})
+    if not isinstance(table, dict):
+        raise ConfigError(
+            f"'memory' in {path} must be a table: a line [memory] with the settings below it.",
+            code="memory_is_no_table",
+            subject=path,
+        )
+    return table
+
+
+# -- writing ---------------------------------------------------------------------------------
+
+
+def write_value(path: str, name: str, value: object) -> Any:
+    """Set one value in a TOML file and keep all its other lines; the file becomes 0600.
+
+    Returns the value as it will be read.
+
+    Raises:
+        ConfigError: The value is bad by itself or with the others, or the file cannot be edited.
+    """
+    _require_toml(path)
+    if name == "api_key":
+        raise ConfigError(
+            "A key is never an argument of a command: others could see it.",
+            code="key_as_argument",
+            subject=name,
+            advice=advise("set_keys"),
+        )
+    name = ALSO_CALLED.get(name, name)
+    parsed = parse_setting(name, value, path)
+    if name in ("db_path", "memory_dir") and parsed != IN_MEMORY and parsed[0] != "~":
+        # The user means a path relative to the working folder, not to the file's folder.
+        parsed = os.path.abspath(parsed)
+    plain = _plain(parsed)
+    text = _file_text(path) if os.path.exists(path) else ""
+    wanted = _parsed(path, text)
+    table = _memory_table(wanted, path, [])
+    _refuse_other_name(path, table, name)
+    wanted["memory"] = {**table, name: plain}
+    _keep_key_in_place(path, table, wanted["memory"])
+    edited = _edited(text, name, f"{name} = {_toml(plain)}")
+    # The editor works on lines, but TOML does not: check that the result reads as wanted.
+    if edited is None or not _is_toml(edited) or _parsed(path, edited) != wanted:
+        raise _not_editable(path, f"Cannot edit {path} safely. Set {name} in its [memory] by hand.")
+    values = {
+        key: parse_setting(key, raw, path)
+        for key, raw in by_one_name(wanted["memory"], path).items()
+    }
+    origins = {key: path if key in values else "default" for key in SETTINGS}
+    settle({"db_path": "", **values}, origins)
+    _replace_file(os.path.realpath(path), edited)
+    return parsed
+
+
+def remove_value(path: str, name: str) -> bool:
+    """Remove one value from a TOML file and keep all other lines; return whether it was there.
+
+    Raises:
+        ConfigError: The file cannot be edited.
+    """
+    _require_toml(path)
+    text = _file_text(path) if os.path.exists(path) else ""
+    wanted = _parsed(path, text)
+    table = wanted.get("memory")
+    name = ALSO_CALLED.get(name, name)
+    if isinstance(table, dict):
+        _refuse_other_name(path, table, name)
+    if not isinstance(table, dict) or name not in table:
+        return False
+    wanted["memory"] = {key: value for key, value in table.items() if key != name}
+    _keep_key_in_place(path, table, wanted["memory"])
+    edited = _edited(text, name, None)
+    if edited is None or not _is_toml(edited) or _parsed(path, edited) != wanted:
+        text = f"Cannot edit {path} safely. Remove {name} from its [memory] by hand."
+        raise _not_editable(path, text)
+    _replace_file(os.path.realpath(path), edited)
+    return True
+
+
+def _require_toml(path: str) -> None:
+    if path.lower().endswith(".json"):
+        raise _not_editable(path, f"Cannot edit {path}: only TOML files can be edited.")
+
+
+def _not_editable(path: str, text: str) -> ConfigError:
+    return ConfigError(text, code="not_editable", subject=path)
+
+
+def by_one_name(given: dict[str, Any], origin: str) -> dict[str, Any]:
+    """Return the settings of a file, each under its first name.
+
+    Raises:
+        ConfigError: A setting was given under both of its names.
+    """
+    settings = dict(given)
+    for other, name in ALSO_CALLED.items():
+        table, _, key = other.partition(".")
+        inner = settings.get(table)
+        if other in settings:
+            value = settings.pop(other)
+        elif isinstance(inner, dict) and key in inner:
+            value = inner[key]
+            settings[table] = {rest: inner[rest] for rest in inner if rest != key}
+            if not settings[table]:
+                del settings[table]
+        else:
+            continue
+        if name in settings:
+            raise ConfigError(
+                f"{origin} sets both {name} and {other}, which are the same setting. Keep one.",
+                code="set_twice",
+                subject=name,
+            )
+        settings[name] = value
+    return settings
+
+
+def _refuse_other_name(path: str, table: dict[str, Any], name: str) -> None:
+    """Refuse to edit a setting that the file has as a dotted key or in its own table."""
+    if name not in table and name in by_one_name(table, path):
+        text = f"{path} has {name} under its other name. Change it there by hand."
+        raise _not_editable(path, text)
+
+
+def _keep_key_in_place(path: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    if "api_key" in after:
+        from plait.settings.keys import refuse_to_move_key
+
+        refuse_to_move_key(path, before, after)
+
+
+def _plain(value: object) -> object:
+    """Return a value of a setting as TOML has it: a list, with ``name=number`` for a pair."""
+    if not isinstance(value, tuple):
+        return value
+    return [part if isinstance(part, str) else f"{part[0]}={part[1]!r}" for part in value]
+
+
+def _toml(value: object) -> str:
+    import json
+
+    # JSON and TOML write the values of settings alike, except for the character DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _edited(text: str, name: str, entry: str | None) -> str | None:
+    """Return the text with ``entry`` instead of the setting's lines, or added to ``[memory]``.
+
+    Without an entry the lines are removed; ``None`` means that there were none.
+    """
+    import re
+
+    ending = "\r" if "\r\n" in text else ""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    header = re.compile(r"\s*\[\s*memory\s*\]\s*(#.*)?")
+    start = next((at for at, line in enumerate(lines) if header.fullmatch(line)), None)
+    if start is None:
+        if entry is None:
+            return None
+        lines += [ending] * bool(lines) + ["[memory]" + ending, entry + ending]
+        return "\n".join(lines) + "\n"
+    last = start
+    for at in range(start + 1, len(lines)):
+        line = lines[at].strip()
+        if line.startswith("["):
+            break
+        if re.match(rf"[\"']?{re.escape(name)}[\"']?\s*=", line):
+            return _with_statement_replaced(lines, at, entry, ending)
+        if line and not line.startswith("#"):
+            last = at
+    if entry is None:
+        return None
+    lines.insert(last + 1, entry + ending)
+    return "\n".join(lines) + "\n"
+
+
+def _with_statement_replaced(
+    lines: list[str], at: int, entry: str | None, ending: str
+) -> str | None:
+    # A value may have several lines, and only the TOML parser knows where it ends.
+    stop = at + 1
+    while not _is_toml("\n".join(lines[at:stop])):
+        stop += 1
+        if stop > len(lines):
+            return None
+    if entry is None:
+        return "\n".join([*lines[:at], *lines[stop:]]) + "\n"
+    line = lines[stop - 1].rstrip("\r")
+    for mark in (i for i, character in enumerate(line) if character == "#"):
+        if _is_toml("\n".join([*lines[at : stop - 1], line[:mark]])):
+            entry += "  " + line[mark:]
+            break
+    return "\n".join([*lines[:at], entry + ending, *lines[stop:]]) + "\n"
+
+
+def _is_toml(text: str) -> bool:
+    import tomllib
+
+    try:
+        # subtle: lines cut from a Windows file end in a lone CR, which TOML forbids.
+        tomllib.loads(text.replace("\r", ""))
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _replace_file(path: str, text: str) -> None:
+    import tempfile
+
+    folder = os.path.dirname(path)
+    try:
+        data = text.encode()
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        # mkstemp makes the file 0600, so that other users can never read it.
+        handle, aside = tempfile.mkstemp(prefix=".config-", suffix=".toml", dir=folder)
+        try:
+            with open(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(aside, path)
+        except OSError:
+            os.unlink(aside)
+            raise
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from error
+    except UnicodeEncodeError as error:
+        raise _unwritable(path, "the value is not valid Unicode") from error
+
+
+def _unwritable(path: str, reason: str) -> ConfigError:
+    return ConfigError(f"Cannot write {path}: {reason}.", code="unwritable_settings", subject=path)

@@ -1,0 +1,488 @@
+"""Settings: flag > environment ``PLAIT_*`` > the project's ``plait.toml`` > the user's > default.
+
+The only reader of the environment: all other modules get plain arguments. A project's file comes
+with a cloned repository, so it may tune a search but not send text or files elsewhere.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from plait.errors import ConfigError, Notice, advise
+from plait.settings.schema import (
+    ENVIRONMENT,
+    FLAGS,
+    FOREIGN_NAMES,
+    IN_MEMORY,
+    SETTINGS,
+    TYPO_LIKENESS,
+    Setting,
+    Source,
+    ValueType,
+    suggestion,
+)
+from plait.settings.schema import Settings as Settings  # callers need it beside `Config`
+
+if TYPE_CHECKING:
+    from plait.settings.keys import Keys
+
+PROJECT_FILE = "plait.toml"
+POSTGRES_NAMES = ("postgres", "postgresql", "pg")
+TRUE_WORDS = ("on", "true", "1", "yes")
+FALSE_WORDS = ("off", "false", "0", "no")
+# Characters of a refused value that a message repeats.
+MAX_SHOWN = 80
+
+# Values by the name of the setting, each with its origin.
+Given = dict[str, tuple[Any, str]]
+
+
+class Config(NamedTuple):
+    """The settings, the origin of each, and warnings about them.
+
+    ``project`` is the project to work in: the setting, or else the git root; ``None`` is personal.
+    """
+
+    settings: Settings
+    origins: dict[str, str]
+    warnings: tuple[Notice, ...]
+    project: str | None
+    files: tuple[str, ...]
+    color: bool = True
+    models_folder: str = ""
+    # A function, not the keys: a config may be printed, and a function does not show them.
+    keys: "Callable[[], Keys] | None" = None
+
+    def key_for(self, provider: str, origin: str) -> str | None:
+        """Return the key for a provider at a scheme, host and port, or ``None``.
+
+        Raises:
+            ConfigError: There is one, but it cannot be read.
+        """
+        key = None if self.keys is None else self.keys().find(provider, origin)
+        return None if key is None else key.reveal()
+
+
+def load(
+    flags: Mapping[str, object] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    config: str | None = None,
+) -> Config:
+    """Read each setting from the first source that has it.
+
+    Args:
+        flags: Values by the name of the setting; ``None`` means that the flag was not given.
+        environ: The environment; the process's own when omitted.
+        cwd: Where the search for the project and relative paths start.
+        config: A TOML or JSON file to read instead of the project's and the user's.
+
+    Raises:
+        ConfigError: A name is unknown, a value is bad, or a file cannot be read.
+    """
+    environ = os.environ if environ is None else environ
+    here = os.path.realpath(_working_folder() if cwd is None else cwd)
+    root = find_project(here)
+    warnings: list[Notice] = []
+    files = _files(config, here, root, environ, warnings)
+    sources: list[Source] = []
+    if files:
+        from plait.settings.file import read_source
+
+        sources += [read_source(path, fence, environ, warnings) for path, fence in files]
+    sources.append(Source(_from_environment(environ, here, warnings)))
+    sources.append(Source(_from_flags(flags or {}, here, environ)))
+    given: Given = {}
+    for source in sources:
+        given |= source.given
+
+    def keys() -> "Keys":
+        from plait.settings.keys import Keys
+
+        return Keys(sources, environ, config_folder(environ))
+
+    values = {name: value for name, (value, _) in given.items()}
+    values.setdefault("db_path", default_db_path(environ))
+    origins = {name: given[name][1] if name in given else "default" for name in SETTINGS}
+    warnings += _without_effect(given)
+    settings = settle(values, origins)
+    project = root if settings.project is None else settings.project or None
+    return Config(
+        settings,
+        origins,
+        tuple(warnings),
+        project,
+        tuple(path for path, _ in files),
+        # https://no-color.org: any value but an empty one.
+        color=not environ.get("NO_COLOR"),
+        models_folder=os.path.join(os.path.dirname(default_db_path(environ)), "models"),
+        keys=keys,
+    )
+
+
+# -- folders ---------------------------------------------------------------------------------
+
+
+def find_project(start: str) -> str | None:
+    """Return the git root at or above a folder, or ``None``."""
+    folder = os.path.realpath(start)
+    # In a worktree or submodule .git is a file, so any kind of entry counts.
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+    return folder
+
+
+def user_config_path(environ: Mapping[str, str] | None = None) -> str:
+    """Return the user's file: ``PLAIT_CONFIG``, or ``plait/config.toml`` in the config folder."""
+    environ = os.environ if environ is None else environ
+    if chosen := environ.get("PLAIT_CONFIG"):
+        return _absolute(chosen, _working_folder(), environ)
+    return os.path.join(config_folder(environ), "config.toml")
+
+
+def config_folder(environ: Mapping[str, str] | None = None) -> str:
+    """Return the user's folder for plait; keys are kept there whatever ``PLAIT_CONFIG`` is."""
+    environ = os.environ if environ is None else environ
+    folder = _platform_folder(environ, "XDG_CONFIG_HOME", ".config", "APPDATA", "Roaming")
+    return os.path.join(folder, "plait")
+
+
+def default_db_path(environ: Mapping[str, str]) -> str:
+    """Return the default path of the memory: ``plait/memory.db`` in the data folder."""
+    folder = _platform_folder(environ, "XDG_DATA_HOME", ".local/share", "LOCALAPPDATA", "Local")
+    return os.path.join(folder, "plait", "memory.db")
+
+
+def _platform_folder(
+    environ: Mapping[str, str], xdg: str, unix: str, windows: str, appdata: str
+) -> str:
+    home = _home(environ)
+    if sys.platform == "win32":
+        return environ.get(windows) or os.path.join(home, "AppData", appdata)
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Application Support")
+    chosen = environ.get(xdg, "")
+    # The XDG rules: a relative path is invalid and must be ignored.
+    return chosen if os.path.isabs(chosen) else os.path.join(home, unix)
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    return environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~")
+
+
+def _working_folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # It was deleted; absolute paths still work.
+        return os.path.abspath(os.sep)
+
+
+def _absolute(path: str, base: str, environ: Mapping[str, str]) -> str:
+    if path == IN_MEMORY:
+        return path
+    if path == "~" or path.startswith(("~/", "~" + os.sep)):
+        path = _home(environ) + path[1:]
+    return os.path.abspath(os.path.join(base, os.path.expanduser(path)))
+
+
+# -- sources ---------------------------------------------------------------------------------
+
+
+def _files(
+    config: str | None,
+    here: str,
+    root: str | None,
+    environ: Mapping[str, str],
+    warnings: list[Notice],
+) -> list[tuple[str, str | None]]:
+    """Return the files to read, weakest first, each with the folder that fences it, if any."""
+    if config is not None:
+        path = _absolute(config, here, environ)
+        if not os.path.isfile(path):
+            raise ConfigError(f"There is no file {path}.", code="no_such_file", subject=path)
+        return [(path, None)]
+    files: list[tuple[str, str | None]] = []
+    user = user_config_path(environ)
+    if os.path.isfile(user):
+        files.append((user, None))
+    elif environ.get("PLAIT_CONFIG"):
+        text = f"There is no file {user} (environment PLAIT_CONFIG)."
+        warnings.append(Notice(text, "no_such_file", user))
+    folder = here
+    while not os.path.isfile(path := os.path.join(folder, PROJECT_FILE)):
+        if root is None or folder == root:
+            return files
+        folder = os.path.dirname(folder)
+    # A project's file that the user named by PLAIT_CONFIG is trusted: it is read once, unfenced.
+    if os.path.realpath(path) != os.path.realpath(user):
+        files.append((path, root or folder))
+    return files
+
+
+def _from_flags(flags: Mapping[str, object], here: str, environ: Mapping[str, str]) -> Given:
+    given: Given = {}
+    for name, value in flags.items():
+        if value is not None:
+            origin = f"flag {FLAGS.get(name, '--' + name.replace('_', '-'))}"
+            given[name] = accept(name, value, origin, here, environ), origin
+    return given
+
+
+def _from_environment(environ: Mapping[str, str], here: str, warnings: list[Notice]) -> Given:
+    given: Given = {}
+    for variable, name in ENVIRONMENT.items():
+        raw = environ.get(variable)
+        # An empty variable counts as unset, as in a shell; for the project it means personal.
+        if raw or (raw is not None and name == "project"):
+            origin = f"environment {variable}"
+            given[name] = accept(name, raw, origin, here, environ), origin
+    for variable in environ:
+        if variable.startswith("PLAIT_") and variable not in (*ENVIRONMENT, "PLAIT_CONFIG"):
+            text = f"Ignored {variable}: there is no such setting."
+            advice = suggestion(variable, ENVIRONMENT, TYPO_LIKENESS)
+            warnings.append(Notice(text, "ignored_variable", variable, advice))
+    return given
+
+
+def accept(name: str, raw: object, origin: str, base: str, environ: Mapping[str, str]) -> Any:
+    """Parse the value of a setting, and make a path absolute; ``base`` is where it starts.
+
+    Raises:
+        ConfigError: The name is unknown or the value is bad.
+    """
+    value = parse_setting(name, raw, origin)
+    if name in ("db_path", "memory_dir"):
+        return _absolute(value, base, environ)
+    if name == "project" and (os.path.isabs(value) or value.split("/")[0] in (".", "..", "~")):
+        folder = _absolute(value, base, environ)
+        return find_project(folder) or folder
+    return value
+
+
+def _without_effect(given: Given) -> list[Notice]:
+    """Return a warning for each changed setting that has no effect yet."""
+    return [
+        Notice(f"{name} ({origin}) has no effect yet.", "no_effect", name)
+        for name, (value, origin) in given.items()
+        if not SETTINGS[name].acts and value != Settings._field_defaults[name]
+    ]
+
+
+# -- values ----------------------------------------------------------------------------------
+
+
+def parse_setting(name: str, raw: object, origin: str) -> Any:
+    """Return the value of a setting, read from text, TOML, JSON or Python.
+
+    Raises:
+        ConfigError: The name is unknown or the value is bad; the message names ``origin``.
+    """
+    if name not in SETTINGS:
+        meant = FOREIGN_NAMES.get(name)
+        raise ConfigError(
+            f"Unknown setting '{name}'{'' if origin.startswith('flag ') else f' in {origin}'}.",
+            code="unknown_setting",
+            subject=name,
+            advice=advise("did_you_mean", name=meant) if meant else suggestion(name, SETTINGS),
+        )
+    if name in ("backend", "db_path"):
+        refuse_postgres(raw, origin)
+    setting = SETTINGS[name]
+    try:
+        return _PARSERS[setting.type](raw, setting)
+    except (ValueError, OverflowError) as error:
+        got = "a value that is not shown" if name == "api_key" else _shortened(repr(raw))
+        raise ConfigError(
+            f"{name} must be {setting.expected}, got {got} ({origin}).",
+            code="bad_value",
+            subject=name,
+            advice=suggestion(_word(raw), setting.options),
+        ) from error
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+
+
+def refuse_postgres(raw: object, origin: str) -> None:
+    """Refuse a request for PostgreSQL until that engine exists.
+
+    Raises:
+        ConfigError: The value names PostgreSQL.
+    """
+    if _word(raw) in POSTGRES_NAMES or _word(raw).startswith(("postgres://", "postgresql://")):
+        raise ConfigError(
+            f"This version of plait does not support PostgreSQL yet ({origin}). "
+            'Leave it out, or set backend = "sqlite" in [memory].',
+            code="no_postgres",
+            subject=origin,
+        )
+
+
+def _word(value: object) -> str:
+    return str(value).strip().lower()
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise ValueError
+    return value.strip()
+
+
+def _parts(value: object) -> list[object] | tuple[object, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not parts:
+        raise ValueError
+    return parts
+
+
+def _parse_path(value: object, _: Setting) -> str:
+    os.fsencode(text := _text(value))
+    return text
+
+
+def _parse_whole(value: object, setting: Setting) -> int:
+    number = int(value) if isinstance(value, str) else value
+    # subtle: True is an int in Python, but the user did not mean a number.
+    if type(number) is not int or not setting.low <= number <= setting.high:
+        raise ValueError
+    return number
+
+
+def _parse_number(value: object, setting: Setting) -> float:
+    number = float(value) if isinstance(value, str | int) else value
+    # subtle: NaN fails both comparisons, so it is refused here too.
+    if isinstance(value, bool) or not (
+        isinstance(number, float) and setting.low <= number <= setting.high
+    ):
+        raise ValueError
+    return number
+
+
+def _parse_choice(value: object, setting: Setting) -> str:
+    word = _word(value)
+    return setting.options[setting.options.index(setting.aliases.get(word, word))]
+
+
+def _parse_switch(value: object, _: Setting) -> bool:
+    word = _word(value)
+    if word not in TRUE_WORDS + FALSE_WORDS:
+        raise ValueError
+    return word in TRUE_WORDS
+
+
+def _parse_project(value: object, _: Setting) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError
+    return "" if _word(value) == "personal" else value.strip()
+
+
+def _parse_patterns(value: object, _: Setting) -> tuple[str, ...]:
+    return tuple(_text(part) for part in _parts(value))
+
+
+def _parse_provider(value: object, setting: Setting) -> str:
+    kind, _, rest = (text := _text(value)).partition(":")
+    if kind != "custom":
+        return text
+    url, _, model = rest.partition("#")
+    return f"custom:{_url(url)}" + (f"#{model.strip()}" if model.strip() else "")
+
+
+def _url(text: str) -> str:
+    scheme, _, rest = _text(text).partition("://")
+    url = f"{scheme.lower()}://{rest}"
+    if scheme.lower() not in ("http", "https") or not rest.strip("/") or len(url.split()) > 1:
+        raise ValueError
+    return url.rstrip("/")
+
+
+def _parse_ollama_url(value: object, _: Setting) -> str:
+    from plait.embedders.ollama import ollama_address
+
+    try:
+        return ollama_address(_text(value)).url
+    except ConfigError as error:
+        raise ValueError from error
+
+
+def _parse_key(value: object, _: Setting) -> object:
+    from plait.settings.secrets import as_secret
+
+    return as_secret(value)
+
+
+def _parse_constants(value: object, _: Setting) -> tuple[tuple[str, float], ...]:
+    """Parse ``name=number`` pairs."""
+    from plait.ranking.use import constants_from
+
+    pairs = [_text(part).partition("=") for part in _parts(value)]
+    constants = tuple((name.strip(), float(number)) for name, _, number in pairs)
+    constants_from(constants)
+    return constants
+
+
+_PARSERS: dict[ValueType, Callable[[object, Setting], Any]] = {
+    "api_key": _parse_key,
+    "choice": _parse_choice,
+    "limbic_constants": _parse_constants,
+    "number": _parse_number,
+    "ollama_url": _parse_ollama_url,
+    "path": _parse_path,
+    "patterns": _parse_patterns,
+    "project": _parse_project,
+    "provider": _parse_provider,
+    "switch": _parse_switch,
+    "text": lambda value, _: _text(value),
+    "whole": _parse_whole,
+}
+
+
+def settle(values: dict[str, Any], origins: dict[str, str]) -> Settings:
+    """Derive settings from others, and check those that depend on each other.
+
+    Both arguments are completed in place. ``values`` must contain ``db_path``.
+
+    Raises:
+        ConfigError: The weights add up to 0 or to more than 1, or the overlap is too large.
+    """
+    if "keyword_weight" in values or "vector_weight" in values:
+        _settle_weights(values, origins)
+    _settle_overlap(values, origins)
+    return Settings(**values)
+
+
+def _settle_weights(values: dict[str, Any], origins: dict[str, str]) -> None:
+    from plait.types import weights_problem
+
+    pair = "keyword_weight", "vector_weight"
+    for name, other in (pair, pair[::-1]):
+        if name in values and other not in values:
+            # Otherwise the embedder's default for the other weight could push the sum above 1.
+            values[other] = round(1.0 - values[name], 9)
+            origins[other] = f"1 - {name}"
+    problem = weights_problem(*(values[name] for name in pair))
+    if problem:
+        text = f"{problem} They are set by {origins[pair[0]]} and {origins[pair[1]]}."
+        raise ConfigError(text, code="bad_weights", subject=pair[0])
+
+
+def _settle_overlap(values: dict[str, Any], origins: dict[str, str]) -> None:
+    either = {**Settings._field_defaults, **values}
+    size, overlap = either["chunk_size"], either["chunk_overlap"]
+    if overlap * 2 < size:
+        return
+    if "chunk_overlap" in values:
+        raise ConfigError(
+            f"chunk_overlap {overlap} ({origins['chunk_overlap']}) must be less than half of "
+            f"chunk_size {size} ({origins['chunk_size']}).",
+            code="bad_overlap",
+            subject="chunk_overlap",
+        )
+    values["chunk_overlap"] = size // 10
+    origins["chunk_overlap"] = "a tenth of chunk_size"

@@ -1,0 +1,289 @@
+"""The settings as data: names, types, defaults, accepted values and descriptions.
+
+Nothing runs here while settings are loaded: `plait.settings.loading` reads and checks them.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from plait.errors import Advice, advise
+from plait.types import FILE_PATTERNS, FUSION_ALIASES, FUSIONS, MIN_CUT_SIZE, Cut, Fusion
+
+if TYPE_CHECKING:
+    from plait.settings.secrets import Secret
+
+Floor = Literal["relevance", "rrf"]
+Durability = Literal["full", "normal"]
+SignalsCount = Literal["read", "listed"]
+# How a value is parsed; `plait.settings.loading` has one function for each.
+ValueType = Literal[
+    "api_key",
+    "choice",
+    "limbic_constants",
+    "number",
+    "ollama_url",
+    "path",
+    "patterns",
+    "project",
+    "provider",
+    "switch",
+    "text",
+    "whole",
+]
+
+IN_MEMORY = ":memory:"
+# Similarity (0 to 1) from which a name outside [memory] counts as a typing error: names of other
+# programs may be a little like ours, and every PLAIT_ variable is.
+TYPO_LIKENESS = 0.8
+# Names that other programs use for our settings. They are refused with the right name.
+FOREIGN_NAMES = {
+    "db": "db_path",
+    "overlap": "chunk_overlap",
+    "provider": "embedding_provider",
+    "embedding_model": "model",
+    "embedding_dimensions": "dims",
+    "embedding_cache_size": "cache_size",
+    "embedding_api_key": "api_key",
+    "openai_api_key": "api_key",
+    "min_relevance_score": "min_score",
+}
+# Settings with a second name; in TOML it is a dotted key, or a key of a table.
+ALSO_CALLED = {"signals.count": "signals_count"}
+
+
+class Settings(NamedTuple):
+    """The value of each setting. ``None`` leaves the choice to the module that uses it."""
+
+    db_path: str
+    backend: str = "sqlite"
+    memory_dir: str | None = None
+    auto_save: bool = False
+    embedding_provider: str | None = None
+    model: str | None = None
+    api_key: "Secret | None" = None
+    ollama_url: str = "http://localhost:11434"
+    dims: int | None = None
+    vector_weight: float | None = None
+    keyword_weight: float | None = None
+    fusion: Fusion = "weighted"
+    floor: Floor = "relevance"
+    chunk_size: int = Cut().size
+    chunk_overlap: int = Cut().overlap
+    cache_size: int = 10_000
+    expansion_factor: int = 3
+    rrf_k: int = 60
+    auto_reindex: bool = False
+    sqlite_open_timeout_secs: float = 30.0
+    durability: Durability = "full"
+    project: str | None = None
+    limit: int = 10
+    min_score: float = 0.0
+    limbic: bool = True
+    limbic_constants: tuple[tuple[str, float], ...] | None = None
+    signals_count: SignalsCount = "read"
+    quiet: bool = False
+    patterns: tuple[str, ...] = FILE_PATTERNS
+    max_file_mb: float = 10.0
+
+
+class Source(NamedTuple):
+    """Settings that were given together, such as those of one file; each with its origin.
+
+    A ``fenced`` source came with a repository: the user did not write it.
+    """
+
+    given: dict[str, tuple[Any, str]]
+    is_file: bool = False
+    fenced: bool = False
+
+
+class Setting(NamedTuple):
+    """The type of a setting, the values that it accepts, and what it is for.
+
+    ``aliases`` are other names for an option. A setting that does not act is accepted and
+    checked, but nothing uses its value yet.
+    """
+
+    type: ValueType
+    description: str
+    low: float = 0
+    high: float = 0
+    options: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = MappingProxyType({})
+    example: str = ""
+    acts: bool = True
+
+    @property
+    def expected(self) -> str:
+        """Which values are accepted, in words."""
+        if self.type == "choice":
+            return f"one of {', '.join(self.options)}" if len(self.options) > 1 else self.options[0]
+        return {
+            "path": "a path",
+            "switch": "on or off",
+            "whole": f"a whole number from {self.low} to {self.high}",
+            "number": f"a number from {self.low:g} to {self.high:g}",
+        }.get(self.type, self.example)
+
+
+SETTINGS: dict[str, Setting] = {
+    "db_path": Setting("path", "Path of the memory's file; --db and PLAIT_DB are short forms."),
+    "backend": Setting(
+        "choice", "The engine that stores the memory.", options=("sqlite",), acts=False
+    ),
+    "memory_dir": Setting("path", "The folder that `plait ingest` reads if you give no path."),
+    "auto_save": Setting("switch", "Store conversations automatically.", acts=False),
+    "embedding_provider": Setting(
+        "provider",
+        "The embedder; unset: the one that the memory was built with, builtin for a new memory.",
+        example="a name such as builtin, ollama:MODEL or custom:URL#MODEL",
+    ),
+    "model": Setting(
+        "text", "The embedder's model; unset: the provider's default.", example="a name"
+    ),
+    "api_key": Setting(
+        "api_key",
+        "The key for the embedder that the same file names; `plait config set-key` is safer.",
+        example="one line of printable ASCII without spaces",
+    ),
+    "ollama_url": Setting(
+        "ollama_url",
+        "URL of the Ollama server; you may leave out scheme and port.",
+        example="an address such as http://localhost:11434",
+    ),
+    "dims": Setting(
+        "whole", "Length of the vectors; unset: the model's default.", low=1, high=65_536
+    ),
+    "vector_weight": Setting(
+        "number",
+        "Weight of vector search; 0 turns it off; unset: 1 minus keyword_weight, or the "
+        "embedder's default.",
+        high=1,
+    ),
+    "keyword_weight": Setting(
+        "number",
+        "Weight of keyword search; 0 turns it off; unset: 1 minus vector_weight, or the "
+        "embedder's default.",
+        high=1,
+    ),
+    "fusion": Setting(
+        "choice",
+        "How keyword and vector hits are merged into one ranking.",
+        options=FUSIONS,
+        aliases=FUSION_ALIASES,
+    ),
+    "floor": Setting(
+        "choice",
+        "The score that min_score is compared with; rrf is the normalised score of fusion = rrf.",
+        options=("relevance", "rrf"),
+    ),
+    "chunk_size": Setting(
+        "whole",
+        "Target size of a passage in characters; a passage may reach 1.3 times that.",
+        low=MIN_CUT_SIZE,
+        high=100_000,
+    ),
+    "chunk_overlap": Setting(
+        "whole",
+        "Characters that a passage repeats from the one before; less than half of chunk_size.",
+        high=49_999,
+    ),
+    "cache_size": Setting("whole", "How many vectors the embedding cache keeps.", high=10_000_000),
+    "expansion_factor": Setting(
+        "whole", "Candidates that each branch fetches, as a multiple of the limit.", low=1, high=100
+    ),
+    "rrf_k": Setting(
+        "whole",
+        "Damping of fusion = rrf; a larger value makes the top ranks more equal.",
+        low=1,
+        high=10_000,
+    ),
+    "auto_reindex": Setting("switch", "Embed everything again when the embedder changes."),
+    "sqlite_open_timeout_secs": Setting(
+        "number", "Seconds to wait while another process writes.", high=3600
+    ),
+    "durability": Setting(
+        "choice",
+        "full survives a power cut; normal may lose the last writes.",
+        options=("full", "normal"),
+    ),
+    "project": Setting(
+        "project",
+        "The project; unset: the git root, or personal.",
+        example="a name, a folder or personal",
+    ),
+    "limit": Setting("whole", "Maximum number of hits.", low=1, high=1000),
+    "min_score": Setting("number", "Minimum relevance of a hit.", high=1),
+    "limbic": Setting("switch", "Let use and age change a hit's score by a factor of 0.8 to 1.25."),
+    "limbic_constants": Setting(
+        "limbic_constants",
+        "The numbers behind that factor; unset: those in docs/limbic.md.",
+        example="pairs such as age_weight=0.02,half_life_message=30",
+    ),
+    "signals_count": Setting(
+        "choice",
+        "What counts as use: read passages, or all hits that a search listed.",
+        options=("read", "listed"),
+    ),
+    "quiet": Setting("switch", "Suppress warnings."),
+    "patterns": Setting(
+        "patterns", "Which files to ingest, by name.", example="patterns such as *.md,*.txt"
+    ),
+    "max_file_mb": Setting(
+        "number", "Maximum file size in megabytes; larger files are skipped.", low=0.001, high=4096
+    ),
+}
+# subtle: the short name comes last, so that it wins if both are set.
+ENVIRONMENT = {f"PLAIT_{name.upper()}": name for name in SETTINGS} | {"PLAIT_DB": "db_path"}
+FLAGS = {
+    "db_path": "--db",
+    "chunk_overlap": "--overlap",
+    "patterns": "--pattern",
+    "embedding_provider": "--embedder",
+}
+
+
+def describe() -> list[tuple[str, str, str]]:
+    """Return name, default and description of each setting."""
+    defaults = {"db_path": "memory.db in the platform's data folder", **Settings._field_defaults}
+    return [
+        (name, shown(defaults[name]), row.description + ("" if row.acts else " No effect yet."))
+        for name, row in SETTINGS.items()
+    ]
+
+
+def shown(value: object) -> str:
+    """Return a setting's value as a person would type it.
+
+    >>> shown(True), shown(None), shown(("*.md", "*.txt"))
+    ('on', 'unset', '*.md,*.txt')
+    """
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        return ",".join(
+            part if isinstance(part, str) else f"{part[0]}={part[1]:g}" for part in value
+        )
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def closest(word: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the name that is most similar to a word, if any is similar."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(names), n=1, cutoff=cutoff)), None)
+
+
+def suggestion(word: str, names: Iterable[str], cutoff: float = 0.6) -> Advice | None:
+    """Return advice that suggests the closest name."""
+    name = closest(word, names, cutoff)
+    return None if name is None else advise("did_you_mean", name=name)
+
+
+def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return a question that suggests the closest name, or nothing if none is close."""
+    name = closest(word, names, cutoff)
+    return f" Did you mean {name!r}?" if name else ""

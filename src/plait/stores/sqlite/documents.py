@@ -1,0 +1,333 @@
+"""Read documents and passages: rows to values, by name, by ref, whole, or in order."""
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from plait.stores.sqlite.connection import SQLRow, rows, version_of
+from plait.stores.sqlite.filters import Clause, joined
+from plait.stores.sqlite.state import answering
+from plait.types import ENTITY_SOURCE, ID_LENGTH, ID_PREFIX, Document, Passage, Ref
+
+if TYPE_CHECKING:
+    from plait.types.reports import Stats
+
+# Columns of `documents` in the order of `Document`'s fields; text is put together from passages.
+FIELDS = tuple(name for name in Document._fields if name != "text")
+DOCUMENT_COLUMNS = ", ".join(f"d.{name}" for name in FIELDS)
+PASSAGE_COLUMNS = "p.text, p.heading, p.start_line, p.end_line, p.start, p.ordinal, p.id, p.rowid"
+PASSAGE_WIDTH = 8
+_TEXT_AT = Document._fields.index("text")
+_PROJECT_AT = FIELDS.index("project")
+_TAGS_AT = FIELDS.index("tags")
+_METADATA_AT = FIELDS.index("metadata")
+_PINNED_AT = FIELDS.index("pinned")
+_EVENT_AT = FIELDS.index("event_at")
+
+MOST_NAMESAKES = 20
+ORDINAL_DIGITS = 9  # a longer one cannot be an ordinal
+LAST_ORDINAL = 10**ORDINAL_DIGITS - 1
+
+_DOCUMENT = f"SELECT {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
+_PASSAGE = (
+    f"SELECT {PASSAGE_COLUMNS}, {DOCUMENT_COLUMNS} FROM passages AS p "  # noqa: S608
+    "JOIN documents AS d ON d.rowid = p.document WHERE "
+)
+_HYDRATE = _PASSAGE + "p.rowid IN (SELECT value FROM json_each(?))"  # noqa: S608
+# A message cut into several passages is a text rather than a turn of a conversation.
+_TURNS = (
+    "SELECT p.rowid, d.project, d.session, d.turn FROM passages AS p "
+    "JOIN documents AS d ON d.rowid = p.document "
+    "WHERE p.rowid IN (SELECT value FROM json_each(?)) "
+    "AND d.turn IS NOT NULL AND d.kind = 'message' AND d.chunk_count = 1"
+)
+_PASSAGES = (
+    f"SELECT {PASSAGE_COLUMNS} FROM passages AS p "  # noqa: S608
+    "JOIN documents AS d ON d.rowid = p.document "
+    "WHERE d.id = ? AND p.ordinal BETWEEN ? AND ? ORDER BY p.ordinal"
+)
+_LOAD = (
+    f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
+    "WHERE d.id IN (SELECT value FROM json_each(?))"
+)
+_SUCCESSORS = (
+    "SELECT d.id, coalesce("
+    "(SELECT n.id FROM documents AS n WHERE n.supersedes = d.id ORDER BY n.rowid DESC LIMIT 1), "
+    # One text may end several of its topic, but supersedes names only one of them.
+    "(SELECT n.id FROM documents AS n WHERE n.topic = d.topic AND n.project = d.project "
+    "AND coalesce(n.parent, '') = coalesce(d.parent, '') AND n.valid_from = d.valid_to "
+    "AND n.id <> d.id ORDER BY n.rowid DESC LIMIT 1)) AS successor FROM documents AS d "
+    "WHERE d.id IN (SELECT value FROM json_each(?)) "
+    "AND d.valid_to IS NOT NULL AND successor IS NOT NULL"
+)
+BY_ID = f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d WHERE d.id = ?"  # noqa: S608
+_BY_NAME = (
+    f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
+    "WHERE d.project = ? AND d.source = ? AND d.key = ?"
+)
+# The caller's own project comes first, so that a path that several have known keeps its document.
+_BY_PATH = (
+    f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
+    "WHERE d.kind = 'file' AND d.path = ? ORDER BY d.project <> ?, d.rowid LIMIT 1"
+)
+_PIECES = "SELECT start, text FROM passages WHERE document = ? ORDER BY ordinal"
+_SCAN = f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
+_BELONGING = (
+    "SELECT o.id FROM documents AS e JOIN documents AS o ON o.parent = e.id "
+    "WHERE e.kind = 'entity' AND e.id IN (SELECT value FROM json_each(?)) ORDER BY o.rowid"
+)
+_COUNTS = (
+    "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM passages), "
+    "(SELECT count(*) FROM trash), (SELECT min(event_at) FROM documents), "
+    "(SELECT max(event_at) FROM documents), (SELECT max(indexed_at) FROM documents)"
+)
+_MISSING = "SELECT reason, count(*) FROM unembedded WHERE generation = ? GROUP BY reason"
+
+DocumentOrPassage = tuple[Document, Passage | None]
+
+
+class Order:
+    """Orders of a scan."""
+
+    NEWEST = " ORDER BY d.event_at DESC, d.id DESC LIMIT ?"
+    OLDEST = " ORDER BY d.event_at, d.id LIMIT ?"
+    WRITTEN = " ORDER BY d.created_at, d.rowid LIMIT ?"
+
+
+def document_from(row: Sequence[Any], text: str = "") -> Document:
+    """Return a row of `DOCUMENT_COLUMNS` as a value."""
+    values = list(row)
+    values[_PROJECT_AT] = values[_PROJECT_AT] or None
+    values[_TAGS_AT] = tuple(json.loads(values[_TAGS_AT])) if values[_TAGS_AT] != "[]" else ()
+    values[_METADATA_AT] = json.loads(values[_METADATA_AT]) if values[_METADATA_AT] != "{}" else {}
+    values[_PINNED_AT] = bool(values[_PINNED_AT])
+    values.insert(_TEXT_AT, text)
+    return Document(*values)
+
+
+def document_from_record(record: dict[str, Any]) -> Document:
+    """Return a document that was written as JSON, where tuples become lists."""
+    return Document(**{**record, "tags": tuple(record["tags"])})
+
+
+def document_row(document: Document) -> list[Any]:
+    """Return the values of `FIELDS`, ready to bind."""
+    values = [getattr(document, name) for name in FIELDS]
+    values[_PROJECT_AT] = values[_PROJECT_AT] or ""
+    values[_TAGS_AT] = json.dumps(values[_TAGS_AT], ensure_ascii=False)
+    values[_METADATA_AT] = json.dumps(dict(values[_METADATA_AT]), ensure_ascii=False)
+    values[_PINNED_AT] = int(values[_PINNED_AT])
+    values[_EVENT_AT] = values[_EVENT_AT] or 0
+    return values
+
+
+def passage_from(row: Sequence[Any]) -> Passage:
+    """Return a row of `PASSAGE_COLUMNS` as a value."""
+    return Passage(*row)
+
+
+def passage_hash(heading: str, text: str) -> bytes:
+    """Return the identity of a passage in its document: what a reader and the embedder see."""
+    from hashlib import blake2b  # 2 ms that a search does not need
+
+    digest = blake2b(digest_size=16)
+    digest.update(heading.encode("utf-8", "surrogatepass"))
+    digest.update(b"\0")
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+def stitched(preface: str, pieces: Sequence[tuple[int, str]]) -> str:
+    """Join passages into the text of their document, each at its offset."""
+    parts = [preface]
+    reached = 0
+    for start, text in pieces:
+        fresh = text[reached - start :] if start < reached else text
+        parts.append(fresh)
+        reached = max(reached, start + len(text))
+    return "".join(parts)
+
+
+def hydrate(
+    connection: apsw.Connection, refs: Sequence[Ref]
+) -> dict[Ref, tuple[Passage, Document]]:
+    """Return passages with their documents, in one query."""
+    wanted = json.dumps(list(refs))
+    pairs = [_passage_and_document(row) for row in rows(connection, _HYDRATE, (wanted,))]
+    return {passage.ref: (passage, document) for passage, document in pairs}
+
+
+def turns(connection: apsw.Connection, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
+    """Return session and turn of those passages that are whole messages.
+
+    Sessions with the same name in two projects are two sessions.
+    """
+    wanted = (json.dumps(list(refs)),)
+    return {
+        ref: (f"{project}\0{session}", turn)
+        for ref, project, session, turn in rows(connection, _TURNS, wanted)
+    }
+
+
+def passages(
+    connection: apsw.Connection, document: str, first: int, last: int | None
+) -> list[Passage]:
+    """Return passages of one document, by ordinal."""
+    span = (document, first, LAST_ORDINAL if last is None else last)
+    return [passage_from(row) for row in connection.execute(_PASSAGES, span)]
+
+
+def find(
+    connection: apsw.Connection, name: str, conditions: list[Clause]
+) -> list[DocumentOrPassage]:
+    """Return what a name refers to: an id, else a key, else a chunk_id, else an id prefix."""
+    sql, values = joined(conditions)
+    return (
+        _documents(connection, "d.id = ?", [name])
+        or _passages(connection, "p.id = ?", [name])
+        or _documents(connection, f"d.key = ? AND {sql}", [name, *values])
+        or _chunk(connection, name, sql, values)
+        or _prefixed(connection, name)
+    )
+
+
+def _chunk(
+    connection: apsw.Connection, name: str, sql: str, values: list[object]
+) -> list[DocumentOrPassage]:
+    head, dash, tail = name.rpartition("-")
+    # subtle: int() would also take "٣" and "1_0".
+    if not dash or not (tail.isascii() and tail.isdigit()) or len(tail) > ORDINAL_DIGITS:
+        return []
+    condition = f"p.ordinal = ? AND (d.id = ? OR d.key = ?) AND {sql}"
+    return _passages(connection, condition, [int(tail), head, head, *values])
+
+
+def _prefixed(connection: apsw.Connection, name: str) -> list[DocumentOrPassage]:
+    if not ID_PREFIX <= len(name) < ID_LENGTH or not name.isascii() or not name.isalnum():
+        return []
+    span = [name.lower(), name.lower() + "~"]
+    return [
+        *_documents(connection, "d.id > ? AND d.id < ?", span),
+        *_passages(connection, "p.id > ? AND p.id < ?", span),
+    ]
+
+
+def load(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, Document]]:
+    """Return whole documents with their rowids, text joined from passages."""
+    with connection:  # One snapshot: between two, another process may replace or delete it.
+        documents = _whole(connection, rows(connection, _LOAD, (json.dumps(list(ids)),)))
+    return documents
+
+
+def successors(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Return the id of the successor of each of these documents."""
+    return dict(rows(connection, _SUCCESSORS, (json.dumps(list(ids)),)))
+
+
+def _whole(connection: apsw.Connection, listed: list[SQLRow]) -> list[tuple[int, Document]]:
+    documents = []
+    for rowid, preface, *row in listed:
+        pieces = [(start, text) for start, text in rows(connection, _PIECES, (rowid,))]
+        documents.append((rowid, document_from(row, stitched(preface, pieces))))
+    return documents
+
+
+def members(connection: apsw.Connection, entities: Sequence[str]) -> list[str]:
+    """Return the ids of the documents that belong to these entities."""
+    return [id_ for (id_,) in rows(connection, _BELONGING, (json.dumps(list(entities)),))]
+
+
+def find_existing(connection: apsw.Connection, document: Document) -> tuple[int, Document] | None:
+    """Return the stored document that this one replaces, with its row number.
+
+    It has the same id, else the same project, source and key. A file is also found by its path, so
+    that a folder that is read alone and then as part of another is not stored twice.
+    """
+    row = None
+    if document.id:
+        row = connection.execute(BY_ID, (document.id,)).fetchone()
+    if row is None and document.key is not None:
+        name = (document.project or "", document.source, document.key)
+        row = connection.execute(_BY_NAME, name).fetchone()
+    if row is None and document.kind == "file" and document.path is not None:
+        place = (document.path, document.project or "")
+        row = connection.execute(_BY_PATH, place).fetchone()
+    return None if row is None else (row[0], document_from(row[1:]))
+
+
+def scan(
+    connection: apsw.Connection,
+    conditions: list[Clause],
+    order: str,
+    limit: int | None,
+    *,
+    whole: bool,
+) -> list[Document]:
+    """Return documents in one of the orders of `Order`; call it inside a snapshot."""
+    sql, values = joined(conditions)
+    listed = rows(connection, _SCAN + sql + order, (*values, -1 if limit is None else limit))
+    if whole:
+        return [document for _, document in _whole(connection, listed)]
+    return [document_from(row) for _, _, *row in listed]
+
+
+def stats(connection: apsw.Connection, path: str) -> "Stats":
+    """Return counts and sizes."""
+    from plait.types.reports import Stats
+
+    documents, chunks, trash, first, last, indexed = rows(connection, _COUNTS)[0]
+    current = answering(connection)
+    missing: dict[str, int] = {}
+    if current is not None:
+        missing = {reason: count for reason, count in rows(connection, _MISSING, (current.id,))}
+    pages = connection.execute("PRAGMA page_count").get
+    return Stats(
+        doc_count=documents,
+        chunk_count=chunks,
+        embedded_count=0 if current is None else chunks - sum(missing.values()),
+        pending_count=missing.get("pending", 0),
+        trash_count=trash,
+        db_size_bytes=pages * connection.execute("PRAGMA page_size").get,
+        path=path,
+        schema=version_of(connection),
+        space=None if current is None else current.named,
+        kinds=_tally(connection, "kind"),
+        projects=tuple((name or None, count) for name, count in _tally(connection, "project")),
+        sources=tuple(
+            (name, count)
+            for name, count in _tally(connection, "source")
+            if name not in ("", ENTITY_SOURCE)
+        ),
+        first_event_at=first,
+        last_event_at=last,
+        indexed_at=indexed,
+    )
+
+
+def _tally(connection: apsw.Connection, column: str) -> tuple[tuple[str, int], ...]:
+    sql = f"SELECT {column}, count(*) FROM documents GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
+    return tuple((name, count) for name, count in rows(connection, sql))
+
+
+def _documents(
+    connection: apsw.Connection, condition: str, values: Sequence[Any]
+) -> list[DocumentOrPassage]:
+    order = f" ORDER BY d.key, d.id LIMIT {MOST_NAMESAKES}"
+    listed = rows(connection, _DOCUMENT + condition + order, values)
+    return [(document_from(row), None) for row in listed]
+
+
+def _passages(
+    connection: apsw.Connection, condition: str, values: Sequence[Any]
+) -> list[DocumentOrPassage]:
+    order = f" ORDER BY d.key, p.ordinal LIMIT {MOST_NAMESAKES}"
+    pairs = [
+        _passage_and_document(row) for row in rows(connection, _PASSAGE + condition + order, values)
+    ]
+    return [(document, passage) for passage, document in pairs]
+
+
+def _passage_and_document(row: Sequence[Any]) -> tuple[Passage, Document]:
+    return passage_from(row[:PASSAGE_WIDTH]), document_from(row[PASSAGE_WIDTH:])

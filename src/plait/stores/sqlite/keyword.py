@@ -1,0 +1,436 @@
+"""Keyword search by FTS5: its words, its queries, the plan to run, and the index as a whole.
+
+Every word of a query is quoted: FTS5 reads NOT, OR, ``-`` and ``:`` as operators otherwise
+(https://sqlite.org/fts5.html#full_text_query_syntax).
+"""
+
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import apsw
+
+from plait.protocols import Scored, Token
+from plait.stores import Planner
+from plait.stores.sqlite import filters
+from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.state import get_meta, set_meta
+from plait.text import SPLIT_VERSION, grams, segments
+from plait.text import split as split_scripts
+from plait.types import Document, Expression, Passage, Query, Ref, Term
+
+# Combining marks belong to words: without them FTS5 cuts Thai and Hindi words apart. Variation
+# selectors (U+FE0E, U+FE0F) are marks too, but only choose how an emoji is drawn.
+_CATEGORIES = "L* N* Co Mn Mc"
+_SEPARATORS = "\ufe0e\ufe0f"
+TOKENIZER = (
+    f"porter unicode61 remove_diacritics 2 categories '{_CATEGORIES}' separators '{_SEPARATORS}'"
+)
+_TOKENIZER_ARGUMENTS = (
+    "porter",
+    ["unicode61", "remove_diacritics", "2", "categories", _CATEGORIES, "separators", _SEPARATORS],
+)
+ANALYZER = f"porter unicode61, marks kept, 1; split {SPLIT_VERSION}"
+
+# The index, the tables FTS5 keeps it in, and the view of its terms.
+KEYWORD_SHADOWS = (
+    "passages_fts_data",
+    "passages_fts_idx",
+    "passages_fts_docsize",
+    "passages_fts_config",
+)
+KEYWORD_TABLES = ("passages_fts", "passages_vocab", *KEYWORD_SHADOWS)
+
+# Title, heading, text. Over the eight English collections title x 1 loses 0.001 of nDCG@10 and
+# x 1.5 to x 4 differ by less (benchmarks/quality.md).
+COLUMN_WEIGHTS = (2.0, 1.0, 1.0)
+_WEIGHTS = ", ".join(map(str, COLUMN_WEIGHTS))
+_RANK = f"bm25({_WEIGHTS})"
+SCORE = f"-bm25(passages_fts, {_WEIGHTS})"
+
+# Below this many passages plain OR is always fast enough, so nothing needs counting first.
+PLANNER_PASSAGES = 20_000
+# FTS5 ranks about 1,000 passages per CPU millisecond; below this many, plain OR is fast enough.
+PLAIN_OR_MATCHES = 5_000
+# The rarest words select passages alone, up to this many in total; the next few only in pairs.
+# Measured at 100,000 passages: 0.997 of plain OR's ten best, in 0.4 of its time.
+ANCHORED_ALONE = 1_500
+PAIRED_WORDS = 4
+# A longer question is an excerpt, and FTS5's own weights are good enough for it.
+NARROWED_WORDS = 16
+PROGRESS_STEPS = 500  # virtual machine steps between two looks at the clock: well under 1 ms
+# From here on the index is tidied after bulk writing: at 10,000 passages that takes 40 ms once and
+# saves every search 0.5 of 4 ms. Above the second number one merge would hold the file for seconds.
+TIDY_PASSAGES = 1_000
+MERGED_PASSAGES = 200_000
+# Terms in more than this share of the passages are counted when they are indexed.
+FREQUENT_SHARE = 0.005
+# A rebuild makes writers wait, 2 to 3 s for this many passages: a larger index that is readable and
+# complete is left as it is.
+REBUILT_PASSAGES = 100_000
+
+# The name under which triggers keep the number of passages in ``meta``.
+_COUNTED = "passages"
+
+_STATISTICS = "SELECT block FROM passages_fts_data WHERE id = 1"
+_FREQUENT = (
+    "SELECT term, passages FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?))"
+)
+_FREQUENCY = "SELECT doc FROM passages_vocab WHERE term = ?"
+_COUNT_FREQUENT = "INSERT INTO frequent_terms SELECT term, doc FROM passages_vocab WHERE doc > ?"
+# FTS5 ranks all that matches, whatever the conditions.
+_RANKED = (
+    "SELECT rowid, -rank FROM passages_fts WHERE passages_fts MATCH ? AND rank MATCH ? "
+    "/*where*/ ORDER BY rank LIMIT ?"
+)
+# The same score, but only for passages that meet the conditions: skipping one that does not costs a
+# tenth of ranking it. The order of ties is the only difference.
+_SIFTED = (
+    f"SELECT rowid, {SCORE} AS score FROM passages_fts WHERE passages_fts MATCH ? "  # noqa: S608
+    "/*where*/ ORDER BY score DESC, rowid LIMIT ?"
+)
+# subtle: the unary plus keeps SQLite from running one full-text query per listed passage.
+_AMONG = "AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
+_ANCHORED = "AND +rowid IN (SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?) "
+_WHERE = (
+    "AND EXISTS (SELECT 1 FROM passages AS p JOIN documents AS d ON d.rowid = p.document "
+    "WHERE p.rowid = passages_fts.rowid AND /*conditions*/)"
+)
+_PARTS = (
+    f"SELECT count(*) FROM sqlite_schema "  # noqa: S608
+    f"WHERE name IN ({', '.join(map(repr, KEYWORD_TABLES))})"
+)
+_PASSAGE_ENDS = "SELECT (SELECT min(rowid) FROM passages), (SELECT max(rowid) FROM passages)"
+_INDEX_ENDS = (
+    "SELECT (SELECT min(id) FROM passages_fts_docsize), (SELECT max(id) FROM passages_fts_docsize)"
+)
+_RECOUNT = "UPDATE meta SET value = (SELECT count(*) FROM passages) WHERE name = ?"
+_SPLIT = "SELECT rowid, heading, text, heading_terms, text_terms FROM passages"
+
+
+# -- words ---------------------------------------------------------------------------------
+
+
+def tokens(connection: apsw.Connection, text: str) -> list[Token]:
+    """Return the terms that a text is indexed under, with their places in characters."""
+    listed: list[Token] = []
+    for start, end, width in segments(text):
+        if width:
+            listed += grams(text, start, end, width)
+        else:
+            listed += _fts_tokens(connection, text[start:end], start)
+    return listed
+
+
+def _fts_tokens(connection: apsw.Connection, text: str, offset: int) -> list[Token]:
+    """Return FTS5's own tokens; its byte offsets become characters."""
+    tokenize = connection.fts5_tokenizer(*_TOKENIZER_ARGUMENTS)
+    data = text.encode("utf-8", "replace")
+    listed: Any = tokenize(data, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
+    if len(data) == len(text):
+        return [(offset + start, offset + end, term) for start, end, term in listed]
+    placed: list[Token] = []
+    reached, place = 0, offset
+    for start, end, term in listed:
+        first = place + len(data[reached:start].decode("utf-8", "replace"))
+        last = first + len(data[start:end].decode("utf-8", "replace"))
+        placed.append((first, last, term))
+        reached, place = end, last
+    return placed
+
+
+def name_terms(connection: apsw.Connection, passage: Passage, document: Document) -> frozenset[str]:
+    """Return the terms of a passage's title, heading and tags."""
+    text = "\n".join((document.title, passage.heading, *document.tags))
+    return frozenset(term for _, _, term in tokens(connection, text))
+
+
+def passage_count(connection: apsw.Connection) -> int:
+    """Return how many passages FTS5 has, from its own statistics: counting rows would be linear."""
+    record = connection.execute(_STATISTICS).get
+    number = 0
+    for byte in record if isinstance(record, bytes) else b"":
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            break
+    return number
+
+
+def frequencies(connection: apsw.Connection, terms: set[str]) -> dict[str, int]:
+    """Return how many passages contain each term; common ones were counted at indexing."""
+    if not terms:
+        return {}
+    counts: dict[str, int] = {}
+    if not _stale(connection):
+        counts = dict(rows(connection, _FREQUENT, (json.dumps(sorted(terms)),)))
+    for term in terms - counts.keys():
+        counts[term] = connection.execute(_FREQUENCY, (term,)).get or 0
+    return counts
+
+
+def _stale(connection: apsw.Connection) -> bool:
+    """Tell whether the counts of common terms are wrong enough to mislead."""
+    passages = passage_count(connection)
+    counted = int(get_meta(connection, "counted_passages") or 0)
+    return abs(passages - counted) > passages // 5
+
+
+# -- queries -------------------------------------------------------------------------------
+
+
+def quote(word: str) -> str:
+    """Return a word as an FTS5 string.
+
+    >>> print(quote('5" disk'))
+    "5"" disk"
+    """
+    return '"' + word.replace('"', '""').replace("\0", " ") + '"'
+
+
+def any_of(words: Sequence[str]) -> str:
+    """Return the words joined by OR."""
+    return " OR ".join(map(quote, words))
+
+
+def compile_expression(expression: Expression) -> str:
+    """Return an operator query as FTS5 text, fully bracketed."""
+    if isinstance(expression, Term):
+        if expression.near:
+            return f"NEAR({' '.join(map(quote, expression.words))}, {expression.near})"
+        star = " *" if expression.prefix else ""
+        return quote(" ".join(expression.words)) + star
+    operator = f" {expression.operator.upper()} "
+    return "(" + operator.join(compile_expression(part) for part in expression.parts) + ")"
+
+
+def matching(query: Query) -> str:
+    """Return a query as FTS5 text: its operators, or its words joined by OR."""
+    if query.expression is not None:
+        return compile_expression(query.expression)
+    return any_of(query.words)
+
+
+def anchors(
+    words: Sequence[str], frequency: Mapping[str, int], alone: int = ANCHORED_ALONE
+) -> str | None:
+    """Return which passages to rank: those with a rare word or two less rare ones.
+
+    Nearly all of the best passages are among them. ``frequency`` counts the passages with each
+    word. ``None``: all words together are rare enough to rank whatever matches.
+
+    >>> print(anchors(["deploy", "zanzibar"], {"deploy": 9000, "zanzibar": 3}))
+    "zanzibar"
+    >>> print(anchors(["deploy", "key", "host"], {"deploy": 9000, "key": 7000, "host": 8000}))
+    ("key" AND "host") OR ("key" AND "deploy") OR ("host" AND "deploy")
+    """
+    known = {word: frequency[word] for word in words if frequency[word]}
+    rest = sorted(known, key=known.__getitem__)
+    anchored: list[str] = []
+    matches = 0
+    while rest and matches + frequency[rest[0]] <= alone:
+        matches += frequency[rest[0]]
+        anchored.append(quote(rest.pop(0)))
+    if not rest:
+        return None
+    paired = rest[:PAIRED_WORDS]
+    anchored += [
+        f"({quote(first)} AND {quote(second)})"
+        for place, first in enumerate(paired)
+        for second in paired[place + 1 :]
+    ]
+    return " OR ".join(anchored) or None
+
+
+# -- searching -----------------------------------------------------------------------------
+
+
+class KeywordSearch:
+    """Ranks passages by BM25 and chooses the plan.
+
+    ``planner`` decides whether a large memory ranks only passages that are worth it; ``passages``,
+    ``matches`` and ``alone`` are the sizes from which it does.
+    """
+
+    def __init__(self, selections: filters.Selections) -> None:
+        self._selections = selections
+        self.planner: Planner = "auto"
+        self.passages = PLANNER_PASSAGES
+        self.matches = PLAIN_OR_MATCHES
+        self.alone = ANCHORED_ALONE
+
+    def best(
+        self,
+        connection: apsw.Connection,
+        query: Query,
+        limit: int,
+        conditions: list[filters.Clause],
+        deadline: float | None,
+    ) -> list[Scored]:
+        """Return the best passages by BM25, higher is better."""
+        if deadline is not None:
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+        try:
+            return self._best(connection, query, limit, conditions)
+        finally:
+            if deadline is not None:
+                connection.set_progress_handler(None)
+
+    def _best(
+        self,
+        connection: apsw.Connection,
+        query: Query,
+        limit: int,
+        conditions: list[filters.Clause],
+    ) -> list[Scored]:
+        """Run the cheapest plan; all plans rank by the same words."""
+        match = matching(query)
+        where = ""
+        values: list[object] = []
+        if conditions:
+            selection = self._selections.find(connection, conditions, passage_count(connection))
+            if selection.refs is not None:
+                return self._best_among(connection, query, selection.refs, limit)
+            sql, values = filters.joined(conditions)
+            where = _WHERE.replace("/*conditions*/", sql)
+        anchored = self._anchors(connection, query)
+        if anchored is not None:
+            hits: list[Scored] = rows(
+                connection,
+                _SIFTED.replace("/*where*/", _ANCHORED + where),
+                (match, anchored, *values, limit),
+            )
+            # Otherwise words that never occur together would find too little.
+            if len(hits) == limit:
+                return hits
+        if not where:
+            # FTS5's own sort by rank visits every match twice: 1.5 times as slow.
+            return rows(connection, _SIFTED.replace("/*where*/", ""), (match, limit))
+        return rows(connection, _RANKED.replace("/*where*/", where), (match, _RANK, *values, limit))
+
+    def _best_among(
+        self, connection: apsw.Connection, query: Query, refs: Collection[Ref], limit: int
+    ) -> list[Scored]:
+        """Return the best of a few passages."""
+        if not refs:
+            return []
+        few = len(refs) <= self._selections.listed and len(query.words) <= NARROWED_WORDS
+        if query.expression is None and few:
+            from plait.stores.sqlite import narrow
+
+            return narrow.best(connection, query.words, refs, limit)
+        among = (min(refs), max(refs), json.dumps(list(refs)))
+        sql = _SIFTED.replace("/*where*/", _AMONG)
+        return rows(connection, sql, (matching(query), *among, limit))
+
+    def _anchors(self, connection: apsw.Connection, query: Query) -> str | None:
+        """Return which passages to rank; ``None`` for all that match."""
+        if query.expression is not None or self.planner == "never":
+            return None
+        forced = self.planner == "always"
+        if not forced and passage_count(connection) < self.passages:
+            return None
+        terms = {word: {term for _, _, term in tokens(connection, word)} for word in query.words}
+        counts = frequencies(connection, set().union(*terms.values()))
+        frequency = {
+            word: min((counts[term] for term in stems), default=0) for word, stems in terms.items()
+        }
+        if not forced and sum(frequency.values()) <= self.matches:
+            return None
+        return anchors(query.words, frequency, self.alone)
+
+
+# -- the index as a whole ------------------------------------------------------------------
+#
+# Three checks, each slower than the one before: `is_complete` takes microseconds and runs at every
+# opening, `is_readable` reads the index, `is_sound` compares it word for word with the passages.
+
+
+def is_complete(connection: apsw.Connection) -> bool:
+    """Tell whether the index has all tables and the same first, last and number of passages."""
+    with connection:  # One snapshot: others may be writing, which is not damage.
+        agrees: bool = (
+            connection.execute(_PARTS).get == len(KEYWORD_TABLES)
+            and rows(connection, _PASSAGE_ENDS) == rows(connection, _INDEX_ENDS)
+            and get_meta(connection, _COUNTED) in (None, str(passage_count(connection)))
+        )
+    return agrees
+
+
+def is_readable(connection: apsw.Connection) -> bool:
+    """Tell whether FTS5 can read all of its index; takes no lock that a writer would wait for."""
+    try:
+        answer = connection.execute("PRAGMA quick_check('passages_fts')").get
+    except (apsw.CorruptError, apsw.SQLError):
+        return False
+    return bool(answer == "ok")
+
+
+def is_sound(connection: apsw.Connection) -> bool:
+    """Tell whether the index and the passages agree word for word."""
+    try:
+        connection.execute(
+            "INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)"
+        )
+    except (apsw.CorruptError, apsw.SQLError):
+        return False
+    return True
+
+
+def needs_rebuild(
+    connection: apsw.Connection, analyzer: str, large: int = REBUILT_PASSAGES
+) -> bool:
+    """Tell whether to rebuild the index: always, except for a large and sound one."""
+    return (
+        passage_count(connection) < large
+        or get_meta(connection, "analyzer") != analyzer
+        or not is_complete(connection)
+        or not is_readable(connection)
+    )
+
+
+def rebuild(connection: apsw.Connection) -> int:
+    """Rebuild the index from the passages, in the caller's transaction; return their number."""
+    from plait.stores.sqlite.schema import make_keyword_index
+
+    # Dropped, not emptied: FTS5 cannot empty an index whose tables or settings are damaged.
+    make_keyword_index(connection)
+    connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
+    # Only now: splitting updates the index row by row, which needs a sound one.
+    _split_again(connection)
+    tidy(connection)
+    connection.execute(_RECOUNT, (_COUNTED,))
+    return passage_count(connection)
+
+
+def _split_again(connection: apsw.Connection) -> None:
+    """Bring the split forms of passages up to the current rules."""
+    stale = []
+    for rowid, heading, text, *old in rows(connection, _SPLIT):
+        if not (isinstance(heading, str) and isinstance(text, str)):
+            # This is how half-written pages read.
+            raise apsw.CorruptError(f"passage {rowid} is not text")
+        fresh = [split_scripts(heading), split_scripts(text)]
+        if fresh != old:
+            stale.append((*fresh, rowid))
+    connection.executemany(
+        "UPDATE passages SET heading_terms = ?, text_terms = ? WHERE rowid = ?", stale
+    )
+
+
+def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:
+    """Merge the index and count its common terms.
+
+    FTS5 looks into every unmerged piece, and reads a term's whole list to count it.
+    """
+    passages = passage_count(connection)
+    if passages <= MERGED_PASSAGES:
+        connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
+    connection.execute("DELETE FROM frequent_terms")
+    connection.execute(_COUNT_FREQUENT, (max(least, passages) * FREQUENT_SHARE,))
+    set_meta(connection, "counted_passages", str(passages))
+
+
+def outgrown(connection: apsw.Connection, least: int = TIDY_PASSAGES) -> bool:
+    """Tell whether the memory is large enough to tidy, and has changed enough since then."""
+    return passage_count(connection) >= least and _stale(connection)

@@ -1,0 +1,118 @@
+"""The state of a memory: the rows of ``meta`` and the spaces of its vectors.
+
+A generation contains the vectors of one space. Searches use one generation; another may be built
+beside it, see `plait.stores.sqlite.generations`.
+"""
+
+import json
+from typing import NamedTuple
+
+import apsw
+
+from plait.protocols import State, Vector
+from plait.stores.sqlite.connection import rows
+from plait.types import Space
+
+# Names in ``meta``: when one fact last replaced another, and when a profile is next out of date.
+CHANGED_AT = "latest_turn"
+PROFILES_DUE = "profiles_due"
+
+_GENERATIONS = "SELECT id, space, dims, current, canary FROM generations ORDER BY current DESC, id"
+_PENDING_COUNT = "SELECT count(*) FROM unembedded WHERE generation = ? AND reason = 'pending'"
+_NEWEST = "SELECT max(indexed_at) FROM documents"
+_ANY_MESSAGE = "SELECT 1 FROM documents WHERE turn IS NOT NULL LIMIT 1"
+
+
+class Generation(NamedTuple):
+    """The vectors of one space."""
+
+    id: int
+    space: str
+    dims: int
+    current: int
+    sample: bytes | None = None
+
+    @property
+    def named(self) -> Space:
+        """The space as a value."""
+        return Space(*json.loads(self.space))
+
+    @property
+    def sample_vector(self) -> Vector | None:
+        """The vector of the fixed text, as the model made it when the generation began."""
+        if self.sample is None:
+            return None
+        vector = Vector("f")
+        vector.frombytes(self.sample)
+        return vector
+
+
+def generations(connection: apsw.Connection) -> list[Generation]:
+    """Return all generations, the current one first."""
+    listed = [Generation(*row) for row in rows(connection, _GENERATIONS)]
+    for generation in listed:
+        if not isinstance(generation.dims, int):  # this is how half-written pages read
+            raise apsw.CorruptError(f"generation {generation.id} has no size")
+    return listed
+
+
+def answering(connection: apsw.Connection, space: Space | None = None) -> Generation | None:
+    """Return the current generation, only if it is of this space."""
+    current = next((row for row in generations(connection) if row.current), None)
+    if current is None or space is None or current.space == space_text(space):
+        return current
+    return None
+
+
+def space_text(space: Space) -> str:
+    """Return a space as it is stored: every field counts."""
+    return json.dumps(list(space), ensure_ascii=False)
+
+
+def pending_count(connection: apsw.Connection, generation: Generation) -> int:
+    """Return how many passages wait for a vector."""
+    return int(connection.execute(_PENDING_COUNT, (generation.id,)).get)
+
+
+def get_meta(connection: apsw.Connection, name: str) -> str | None:
+    """Return a value about the memory."""
+    value = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).get
+    return None if value is None else str(value)
+
+
+def set_meta(connection: apsw.Connection, name: str, value: str) -> None:
+    """Store a value about the memory."""
+    connection.execute(
+        "INSERT INTO meta (name, value) VALUES (?, ?) "
+        "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (name, value),
+    )
+
+
+def forget_meta(connection: apsw.Connection, name: str) -> None:
+    """Drop a value about the memory."""
+    connection.execute("DELETE FROM meta WHERE name = ?", (name,))
+
+
+def read_state(connection: apsw.Connection, analyzer: str) -> State:
+    """Return the state of the memory."""
+    facts = {name: str(value) for name, value in rows(connection, "SELECT name, value FROM meta")}
+    listed = generations(connection)
+    current = next((row for row in listed if row.current), None)
+    building = next((row for row in reversed(listed) if not row.current), None)
+    changed, due = facts.get(CHANGED_AT), facts.get(PROFILES_DUE)
+    return State(
+        analyzer=analyzer,
+        indexed_by=facts.get("analyzer"),
+        chunker=facts.get("chunker"),
+        embedder=facts.get("embedder"),
+        space=None if current is None else current.named,
+        sample=None if current is None else current.sample_vector,
+        building=None if building is None else building.named,
+        building_sample=None if building is None else building.sample_vector,
+        pending=0 if current is None else pending_count(connection, current),
+        indexed_at=connection.execute(_NEWEST).get,
+        changed_at=None if changed is None else int(changed),
+        profiles_due=None if due is None else int(due),
+        has_messages=bool(connection.execute(_ANY_MESSAGE).get),
+    )

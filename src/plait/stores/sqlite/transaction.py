@@ -1,0 +1,267 @@
+"""`plait.protocols.Transaction` for SQLite.
+
+Loaded only by writers. Nothing here decides between facts; see `plait.facts`.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import apsw
+
+from plait.protocols import Entry, Rivals, Standing, State, Trashed, Vector, Written
+from plait.stores.sqlite import cache, documents, generations, relations, signals, trash
+from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.documents import (
+    DOCUMENT_COLUMNS,
+    FIELDS,
+    document_from,
+    document_row,
+    find_existing,
+)
+from plait.stores.sqlite.state import CHANGED_AT, forget_meta, read_state, set_meta
+from plait.stores.sqlite.writer import DocumentWriter
+from plait.types import Document, Passage, Ref, Relation, Space, Trust
+
+_COLUMNS = f"SELECT {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
+_OF_ONE_HOME = "d.project = ? AND coalesce(d.parent, '') = ? AND d.kind = 'observation' "
+_OTHERS_STILL = "AND d.id <> ? AND (d.valid_to IS NULL OR d.valid_to > ?) ORDER BY d.rowid"
+_SAME_TEXT = _COLUMNS + "d.fingerprint = ? AND " + _OF_ONE_HOME + _OTHERS_STILL
+_SAME_TOPIC = _COLUMNS + "d.topic = ? AND " + _OF_ONE_HOME + _OTHERS_STILL
+_TOPIC_KNOWN = (
+    "SELECT 1 FROM documents AS d WHERE d.topic = ? AND " + _OF_ONE_HOME + "LIMIT 1"  # noqa: S608
+)
+_CURRENT = (
+    "SELECT id, pinned, importance, event_at FROM documents "
+    "WHERE parent = ?1 AND kind = 'observation' AND trust = ?2 "
+    "AND (valid_from IS NULL OR valid_from <= ?3) AND (valid_to IS NULL OR valid_to > ?3) "
+    "ORDER BY rowid"
+)
+_OPENINGS = (
+    "SELECT p.text FROM json_each(?) AS wanted JOIN documents AS d ON d.id = wanted.value "
+    "JOIN passages AS p ON p.document = d.rowid AND p.ordinal = 0 ORDER BY wanted.key"
+)
+_NEXT_CHANGE = (
+    "SELECT min(valid_from) FROM documents WHERE valid_from > ?1 AND parent IS NOT NULL "
+    "UNION ALL SELECT min(valid_to) FROM documents WHERE valid_to > ?1 AND parent IS NOT NULL"
+)
+_CHANGED = (
+    "SELECT DISTINCT parent FROM documents WHERE parent IS NOT NULL AND "
+    "((valid_from > ?1 AND valid_from <= ?2) OR (valid_to > ?1 AND valid_to <= ?2))"
+)
+# subtle: only with the last condition can SQLite use the index of turns; else it reads the session.
+LAST_TURN = "SELECT max(turn) FROM documents WHERE project = ? AND session = ? AND turn IS NOT NULL"
+_TURN_TAKEN = "SELECT 1 FROM documents WHERE project = ? AND session = ? AND turn = ?"
+_META_NAMES = {
+    "changed_at": CHANGED_AT,
+    "indexed_by": "analyzer",
+}
+
+
+class SQLiteTransaction:
+    """One transaction on one connection; `finish` writes what was postponed to its end."""
+
+    def __init__(self, connection: apsw.Connection, analyzer: str, *, now: int) -> None:
+        self._connection = connection
+        self._analyzer = analyzer
+        self._opened: DocumentWriter | None = None
+        self._state: State | None = None
+        self.now = now
+
+    @property
+    def state(self) -> State:
+        """What the memory said about itself when this was first asked."""
+        if self._state is None:
+            # Only when asked: it counts what is pending, and a fill of many small transactions
+            # would count all of it each time.
+            self._state = read_state(self._connection, self._analyzer)
+        return self._state
+
+    @property
+    def _writer(self) -> DocumentWriter:
+        if self._opened is None:
+            self._opened = DocumentWriter(self._connection)
+        return self._opened
+
+    def finish(self) -> None:
+        """Write what was postponed: the vectors of new passages."""
+        if self._opened is not None:
+            self._opened.finish()
+            self._opened = None
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def known(self, document: Document) -> Document | None:
+        """Return the stored document that this one replaces, without its text."""
+        existing = find_existing(self._connection, document)
+        return None if existing is None else existing[1]
+
+    def load(self, ids: Sequence[str]) -> list[Document]:
+        """Return whole documents, in the order asked for."""
+        loaded = {document.id: document for _, document in documents.load(self._connection, ids)}
+        return [loaded[id_] for id_ in ids if id_ in loaded]
+
+    def passages(self, document: str) -> list[Passage]:
+        """Return the passages of one document, in order."""
+        return documents.passages(self._connection, document, 0, None)
+
+    def rivals(self, document: Document, fingerprint: bytes, moment: int) -> Rivals:
+        """Return what an observation may repeat or replace at a moment."""
+        home = (document.project or "", document.parent or "")
+        still = (*home, document.id, moment)
+        same_text = rows(self._connection, _SAME_TEXT, (fingerprint, *still))
+        if document.topic is None:
+            return Rivals([document_from(row) for row in same_text])
+        same_topic = rows(self._connection, _SAME_TOPIC, (document.topic, *still))
+        known = same_topic or self._connection.execute(_TOPIC_KNOWN, (document.topic, *home)).get
+        return Rivals(
+            [document_from(row) for row in same_text],
+            [document_from(row) for row in same_topic],
+            topic_is_new=not known,
+        )
+
+    def members(self, entities: Sequence[str]) -> list[str]:
+        """Return the ids of the documents that belong to these entities."""
+        return documents.members(self._connection, entities)
+
+    def current_observations(self, entity: str, trust: Trust, moment: int) -> list[Standing]:
+        """Return the observations of an entity that hold at a moment, as first written."""
+        return [
+            Standing(id_, bool(pinned), importance, event_at)
+            for id_, pinned, importance, event_at in rows(
+                self._connection, _CURRENT, (entity, trust, moment)
+            )
+        ]
+
+    def openings(self, ids: Sequence[str]) -> list[str]:
+        """Return the first passage of each document, in the order asked for."""
+        return [text for (text,) in rows(self._connection, _OPENINGS, (json.dumps(list(ids)),))]
+
+    def entities_changed(self, since: int, until: int) -> list[str]:
+        """Return entities with an observation that began or ended in between."""
+        return [entity for (entity,) in rows(self._connection, _CHANGED, (since, until))]
+
+    def next_change(self, moment: int) -> int | None:
+        """Return when the next observation of any entity begins or ends."""
+        changes = [
+            at for (at,) in rows(self._connection, _NEXT_CHANGE, (moment,)) if at is not None
+        ]
+        return min(changes, default=None)
+
+    def next_turn(self, project: str | None, session: str, wanted: int | None = None) -> int:
+        """Return the ``wanted`` turn number of a session if it is free, else the next one."""
+        home = (project or "", session)
+        if wanted is not None and not self._connection.execute(_TURN_TAKEN, (*home, wanted)).get:
+            return wanted
+        return 1 + (self._connection.execute(LAST_TURN, home).get or 0)
+
+    def successors(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the id of the successor of each of these documents."""
+        return documents.successors(self._connection, ids)
+
+    def edges(self, source: str, target: str, type: str) -> list[Relation]:
+        """Return all edges of one type between two entities."""
+        return relations.between(self._connection, source, target, type)
+
+    def trashed(self, ids: Sequence[str] | None = None, *, latest: bool = False) -> list[Trashed]:
+        """Return what can be restored, the latest delete first."""
+        return trash.listed(self._connection, ids, latest=latest)
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def write(
+        self, entry: Entry, *, fingerprint: bytes | None = None, keep_use: bool = False
+    ) -> Written:
+        """Write a whole document; it replaces the one with the same id."""
+        return self._writer.write(entry, fingerprint, keep_use=keep_use)
+
+    def amend(self, id: str, **fields: Any) -> None:
+        """Change fields of a document; its text and its passages stay."""
+        row = document_row(Document()._replace(**fields))
+        places = [FIELDS.index(name) for name in fields]
+        values = [row[place] for place in places]
+        changes = ", ".join(f"{FIELDS[place]} = ?" for place in places)
+        sql = f"UPDATE documents SET {changes} WHERE id = ?"  # noqa: S608
+        self._connection.execute(sql, (*values, id))
+        if {"title", "tags", "key"} & fields.keys():
+            self._writer.retitle(id)
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Delete documents with all that belongs to them; return the number of passages."""
+        return sum(self._writer.delete(id_) for id_ in ids)
+
+    def put_edge(self, relation: Relation) -> None:
+        """Write an edge; it replaces the one with the same ends, type and ``created_at``."""
+        relations.put(self._connection, relation)
+
+    def drop_edge(self, relation: Relation) -> None:
+        """Delete an edge."""
+        relations.drop(self._connection, relation)
+
+    def trash(self, documents: Sequence[Trashed]) -> None:
+        """Copy documents that are about to be deleted, and their edges, to the trash."""
+        trash.keep(self._connection, documents)
+
+    def set_aside(self, ids: Sequence[str]) -> None:
+        """Make deleted documents restorable only by id."""
+        trash.set_aside(self._connection, ids)
+
+    def forget(self, ids: Sequence[str], *, edges: bool = True) -> None:
+        """Drop documents from the trash, and the deleted ``edges`` that touch them."""
+        trash.forget(self._connection, ids, edges=edges)
+
+    def restore_edges(self) -> None:
+        """Restore deleted edges whose two ends exist again."""
+        relations.revive(self._connection)
+
+    def expire(self, before: int) -> None:
+        """Drop from the trash what was deleted before a moment."""
+        trash.expire(self._connection, before)
+
+    def remember(self, **facts: str | None) -> None:
+        """Store values about the memory by name; ``None`` drops one."""
+        for name, value in facts.items():
+            stored = _META_NAMES.get(name, name)
+            if value is None:
+                forget_meta(self._connection, stored)
+            else:
+                set_meta(self._connection, stored, value)
+
+    def touch(self, answers: Sequence[Sequence[Ref]]) -> None:
+        """Count passages as read."""
+        signals.count(self._connection, answers, self.now)
+
+    def cache(self, vectors: Mapping[str, Vector], used: Iterable[str], most: int) -> None:
+        """Cache vectors by the name of their text; keep the ``most`` recently used ones."""
+        cache.keep(self._connection, vectors, used, most, self.now)
+
+    def clear_cache(self) -> None:
+        """Drop every cached vector."""
+        cache.forget(self._connection)
+
+    def begin(
+        self,
+        space: Space,
+        *,
+        afresh: bool = False,
+        sample: Vector | None = None,
+        resume: bool = True,
+    ) -> bool:
+        """Make sure that vectors of this space can be written; return whether searches use them."""
+        self.finish()  # the next write must know the new space
+        begun = generations.begin(
+            self._connection, space, afresh=afresh, sample=sample, resume=resume
+        )
+        return bool(begun.current)
+
+    def fill(
+        self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, building: bool
+    ) -> int:
+        """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
+        self.finish()  # first, because the new vectors may replace these
+        return generations.fill(self._connection, space, vectors, building=building)
+
+    def swap(self, space: Space) -> bool:
+        """Make searches use this space if no passage is pending in it; drop the others."""
+        self.finish()
+        return generations.swap(self._connection, space)

@@ -1,0 +1,215 @@
+"""Write documents with their passages and vectors, in a caller's transaction."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from plait.protocols import Entry, Vector, Written
+from plait.stores.sqlite import signals, vectors
+from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.documents import (
+    BY_ID,
+    FIELDS,
+    document_from,
+    document_row,
+    passage_hash,
+)
+from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin
+from plait.stores.sqlite.state import generations, space_text
+from plait.text import split as split_scripts
+from plait.types import Document, Passage, Ref, Space, new_id
+
+_STORED = "SELECT rowid, title FROM documents WHERE id = ?"
+_OLD_PASSAGES = (
+    "SELECT rowid, hash, ordinal, start, start_line, end_line FROM passages WHERE document = ?"
+)
+_INSERT_DOCUMENT = (
+    f"INSERT INTO documents ({', '.join(FIELDS)}, preface, fingerprint) "  # noqa: S608
+    f"VALUES ({', '.join('?' * (len(FIELDS) + 2))})"
+)
+_UPDATE_DOCUMENT = (
+    f"UPDATE documents SET {', '.join(name + ' = ?' for name in FIELDS)}, "  # noqa: S608
+    "preface = ?, fingerprint = ? WHERE rowid = ?"
+)
+_INSERT_PASSAGE = (
+    "INSERT INTO passages (id, document, ordinal, start, start_line, end_line, heading, text, "
+    "title_terms, heading_terms, text_terms, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_PASSAGE_ID_TAKEN = "SELECT 1 FROM passages WHERE id = ?"
+_MOVE_PASSAGE = (
+    "UPDATE passages SET ordinal = ?, start = ?, start_line = ?, end_line = ? WHERE rowid = ?"
+)
+_RETITLE = "UPDATE passages SET title_terms = ? WHERE document = ? AND title_terms <> ?"
+
+
+def title_column(document: Document) -> str:
+    """Return what the title column indexes: title, tags and the name of the file."""
+    parts = [document.title, *document.tags]
+    if document.kind == "file" and document.key:
+        stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+        if stem.casefold() not in document.title.casefold():
+            parts.append(stem)
+    joined = " ".join(part for part in parts if part)
+    return split_scripts(joined) or joined
+
+
+class DocumentWriter:
+    """Writes documents with their passages; `finish` writes all vectors at once."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._generations = generations(connection)
+        self._rows: dict[int, dict[Ref, bytes | None]] = {
+            generation.id: {} for generation in self._generations
+        }
+
+    def finish(self) -> None:
+        """Write the vectors of all passages that were written or removed."""
+        for generation in self._generations:
+            patches = self._rows[generation.id]
+            vectors.write(self._connection, generation.id, generation.dims, patches)
+
+    def write(self, entry: Entry, fingerprint: bytes | None, *, keep_use: bool) -> Written:
+        """Write a whole document; it replaces the one with the same id."""
+        if entry.space is not None and not self._generations:
+            # If the current generation is of another space, new passages simply stay pending.
+            self._generations = [begin(self._connection, entry.space)]
+            self._rows[self._generations[0].id] = {}
+        document = entry.document._replace(chunk_count=len(entry.passages))
+        values = [*document_row(document), _preface(entry), fingerprint]
+        row = self._connection.execute(_STORED, (document.id,)).fetchone()
+        if row is None:
+            self._connection.execute(_INSERT_DOCUMENT, values)
+            rowid, old_title, use = self._connection.last_insert_rowid(), None, None
+        else:
+            rowid, old_title = row
+            use = signals.keep(self._connection, rowid) if keep_use else None
+            self._connection.execute(_UPDATE_DOCUMENT, (*values, rowid))
+        pending = self._passages(rowid, document, old_title, entry)
+        if use is not None:
+            signals.hand_on(self._connection, use, rowid)
+        return Written(len(entry.passages), pending)
+
+    def _passages(self, rowid: int, document: Document, old_title: str | None, entry: Entry) -> int:
+        """Keep what is unchanged, write what is new, drop what is gone; how many stay pending.
+
+        ``old_title`` is ``None`` for a document that was not stored before.
+        """
+        connection = self._connection
+        kept: dict[bytes, list[tuple[Any, ...]]] = {}
+        if old_title is not None:
+            for row in rows(connection, _OLD_PASSAGES, (rowid,)):
+                kept.setdefault(row[1], []).append(row)
+        retitled = old_title not in (None, document.title)
+        title = title_column(document)
+        marks = [passage_hash(passage.heading, passage.text) for passage in entry.passages]
+        twins = [kept[mark].pop(0) if kept.get(mark) else None for mark in marks]
+        # First, so that a passage of an import may keep its id although its text was edited.
+        self.remove([row[0] for left in kept.values() for row in left])
+        pending = 0
+        for place, passage in enumerate(entry.passages):
+            vector = entry.vectors[place] if place < len(entry.vectors) else None
+            twin = twins[place]
+            fresh = twin is None
+            if twin is None:
+                ref = self._add(rowid, passage, title, marks[place])
+            else:
+                ref = self._keep(twin, passage)
+            if fresh or retitled or vector is not None:
+                reason = "declined" if place in entry.declined else "pending"
+                pending += self._embed(ref, vector, entry.space, reason, fresh=fresh)
+        if old_title is not None:
+            connection.execute(_RETITLE, (title, rowid, title))
+        return pending
+
+    def _keep(self, row: tuple[Any, ...], passage: Passage) -> Ref:
+        ref, _, *place = row
+        moved = [passage.ordinal, passage.start, passage.start_line, passage.end_line]
+        if place != moved:
+            self._connection.execute(_MOVE_PASSAGE, (*moved, ref))
+        return int(ref)
+
+    def _free_id(self, wanted: str) -> str:
+        """Return the id that an import or undo wants, unless another document's passage has it."""
+        if not wanted or self._connection.execute(_PASSAGE_ID_TAKEN, (wanted,)).get:
+            return new_id()
+        return wanted
+
+    def _add(self, rowid: int, passage: Passage, title: str, mark: bytes) -> Ref:
+        self._connection.execute(
+            _INSERT_PASSAGE,
+            (
+                self._free_id(passage.id),
+                rowid,
+                passage.ordinal,
+                passage.start,
+                passage.start_line,
+                passage.end_line,
+                passage.heading,
+                passage.text,
+                title,
+                split_scripts(passage.heading),
+                split_scripts(passage.text),
+                mark,
+            ),
+        )
+        return self._connection.last_insert_rowid()
+
+    def _embed(
+        self, ref: Ref, vector: Vector | None, space: Space | None, reason: str, *, fresh: bool
+    ) -> int:
+        """Write a passage's vector to every generation; return 1 if it stays pending."""
+        waiting = 0
+        name = None if space is None else space_text(space)
+        for generation in self._generations:
+            if vector is not None and generation.space == name:
+                self._rows[generation.id][ref] = vectors.quantise(vector, generation.dims)
+                self._connection.execute(EMBEDDED, (generation.id, ref))
+            else:
+                if not fresh:
+                    self._rows[generation.id][ref] = None
+                mine = reason if generation.space == name else "pending"
+                self._connection.execute(UNEMBEDDED, (generation.id, ref, mine))
+                waiting += generation.current and mine == "pending"
+        return waiting
+
+    def remove(self, refs: Sequence[Ref]) -> None:
+        """Delete passages; triggers take them out of the keyword index."""
+        if not refs:
+            return
+        self._connection.execute(
+            "DELETE FROM passages WHERE rowid IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(refs)),),
+        )
+        for generation in self._generations:
+            self._rows[generation.id].update(dict.fromkeys(refs))
+
+    def delete(self, id_: str) -> int:
+        """Delete a document with its passages; return how many there were."""
+        rowid = self._connection.execute("SELECT rowid FROM documents WHERE id = ?", (id_,)).get
+        refs = [
+            ref
+            for (ref,) in self._connection.execute(
+                "SELECT rowid FROM passages WHERE document = ?", (rowid,)
+            )
+        ]
+        self.remove(refs)
+        self._connection.execute("DELETE FROM documents WHERE rowid = ?", (rowid,))
+        return len(refs)
+
+    def retitle(self, id_: str) -> None:
+        """Index the passages of a document under its present title, tags and key."""
+        for rowid, *row in rows(self._connection, BY_ID, (id_,)):
+            title = title_column(document_from(row))
+            self._connection.execute(_RETITLE, (title, rowid, title))
+
+
+def _preface(entry: Entry) -> str:
+    """Return the front matter: the text before the first passage."""
+    if not entry.passages:
+        return entry.document.text
+    last = entry.passages[-1]
+    body = last.start + len(last.text)
+    return entry.document.text[: len(entry.document.text) - body]

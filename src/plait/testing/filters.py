@@ -1,0 +1,96 @@
+"""A `Filter` as a test of one document, and a check for values that no store accepts."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from plait.errors import UsageError
+from plait.types import Document, Filter
+
+_MEMBER = {
+    "kinds": "kind",
+    "memory_types": "memory_type",
+    "types": "type",
+    "keys": "key",
+    "origins": "origin",
+    "trusts": "trust",
+    "parents": "parent",
+    "topics": "topic",
+    "projects": "project",
+}
+_EQUAL = ("source", "session")
+_PREFIX = {"key_prefix": "key", "path_prefix": "path"}
+_LARGEST = 2**63
+
+
+def meets(document: Document, where: Filter, moment: int) -> bool:
+    """Tell whether a document passes a filter; ``moment`` is the present."""
+    return (
+        all(
+            getattr(document, field) in wanted
+            for name, field in _MEMBER.items()
+            if (wanted := getattr(where, name))
+        )
+        and all(
+            getattr(document, name) == wanted
+            for name in _EQUAL
+            if (wanted := getattr(where, name)) is not None
+        )
+        and all(
+            (getattr(document, field) or "").startswith(prefix)
+            for name, field in _PREFIX.items()
+            if (prefix := getattr(where, name))
+        )
+        and all(tag in document.tags for tag in where.tags)
+        and all(document.metadata.get(name) == value for name, value in where.metadata)
+        and _in_time(document, where, moment)
+    )
+
+
+def _in_time(document: Document, where: Filter, moment: int) -> bool:
+    happened = document.event_at or 0
+    if where.since is not None and happened < where.since:
+        return False
+    if where.until is not None and happened >= where.until:
+        return False
+    if where.as_of is not None and document.kind == "entity":
+        return False  # a profile describes the present
+    asked = moment if where.as_of is None else where.as_of
+    return where.all_versions or is_valid(document.valid_from, document.valid_to, asked)
+
+
+def is_valid(valid_from: int | None, valid_to: int | None, moment: int) -> bool:
+    """Tell whether a moment lies in a span; the end is exclusive."""
+    return (valid_from is None or valid_from <= moment) and (valid_to is None or valid_to > moment)
+
+
+def begins_or_ends(document: Document, since: int, until: int) -> bool:
+    """Tell whether a document becomes or stops being valid after one moment, up to another."""
+    return any(
+        at is not None and since < at <= until for at in (document.valid_from, document.valid_to)
+    )
+
+
+def check_values(values: Iterable[Any]) -> None:
+    """Refuse values that no store accepts, at any depth: invalid Unicode and huge numbers.
+
+    Raises:
+        UsageError: A value cannot be stored or looked up.
+    """
+    for value in values:
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise _refusal(error) from error
+        elif isinstance(value, int):
+            if not -_LARGEST <= value < _LARGEST:
+                raise _refusal(f"{value} has more than 64 bits")
+        elif isinstance(value, Mapping):
+            check_values(value)
+            check_values(value.values())
+        elif isinstance(value, tuple | list):
+            check_values(value)
+
+
+def _refusal(reason: object) -> UsageError:
+    return UsageError(f"A value cannot be stored or looked up: {reason}.", code="not_storable")

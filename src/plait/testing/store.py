@@ -1,0 +1,403 @@
+"""`InMemoryStore`: the whole `Store` protocol over dictionaries, as a second engine for tests."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock, get_ident
+
+from plait.errors import DeadlineExceeded, StoreBusy, StoreError
+from plait.protocols import (
+    Candidate,
+    Nearest,
+    Scored,
+    State,
+    Token,
+    Transaction,
+    Trashed,
+    Unembedded,
+    Use,
+    Vector,
+    Vocabulary,
+)
+from plait.testing.filters import check_values, is_valid, meets
+from plait.testing.hashing import cosine
+from plait.testing.keyword import Analyze, bm25, compile_query, plain_words
+from plait.testing.tables import PLAIN_ANALYZER, Tables, checked
+from plait.testing.transaction import InMemoryTransaction
+from plait.types import (
+    ENTITY_SOURCE,
+    ID_LENGTH,
+    ID_PREFIX,
+    TRUSTS,
+    Document,
+    Filter,
+    Passage,
+    Query,
+    Ref,
+    Relation,
+    Space,
+)
+from plait.types.reports import Finding, Stats
+
+_MOST_NAMESAKES = 20
+
+_Named = tuple[Document, Passage | None]
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class InMemoryStore:
+    """A memory in dictionaries, for tests: small, not persistent, slow with many passages.
+
+    Readers see the tables of the last transaction; a writer works on a copy of them.
+    """
+
+    analyzer = PLAIN_ANALYZER
+
+    def __init__(
+        self,
+        *,
+        analyze: Analyze = plain_words,
+        clock: Callable[[], int] = _now,
+        timeout: float = 30.0,
+    ) -> None:
+        self._analyze = analyze
+        self._clock = clock
+        self._timeout = timeout
+        self._latest = Tables()
+        self._writing = Lock()
+        self._writer: int | None = None
+        self._closed = False
+
+    @property
+    def _tables(self) -> Tables:
+        if self._closed:
+            raise StoreError("The memory is closed. Open it again.", code="store_closed")
+        return self._latest
+
+    def state(self) -> State:
+        """Return the state of the memory."""
+        return self._tables.state()
+
+    @contextmanager
+    def transaction(self, *, patient: bool = True) -> Iterator[Transaction]:
+        """Begin a write transaction; it is published at its end, or not at all."""
+        if self._writer == get_ident():
+            raise StoreError("This thread is inside a transaction already.")
+        if not self._writing.acquire(timeout=self._timeout if patient else 0):
+            raise StoreBusy("Another thread writes to the memory.")
+        try:
+            self._writer = get_ident()
+            tables = self._tables.copy()
+            yield InMemoryTransaction(tables, self._analyze, tables.state(), self._clock())
+            self._latest = tables
+        finally:
+            self._writer = None
+            self._writing.release()
+
+    # -- searching -------------------------------------------------------------------------
+
+    def keyword(
+        self, query: Query, limit: int, where: Filter, *, deadline: float | None = None
+    ) -> list[Scored]:
+        """Return the best passages by BM25, higher is better."""
+        if not query.words and query.expression is None:
+            return []
+        tables = self._tables
+        wanted = self._searchable(tables, where)
+        scores = bm25(tables.index, compile_query(query, self._analyze))
+        if deadline is not None and time.monotonic() > deadline:
+            raise DeadlineExceeded("The query ran past its time limit.")
+        hits = [(ref, score) for ref, score in scores.items() if tables.owners[ref] in wanted]
+        return _best(tables, hits, limit)
+
+    def vector(
+        self,
+        vector: Vector,
+        space: Space,
+        limit: int,
+        where: Filter,
+        *,
+        also: Sequence[Ref] = (),
+    ) -> Nearest:
+        """Return the nearest passages by cosine, exact, among vectors of this space only."""
+        tables = self._tables
+        current = tables.current()
+        if current is None or current.space != space:
+            return Nearest([], {})
+        wanted = self._searchable(tables, where)
+        query = checked(vector, space)
+        hits = [
+            (ref, near)
+            for ref, row in current.vectors.items()
+            if tables.owners[ref] in wanted and (near := cosine(query, row)) > 0.0
+        ]
+        nearest = _best(tables, hits, limit)
+        others = {
+            ref: cosine(query, current.vectors[ref]) for ref in also if ref in current.vectors
+        }
+        return Nearest(nearest, others | dict(nearest))
+
+    def _searchable(self, tables: Tables, where: Filter) -> set[str]:
+        """Return the documents that pass a filter, less the profiles that are out of date."""
+        check_values(where)
+        moment = tables.present(self._clock())
+        selected = {document.id for document in tables.selected(where, moment)}
+        return selected - tables.out_of_date(moment)
+
+    def vocabulary(self, words: Iterable[str]) -> Vocabulary:
+        """Return the terms of some words, and how many passages contain each."""
+        index = self._tables.index
+        tokens: dict[str, Sequence[Token]] = {word: self._analyze(word) for word in words}
+        terms = {term for listed in tokens.values() for _, _, term in listed}
+        holding = {
+            term: sum(term in passage.places for passage in index.values()) for term in terms
+        }
+        return Vocabulary(len(index), tokens, holding)
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def turns(self, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
+        """Return session and turn of those passages that are whole messages."""
+        tables = self._tables
+        turns = {}
+        for ref in refs:
+            document = tables.documents.get(tables.owners.get(ref, ""))
+            if document is None or (document.kind, document.chunk_count) != ("message", 1):
+                continue
+            if document.turn is not None:
+                turns[ref] = (f"{document.project or ''}\0{document.session}", document.turn)
+        return turns
+
+    def hydrate(self, refs: Sequence[Ref], *, ranking: bool = False) -> dict[Ref, Candidate]:
+        """Read passages with their documents; with ``ranking`` all that ranking needs."""
+        tables = self._tables
+        known = [ref for ref in dict.fromkeys(refs) if ref in tables.passages]
+        if not ranking:
+            return {
+                ref: Candidate(tables.passages[ref], tables.documents[tables.owners[ref]])
+                for ref in known
+            }
+        successors = tables.successors(tables.owners[ref] for ref in known)
+        return {
+            ref: Candidate(
+                passage := tables.passages[ref],
+                document := tables.documents[tables.owners[ref]],
+                self._analyze(passage.text),
+                self._name_terms(passage, document),
+                self._use(tables, ref, known),
+                successors.get(document.id),
+            )
+            for ref in known
+        }
+
+    def _name_terms(self, passage: Passage, document: Document) -> frozenset[str]:
+        text = "\n".join((document.title, passage.heading, *document.tags))
+        return frozenset(term for _, _, term in self._analyze(text))
+
+    def _use(self, tables: Tables, ref: Ref, asked: Sequence[Ref]) -> Use | None:
+        if not tables.reads:
+            return None
+        reads = tables.reads.get(ref)
+        use = Use() if reads is None else Use(reads.reads, reads.days, reads.last_read)
+        together = {
+            mate: tables.pairs[pair]
+            for mate in asked
+            if (pair := (min(ref, mate), max(ref, mate))) in tables.pairs
+        }
+        ends = [
+            edge
+            for edge in tables.edges.values()
+            if edge.valid_to is None or edge.valid_to > self._clock()
+        ]
+        id_ = tables.owners[ref]
+        degree = sum((edge.source_id == id_) + (edge.target_id == id_) for edge in ends)
+        if reads is None and not together and not degree:
+            return None
+        return use._replace(degree=degree, together=together)
+
+    def passages(self, document: str, first: int = 0, last: int | None = None) -> list[Passage]:
+        """Return passages of one document by ordinal."""
+        return [
+            passage
+            for passage in self._tables.passages_of(document)
+            if first <= passage.ordinal and (last is None or passage.ordinal <= last)
+        ]
+
+    def known(self, documents: Sequence[Document]) -> list[Document | None]:
+        """Return for each document the stored one that it would replace."""
+        tables = self._tables
+        return [tables.known(document) for document in documents]
+
+    def embedded(self, document: Document, passages: Sequence[Passage]) -> frozenset[int]:
+        """Return the ordinals of passages that would keep their vector in this document."""
+        tables = self._tables
+        existing, current = tables.known(document), tables.current()
+        if existing is None or current is None or existing.title != document.title:
+            return frozenset()
+        ready = {
+            (passage.heading, passage.text)
+            for passage in tables.passages_of(existing.id)
+            if passage.ref in current.vectors
+        }
+        return frozenset(
+            place
+            for place, passage in enumerate(passages)
+            if (passage.heading, passage.text) in ready
+        )
+
+    def find(self, name: str, where: Filter) -> list[_Named]:
+        """Return documents and passages by id, key, chunk_id or id prefix."""
+        check_values([name, where])
+        tables = self._tables
+        if name in tables.documents:
+            return [(tables.documents[name], None)]
+        moment = tables.present(self._clock())
+        head, _, tail = name.rpartition("-")
+        ordinal = int(tail) if tail.isascii() and tail.isdigit() and len(tail) < 10 else -1
+        by_id: list[_Named] = []
+        by_chunk: list[_Named] = []
+        by_prefix: list[_Named] = []
+        for ref, passage in tables.passages.items():
+            document = tables.documents[tables.owners[ref]]
+            if passage.id == name:
+                by_id.append((document, passage))
+            elif passage.ordinal == ordinal and head in (document.id, document.key):
+                by_chunk += [(document, passage)] if meets(document, where, moment) else []
+            elif _begins(passage.id, name):
+                by_prefix.append((document, passage))
+        by_key = [row for row in tables.selected(where, moment) if row.key == name]
+        begun = [row for row in tables.documents.values() if _begins(row.id, name)]
+        return (
+            by_id
+            or _named(by_key)
+            or by_chunk[:_MOST_NAMESAKES]
+            or [*_named(begun), *by_prefix[:_MOST_NAMESAKES]]
+        )
+
+    def load(self, ids: Sequence[str]) -> list[Document]:
+        """Return whole documents, text included, in the order asked for."""
+        return self._tables.load(ids)
+
+    def scan(
+        self,
+        where: Filter,
+        *,
+        limit: int | None = None,
+        before: tuple[int, str] | None = None,
+        after: tuple[int, str] | None = None,
+        by_writing: bool = False,
+        whole: bool = False,
+    ) -> list[Document]:
+        """Return documents, newest event first, or as first written."""
+        check_values([where])
+        tables = self._tables
+        selected = [
+            row
+            for row in tables.selected(where, tables.present(self._clock()))
+            if (before is None or _moment(row) < before) and (after is None or _moment(row) > after)
+        ]
+        if by_writing:
+            selected.sort(key=lambda row: row.created_at)
+        else:
+            selected.sort(key=_moment, reverse=after is None)
+        selected = selected[:limit]
+        return tables.load([row.id for row in selected]) if whole else selected
+
+    def successors(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the id of the successor of each of these documents."""
+        return self._tables.successors(ids)
+
+    def relations(self, ids: Sequence[str] | None, where: Filter) -> list[Relation]:
+        """Return edges with at least one end among these entities, or all; oldest first."""
+        tables = self._tables
+        moment = tables.present(self._clock()) if where.as_of is None else where.as_of
+
+        def is_wanted(edge: Relation) -> bool:
+            ends = [tables.documents[edge.source_id], tables.documents[edge.target_id]]
+            return (
+                (ids is None or any(end.id in ids for end in ends))
+                and (where.all_versions or is_valid(edge.valid_from, edge.valid_to, moment))
+                and all(not where.projects or end.project in where.projects for end in ends)
+                and all(end.trust in (where.trusts or TRUSTS) for end in ends)
+            )
+
+        return tables.named_edges(edge for edge in tables.edges.values() if is_wanted(edge))
+
+    def trashed(self) -> list[Trashed]:
+        """Return what can be restored, the latest delete first."""
+        return self._tables.listed_trash()
+
+    def pending(self, space: Space, limit: int, *, building: bool) -> list[Unembedded]:
+        """Return passages without a vector in this space."""
+        tables = self._tables
+        generation = tables.target(space, building=building)
+        return [] if generation is None else tables.pending(generation, limit)
+
+    def cached(self, names: Sequence[str]) -> dict[str, Vector]:
+        """Return vectors that were made before, by the name of their text."""
+        cache = self._tables.cache
+        return {name: cache[name][1] for name in names if name in cache}
+
+    # -- the memory as a whole -------------------------------------------------------------
+
+    def tidy(self, *, keywords: bool = False, compact: bool = False, purged: bool = False) -> None:
+        """Do nothing: there is no file."""
+
+    def stats(self) -> Stats:
+        """Return counts."""
+        tables = self._tables
+        state, current = tables.state(), tables.current()
+        rows = tables.documents.values()
+        moments = [row.event_at or 0 for row in rows]
+        return Stats(
+            doc_count=len(rows),
+            chunk_count=len(tables.passages),
+            embedded_count=0 if current is None else len(current.vectors),
+            pending_count=state.pending,
+            trash_count=len(tables.trash),
+            path=":memory:",
+            space=state.space,
+            kinds=_tally([row.kind for row in rows]),
+            projects=tuple(
+                (name or None, count) for name, count in _tally([row.project or "" for row in rows])
+            ),
+            sources=_tally([row.source for row in rows if row.source not in ("", ENTITY_SOURCE)]),
+            first_event_at=min(moments, default=None),
+            last_event_at=max(moments, default=None),
+            indexed_at=state.indexed_at,
+        )
+
+    def check(self, *, fix: bool = False) -> list[Finding]:
+        """Report no problems: nothing here can be damaged."""
+        return [Finding("memory", "ok", f"{len(self._tables.documents)} documents in memory")]
+
+    def close(self) -> None:
+        """Drop everything."""
+        self._latest, self._closed = Tables(), True
+
+
+def _best(tables: Tables, hits: Sequence[Scored], limit: int) -> list[Scored]:
+    """Return the best hits; equal ones in the order of writing."""
+    written = {ref: place for place, ref in enumerate(tables.passages)}
+    return sorted(hits, key=lambda hit: (-hit[1], written[hit[0]]))[:limit]
+
+
+def _begins(id_: str, name: str) -> bool:
+    return ID_PREFIX <= len(name) < ID_LENGTH and id_.startswith(name.lower())
+
+
+def _named(documents: list[Document]) -> list[_Named]:
+    documents.sort(key=lambda row: (row.key or "", row.id))
+    return [(row, None) for row in documents[:_MOST_NAMESAKES]]
+
+
+def _moment(document: Document) -> tuple[int, str]:
+    return document.event_at or 0, document.id
+
+
+def _tally(names: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0])))

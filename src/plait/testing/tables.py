@@ -1,0 +1,271 @@
+"""The tables of `InMemoryStore`: dictionaries of values that are replaced, never changed.
+
+A transaction works on a copy, so that readers see one moment and a failure leaves nothing behind.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from plait.errors import EmbedderError
+from plait.protocols import State, Trashed, Unembedded, Vector
+from plait.testing.filters import begins_or_ends, meets
+from plait.testing.keyword import Indexed
+from plait.times import LAST_MOMENT
+from plait.types import Document, Filter, Passage, Ref, Relation, Space
+
+PLAIN_ANALYZER = "plain words, 1"
+# Refs are opaque: these jump back and forth, so that nothing can depend on their order.
+_REF_STEP = 0x9E3779B97F4A7  # odd, so that no two passages share a ref
+_REF_BITS = 52  # a float in JSON holds them
+
+EdgeKey = tuple[str, str, str, int]
+
+
+class Reads(NamedTuple):
+    """How often a passage was read, on how many days, the last day, and the last time."""
+
+    reads: int
+    days: int
+    last_day: int
+    last_read: int
+
+
+class VectorTable:
+    """The vectors of one space, and why passages have none: ``pending`` or ``declined``."""
+
+    def __init__(self, space: Space, *, answers: bool, sample: Vector | None = None) -> None:
+        self.space = space
+        self.answers = answers
+        self.sample = sample
+        self.vectors: dict[Ref, Vector] = {}
+        self.missing: dict[Ref, str] = {}
+
+    def copy(self) -> "VectorTable":
+        """Return an independent copy."""
+        twin = VectorTable(self.space, answers=self.answers, sample=self.sample)
+        twin.vectors, twin.missing = dict(self.vectors), dict(self.missing)
+        return twin
+
+    def set(self, ref: Ref, vector: Vector | None, reason: str = "pending") -> None:
+        """Set a passage's vector, or the reason why it has none.
+
+        Raises:
+            EmbedderError: The vector has another length or no direction.
+        """
+        if vector is None:
+            self.vectors.pop(ref, None)
+            self.missing[ref] = reason
+        else:
+            self.vectors[ref] = checked(vector, self.space)
+            self.missing.pop(ref, None)
+
+    def forget(self, ref: Ref) -> None:
+        """Drop a passage."""
+        self.vectors.pop(ref, None)
+        self.missing.pop(ref, None)
+
+    def pending(self) -> list[Ref]:
+        """Return the passages that wait for a vector."""
+        return [ref for ref, reason in self.missing.items() if reason == "pending"]
+
+
+def checked(vector: Vector, space: Space) -> Vector:
+    """Return a vector that fits a space.
+
+    Raises:
+        EmbedderError: It has another length, is not finite, or is zero.
+    """
+    if len(vector) != space.dims:
+        raise EmbedderError(
+            f"The embedder returned {len(vector)} dimensions instead of {space.dims}."
+        )
+    if not math.isfinite(sum(vector)) or not any(vector):
+        raise EmbedderError("The embedder returned a vector without a direction.")
+    return vector
+
+
+class Tables:
+    """The rows of a memory. Dictionaries keep the order of first writing."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, Document] = {}
+        self.texts: dict[str, str] = {}
+        self.fingerprints: dict[str, bytes | None] = {}
+        self.places: dict[str, int] = {}
+        self.passages: dict[Ref, Passage] = {}
+        self.owners: dict[Ref, str] = {}
+        self.refs: dict[str, tuple[Ref, ...]] = {}
+        self.index: dict[Ref, Indexed] = {}
+        self.generations: list[VectorTable] = []
+        self.edges: dict[EdgeKey, Relation] = {}
+        self.trash: dict[str, Trashed] = {}
+        self.trashed_edges: list[tuple[int, Relation]] = []
+        self.reads: dict[Ref, Reads] = {}
+        self.pairs: dict[tuple[Ref, Ref], tuple[int, int]] = {}
+        self.cache: dict[str, tuple[int, Vector]] = {}
+        self.facts: dict[str, str] = {}
+        self.counter = 0
+
+    def copy(self) -> "Tables":
+        """Return an independent copy; the values are shared."""
+        twin = Tables()
+        for name, value in vars(self).items():
+            setattr(twin, name, value if isinstance(value, int) else value.copy())
+        twin.generations = [generation.copy() for generation in self.generations]
+        return twin
+
+    def new_ref(self) -> Ref:
+        """Return a ref that was never used."""
+        self.counter += 1
+        return self.counter * _REF_STEP % (1 << _REF_BITS)
+
+    # -- documents -------------------------------------------------------------------------
+
+    def known(self, document: Document) -> Document | None:
+        """Return the stored document that this one replaces."""
+        if document.id in self.documents:
+            return self.documents[document.id]
+        if document.key is not None:
+            for other in self.documents.values():
+                if name_of(other) == name_of(document):
+                    return other
+        if document.kind != "file" or document.path is None:
+            return None
+        files = [
+            other
+            for other in self.documents.values()
+            if other.kind == "file" and other.path == document.path
+        ]
+        return min(files, key=lambda file: file.project != document.project, default=None)
+
+    def load(self, ids: Sequence[str]) -> list[Document]:
+        """Return whole documents in the order asked for."""
+        return [
+            self.documents[id_]._replace(text=self.texts[id_])
+            for id_ in ids
+            if id_ in self.documents
+        ]
+
+    def passages_of(self, id_: str) -> list[Passage]:
+        """Return the passages of a document, in order."""
+        return [self.passages[ref] for ref in self.refs.get(id_, ())]
+
+    def selected(self, where: Filter, moment: int) -> Iterator[Document]:
+        """Yield the documents that pass a filter."""
+        return (row for row in self.documents.values() if meets(row, where, moment))
+
+    def out_of_date(self, moment: int) -> set[str]:
+        """Return the entities whose profile is out of date."""
+        due = self.facts.get("profiles_due")
+        if due is None or int(due) > moment:
+            return set()
+        return set(self.changed(int(due) - 1, moment))
+
+    def changed(self, since: int, until: int) -> list[str]:
+        """Return entities with an observation that began or ended after one moment."""
+        changed = [
+            row.parent
+            for row in self.documents.values()
+            if row.parent is not None and begins_or_ends(row, since, until)
+        ]
+        return list(dict.fromkeys(changed))
+
+    def successors(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the id of the successor of each of these documents."""
+        replaced = {}
+        for id_ in ids:
+            document = self.documents.get(id_)
+            if document is None or document.valid_to is None:
+                continue
+            rows = reversed(self.documents.values())
+            by_name = [row.id for row in rows if row.supersedes == id_]
+            rows = reversed(self.documents.values())
+            by_topic = [row.id for row in rows if _follows(row, document)]
+            if by_name or by_topic:
+                replaced[id_] = (by_name or by_topic)[0]
+        return replaced
+
+    # -- the memory as a whole -------------------------------------------------------------
+
+    def present(self, now: int) -> int:
+        """Return now, but never a moment before the last change of a fact."""
+        return max(now, min(LAST_MOMENT, int(self.facts.get("changed_at", now))))
+
+    def state(self) -> State:
+        """Return the state of the memory."""
+        current = self.current()
+        building = next((row for row in reversed(self.generations) if not row.answers), None)
+        changed, due = self.facts.get("changed_at"), self.facts.get("profiles_due")
+        return State(
+            analyzer=PLAIN_ANALYZER,
+            indexed_by=self.facts.get("indexed_by"),
+            chunker=self.facts.get("chunker"),
+            embedder=self.facts.get("embedder"),
+            space=None if current is None else current.space,
+            sample=None if current is None else current.sample,
+            building=None if building is None else building.space,
+            building_sample=None if building is None else building.sample,
+            pending=0 if current is None else len(current.pending()),
+            indexed_at=max((row.indexed_at for row in self.documents.values()), default=None),
+            changed_at=None if changed is None else int(changed),
+            profiles_due=None if due is None else int(due),
+            has_messages=any(row.turn is not None for row in self.documents.values()),
+        )
+
+    def current(self) -> VectorTable | None:
+        """Return the vectors that searches use."""
+        return next((row for row in self.generations if row.answers), None)
+
+    def target(self, space: Space, *, building: bool) -> VectorTable | None:
+        """Return the vectors of a space to fill; ``building`` prefers the unfinished ones."""
+        matching = [row for row in self.generations if row.space == space]
+        matching.sort(key=lambda row: not row.answers)
+        if building:
+            return matching[-1] if matching else None
+        return next((row for row in matching if row.answers), None)
+
+    def pending(self, generation: VectorTable, limit: int) -> list[Unembedded]:
+        """Return passages that wait for a vector, as first written."""
+        waiting = set(generation.pending())
+        refs = [ref for ref in self.passages if ref in waiting][:limit]
+        return [
+            Unembedded(
+                ref,
+                self.documents[self.owners[ref]].title,
+                self.passages[ref].heading,
+                self.passages[ref].text,
+            )
+            for ref in refs
+        ]
+
+    def listed_trash(self) -> list[Trashed]:
+        """Return what can be restored, the latest delete first."""
+        rows = self.trash.values()
+        return sorted(rows, key=lambda row: (-row.deleted_at, row.batch, row.document.id))
+
+    def named_edges(self, edges: Iterable[Relation]) -> list[Relation]:
+        """Return edges with the present names of their ends."""
+        return [
+            edge._replace(
+                source=self.documents[edge.source_id].key or "",
+                target=self.documents[edge.target_id].key or "",
+            )
+            for edge in edges
+        ]
+
+
+def name_of(document: Document) -> tuple[str | None, str, str | None]:
+    """Return the unique name of a document with a key."""
+    return document.project or None, document.source, document.key
+
+
+def _follows(document: Document, ended: Document) -> bool:
+    """Tell whether a document became valid for the topic of another when that one ended."""
+    return (
+        ended.topic is not None
+        and document.id != ended.id
+        and (document.topic, document.project, document.parent or None)
+        == (ended.topic, ended.project, ended.parent or None)
+        and document.valid_from == ended.valid_to
+    )

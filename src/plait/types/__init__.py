@@ -1,0 +1,491 @@
+"""The data types of plait: documents, passages, queries, filters, hits and receipts.
+
+Named tuples, not dataclasses: ``dataclasses`` imports ``inspect``, which alone costs a search
+7 of its 90 milliseconds. Times are UTC milliseconds; the interfaces show local time with offset.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import urandom
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeVar
+
+from plait.errors import Notice, UsageError
+
+Kind = Literal["file", "note", "observation", "entity", "message"]
+MemoryType = Literal["semantic", "procedural", "episodic"]
+Origin = Literal["user", "agent", "tool", "file", "web", "import"]
+Trust = Literal["trusted", "untrusted", "quarantined"]
+Mode = Literal["hybrid", "keyword", "vector"]
+Fusion = Literal["weighted", "rrf", "max"]
+TextKind = Literal["query", "passage"]
+Branch = Literal["keyword", "vector", "hybrid"]
+
+KINDS: tuple[Kind, ...] = ("file", "note", "observation", "entity", "message")
+MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "procedural", "episodic")
+ORIGINS: tuple[Origin, ...] = ("user", "agent", "tool", "file", "web", "import")
+TRUSTS: tuple[Trust, ...] = ("trusted", "untrusted", "quarantined")
+MODES: tuple[Mode, ...] = ("hybrid", "keyword", "vector")
+FUSIONS: tuple[Fusion, ...] = ("weighted", "rrf", "max")
+# Other names for them, from earlier versions.
+FUSION_ALIASES: Mapping[str, str] = MappingProxyType({"seed001": "max"})
+
+# Slightly above 1: shares that add up to 1 on paper may be larger in binary.
+MOST_WEIGHT = 1.0 + 1e-9
+
+_Choice = TypeVar("_Choice", bound=str)
+
+
+def check_choice(name: str, value: str, allowed: Sequence[_Choice]) -> _Choice:
+    """Check that a value is one of those allowed, and return it.
+
+    Raises:
+        UsageError: It is not.
+    """
+    for choice in allowed:
+        if choice == value:
+            return choice
+    raise UsageError(
+        f"{name} is '{value}'; choose one of: {', '.join(allowed)}.",
+        code="bad_value",
+        subject=name,
+    )
+
+
+def check_range(name: str, value: float, least: float, most: float) -> None:
+    """Refuse a number outside its range.
+
+    Raises:
+        UsageError: It is too small or too large.
+    """
+    if not least <= value <= most:
+        raise UsageError(
+            f"{name} is {value:,}; choose {least:,} to {most:,}.", code="bad_value", subject=name
+        )
+
+
+# Characters of an id that are shown: two more than the shortest prefix that is accepted.
+SHORT_ID = 8
+
+
+def weights_problem(keyword: float, vector: float) -> str:
+    """Return why two weights cannot be used together; empty if they can.
+
+    >>> weights_problem(0.5, 0.7)
+    'keyword_weight 0.5 and vector_weight 0.7 add up to 1.2; at most 1 is allowed.'
+    """
+    if keyword + vector > MOST_WEIGHT:
+        return (
+            f"keyword_weight {keyword:g} and vector_weight {vector:g} add up to "
+            f"{keyword + vector:g}; at most 1 is allowed."
+        )
+    if keyword == vector == 0.0:
+        return "keyword_weight and vector_weight are both 0, which leaves nothing to search with."
+    return ""
+
+
+# Which files of a folder count unless told otherwise.
+FILE_PATTERNS = ("*.md", "*.markdown", "*.txt", "*.rst", "*.org")
+
+# Keys of entities name things, keys of notes name texts: they must not collide.
+ENTITY_SOURCE = "entity"
+DEFAULT_ENTITY_TYPE = "Generic"
+
+# The store's own number of a passage: stable and never reused. Opaque: compare it, nothing else.
+Ref = int
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+ID_LENGTH = 13  # 65 random bits: a billion ids collide with a chance of 1 in 70
+ID_PREFIX = 6  # characters of the shortest accepted id prefix
+
+
+def new_id(length: int = ID_LENGTH) -> str:
+    """Return random base32 characters: an id of a document or a passage."""
+    number = int.from_bytes(urandom(length), "big")
+    letters = []
+    for _ in range(length):
+        number, digit = divmod(number, 32)
+        letters.append(_ALPHABET[digit])
+    return "".join(letters)
+
+
+def is_id(text: str) -> bool:
+    """Tell whether a text has the form of an id."""
+    return len(text) == ID_LENGTH and not set(text) - set(_ALPHABET)
+
+
+# Embedders that have no choice of models.
+ONE_MODEL = ("none", "builtin", "hashing")
+
+
+class Space(NamedTuple):
+    """Which vectors may be compared: vectors of two spaces that differ in any field never mix."""
+
+    provider: str
+    model: str
+    dims: int
+    host: str = ""
+    revision: str = ""
+    prefix: str = ""
+    normalisation: str = "l2"
+
+    def __str__(self) -> str:
+        """``provider:model`` with its size, as people write it."""
+        size = f" ({self.dims} dims)" if self.dims else ""
+        return f"{self.provider}:{self.model}{size}"
+
+    def beside(self, other: "Space") -> str:
+        """Return it as people write it, with the fields that distinguish it from another one.
+
+        >>> here, there = (Space("ollama", "e5", 384, host=host) for host in ("here", "there"))
+        >>> here.beside(there)
+        'ollama:e5 (384 dims), host here'
+        """
+        fields = ("host", "revision", "prefix", "normalisation")
+        unlike = [name for name in fields if getattr(self, name) != getattr(other, name)]
+        same_name = (self.provider, self.model) == (other.provider, other.model)
+        details = [f"{name} {getattr(self, name) or 'none'}" for name in unlike if same_name]
+        return ", ".join([str(self), *details])
+
+    @property
+    def spec(self) -> str:
+        """The setting that selects this embedder.
+
+        >>> Space("ollama", "nomic-embed-text", 768).spec, Space("builtin", "en", 256).spec
+        ('ollama:nomic-embed-text', 'builtin')
+        """
+        if self.provider == "custom":
+            return f"custom:{self.host}#{self.model}"
+        return self.provider if self.provider in ONE_MODEL else f"{self.provider}:{self.model}"
+
+
+class Tuning(NamedTuple):
+    """The defaults of an embedder: how far to trust it and how to call it.
+
+    ``floor`` and ``ceiling`` are the cosines at which its vectors mean "unrelated" and "the same".
+    ``external``: a third-party model. It may be slow, fail or change under the same name, so it
+    runs in parallel to keyword search, its vectors are cached, and a sample is checked.
+    """
+
+    keyword_weight: float = 0.6
+    vector_weight: float = 0.4
+    floor: float = 0.2
+    ceiling: float = 0.8
+    external: bool = False
+    max_chars: int = 8_000
+
+
+# Characters. Shorter passages are fragments of sentences.
+MIN_CUT_SIZE = 50
+
+
+class Cut(NamedTuple):
+    """How texts are cut into passages, in characters; ``rules`` counts up when chunking changes.
+
+    Unless it was ``chosen``, a memory keeps the sizes of its first write.
+    """
+
+    size: int = 1200
+    overlap: int = 120
+    rules: int = 1
+    chosen: bool = False
+
+    def for_memory(self, built: str | None) -> "Cut":
+        """Return the sizes to use in a memory whose first write used ``built``.
+
+        >>> Cut().for_memory("1:512:50").size, Cut(900, 0, chosen=True).for_memory("1:512:50").size
+        (512, 900)
+        """
+        if built is None or self.chosen:
+            return self
+        rules, size, overlap = map(int, built.split(":"))
+        return Cut(size, overlap) if rules == self.rules else self
+
+    @property
+    def identity(self) -> str:
+        """The form stored with the passages, to detect a change.
+
+        >>> Cut(512, 50).identity
+        '1:512:50'
+        """
+        return f"{self.rules}:{self.size}:{self.overlap}"
+
+
+class Passage(NamedTuple):
+    """A piece of a document. ``start`` is its character offset in the document's body."""
+
+    text: str
+    heading: str = ""
+    start_line: int = 1
+    end_line: int = 1
+    start: int = 0
+    ordinal: int = 0
+    id: str = ""
+    ref: Ref = 0
+
+
+class Document(NamedTuple):
+    """A stored text. ``text`` is complete when it comes from ``get`` or goes into the store.
+
+    ``event_at`` is when it happened; ``None`` only before it is stored.
+    """
+
+    id: str = ""
+    key: str | None = None
+    kind: Kind = "note"
+    title: str = ""
+    text: str = ""
+    path: str | None = None
+    source: str = ""
+    project: str | None = None
+    memory_type: MemoryType | None = None
+    type: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = MappingProxyType({})
+    summary: str | None = None
+    origin: Origin = "user"
+    trust: Trust = "trusted"
+    session: str | None = None
+    role: str | None = None
+    turn: int | None = None
+    parent: str | None = None
+    topic: str | None = None
+    supersedes: str | None = None
+    importance: float | None = None
+    pinned: bool = False
+    created_at: int = 0
+    updated_at: int = 0
+    event_at: int | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+    size: int | None = None
+    mtime: int | None = None
+    sha256: str | None = None
+    indexed_at: int = 0
+    chunk_count: int = 0
+
+    @property
+    def doc_id(self) -> str:
+        """The caller's name for the document, or its id if it has none."""
+        return self.key or self.id
+
+
+class Filter(NamedTuple):
+    """Selects documents. Every field that is set must match; ``None`` and ``()`` mean "any".
+
+    ``projects`` lists the wanted projects, with ``None`` for personal documents; ``None`` instead
+    of a list means every project. ``tags`` must all be present. ``since`` is inclusive and
+    ``until`` exclusive, both on ``event_at``. ``as_of`` selects facts valid at that moment;
+    without it only current facts count, unless ``all_versions``. ``parents`` are ids of
+    entities whose observations are wanted.
+    """
+
+    projects: tuple[str | None, ...] | None = None
+    kinds: tuple[Kind, ...] = ()
+    memory_types: tuple[MemoryType, ...] = ()
+    types: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    key_prefix: str | None = None
+    path_prefix: str | None = None
+    source: str | None = None
+    session: str | None = None
+    origins: tuple[Origin, ...] = ()
+    trusts: tuple[Trust, ...] = ("trusted", "untrusted")
+    metadata: tuple[tuple[str, str], ...] = ()
+    since: int | None = None
+    until: int | None = None
+    as_of: int | None = None
+    all_versions: bool = False
+    parents: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    @classmethod
+    def of_project(cls, project: str | None) -> "Filter":
+        """Return the filter for a project and personal documents.
+
+        >>> Filter.of_project("heron").projects
+        (None, 'heron')
+        """
+        return cls(projects=(None, project) if project else (None,))
+
+
+class Term(NamedTuple):
+    """One thing to look for: a word, a phrase of several words, a prefix, or words near each other.
+
+    ``near`` is the largest number of words between them; 0 means an ordinary word or phrase.
+    """
+
+    words: tuple[str, ...]
+    prefix: bool = False
+    near: int = 0
+
+
+class Group(NamedTuple):
+    """Terms and groups joined by one operator; for ``not`` the first part minus all the others."""
+
+    operator: Literal["and", "or", "not"]
+    parts: "tuple[Term | Group, ...]"
+
+
+Expression = Term | Group
+
+
+class Query(NamedTuple):
+    """A parsed search string; every string is valid.
+
+    ``words`` are the content words in order (stop words dropped where enough remain): the bag that
+    is joined by OR, ranked, highlighted and counted for relevance. ``expression`` contains the
+    operators, if a bag of words is not enough; ``strict`` means that the caller wrote them, so
+    that neither branch may return anything else.
+    """
+
+    text: str
+    words: tuple[str, ...] = ()
+    expression: Expression | None = None
+    strict: bool = False
+
+
+class Signals(NamedTuple):
+    """The numbers behind one hit. ``None`` means that this signal has no value for it.
+
+    ``bm25`` and ``cosine`` are raw; ``keyword`` and ``vector`` are what entered the score;
+    ``coverage`` is the idf-weighted share of the query's words found in the passage.
+    """
+
+    bm25: float | None = None
+    cosine: float | None = None
+    keyword: float | None = None
+    vector: float | None = None
+    keyword_rank: int | None = None
+    vector_rank: int | None = None
+    coverage: float = 0.0
+    matched: tuple[str, ...] = ()
+
+
+class Hit(NamedTuple):
+    """A passage with its ``score`` (order), its ``relevance`` (evidence) and the reasons."""
+
+    passage: Passage
+    document: Document
+    score: float
+    relevance: float
+    source: Branch
+    snippet: str = ""
+    highlights: tuple[tuple[int, int], ...] = ()
+    signals: Signals = Signals()
+    reasons: tuple[str, ...] = ()
+    context: str | None = None
+    superseded_by: str | None = None
+    entity: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The passage's id, for ``get``."""
+        return self.passage.id
+
+    @property
+    def doc_id(self) -> str:
+        """The document's key, or its id if it has none."""
+        return self.document.doc_id
+
+    @property
+    def chunk_id(self) -> str:
+        """``{doc_id}-{index}``, counted from 0."""
+        return f"{self.document.doc_id}-{self.passage.ordinal}"
+
+    @property
+    def chunk_rowid(self) -> int:
+        """The passage's stable number in the store."""
+        return self.passage.ref
+
+    @property
+    def heading(self) -> str:
+        """The headings above the passage, ``H1 > H2 > H3``; for a fact, what it is about."""
+        return self.passage.heading or self.entity or ""
+
+    @property
+    def text(self) -> str:
+        """The passage, with its neighbours if a window was requested."""
+        return self.passage.text if self.context is None else self.context
+
+    @property
+    def content(self) -> str:
+        """The same text, under the name used by other systems."""
+        return self.text
+
+    @property
+    def file_path(self) -> str | None:
+        """The path of the file when it was read; ``None`` for stored text."""
+        return self.document.path
+
+    @property
+    def file_title(self) -> str:
+        """The document's title."""
+        return self.document.title
+
+    @property
+    def memory_type(self) -> MemoryType | None:
+        """semantic, procedural or episodic, if known."""
+        return self.document.memory_type
+
+    @property
+    def start_line(self) -> int:
+        """First line, counted from 1."""
+        return self.passage.start_line
+
+    @property
+    def end_line(self) -> int:
+        """Last line."""
+        return self.passage.end_line
+
+
+class Receipt(NamedTuple):
+    """What an answer cost and how far it can be trusted."""
+
+    query: str = ""
+    mode_asked: Mode = "hybrid"
+    mode_used: Mode = "hybrid"
+    fusion: Fusion = "weighted"
+    keyword_weight: float = 1.0
+    vector_weight: float = 0.0
+    degraded: tuple[Notice, ...] = ()
+    keyword_candidates: int = 0
+    vector_candidates: int = 0
+    candidates: int = 0
+    pending_vectors: int = 0
+    indexed_at: int | None = None
+    milliseconds: float = 0.0
+    tokens: int = 0
+
+
+class Answer(tuple[Hit, ...]):
+    """The hits, best first, and the receipt. It is a tuple: iterate, index and count it."""
+
+    receipt: Receipt
+
+    def __new__(
+        cls, hits: "tuple[Hit, ...] | list[Hit]" = (), receipt: Receipt | None = None
+    ) -> "Answer":
+        """Combine hits and receipt."""
+        answer = super().__new__(cls, hits)
+        answer.receipt = receipt or Receipt()
+        return answer
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The hits as a plain tuple."""
+        return tuple(self)
+
+
+class Relation(NamedTuple):
+    """A typed edge between two entities, by their names; ``valid_to`` is exclusive."""
+
+    source: str
+    target: str
+    type: str
+    context: str | None = None
+    created_at: int = 0
+    valid_from: int | None = None
+    valid_to: int | None = None
+    source_id: str = ""
+    target_id: str = ""

@@ -1,0 +1,255 @@
+"""Check new documents, and complete them from their front matter, name and the clock."""
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from plait.errors import UsageError, advise
+from plait.text import clean
+from plait.text.front_matter import front_matter
+from plait.times import parse_time
+from plait.types import (
+    MEMORY_TYPES,
+    ORIGINS,
+    TRUSTS,
+    Document,
+    check_choice,
+    check_range,
+)
+from plait.writing import chunking, filenames, sources
+
+TITLE_CHARS = 80
+
+STYLES: dict[str, chunking.Style] = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".rst": "rst",
+    ".org": "org",
+}
+# Front matter fields with a meaning of their own; the rest of it becomes metadata.
+FRONT_FIELDS = frozenset({"title", "tags", "type", "memory_type", "summary", "date"})
+
+FrontMatter = dict[str, str | list[str]]
+
+
+class Draft(NamedTuple):
+    """A completed document, and where its body begins behind the front matter."""
+
+    document: Document
+    body_start: int
+
+    @property
+    def body(self) -> str:
+        """The text behind the front matter."""
+        return self.document.text[self.body_start :]
+
+
+def now_ms() -> int:
+    """Return the present in UTC milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def new_document(
+    text: str,
+    *,
+    key: str | None,
+    memory_type: str | None,
+    tags: Iterable[str] | str,
+    metadata: Mapping[str, str] | None,
+    origin: str,
+    trust: str,
+    importance: float | None,
+    entity: str | None,
+    topic: str | None,
+    **fields: Any,
+) -> Document:
+    """Return a text as a document: a note if it has a key, else an observation.
+
+    Raises:
+        UsageError: A field has a bad value.
+    """
+    if importance is not None:
+        check_range("importance", importance, 0, 1)
+    _check_name("entity", entity)
+    _check_name("topic", topic)
+    if key is not None:
+        _check_key(key)
+        if any(value is not None for value in (entity, topic, fields["supersedes"])) or (
+            fields["valid_from"] is not None
+        ):
+            raise UsageError(
+                "A text with a key is a note, and a note has no entity, topic, supersedes or "
+                "valid_from. Leave out the key, or the others.",
+                code="note_with_fact_fields",
+            )
+    return Document(
+        key=key,
+        kind="observation" if key is None else "note",
+        text=text,
+        memory_type=check_choice("memory_type", memory_type, MEMORY_TYPES) if memory_type else None,
+        tags=(tags,) if isinstance(tags, str) else tuple(dict.fromkeys(tags)),
+        metadata=dict(metadata or {}),
+        origin=check_choice("origin", origin, ORIGINS),
+        trust=check_choice("trust", trust, TRUSTS),
+        importance=importance,
+        topic=None if topic is None else clean(topic),
+        **fields,
+    )
+
+
+def _check_key(key: str) -> None:
+    if not key.strip():
+        raise UsageError(
+            "The key is empty.", code="empty_name", subject="key", advice=advise("give_key")
+        )
+
+
+def _check_name(field: str, name: str | None) -> None:
+    if name is not None and not name.strip():
+        raise UsageError(
+            f"The {field} is empty. Name it, or leave it out.",
+            code="empty_name",
+            subject=field,
+        )
+
+
+def check_text(text: str) -> str:
+    r"""Return a text as it is stored: valid Unicode, with ``\n`` at the end of its lines.
+
+    Raises:
+        UsageError: There is no text, or it contains NUL bytes.
+    """
+    if not text.strip():
+        raise UsageError("There is no text to store.", code="no_text", advice=advise("give_text"))
+    if "\0" in text:
+        raise UsageError(
+            "The text contains NUL bytes; it looks like a binary file.", code="binary_text"
+        )
+    return clean(text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def check_body(draft: Draft) -> None:
+    """Refuse a text that has only front matter.
+
+    Raises:
+        UsageError: There is nothing behind the front matter.
+    """
+    if not draft.body.strip():
+        raise UsageError(
+            "There is no text after the front matter. Add some, then store it again.",
+            code="no_body",
+        )
+
+
+def complete(document: Document, now: int) -> Draft:
+    """Fill in what the caller left open from the front matter, the name and the clock."""
+    document = _cleaned(document)
+    values, body_start = front_matter(document.text)
+    document = _with_front_matter(document, values)
+    event = document.event_at
+    completed = document._replace(
+        title=document.title or _title(document, values, body_start),
+        created_at=document.created_at or now,
+        updated_at=document.updated_at or now,
+        event_at=_event_time(document, values, now) if event is None else event,
+        indexed_at=document.indexed_at or now,
+        # subtle: a file's hash is over its bytes, and only its reader can know it.
+        sha256=document.sha256 if document.kind == "file" else _text_hash(document.text),
+    )
+    return Draft(completed, body_start)
+
+
+def as_draft(document: Document) -> Draft:
+    """Return a stored document, complete already, as a draft to be cut again."""
+    return Draft(document, front_matter(document.text)[1])
+
+
+def _text_hash(text: str) -> str:
+    from hashlib import sha256
+
+    return sha256(text.encode()).hexdigest()
+
+
+def _with_front_matter(document: Document, values: FrontMatter) -> Document:
+    rest = {
+        name: value if isinstance(value, str) else ", ".join(value)
+        for name, value in values.items()
+        if name not in FRONT_FIELDS
+    }
+    key = document.key or "" if document.kind == "file" else ""
+    return document._replace(
+        memory_type=document.memory_type or filenames.memory_type_for(key, values),
+        type=document.type or _text(values.get("type")),
+        tags=document.tags or _tags(values.get("tags")),
+        metadata={**rest, **document.metadata},
+        summary=document.summary or _text(values.get("summary")),
+    )
+
+
+def _cleaned(document: Document) -> Document:
+    """Replace in every field what cannot be encoded as UTF-8."""
+    texts: dict[str, Any] = {
+        name: clean(value) for name, value in document._asdict().items() if isinstance(value, str)
+    }
+    metadata = {clean(name): clean(text) for name, text in document.metadata.items()}
+    return document._replace(**texts, tags=tuple(map(clean, document.tags)), metadata=metadata)
+
+
+def _title(document: Document, values: FrontMatter, body_start: int) -> str:
+    title = values.get("title")
+    if isinstance(title, str) and title:
+        return title[:TITLE_CHARS]
+    if document.kind in ("file", "note"):
+        heading = chunking.first_heading(document.text[body_start:])
+        if heading:
+            return heading[:TITLE_CHARS]
+        if document.key:
+            return filenames.title_from_name(document.key)
+    return ""
+
+
+def _event_time(document: Document, values: FrontMatter, now: int) -> int:
+    """Return when it happened: by the front matter, else a file's name, else its time stamp."""
+    dates: list[object] = [values.get(name) for name in ("date", "event_at", "created")]
+    if document.kind == "file":
+        dates.append(filenames.day_in_name(document.key or ""))
+    for date in dates:
+        moment = parse_time(date) if isinstance(date, str) else None
+        if moment is not None:
+            return moment
+    return now if document.mtime is None else document.mtime
+
+
+def document_from_file(
+    file: sources.SourceFile, content: sources.Content, project: str | None
+) -> Document:
+    """Return a file as a document; `complete` adds the fields of its front matter."""
+    return Document(
+        key=file.key,
+        kind="file",
+        text=content.text,
+        path=file.path,
+        source=file.root,
+        project=project,
+        origin="file",
+        size=content.size,
+        mtime=content.mtime,
+        sha256=content.sha256,
+    )
+
+
+def _text(value: str | list[str] | None) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _tags(value: str | list[str] | None) -> tuple[str, ...]:
+    names = value.replace(",", " ").split() if isinstance(value, str) else value or []
+    return tuple(dict.fromkeys(name.lstrip("#") for name in names if name.lstrip("#")))
+
+
+def style_of(document: Document) -> chunking.Style:
+    """Return the markup style of a text: by its extension for a file, else Markdown."""
+    if document.kind != "file":
+        return "markdown"
+    return STYLES.get(os.path.splitext(document.key or "")[1].lower(), "plain")  # noqa: PTH122

@@ -1,0 +1,465 @@
+"""Find the files of a source, and read one of them.
+
+A source is a folder or a single file. This module walks it and reads files safely; it never writes.
+The ignore rules are in `ignoring`, the reasons for leaving a file out in `refusals`, and what a
+file's name means in `filenames`. Passages and stores belong elsewhere.
+
+A walk yields each file as a `SourceFile`, or as a `Skipped` with the reason. It counts files of
+other types. It does not report hidden and ignored entries.
+"""
+
+import codecs
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from plait.errors import SourceError, advise
+from plait.types import FILE_PATTERNS
+from plait.writing import refusals
+from plait.writing.ignoring import IgnoreRule, is_ignored, parse_ignore_file, parse_rule
+
+# Twice the longest text that people keep in one file (a whole Bible is about 4.5 MB). A file is
+# read whole, and several copies exist until its passages are written: the limit bounds the memory.
+MAX_SOURCE_BYTES = 10 * 1024 * 1024
+# .gitignore does not count: people often hide notes and diaries next to their code from git, and a
+# memory should read them.
+IGNORE_FILE = ".plaitignore"
+
+# Bytes. No list of rules written by hand is as long; a larger file is something else.
+_MAX_IGNORE_BYTES = 64 * 1024
+# Folders made by machines, left out even when hidden folders count.
+_NEVER_ENTERED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
+# A virtual environment is recognised by its content: "env" may be a folder of notes.
+_ENVIRONMENT_MARKS = frozenset({"pyvenv.cfg", "conda-meta"})
+# Bytes searched for a NUL, as git and grep do. The header of any binary format is shorter.
+_SNIFFED_BYTES = 8 * 1024
+# A file that changes during the read is read once more. If it changes again, the read fails.
+_READ_ATTEMPTS = 2
+# NONBLOCK: do not wait for a pipe that has replaced a file. NOFOLLOW: do not follow a link that
+# has replaced one.
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+# UTF-32 comes first: its little-endian mark starts with that of UTF-16.
+_WIDE_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# Windows' junctions are links to folders, but lstat() shows them as folders.
+_JUNCTION_TAG = 0xA0000003
+
+
+class NotText(SourceError):
+    """The file can be read, but it is binary or in an unknown encoding."""
+
+    code = "not_text"
+
+
+class SourceFile(NamedTuple):
+    """A file to read. ``key`` is its POSIX path below ``root``; times are in milliseconds.
+
+    ``ctime`` is when the system last saw it change; no program can set it back. ``target`` is the
+    file to open if ``path`` is a link. ``max_bytes`` still applies if the file grows later.
+    """
+
+    path: str
+    key: str
+    root: str
+    size: int
+    mtime: int
+    ctime: int = 0
+    target: str = ""
+    max_bytes: int = MAX_SOURCE_BYTES
+
+
+class Skipped(NamedTuple):
+    """A file or folder that should have counted but was left out, and the reason."""
+
+    path: str
+    key: str
+    reason: str
+    folder: bool = False
+
+
+class Content(NamedTuple):
+    r"""The text of a file, with ``\n`` as its line ends, and the hash and status of its bytes."""
+
+    text: str
+    sha256: str
+    size: int
+    mtime: int
+
+
+def source_root(path: str | os.PathLike[str]) -> str:
+    """Return the absolute path of a folder, or of the folder that contains a file.
+
+    Links are resolved, so that a folder with two names is one source.
+
+    Raises:
+        SourceError: The path is invalid or a loop of links.
+    """
+    place = Path(path)
+    try:
+        # A path that no longer exists counts as a folder: its source may still be in a memory.
+        names_file = place.exists() and not place.is_dir()
+        return str((place.parent if names_file else place).resolve())
+    except (OSError, RuntimeError, ValueError) as error:
+        shown = _printable(str(path))
+        raise SourceError(
+            f"Cannot use the path {shown}: {error}.", code="bad_path", subject=shown
+        ) from error
+
+
+def walk(
+    path: str | os.PathLike[str],
+    *,
+    patterns: Sequence[str] = FILE_PATTERNS,
+    max_bytes: int = MAX_SOURCE_BYTES,
+    ignore_file: str | None = IGNORE_FILE,
+    hidden: bool = False,
+) -> "Walk":
+    """Return a walk over the files of a folder, or over one named file. Its order never varies.
+
+    Args:
+        path: A folder or a file. A named file counts whatever its name.
+        patterns: Which files count, by name (``*.md``) or path (``diary/**/*.md``), in any case.
+        max_bytes: Larger files are skipped.
+        ignore_file: The name of files with ignore rules, as in git; ``None`` for no rules.
+        hidden: Whether names with a leading dot count.
+
+    Raises:
+        SourceError: There is no such file or folder, or the folder cannot be read.
+    """
+    shown = _printable(str(path)) or "''"
+    try:
+        # subtle: Path("") is the working folder, but an empty name does not mean that.
+        status = os.stat(path)  # noqa: PTH116
+        if stat.S_ISDIR(status.st_mode):
+            os.scandir(path).close()
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise SourceError(
+            f"No such file or folder: {shown}. Check the spelling, or give the full path.",
+            code="no_such_source",
+            subject=shown,
+        ) from error
+    except OSError as error:
+        raise SourceError(
+            f"Cannot read {shown}: {error.strerror}. Check its permissions.",
+            code="unreadable_source",
+            subject=shown,
+        ) from error
+    root = source_root(path)
+    if _printable(root) != root:
+        raise SourceError(
+            f"Cannot use {shown}: its name is not valid UTF-8. Rename it first.",
+            code="name_not_utf8",
+            subject=shown,
+        )
+    name = None if stat.S_ISDIR(status.st_mode) else Path(path).name
+    # A single string is a sequence too, of one-letter patterns.
+    wanted = (patterns,) if isinstance(patterns, str) else patterns
+    return Walk(root, name, wanted, max_bytes, ignore_file, hidden)
+
+
+def named_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_SOURCE_BYTES) -> SourceFile:
+    """Return the file at a path.
+
+    Raises:
+        SourceError: There is no such file, it is a folder, or it cannot be read.
+    """
+    files = walk(path, max_bytes=max_bytes)
+    if files.is_folder:
+        shown = _printable(str(path))
+        raise SourceError(
+            f"{shown} is a folder.",
+            code="is_folder",
+            subject=shown,
+            advice=advise("ingest", path=shown),
+        )
+    (file,) = files
+    if isinstance(file, Skipped):
+        raise SourceError(
+            f"Cannot read {file.path}: {file.reason}.",
+            code="unreadable_source",
+            subject=file.path,
+        )
+    return file
+
+
+class Walk:
+    """The files of a source. Each iteration walks it again: files first, then links to files.
+
+    After an iteration, ``ignored`` is the number of files of other types.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        name: str | None,
+        patterns: Sequence[str],
+        max_bytes: int,
+        ignore_file: str | None,
+        hidden: bool,
+    ) -> None:
+        """Take the arguments that `walk` has checked; ``name`` is set if the source is one file."""
+        self.root = root
+        self.ignored = 0
+        self._name = name
+        self._wanted = [rule for line in patterns if (rule := parse_rule(line.lower(), 0))]
+        self._max_bytes = max_bytes
+        self._ignore_file = ignore_file
+        self._hidden = hidden
+        # Files and folders that no link may lead into.
+        self._off_limits: set[Path] = set()
+        # The key of each file by its device and inode.
+        self._keys: dict[tuple[int, int], str] = {}
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the source is a folder rather than one named file."""
+        return self._name is None
+
+    def __iter__(self) -> Iterator[SourceFile | Skipped]:
+        """Walk depth first, by name within each folder."""
+        self.ignored = 0
+        self._off_limits, self._keys = set(), {}
+        if self._name is not None:
+            yield self._named_file(self._name)
+            return
+        links: list[_Place] = []
+        # A stack instead of recursion: a tree may be deeper than Python's recursion limit.
+        stack = [_Place(Path(self.root))]
+        while stack:
+            place = stack.pop()
+            try:
+                status = place.path.lstat()
+            except OSError as error:
+                yield place.skipped(refusals.error_reason(error))
+                continue
+            folder = stat.S_ISDIR(status.st_mode)
+            if place.parts and self._is_left_out(place, folder):
+                self._off_limits.add(place.path)
+            elif _is_link(status):
+                links.append(place)
+            elif folder:
+                yield from self._enter(place, stack)
+            else:
+                yield from self._file(place, status)
+        # Links come last, so that a file is listed under its own name and not under a link's.
+        for place in links:
+            yield from self._link(place)
+
+    def wants(self, key: str) -> bool:
+        """Return whether the patterns match a file's key."""
+        # The patterns *.md and *.txt also match README.MD and NOTES.TXT.
+        parts = tuple(key.lower().split("/"))
+        return any(rule.matches(parts, folder=False) for rule in self._wanted)
+
+    def _named_file(self, name: str) -> SourceFile | Skipped:
+        place = _Place(Path(self.root, name), (name,))
+        try:
+            # A named link stands for its target, wherever that is.
+            target = place.path.resolve()
+            return self._judge(place, target.stat(), target)
+        except (OSError, RuntimeError) as error:
+            return place.skipped(refusals.error_reason(error))
+
+    def _is_left_out(self, place: "_Place", folder: bool) -> bool:
+        name = place.parts[-1]
+        if (folder and name in _NEVER_ENTERED) or (name.startswith(".") and not self._hidden):
+            return True
+        return is_ignored(place.rules, place.parts, folder)
+
+    def _enter(self, place: "_Place", stack: "list[_Place]") -> Iterator[Skipped]:
+        if not place.is_printable:
+            yield place.skipped(refusals.NAME_NOT_UTF8, folder=True)
+            return
+        try:
+            with os.scandir(place.path) as entries:
+                names = sorted(entry.name for entry in entries)
+        except OSError as error:
+            yield place.skipped(refusals.error_reason(error), folder=True)
+            return
+        if place.parts and not _ENVIRONMENT_MARKS.isdisjoint(names):
+            self._off_limits.add(place.path)
+            return
+        try:
+            rules = place.rules + self._rules_of(place, names)
+        except (OSError, SourceError) as error:
+            # The rules that cannot be read may keep files private, so no file here is read.
+            self._off_limits.add(place.path)
+            reason = (
+                refusals.error_reason(error) if isinstance(error, OSError) else error.notice.text
+            )
+            yield place.skipped(f"its {self._ignore_file} cannot be used: {reason}", folder=True)
+            return
+        stack.extend(
+            _Place(place.path / name, (*place.parts, name), rules) for name in reversed(names)
+        )
+
+    def _rules_of(self, place: "_Place", names: list[str]) -> tuple[IgnoreRule, ...]:
+        if self._ignore_file is None or self._ignore_file not in names:
+            return ()
+        path = str(place.path / self._ignore_file)
+        data, _ = _read_bytes(path, _MAX_IGNORE_BYTES, _OPEN_FLAGS, subject=path)
+        return parse_ignore_file(_decode(data, path), len(place.parts))
+
+    def _file(self, place: "_Place", status: os.stat_result) -> Iterator[SourceFile | Skipped]:
+        if self.wants(place.key):
+            yield self._list(place, status, place.path)
+        else:
+            self.ignored += 1
+
+    def _link(self, place: "_Place") -> Iterator[SourceFile | Skipped]:
+        try:
+            status = place.path.stat()
+            target = place.path.resolve()
+        except (OSError, RuntimeError) as error:
+            if self.wants(place.key):
+                yield place.skipped(refusals.link_error_reason(error))
+            else:
+                self.ignored += 1
+            return
+        listed = self._keys.get((status.st_dev, status.st_ino))
+        if stat.S_ISDIR(status.st_mode):
+            yield place.skipped(refusals.LINK_TO_FOLDER)
+        elif not self.wants(place.key):
+            self.ignored += 1
+        elif not target.is_relative_to(self.root):
+            yield place.skipped(refusals.LINK_LEADS_OUT)
+        elif not self._off_limits.isdisjoint((target, *target.parents)):
+            yield place.skipped(refusals.LINK_TO_IGNORED)
+        elif listed is not None:
+            yield place.skipped(f"a link to {listed}, which is read under its own name")
+        else:
+            yield self._list(place, status, target)
+
+    def _list(self, place: "_Place", status: os.stat_result, target: Path) -> SourceFile | Skipped:
+        """Judge a file, and remember it so that a later link to it is skipped."""
+        outcome = self._judge(place, status, target)
+        if isinstance(outcome, SourceFile):
+            self._keys[status.st_dev, status.st_ino] = outcome.key
+        return outcome
+
+    def _judge(self, place: "_Place", status: os.stat_result, target: Path) -> SourceFile | Skipped:
+        if not place.is_printable:
+            return place.skipped(refusals.NAME_NOT_UTF8)
+        if refusal := refusals.refusal_of(status, self._max_bytes):
+            return place.skipped(refusal.reason)
+        return SourceFile(
+            path=str(place.path),
+            key=place.key,
+            root=self.root,
+            size=status.st_size,
+            mtime=_milliseconds(status.st_mtime_ns),
+            ctime=_milliseconds(status.st_ctime_ns),
+            target=str(target),
+            max_bytes=self._max_bytes,
+        )
+
+
+class _Place(NamedTuple):
+    """An entry of the tree: its names below the root, and the ignore rules that apply to it."""
+
+    path: Path
+    parts: tuple[str, ...] = ()
+    rules: tuple[IgnoreRule, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return "/".join(self.parts) or "."
+
+    @property
+    def is_printable(self) -> bool:
+        return not self.parts or _printable(self.parts[-1]) == self.parts[-1]
+
+    def skipped(self, reason: str, *, folder: bool = False) -> Skipped:
+        return Skipped(_printable(str(self.path)), _printable(self.key), reason, folder)
+
+
+def read_file(file: SourceFile) -> Content:
+    r"""Read a file whole, as text, without waiting for a pipe or following a link elsewhere.
+
+    Line ends become ``\n``: line numbers then agree with every editor, and a file keeps its
+    passages when only its line ends change. The hash is that of the bytes on the disk.
+
+    Raises:
+        NotText: The file is binary or in an unknown encoding. The message is the reason.
+        SourceError: The file is gone, unreadable or too large, or it changed during the read. The
+            message is the reason.
+    """
+    try:
+        data, status = _read_bytes(
+            file.target or file.path, file.max_bytes, _OPEN_FLAGS | _NO_FOLLOW, subject=file.path
+        )
+    except OSError as error:
+        reason = refusals.error_reason(error)
+        raise SourceError(reason, code="unreadable_source", subject=file.path) from error
+    return Content(
+        text=_decode(data, file.path),
+        sha256=sha256(data).hexdigest(),
+        size=len(data),
+        mtime=_milliseconds(status.st_mtime_ns),
+    )
+
+
+def _read_bytes(
+    path: str, max_bytes: int, flags: int, *, subject: str
+) -> tuple[bytes, os.stat_result]:
+    """Return the bytes of a regular file at one moment, and its status at that moment."""
+    unchanged = True
+    for _ in range(_READ_ATTEMPTS):
+        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
+            before = os.fstat(file.fileno())
+            if refusal := refusals.refusal_of(before, max_bytes):
+                raise SourceError(refusal.reason, code=refusal.code, subject=subject)
+            # One more byte than the size shows whether the file grew. Some devices return None.
+            data = file.read(before.st_size + 1) or b""
+            after = os.fstat(file.fileno())
+        unchanged = _stamp(before) == _stamp(after)
+        if unchanged and len(data) == before.st_size:
+            return data, after
+    if unchanged:
+        raise SourceError(refusals.WRONG_SIZE, code="wrong_size", subject=subject)
+    raise SourceError(refusals.CHANGED_DURING_READ, code="changed_during_read", subject=subject)
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _decode(data: bytes, subject: str) -> str:
+    encoding = next((name for mark, name in _WIDE_MARKS if data.startswith(mark)), "utf-8")
+    if encoding == "utf-8" and b"\0" in data[:_SNIFFED_BYTES]:
+        raise NotText(refusals.BINARY, subject=subject)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise NotText(
+            f"not {encoding.upper()} text: byte 0x{data[error.start]:02X} at offset"
+            f" {error.start:,} (line {line:,}); convert it to UTF-8",
+            subject=subject,
+        ) from error
+    # A NUL further inside would end the text early for readers of C strings.
+    text = text.removeprefix("\ufeff").replace("\0", "\ufffd")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_link(status: os.stat_result) -> bool:
+    junction: bool = getattr(status, "st_reparse_tag", 0) == _JUNCTION_TAG
+    return junction or stat.S_ISLNK(status.st_mode)
+
+
+def _milliseconds(nanoseconds: int) -> int:
+    return nanoseconds // 1_000_000
+
+
+def _printable(name: str) -> str:
+    r"""Return a name that can be printed; bytes that are not UTF-8 become ``\xff``."""
+    return re.sub("[\ud800-\udfff]", lambda match: f"\\x{ord(match[0]) & 0xFF:02x}", name)

@@ -1,0 +1,231 @@
+"""The write path: chunk → embed → put. Text is always stored; vectors may follow.
+
+No model runs and no network is used inside a transaction: embedding comes first, then one short
+write. Whatever an embedder does, the text is searchable by keyword.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Self
+
+from plait.embedders import Embedder
+from plait.errors import EmbedderError, Notice
+from plait.protocols import Entry, State, Store, Vector
+from plait.types import Cut, Document
+from plait.types.reports import Stored
+from plait.writing import chunking, documents
+from plait.writing.backfill import ON_THE_SIDE, Backfill
+from plait.writing.changes import Change, Changed, put
+from plait.writing.documents import Draft
+
+# One commit per batch: with a sync each, single documents would cost ten times as much.
+BATCH_DOCUMENTS = 64
+
+
+class Writer:
+    """Writes documents during one operation (a `store`, an `ingest` …); create one for each.
+
+    ``trouble`` is why vectors are missing, if any are; it concerns this operation only.
+    """
+
+    def __init__(
+        self, store: Store, embedder: Embedder, cut: Cut, state: State, project: str | None
+    ) -> None:
+        self.store = store
+        self.embedder = embedder
+        self.cut = cut
+        self.state = state
+        self.project = project
+        self.backfill = Backfill(store, embedder)
+
+    @classmethod
+    def begin(cls, store: Store, embedder: Embedder, cut: Cut, project: str | None) -> Self:
+        """Begin an operation: the memory and the model may have changed since the last one."""
+        embedder.recheck()
+        state = store.state()
+        return cls(store, embedder, cut.for_memory(state.chunker), state, project)
+
+    @property
+    def trouble(self) -> Notice | None:
+        """Why vectors are missing, if any are."""
+        return self.backfill.trouble
+
+    def prepare(self, document: Document) -> Entry:
+        """Check, complete and chunk a text.
+
+        Raises:
+            UsageError: It has no text.
+        """
+        checked = document._replace(text=documents.check_text(document.text))
+        draft = documents.complete(checked, documents.now_ms())
+        documents.check_body(draft)
+        return self.chunk(draft)
+
+    def chunk(self, draft: Draft) -> Entry:
+        """Cut a document into passages; their line numbers count the front matter too."""
+        document = draft.document
+        lines = document.text.count("\n", 0, draft.body_start)
+        passages = [
+            passage._replace(
+                start_line=passage.start_line + lines, end_line=passage.end_line + lines
+            )
+            for passage in chunking.chunk(
+                draft.body,
+                size=self.cut.size,
+                overlap=self.cut.overlap,
+                style=documents.style_of(document),
+            )
+        ]
+        return Entry(document, passages)
+
+    def embed(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Add vectors to passages without one; they stay pending if the embedder fails.
+
+        Storing a text does not wait for an external model: its vectors follow later.
+        """
+        if self.embedder.dims == 0 or self._is_external or self.trouble is not None:
+            return list(entries)
+        wanted: list[tuple[int, int]] = []
+        texts: list[str] = []
+        for number, entry in enumerate(entries):
+            if entry.space is not None:
+                continue  # embedded before
+            done = self._embedded(entry)
+            for place, passage in enumerate(entry.passages):
+                if place not in done:
+                    wanted.append((number, place))
+                    texts.append(self.backfill.input(entry.document.title, passage))
+        vectors = self.backfill.vectors(texts)
+        if self.embedder.dims is None:
+            return list(entries)  # it never answered: a space without a size cannot have vectors
+        made: list[list[Vector | None]] = [[None] * len(entry.passages) for entry in entries]
+        declined: list[set[int]] = [set() for _ in entries]
+        for (number, place), vector in zip(wanted, vectors, strict=False):
+            made[number][place] = vector
+            if vector is None:
+                declined[number].add(place)
+        return [
+            entry._replace(
+                vectors=made[number],
+                declined=frozenset(declined[number]),
+                space=self.embedder.space,
+            )
+            if entry.space is None
+            else entry
+            for number, entry in enumerate(entries)
+        ]
+
+    def _embedded(self, entry: Entry) -> frozenset[int]:
+        """Return the ordinals of passages that already have their vector; a new fact has none."""
+        document = entry.document
+        if self.state.space is None or not (document.id or document.key or document.path):
+            return frozenset()
+        return self.store.embedded(document, entry.passages)
+
+    def write(
+        self,
+        changes: Sequence[Change],
+        *,
+        catch_up: bool = True,
+        changed_at: int | None = None,
+    ) -> list[Stored]:
+        """Embed the entries, then write them in one transaction.
+
+        Vectors of an external embedder follow immediately, unless ``catch_up`` is false.
+        ``changed_at`` belongs to entries of another memory: when its facts last changed.
+        """
+        entries = self.embed([change.entry for change in changes])
+        embedded = [
+            change._replace(entry=entry) for change, entry in zip(changes, entries, strict=True)
+        ]
+        try:
+            changed = self._put(embedded, changed_at)
+        except EmbedderError as error:
+            # The store refused a vector: keep the text, leave the vectors for later.
+            self.backfill.trouble = error.notice
+            bare = [change._replace(entry=_without_vectors(change.entry)) for change in embedded]
+            changed = self._put(bare, changed_at)
+        external = self._is_external and self.embedder.dims != 0
+        if external and catch_up and self.trouble is None:
+            own = sum(done.chunks for done in changed)
+            self.backfill.catch_up(most=own + ON_THE_SIDE)
+        pending = self._pending(changed, external=external)
+        return [
+            _stored(done, change.entry.document, waiting, self.trouble)
+            for done, change, waiting in zip(changed, changes, pending, strict=True)
+        ]
+
+    def _put(self, changes: Sequence[Change], changed_at: int | None) -> list[Changed]:
+        rules = {
+            "chunker": self.cut.identity,
+            "indexed_by": self.state.analyzer,
+            # Vectors name their embedder; a memory without any may be keyword-only by choice.
+            "embedder": self.embedder.space.spec,
+        }
+        return put(self.store, changes, changed_at=changed_at, rules=rules)
+
+    def _pending(self, changed: Sequence[Changed], *, external: bool) -> list[int]:
+        """Return how many passages of each document now wait for a vector."""
+        if external or self.trouble is not None:
+            state = self.store.state()
+            if state.space is None:
+                # Before the first vector, the store does not know that any are pending.
+                return [done.chunks for done in changed]
+            if external and not state.pending:
+                return [0] * len(changed)
+        return [done.pending for done in changed]
+
+    def store_note(self, document: Document) -> Stored:
+        """Store a document with a key, replacing the one with the same key."""
+        [stored] = self.write([Change(self.prepare(document))])
+        return stored
+
+    def store_many(self, many: Iterable[Document]) -> list[Stored]:
+        """Store documents, one transaction per batch; those without a project get this one.
+
+        Raises:
+            UsageError: A document has no text; those of earlier batches are stored.
+        """
+        stored: list[Stored] = []
+        changes = (
+            Change(self.prepare(document._replace(project=document.project or self.project)))
+            for document in many
+        )
+        for batch in batches(changes):
+            stored += self.write(batch)
+        return stored
+
+    @property
+    def _is_external(self) -> bool:
+        return self.embedder.tuning.external
+
+
+def batches(changes: Iterable[Change], size: int = BATCH_DOCUMENTS) -> Iterator[list[Change]]:
+    """Yield changes in groups that are written together."""
+    batch: list[Change] = []
+    for change in changes:
+        batch.append(change)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _without_vectors(entry: Entry) -> Entry:
+    return entry._replace(vectors=(), declined=frozenset())
+
+
+def _stored(done: Changed, document: Document, pending: int, trouble: Notice | None) -> Stored:
+    return Stored(
+        done.id,
+        document.key or done.id,
+        done.chunks,
+        duplicate=done.duplicate,
+        replaced=done.replaced,
+        pending=pending,
+        matched=done.id if done.duplicate else None,
+        superseded=done.superseded,
+        beside=done.beside,
+        entity=done.parent,
+        trouble=trouble,
+    )

@@ -1,0 +1,199 @@
+"""Keyword search: what matches, what ranks first, and what a candidate for ranking brings along."""
+
+import time
+
+import pytest
+
+from plait.errors import DeadlineExceeded
+from plait.protocols import Store
+from plait.text import parse
+from plait.types import Filter, Group, Query, Term
+from tests.builders import (
+    EVERYTHING,
+    by_keyword,
+    by_vector,
+    delete,
+    entry,
+    is_sound,
+    passages_of,
+    refs_of,
+    vector,
+    write,
+)
+
+X = vector(1, 0, 0, 0)
+
+
+def test_keyword_hits_come_best_first_with_positive_scores(store: Store) -> None:
+    write(
+        store,
+        entry("twice", "apple apple"),
+        entry("once", "apple and a great many other words that dilute it"),
+        entry("none", "banana"),
+        *[entry(f"filler {n}", "nothing of the kind") for n in range(8)],
+    )
+    hits = store.keyword(parse("apple"), 10, EVERYTHING)
+    assert by_keyword(store, "apple") == ["twice", "once"]
+    assert hits[0][1] > hits[1][1] > 0.0
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        ("apple banana", ["a", "ab", "b"]),
+        ("apple AND banana", ["ab"]),
+        ("apple NOT banana", ["a"]),
+        ('"banana apple"', ["ab"]),
+        ('"apple banana"', []),
+        ("appl*", ["a", "ab"]),
+        ("NEAR(banana apple, 3)", ["ab"]),
+        ("apples", ["a", "ab"]),
+        ("cherry", []),
+        ("???", []),
+    ],
+)
+def test_words_are_joined_by_or_and_operators_are_followed(
+    store: Store, words: str, keys: list[str]
+) -> None:
+    write(store, entry("a", "apple"), entry("b", "banana"), entry("ab", "banana apple"))
+    assert sorted(by_keyword(store, words)) == keys
+
+
+def test_a_title_counts_more_than_a_heading_or_the_text(store: Store) -> None:
+    write(
+        store,
+        entry("text", "apple pie recipe", title="one two three"),
+        entry("title", "one two three", title="apple pie recipe"),
+        *[entry(f"{n}", "other words here", title="a b c") for n in range(6)],
+    )
+    assert by_keyword(store, "apple") == ["title", "text"]
+
+
+def test_words_of_any_script_are_found(store: Store) -> None:
+    write(store, entry("ja", "東京の水温は低い"), entry("de", "Über die Brücke"))
+    assert by_keyword(store, "水温") == ["ja"]
+    assert by_keyword(store, "水") == ["ja"], "one character is the beginning of a word"
+    assert by_keyword(store, "uber brucke") == ["de"]
+
+
+def test_an_empty_query_finds_nothing(store: Store) -> None:
+    write(store, entry("a", "apple"))
+    assert store.keyword(Query("", ()), 10, EVERYTHING) == []
+
+
+def test_an_expression_may_come_without_words(store: Store) -> None:
+    write(store, entry("a", "apple"), entry("b", "banana"))
+    either = Group("or", (Term(("apple",)), Term(("pear",))))
+    assert len(store.keyword(Query("", (), either), 10, EVERYTHING)) == 1
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_both_branches_keep_to_the_limit(store: Store, limit: int) -> None:
+    write(store, *[entry(f"{n}", f"apple {n}", vectors=[X]) for n in range(3)])
+    assert len(by_keyword(store, "apple", limit)) == min(3, limit)
+    assert len(by_vector(store, 1, 0, 0, 0, limit=limit)) == min(3, limit)
+
+
+def test_equal_hits_come_as_they_were_written(store: Store) -> None:
+    keys = [f"{n}" for n in range(12)]
+    for key in keys:
+        write(store, entry(key, "apple", vectors=[X]))
+    assert by_keyword(store, "apple", 20) == keys
+    assert by_vector(store, 1, 0, 0, 0, limit=20) == keys
+
+
+def test_a_query_that_runs_past_its_deadline_is_stopped(store: Store) -> None:
+    write(store, *[entry(f"{n}", "apple " * 40) for n in range(300)])
+    with pytest.raises(DeadlineExceeded):
+        store.keyword(parse("apple pear"), 10, EVERYTHING, deadline=time.monotonic() - 1.0)
+    assert len(store.keyword(parse("apple"), 10, EVERYTHING, deadline=time.monotonic() + 60)) == 10
+
+
+def test_rebuilding_the_keyword_index_changes_no_answer(store: Store) -> None:
+    write(store, *[entry(f"{n}", f"apple {n} 日本語", title=f"t{n}") for n in range(5)])
+    delete(store, "2")
+    before = store.keyword(parse("apple"), 10, EVERYTHING)
+    store.tidy(keywords=True)
+    assert store.keyword(parse("apple"), 10, EVERYTHING) == before
+    assert len(by_keyword(store, "日本")) == 4
+    assert is_sound(store)
+
+
+# vocabulary
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("Running DEPLOYS", ["run", "deploi"]),
+        ("naïve Über", ["naiv", "uber"]),
+        ("日本語 ok", ["日本", "本語", "ok"]),
+        ("— fox! —", ["fox"]),
+        ("", []),
+    ],
+)
+def test_words_are_read_as_the_index_reads_them_with_their_places(
+    store: Store, text: str, terms: list[str]
+) -> None:
+    tokens = store.vocabulary([text]).terms[text]
+    assert [term for _, _, term in tokens] == terms
+    assert all(0 <= start < end <= len(text) for start, end, _ in tokens)
+    assert all(text[start:end].strip() == text[start:end] for start, end, _ in tokens)
+
+
+def test_a_vocabulary_counts_passages_not_occurrences(store: Store) -> None:
+    write(store, entry("a", "apple apple ", "apple", "pear"), entry("b", "plum", title="pear"))
+    words = store.vocabulary(["apple pear", "cherry"])
+    counts = [words.holding[term] for _, _, term in words.terms["apple pear"]]
+    assert (words.passages, counts) == (4, [2, 2])
+    assert [words.holding[term] for _, _, term in words.terms["cherry"]] == [0]
+
+
+# hydrate
+
+
+def test_a_passage_brings_its_document_without_the_text(store: Store) -> None:
+    write(store, entry("k", "one ", "two", title="T"))
+    first, second = passages_of(store, "k")
+    rows = store.hydrate([second.ref, first.ref, 424_242])
+    assert {ref: (row.passage.text, row.document.title) for ref, row in rows.items()} == {
+        first.ref: ("one ", "T"),
+        second.ref: ("two", "T"),
+    }
+    assert rows[first.ref].passage == first
+    assert {row.document.text for row in rows.values()} == {""}
+    assert {row[2:] for row in rows.values()} == {((), frozenset(), None, None)}
+    assert store.hydrate([]) == store.hydrate([], ranking=True) == {}
+
+
+def test_ranking_gets_tokens_names_use_and_successor_in_one_call(store: Store) -> None:
+    write(
+        store,
+        entry("old", "Running apples", title="Deploys", heading="Keys", tags=("red",), valid_to=5),
+    )
+    old_id = store.find("old", EVERYTHING)[0][0].id
+    [new] = write(store, entry("new", "pears", supersedes=old_id, valid_from=5))
+    old, other = refs_of(store, "old", "new")
+    with store.transaction() as tx:
+        tx.touch([[old, other], [old]])
+    rows = store.hydrate([old, other], ranking=True)
+    assert [term for _, _, term in rows[old].tokens] == ["run", "appl"]
+    assert rows[old].tokens[1][:2] == (8, 14)
+    assert rows[old].name_terms == {"deploi", "kei", "red"}
+    assert rows[old].superseded_by == new.id
+    assert rows[other].superseded_by is None
+    use = rows[old].use
+    assert use is not None
+    assert (use.reads, use.days, list(use.together)) == (2, 1, [other])
+    alone = store.hydrate([other], ranking=True)[other].use
+    assert alone is not None
+    assert (alone.reads, dict(alone.together)) == (1, {}), "only company among those asked for"
+
+
+def test_a_filter_is_applied_before_the_limit(store: Store) -> None:
+    loud = [entry(f"{n}", "apple apple", vectors=[X], project="loud") for n in range(30)]
+    weak = entry("mine", "apple among words", vectors=[vector(1, 1, 1, 1)], project="quiet")
+    write(store, *loud, weak)
+    where = Filter(projects=("quiet",))
+    assert by_keyword(store, "apple", 1, where) == ["mine"]
+    assert by_vector(store, 1, 0, 0, 0, limit=1, where=where) == ["mine"]

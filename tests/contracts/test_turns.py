@@ -1,0 +1,104 @@
+"""Messages: each is a turn of its session, whatever is stored between them."""
+
+import pytest
+
+from plait.errors import StoreError
+from plait.protocols import Store
+from plait.types import Document, Filter
+from tests.builders import delete, entry, passages_of, refs_of, write
+
+
+def say(store: Store, key: str, *texts: str, session: str = "talk", project: str = "") -> None:
+    """Write a message as the next turn of its session."""
+    row = entry(key, *texts, kind="message", session=session, project=project, role="user")
+    with store.transaction() as tx:
+        turn = tx.next_turn(project, session)
+        document = row.document._replace(id=f"{key:m>13}", turn=turn)
+        tx.write(row._replace(document=document))
+
+
+def turn_of(store: Store, key: str) -> tuple[str, int]:
+    [ref] = refs_of(store, key)
+    return store.turns([ref])[ref]
+
+
+def test_interleaved_sessions_number_their_own_turns(store: Store) -> None:
+    for number in range(3):
+        for session in "abc":
+            say(store, f"{session}{number}", "hello", session=session)
+            write(store, entry(f"note {session}{number}", "between"))
+    turns = {key: turn_of(store, key) for key in ("a0", "a1", "a2", "b1", "c1")}
+    assert [turn for _, turn in turns.values()] == [1, 2, 3, 2, 2]
+    assert len({session for session, _ in turns.values()}) == 3
+    assert turns["a0"][0] == turns["a1"][0] == turns["a2"][0]
+    assert store.state().has_messages
+
+
+def test_one_name_in_two_projects_is_two_sessions(store: Store) -> None:
+    say(store, "mine", "hello", project="p")
+    say(store, "yours", "hello", project="q")
+    say(store, "again", "hello", project="p")
+    mine, yours, again = (turn_of(store, key) for key in ("mine", "yours", "again"))
+    assert (mine[1], yours[1], again[1]) == (1, 1, 2)
+    assert mine[0] == again[0] != yours[0]
+
+
+@pytest.mark.parametrize(("wanted", "turn"), [(None, 3), (0, 0), (1, 3), (7, 7)])
+def test_a_turn_gets_the_number_it_wants_if_that_is_free(
+    store: Store, wanted: int | None, turn: int
+) -> None:
+    say(store, "one", "hello")
+    say(store, "two", "bye")
+    with store.transaction() as tx:
+        assert tx.next_turn("", "talk", wanted) == turn
+
+
+def test_only_whole_messages_of_a_session_are_turns(store: Store) -> None:
+    say(store, "one", "hello")
+    say(store, "two", "long ", "message")
+    say(store, "three", "bye")
+    write(
+        store,
+        entry("no session", "x", kind="message"),
+        entry("a note", "x", session="talk"),
+    )
+    refs = {
+        key: passages_of(store, key)[0].ref
+        for key in ("one", "two", "three", "no session", "a note")
+    }
+    turns = store.turns([*refs.values(), 10_000])
+    assert {ref: turn for ref, (_, turn) in turns.items()} == {refs["one"]: 1, refs["three"]: 3}
+    assert store.turns([]) == {}
+
+
+def test_the_next_turn_follows_the_last_one_that_is_left(store: Store) -> None:
+    for key in ("a", "b", "c"):
+        say(store, key, "hello")
+    delete(store, "b")
+    say(store, "d", "hello")
+    assert [turn_of(store, key)[1] for key in ("a", "c", "d")] == [1, 3, 4]
+    with store.transaction() as tx:
+        assert tx.next_turn("", "talk") == 5
+        assert tx.next_turn(None, "talk") == 5
+        assert tx.next_turn("p", "talk") == 1
+
+
+def test_two_messages_cannot_be_the_same_turn(store: Store) -> None:
+    say(store, "a", "hello")
+    again = entry("b", "hello", kind="message", session="talk", turn=1)
+    with pytest.raises(StoreError):
+        write(store, again)
+    assert [row.key for row in store.scan(Filter(session="talk"))] == ["a"]
+
+
+def test_a_message_written_again_keeps_its_turn(store: Store) -> None:
+    say(store, "a", "hello")
+    known: Document | None = store.known([entry("a", "x").document])[0]
+    assert known is not None
+    write(store, entry("a", "good evening", kind="message", session="talk", turn=known.turn))
+    assert turn_of(store, "a")[1] == 1
+
+
+def test_a_memory_without_messages_says_so(store: Store) -> None:
+    write(store, entry("a", "x"), entry("b", "y", kind="message"))
+    assert not store.state().has_messages

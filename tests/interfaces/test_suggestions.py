@@ -1,0 +1,169 @@
+"""What the command line says to somebody who does not know it yet: what was meant, what follows."""
+
+import re
+
+import pytest
+
+from tests.interfaces.command import SAMPLE
+
+# delete
+
+
+def test_deleting_a_file_that_is_still_there_says_that_it_comes_back(plait, notes):
+    plait("ingest", "notes")
+    ran = plait("delete", "diary.txt")
+    assert ran.err == (
+        f"plait: the file is still at {notes / 'diary.txt'}: the next ingest adds it again. "
+        "To keep it out, list it in .plaitignore\n"
+    )
+    assert plait("ingest", "notes").json["added"] == 1
+    (notes / ".plaitignore").write_text("diary.txt\n", encoding="utf-8")
+    plait("delete", "diary.txt", "--purge")
+    assert plait("ingest", "notes").json["added"] == 0
+
+
+@pytest.mark.parametrize("more", [[], ["--purge", "--yes"]])
+def test_several_files_that_are_still_there_are_counted_once(plait, notes, more):
+    plait("ingest", "notes")
+    ran = plait("delete", "--path", "notes", *more)
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("plait: 3 files are still on disk, ")
+    assert ran.err.endswith("To keep them out, list them in .plaitignore\n")
+
+
+@pytest.mark.parametrize(
+    "words", [["diary.txt"], ["X"], ["ops/keys.md", "--dry-run"], ["ops/keys.md", "--quiet"]]
+)
+def test_a_delete_that_needs_no_word_about_files_says_none(plait, notes, words):
+    plait("ingest", "notes")
+    plait("store", "--doc-id", "X", "--text", "a note to go")
+    (notes / "diary.txt").unlink()
+    ran = plait("delete", *words)
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_stats_promise_no_more_than_undo_can_do(plait):
+    plait("store", "--doc-id", "X", "--text", "one")
+    plait("delete", "X")
+    plait("store", "--doc-id", "X", "--text", "two")
+    assert "trash      1 (see plait delete --undo)" in plait("stats", "--format", "text").out
+
+
+# entities
+
+
+@pytest.fixture
+def people(plait):
+    plait("entity", "add", "Priya", "Likes chess", "--type", "person")
+    plait("entity", "add", "Deploy", "--type", "process")
+    return plait
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["entity", "show", "priya"], 3),
+        (["entity", "show", "Deploy", "priya"], 3),
+        (["entity", "delete", "priya"], 3),
+        (["entity", "observe", "priya", "Likes go"], 3),
+        (["entity", "observe", "priya", "--delete-observation", "Likes chess"], 3),
+        (["entity", "relate", "priya", "approves", "Deploy"], 3),
+        (["entity", "relate", "Deploy", "needs", "priya"], 3),
+        (["search", "chess", "--entity", "priya"], 3),
+        (["recall", "chess", "--entity", "priya"], 3),
+        (["timeline", "--entity", "priya"], 3),
+        (["export", "--entity", "priya"], 3),
+        (["export", "some.jsonl", "--entity", "priya"], 3),
+        (["delete", "--entity", "priya"], 3),
+    ],
+)
+def test_an_entity_of_another_case_is_suggested(people, words, code):
+    ran = people(*words)
+    assert ran.code == code
+    assert "Did you mean 'Priya'?" in ran.err
+
+
+def test_an_entity_is_suggested_for_a_slip_and_for_capitals_but_not_for_anything(people):
+    assert "Did you mean 'Priya'?" in people("entity", "show", "Prya").err
+    assert "Did you mean 'Deploy'?" in people("entity", "show", "DEPLOY").err
+    assert "Did you mean" not in people("entity", "show", "Zoroaster").err
+    assert "Did you mean" not in people("timeline", "--anchor", "Prya").err
+
+
+@pytest.mark.parametrize(
+    "words", [["store", "Likes go", "--entity", "priya"], ["entity", "add", "priya"]]
+)
+def test_an_entity_made_beside_its_namesake_is_remarked_upon_once(people, words):
+    warning = "plait: created a new entity 'priya'; there is also 'Priya'\n"
+    assert warning in people(*words).err
+    assert warning not in people(*words, "Likes tea").err
+    assert "created a new entity" not in people("store", "Is here", "--entity", "Priya").err
+    assert "created a new entity" not in people("store", "Is there", "--entity", "Zed").err
+
+
+def test_relations_of_several_entities_stand_under_their_own_heading(people):
+    people("entity", "relate", "Priya", "approves", "Deploy")
+    text = people("entity", "show", "Priya", "Deploy", "--format", "text").out
+    assert text.endswith("\nDeploy  (process)\n\nRelations\n  Priya -approves-> Deploy\n")
+    assert "Relations" not in people("entity", "show", "Priya", "--format", "text").out
+
+
+# names of documents
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("keys.md", "ops/keys.md"),
+        ("KEYS.md", "ops/keys.md"),
+        ("Ops/Keys.md", "ops/keys.md"),
+        ("ops/kyes.md", "'ops/keys.md'"),
+        ("tools.md", "TOOLS.md"),
+    ],
+)
+def test_a_document_of_almost_that_name_is_suggested(plait, notes, name, meant):
+    plait("ingest", "notes")
+    for verb in ("get", "delete"):
+        ran = plait(verb, name)
+        assert (ran.code, ran.out) == (3, "")
+        assert ran.err == f"plait: Nothing is named '{name}'. Did you mean {meant}?\n"
+
+
+def test_documents_of_the_same_name_are_offered_nearest_first(plait, notes):
+    (notes / "ops" / "old").mkdir()
+    (notes / "ops" / "old" / "keys.md").write_text("Old keys.\n", encoding="utf-8")
+    plait("ingest", "notes")
+    assert "Did you mean ops/keys.md or ops/old/keys.md?" in plait("get", "keys.md").err
+
+
+def test_a_name_in_another_project_and_a_quarantined_one_are_not_suggested(plait):
+    plait("store", "--doc-id", "ops/wifi.md", "--text", "x", "--project", "other")
+    plait("store", "--doc-id", "lab/wifi.md", "--text", "x", "--trust", "quarantined")
+    assert "Did you mean" not in plait("get", "wifi.md").err
+
+
+@pytest.mark.parametrize(("name", "short"), [("ajt", True), ("ajt2k7", False), ("a-b", False)])
+def test_a_beginning_that_is_too_short_for_an_id_is_told_so(plait, name, short):
+    plait("store", "a fact")
+    ran = plait("get", name)
+    assert (ran.code, "6 characters" in ran.err) == (3, short)
+
+
+# search
+
+
+def test_hits_that_little_speaks_for_are_marked_weak(plait):
+    plait("ingest", str(SAMPLE))
+    words = ("search", "certifcate renewl", "--limit", "5")
+    relevance = [hit["relevance"] for hit in plait(*words).json["results"]]
+    heads = re.findall(r"^\d\.\d\d  .*$", plait(*words, "--format", "text").out, re.M)
+    marked = [head.endswith("  (weak)") for head in heads]
+    assert marked == [value < 0.2 for value in relevance]
+    assert set(marked) == {True, False}
+
+
+@pytest.mark.parametrize("words", [["search", "foo"], ["timeline"], ["stats"], ["recall", "foo"]])
+def test_a_mistyped_memory_is_said_not_to_exist(plait, work, words):
+    ran = plait("--db", "typo.db", *words)
+    assert f"there is no memory at {work / 'typo.db'} yet" in ran.err
+    assert not (work / "typo.db").exists()
