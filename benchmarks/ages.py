@@ -1,10 +1,10 @@
-"""What use and age do to the ranking: every row at a random age of 0 to 4 years, some of them read.
+"""Measure what use and age do to the ranking: documents are 0 to 4 years old, and some were read.
 
     python benchmarks/ages.py ../shared/eval/scifact … --max-queries 300
 
-Three figures per collection, nDCG@10 of hybrid search: without the re-rank; with it, nothing ever
-read; with it, and the answers of three questions in ten read one to five times in the last 90 days,
-for the questions that were asked before and for those that were not.
+Per collection, nDCG@10 of hybrid search: without the re-rank; with it, before anything was read;
+and after the answers of three questions in ten were read one to five times in the last 90 days, for
+the questions that were asked before and for the others.
 """
 
 import argparse
@@ -15,10 +15,9 @@ from pathlib import Path
 from random import Random
 
 from plait import evaluate
-from plait.config import load as settings
-from plait.evaluate import Collection, Options, Question
-from plait.evaluate.ways import ways
+from plait.evaluate import Collection, EvaluationOptions, Question
 from plait.memory import Memory
+from plait.settings.loading import load as settings
 from plait.types import Filter
 
 YEARS = 4
@@ -41,7 +40,7 @@ def main() -> None:
 
 
 def row(folder: str, most: int, seed: int) -> list[float]:
-    collection = evaluate.load(folder)
+    collection = evaluate.load_collection(folder)
     dice = Random(seed)
     questions = collection.questions[:most]
     before = [question for question in questions if dice.random() < ASKED_BEFORE]
@@ -49,13 +48,13 @@ def row(folder: str, most: int, seed: int) -> list[float]:
     with tempfile.TemporaryDirectory() as scratch:
         path = str(Path(scratch) / "ages.db")
         fill(path, collection, dice)
-        found = [score(path, questions, limbic="off"), score(path, questions, limbic="on")]
+        figures = [score(path, questions, limbic="off"), score(path, questions, limbic="on")]
         off = [score(path, part, limbic="off") for part in (before, others)]
         read(path, before, dice)
         on = [score(path, part, limbic="on") for part in (before, others)]
-    found += [off[0], on[0], off[1], on[1]]
-    show(collection.name, found)
-    return found
+    figures += [off[0], on[0], off[1], on[1]]
+    show(collection.name, figures)
+    return figures
 
 
 def fill(path: str, collection: Collection, dice: Random) -> None:
@@ -71,7 +70,7 @@ def fill(path: str, collection: Collection, dice: Random) -> None:
 
 
 def read(path: str, questions: Sequence[Question], dice: Random) -> None:
-    """Each answer one to five times, on days of the last three months."""
+    """Read each answer one to five times, on days of the last three months."""
     with Memory.open(path, project="") as memory:
         now = time.time_ns() // 1_000_000
         stored = {document.key for document in memory.engine.scan(Filter())}
@@ -87,10 +86,10 @@ def read(path: str, questions: Sequence[Question], dice: Random) -> None:
 
 def score(path: str, questions: Sequence[Question], limbic: str) -> float:
     config = settings({"db_path": path, "project": "", "limbic": limbic})
-    options = Options(modes=("hybrid",), deep=False, grep=False)
-    [way] = ways(options, ("hybrid",))
+    options = EvaluationOptions(modes=("hybrid",), deep=False, grep=False)
+    [variant] = evaluate.variants(options, ("hybrid",))
     with Memory.open(config=config) as memory:
-        run = evaluate._measure(memory, questions, options, way, evaluate._silent)
+        run = evaluate.measure(memory, questions, variant, options)
     return run.quality.ndcg_10
 
 

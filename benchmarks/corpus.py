@@ -1,7 +1,7 @@
-"""Real text for the measurements, from what every machine has: Python's library, manuals, docs.
+"""Real text for the measurements, from this machine: Python's library, manuals, documentation.
 
 Passages are distinct, about 400 characters long, and the same on every run of one machine: files
-are taken in a seeded order until there are enough. Nothing of it is kept or committed.
+are read in a seeded order until there are enough. No text is kept or committed.
 """
 
 import gzip
@@ -43,7 +43,7 @@ class Passage(NamedTuple):
 
 
 def roots() -> list[Path]:
-    """Where text may be found, on Linux, macOS and in a bare container."""
+    """Return the folders that may have text, on Linux, macOS and in a bare container."""
     library = Path(sysconfig.get_path("stdlib"))
     places = [
         Path("/usr/share/doc"),
@@ -62,13 +62,13 @@ def roots() -> list[Path]:
 
 
 def _files(endings: tuple[str, ...]) -> list[Path]:
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     for root in roots():
         for folder, _, names in os.walk(root):
             for name in names:
                 if name.endswith(endings) and not name.endswith(NO_PROSE):
-                    found.setdefault(Path(folder) / name)
-    files = sorted(found)
+                    paths.setdefault(Path(folder) / name)
+    files = sorted(paths)
     random.Random(SEED).shuffle(files)
     return files
 
@@ -89,7 +89,7 @@ def _text(path: Path) -> str:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Runs of whole lines of about the wanted length."""
+    """Yield runs of whole lines of about the wanted length."""
     lines: list[str] = []
     size = 0
     for line in text.splitlines():
@@ -110,9 +110,9 @@ def _reads_as_text(piece: str) -> bool:
     return letters >= LEAST_LETTERS * len(piece) and len(_WORD.findall(piece)) >= 20
 
 
-def passages(wanted: int) -> list[Passage]:
-    """Distinct passages of real text; fewer than wanted where the machine has no more."""
-    found: list[Passage] = []
+def read_passages(wanted: int) -> list[Passage]:
+    """Return distinct passages of real text; fewer than wanted if the machine has no more."""
+    passages: list[Passage] = []
     seen: set[bytes] = set()
     document = 0
     for endings in (PROSE, PROGRAMS):
@@ -125,21 +125,21 @@ def passages(wanted: int) -> list[Passage]:
                 seen.add(mark)
                 if mine % PASSAGES_PER_DOCUMENT == 0:
                     document += 1
-                found.append(Passage(piece, str(path), document))
+                passages.append(Passage(piece, str(path), document))
                 mine += 1
-                if len(found) == wanted:
-                    return found
+                if len(passages) == wanted:
+                    return passages
                 if mine == PER_FILE:
                     break
-    return found
+    return passages
 
 
-def queries(found: list[Passage], number: int = 200, seed: int = SEED) -> list[str]:
-    """Half keywords (2 or 3 long words of a passage), half questions of 8 to 12 words in a row."""
+def queries(passages: list[Passage], number: int = 200, seed: int = SEED) -> list[str]:
+    """Return queries: half of 2 or 3 long words of a passage, half of 8 to 12 words in a row."""
     chosen = random.Random(seed)
     asked: list[str] = []
     while len(asked) < number:
-        words = _WORD.findall(chosen.choice(found).text.lower())
+        words = _WORD.findall(chosen.choice(passages).text.lower())
         if len(asked) < number // 2:
             content = [word for word in dict.fromkeys(words) if len(word) > 4]
             if len(content) >= 3:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import corpus
 
-from plait.protocols import Embedder, Entry, Vector
+from plait.embedders import Embedder
+from plait.protocols import Entry, Vector
 from plait.stores.sqlite.store import SQLiteStore
-from plait.types import Document, Passage
+from plait.types import Document, Passage, new_id
 
 BATCH_DOCUMENTS = 500
 EMBED_BATCH = 256  # as `ingest` does
@@ -66,6 +67,7 @@ def entries(
             start += len(text)
         moment = FIRST_EVENT_MS + number * 1000
         document = Document(
+            id=new_id(),
             key=f"{number:08d}",
             kind="file",
             title=f"Document {number}",
@@ -80,6 +82,12 @@ def entries(
         yield Entry(document, passages, vectors, embedder.space)
 
 
+def _write(store: SQLiteStore, batch: Sequence[Entry]) -> None:
+    with store.transaction() as tx:
+        for entry in batch:
+            tx.write(entry)
+
+
 def build(path: Path, found: Sequence[corpus.Passage], embedder: Embedder) -> Built:
     """Write the corpus into a new memory."""
     store = SQLiteStore(str(path), durability="normal")
@@ -91,10 +99,10 @@ def build(path: Path, found: Sequence[corpus.Passage], embedder: Embedder) -> Bu
         batch.append(entry)
         documents += 1
         if len(batch) == BATCH_DOCUMENTS:
-            store.put(batch)
+            _write(store, batch)
             batch = []
-    store.put(batch)
-    store.settle()
+    _write(store, batch)
+    store.tidy()
     store.close()
     provider = embedder.space.provider
     return Built(path, provider, len(found), documents, time.process_time() - began, spent[0])

@@ -1,4 +1,4 @@
-"""Searches by a fresh process: what an agent or a person at a shell waits for."""
+"""Measure searches by a fresh process: what an agent or a person at a shell waits for."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ STARTS = 20
 
 
 class Installed(NamedTuple):
-    """An environment with plait in it, and how it came there."""
+    """An environment with plait in it, and how it was installed."""
 
     folder: Path
     how: str
@@ -31,7 +31,7 @@ class Installed(NamedTuple):
 
 
 def install(folder: Path) -> Installed:
-    """A real install, compiled to bytecode; offline, the environment that runs this."""
+    """Install plait into a new environment; without a network, use the current one."""
     fresh = folder / "venv"
     venv.create(fresh, with_pip=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
@@ -56,29 +56,29 @@ class Fresh(NamedTuple):
     rss_mb: float
 
 
-def _cost(found: Sequence[Process]) -> Fresh:
-    failed = [process.code for process in found if process.code not in (0, 3)]
+def _cost(costs: Sequence[Process]) -> Fresh:
+    failed = [process.code for process in costs if process.code not in (0, 3)]
     if failed:
         raise SystemExit(f"a measured process ended with exit code {failed[0]}")
-    return Fresh(spread(p.cpu_ms for p in found), max(p.rss_mb for p in found))
+    return Fresh(spread(cost.cpu_ms for cost in costs), max(cost.rss_mb for cost in costs))
 
 
 def starts(installed: Installed, home: Path) -> dict[str, Fresh]:
-    """Processes that search nothing: what Python and the imports cost by themselves."""
+    """Measure processes that search nothing: the cost of Python and the imports."""
     commands = {
         "python -c pass": [installed.python, "-c", "pass"],
         "import plait": [installed.python, "-c", "import plait"],
         "import plait.memory": [installed.python, "-c", "import plait.memory"],
         "plait --version": [installed.plait, "--version"],
     }
-    # In turns, so that a busy moment of the machine falls on all of them alike.
-    found = processes(list(commands.values()) * (STARTS + 1), plain_environment(home))
+    # In turns, so that a busy moment of the machine affects all of them equally.
+    costs = processes(list(commands.values()) * (STARTS + 1), plain_environment(home))
     number = len(commands)
-    return {name: _cost(found[number + place :: number]) for place, name in enumerate(commands)}
+    return {name: _cost(costs[number + place :: number]) for place, name in enumerate(commands)}
 
 
 def modules(installed: Installed, home: Path, statement: str) -> int:
-    """How many modules a statement loads beyond the interpreter's own."""
+    """Return how many modules a statement loads beyond the interpreter's own."""
     counted = (
         f"import sys; before = len(sys.modules); {statement}; print(len(sys.modules) - before)"
     )
@@ -95,7 +95,7 @@ def modules(installed: Installed, home: Path, statement: str) -> int:
 def search(
     installed: Installed, home: Path, path: Path, asked: Sequence[str], *options: str
 ) -> Fresh:
-    """``plait search`` once per query, each in its own process."""
+    """Run ``plait search`` once per query, each in its own process."""
     common = [installed.plait, "search", "--db", str(path), *options, "--query"]
     environment = plain_environment(home)
     processes([[*common, asked[0]]], environment)  # compiles the bytecode, fills the page cache

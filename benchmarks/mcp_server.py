@@ -1,4 +1,4 @@
-"""What the MCP server costs: its start, its memory, a warm call, its list of tools.
+"""Measure the MCP server: its start, its memory, a warm call, its list of tools.
 
 Not named mcp.py: run as a script, that name would hide the SDK's. Linux only: CPU time and memory
 of the server are read from /proc, so that the client's share is not in them.
@@ -17,7 +17,7 @@ import corpus
 from measure import machine, spread
 
 from plait.memory import Memory
-from plait.packing import tokens_of
+from plait.searching.recall import tokens_of
 from plait.types import Document
 
 STARTS = 9
@@ -33,7 +33,7 @@ HELLO = {
 
 
 class Server:
-    """A server process that is spoken to line by line."""
+    """A server process; requests and answers are lines."""
 
     def __init__(self, database: Path) -> None:
         words = [sys.executable, "-m", "plait", "--db", str(database), "--project", "personal"]
@@ -50,8 +50,8 @@ class Server:
         self._process.stdin.flush()
         answer: dict[str, Any] = json.loads(self._process.stdout.readline())
         assert answer["id"] == self._next, answer
-        found: dict[str, Any] = answer["result"]
-        return found
+        result: dict[str, Any] = answer["result"]
+        return result
 
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
         result = self.ask("tools/call", {"name": name, "arguments": arguments})
@@ -84,18 +84,19 @@ def main() -> int:
     print("\n".join(machine()), "\n")
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "memory.db"
-        found = corpus.passages(passages)
+        texts = corpus.read_passages(passages)
         with Memory.open(database, project="") as memory:
             memory.store_many(
-                Document(key=f"p{number}", text=one.text) for number, one in enumerate(found)
+                Document(key=f"p{number}", text=passage.text)
+                for number, passage in enumerate(texts)
             )
         starts(database)
-        calls(database, corpus.queries(found, CALLS))
+        calls(database, corpus.queries(texts, CALLS))
     return 0
 
 
 def starts(database: Path) -> None:
-    """The handshake, which opens nothing."""
+    """Measure the handshake, which does not open the memory."""
     costs, sizes = [], []
     for _ in range(STARTS):
         server = Server(database)
@@ -112,7 +113,7 @@ def starts(database: Path) -> None:
 
 
 def calls(database: Path, asked: list[str]) -> None:
-    """Warm calls, the ticks of all of them shared out: one alone is shorter than a tick."""
+    """Measure warm calls. One call is shorter than a clock tick, so the mean of many is taken."""
     server = Server(database)
     server.ask("initialize", HELLO)
     for query in asked[:WARM_UP]:

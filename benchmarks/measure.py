@@ -26,20 +26,20 @@ def _short(value: float) -> str:
 
 
 def spread(values: Iterable[float]) -> Spread:
-    """Median and 95th percentile of some numbers."""
+    """Return median and 95th percentile of some numbers."""
     ranked = sorted(values)
     return Spread(ranked[len(ranked) // 2], ranked[min(len(ranked) - 1, len(ranked) * 95 // 100)])
 
 
 def cpu_ms(act: Callable[[], object]) -> float:
-    """CPU milliseconds of this thread for one act."""
+    """Return the CPU milliseconds of this thread for one act."""
     began = time.thread_time()
     act()
     return (time.thread_time() - began) * 1000
 
 
 class Process(NamedTuple):
-    """What one process cost."""
+    """The cost of one process."""
 
     cpu_ms: float
     rss_mb: float
@@ -78,13 +78,13 @@ def processes(commands: Sequence[Sequence[str]], environment: dict[str, str]) ->
 
 
 def plain_environment(home: Path) -> dict[str, str]:
-    """An environment in which no setting of the user and no missing bytecode disturbs."""
+    """Return an environment without the user's settings."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
     return {**kept, "HOME": str(home)}
 
 
 def machine() -> list[str]:
-    """What the figures were measured on."""
+    """Return lines about the machine and the versions."""
     import apsw
 
     processor = platform.processor() or platform.machine()

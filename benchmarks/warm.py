@@ -14,7 +14,7 @@ from plait import text as words
 from plait.memory import Memory
 from plait.protocols import Entry, Store, Vector
 from plait.stores.sqlite import vectors
-from plait.stores.sqlite.searching import Planner
+from plait.stores.sqlite.keyword import Planner
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing import HashingEmbedder
 from plait.types import Document, Filter, Passage, Space
@@ -94,7 +94,7 @@ def kernels(path: Path, asked: Sequence[str], slow_queries: int) -> dict[str, Sp
             ("simsimd", vectors._by_simsimd, len(asked)),
             ("by hand", vectors._by_hand, slow_queries),
         ):
-            store._searcher._distances = build()
+            store.vectors.distances = build()
             questions = [embedder.embed([query], "query")[0] for query in asked[:number]]
             asks = [
                 _nearest(store, vector, embedder.space, EVERYTHING)
@@ -219,7 +219,8 @@ def _recall(
     import simsimd
 
     passages = [Passage(str(place), start=place, ordinal=place) for place in range(len(exact))]
-    store.put([Entry(Document(key="all", text=""), passages, exact, space)])
+    with store.transaction() as tx:
+        tx.write(Entry(Document(id="all", key="all", text=""), passages, exact, space))
     flat = array("f")
     for vector in exact:
         flat.extend(vector)
@@ -229,7 +230,7 @@ def _recall(
         tensor: Any = simsimd.cosine(memoryview(query), matrix)
         distances = memoryview(tensor).tolist()
         worst = sorted(distances)[TOP - 1] + 1e-6
-        found = store.vector(query, space, TOP, EVERYTHING)
+        found = store.vector(query, space, TOP, EVERYTHING).hits
         # A new memory numbers its passages from 1.
         hits += sum(distances[ref - 1] <= worst for ref, _ in found)
     store.close()

@@ -1,4 +1,4 @@
-"""What putting things in costs, in time and on disk."""
+"""Measure writing: CPU time and disk space."""
 
 import time
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ class Ingested(NamedTuple):
     disk_bytes: int
 
 
-def ingest(folder: Path, found: Sequence[corpus.Passage], embedder: str) -> Ingested:
+def ingest(folder: Path, passages: Sequence[corpus.Passage], embedder: str) -> Ingested:
     """Index a folder of notes through the public path: read, chunk, embed, store."""
     notes = folder / "notes"
     if not notes.exists():
         notes.mkdir()
-        groups = groupby(found, key=lambda passage: passage.document)
+        groups = groupby(passages, key=lambda passage: passage.document)
         for (number, group), _ in zip(groups, range(FILES), strict=False):
             text = "\n\n".join(passage.text for passage in group)
             (notes / f"{number}.md").write_text(text + "\n", encoding="utf-8")
@@ -47,7 +47,7 @@ def ingest(folder: Path, found: Sequence[corpus.Passage], embedder: str) -> Inge
 
 
 def single(path: Path, folder: Path, texts: Sequence[str]) -> Spread:
-    """``store`` of one observation into a memory that is not empty, each with its own commit."""
+    """Measure ``store`` of single observations into a filled memory, each with its own commit."""
     copy = folder / "single.db"
     with Memory.open(path, create=False, project="") as memory:
         memory.backup(copy)
