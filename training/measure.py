@@ -1,6 +1,6 @@
-"""nDCG@10 of a trained table, alone and fused with keyword scores, and across languages.
+"""Measure nDCG@10 of a trained table, alone and fused with keyword scores, and across languages.
 
-A quick look during training, on whole rows; the figures that count come from ``plait eval``.
+A quick check during training, before rows are rounded; ``plait eval`` gives the real figures.
 """
 
 import json
@@ -17,25 +17,25 @@ KEYWORD_WEIGHT = 0.6
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """JSON lines."""
+    """Read a file of JSON lines."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
 def judged(folder: Path) -> dict[str, dict[str, float]]:
-    """Relevant documents of every query."""
-    found: dict[str, dict[str, float]] = {}
+    """Return the relevant documents of each query."""
+    relevant: dict[str, dict[str, float]] = {}
     for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
         query, document, score = line.split("\t")
         if float(score) > 0:
-            found.setdefault(query, {})[document] = float(score)
-    return found
+            relevant.setdefault(query, {})[document] = float(score)
+    return relevant
 
 
 def vectors(
     student: Student, tokenizer: Tokenizer, texts: list[str], weight: torch.Tensor, device: str
 ) -> torch.Tensor:
-    """Vectors of whole texts, however long."""
-    found = []
+    """Return the vectors of whole texts of any length."""
+    batches = []
     for start in range(0, len(texts), 512):
         batch = [
             [number for number in encoding.ids if number > 1]
@@ -47,12 +47,12 @@ def vectors(
         numbers = torch.zeros((len(batch), length), dtype=torch.int32)
         for row, ids in enumerate(batch):
             numbers[row, : len(ids)] = torch.tensor(ids, dtype=torch.int32)
-        found.append(student(numbers.to(device), weight))
-    return torch.cat(found)
+        batches.append(student(numbers.to(device), weight))
+    return torch.cat(batches)
 
 
 def ndcg(ranked: list[str], relevant: dict[str, float]) -> float:
-    """Of the first ten."""
+    """Return nDCG of the first ten."""
     gain = sum(
         relevant.get(name, 0.0) / math.log2(place + 2) for place, name in enumerate(ranked[:10])
     )
@@ -62,7 +62,7 @@ def ndcg(ranked: list[str], relevant: dict[str, float]) -> float:
 
 @torch.inference_mode()
 def measure(student: Student, tokenizer: Tokenizer, root: Path, device: str) -> dict[str, Any]:
-    """Every collection that has keyword scores beside it, then the languages."""
+    """Measure each collection that has keyword scores, then each language."""
     report: dict[str, Any] = {}
     for path in sorted(root.glob("*/keyword.json")):
         report[path.parent.name] = _collection(student, tokenizer, path.parent, device)

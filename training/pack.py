@@ -1,9 +1,9 @@
-"""Turn a trained ``model.npz`` into the file that plait ships, and say how large it is.
+"""Turn a trained ``model.npz`` into the file that plait ships, and print its size.
 
     python pack.py MODEL.npz TOKENIZER.json OUT.bin
 
-The file is read in place, by offset, without numpy: a header line of JSON, then the pieces sorted
-by their UTF-8 bytes, where each begins, the two integer weights of each, and one int8 row of each.
+plait maps the file and reads it by offset, without numpy: a header line of JSON, then the pieces
+sorted by their UTF-8 bytes, the start of each, its two integer weights, and its int8 row.
 """
 
 import json
@@ -15,25 +15,25 @@ from pathlib import Path
 import numpy as np
 
 MAGIC = "plait static embedder 1"
-LARGEST_WEIGHT = 8191  # 13 bits: the sum of 2,000 heaviest pieces still fits a 32-bit lane
+LARGEST_WEIGHT = 8191  # 13 bits: the sum of the 2,000 heaviest pieces still fits a 32-bit lane
 SPECIAL = ("[PAD]", "[UNK]")
 
 
 def ranges(fits: Callable[[str], bool]) -> str:
-    """Every character that fits, as the inside of a regular expression's class."""
-    found: list[list[int]] = []
+    """Return the characters that fit, as the inside of a regular expression's class."""
+    spans: list[list[int]] = []
     for code in range(0x110000):
         if 0xD800 <= code <= 0xDFFF or not fits(chr(code)):
             continue
-        if found and found[-1][1] == code - 1:
-            found[-1][1] = code
+        if spans and spans[-1][1] == code - 1:
+            spans[-1][1] = code
         else:
-            found.append([code, code])
-    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in found)
+            spans.append([code, code])
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in spans)
 
 
 def is_ideograph(char: str) -> bool:
-    """Characters that stand for a word of their own, as the tokenizer was trained to see them."""
+    """Return whether the tokenizer treats a character as a word by itself."""
     code = ord(char)
     return (
         0x4E00 <= code <= 0x9FFF
@@ -45,18 +45,18 @@ def is_ideograph(char: str) -> bool:
 
 
 def stands_alone(char: str) -> bool:
-    """Punctuation, in Unicode's sense or ASCII's, and ideographs."""
+    """Return whether a character is punctuation (of Unicode or ASCII) or an ideograph."""
     ascii_mark = char.isascii() and not char.isalnum() and char.isprintable() and char != " "
     return ascii_mark or unicodedata.category(char).startswith("P") or is_ideograph(char)
 
 
 def is_invisible(char: str) -> bool:
-    """Control and format characters, which the tokenizer leaves out."""
+    """Return whether the tokenizer leaves a character out: control and format characters."""
     return unicodedata.category(char) in ("Cc", "Cf", "Co") and char not in "\t\n\r"
 
 
 def pack(model: Path, tokenizer: Path, revision: str) -> bytes:
-    """The file's bytes."""
+    """Return the bytes of the file."""
     arrays = np.load(model)
     vocabulary = json.loads(tokenizer.read_text(encoding="utf-8"))["model"]["vocab"]
     pieces = sorted(
@@ -84,7 +84,7 @@ def pack(model: Path, tokenizer: Path, revision: str) -> bytes:
         "revision": revision,
         "dims": int(rows.shape[1]),
         "pieces": len(pieces),
-        # Kept here and not asked of Python, whose Unicode differs between versions.
+        # Stored, because Python's Unicode tables differ from version to version.
         "alone": ranges(stands_alone),
         "invisible": ranges(is_invisible),
         "sections": places,

@@ -3,10 +3,10 @@
     python train.py --data DIR --dictionary FILE --teacher DIR --tokenizer FILE --out DIR
 
 A text's vector is the sum of its pieces' vectors, each times a learned weight (one for queries, one
-for passages), cut to unit length. Every batch holds pairs of one source. Where a pair has an
+for passages), scaled to unit length. A batch has pairs of one source only. If a pair has an
 English side, the teacher's similarities inside the batch are soft labels; the rest is contrastive.
-English queries are also asked in other languages by replacing words from the dictionaries, so that
-a question in German finds the English passage. Everything is seeded.
+English queries are also asked in other languages: words are replaced from the dictionaries, so that
+a question in German finds the English passage. All random numbers are seeded.
 """
 
 import argparse
@@ -63,7 +63,7 @@ SOURCES: tuple[tuple[str, float, str], ...] = (
     ("jaquad_question_passage", 1.5, "plain"),
     ("wikipedia_zh_title_passage", 1.5, "plain"),
 )
-# Tatoeba codes and the dictionaries' codes of the languages we promise something for.
+# How often rows of the supported languages are repeated, by the dictionaries' codes.
 PROMISED = {
     "deu": 2.0,
     "spa": 2.0,
@@ -91,7 +91,7 @@ class Source(NamedTuple):
 
 
 def read(path: Path) -> list[tuple[str, str, str]]:
-    """The rows of one file."""
+    """Read the rows of one file."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         rows = [line.rstrip("\n").split("\t") for line in lines]
     return [(row[0], row[1], row[2]) for row in rows if len(row) >= 3 and row[0] and row[1]]
@@ -100,7 +100,7 @@ def read(path: Path) -> list[tuple[str, str, str]]:
 def questioned(
     rows: list[tuple[str, str, str]], chance: random.Random
 ) -> list[tuple[str, str, str]]:
-    """Half of the headings asked as questions: real ones are rare in the data."""
+    """Turn half of the headings into questions, which are rare in the data."""
     asked = []
     for query, passage, language in rows:
         if chance.random() < 0.5:
@@ -111,7 +111,7 @@ def questioned(
 
 
 def balanced(rows: list[tuple[str, str, str]], chance: random.Random) -> list[tuple[str, str, str]]:
-    """Parallel rows with the promised languages repeated."""
+    """Repeat the parallel rows of the supported languages."""
     kept = []
     for row in rows:
         language = TATOEBA_NAMES.get(row[2], row[2])
@@ -125,7 +125,7 @@ def switched(
     dictionary: list[tuple[str, str, str]],
     chance: random.Random,
 ) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """English queries with their words replaced by another language's, and the originals."""
+    """Return English queries with words of another language, and the original queries."""
     tables: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for left, right, language in dictionary:
         if language in PROMISED and " " not in left.strip():
@@ -151,19 +151,19 @@ def switched(
 
 
 def pieces(tokenizer: Tokenizer, texts: list[str], length: int, device: str) -> torch.Tensor:
-    """Piece numbers, cut and padded with 0."""
-    found = np.zeros((len(texts), length), dtype=np.int32)
+    """Return piece numbers, cut and padded with 0."""
+    numbers = np.zeros((len(texts), length), dtype=np.int32)
     for start in range(0, len(texts), 50_000):
         batch = tokenizer.encode_batch_fast(texts[start : start + 50_000], add_special_tokens=False)
         for row, encoding in enumerate(batch, start=start):
             ids = encoding.ids[:length]
-            found[row, : len(ids)] = ids
-    found[found == 1] = 0  # an unknown piece has no vector
-    return torch.from_numpy(found).to(device)
+            numbers[row, : len(ids)] = ids
+    numbers[numbers == 1] = 0  # an unknown piece has no vector
+    return torch.from_numpy(numbers).to(device)
 
 
 class Teacher:
-    """all-MiniLM-L6-v2: mean of its last layer, unit length; every text is read once."""
+    """all-MiniLM-L6-v2: mean of its last layer, unit length; it reads a text only once."""
 
     def __init__(self, folder: Path, device: str) -> None:
         from transformers import AutoModel
@@ -177,7 +177,7 @@ class Teacher:
         self._table = torch.empty((0, 384), dtype=torch.float16, device=device)
 
     def vectors(self, texts: list[str]) -> torch.Tensor:
-        """One row a text."""
+        """Return one row per text."""
         fresh = [text for text in dict.fromkeys(texts) if text not in self._place]
         if fresh:
             fresh.sort(key=len)
@@ -208,7 +208,7 @@ class Teacher:
 
 
 def load(arguments: argparse.Namespace, device: str) -> tuple[list[Source], Tokenizer]:
-    """Every source, tokenised and judged."""
+    """Read all sources, tokenised, with the teacher's vectors."""
     chance = random.Random(SEED)
     tokenizer = Tokenizer.from_file(str(arguments.tokenizer))
     tokenizer.no_padding()
@@ -268,19 +268,19 @@ class Student(torch.nn.Module):
         self.passage_weight = torch.nn.Parameter(prior.clone())
 
     def forward(self, numbers: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """Unit vectors of a batch of texts."""
+        """Return the unit vectors of a batch of texts."""
         scale = torch.exp(weight[numbers]) * (numbers > 0)
         total = functional.embedding_bag(numbers, self.table, per_sample_weights=scale, mode="sum")
         return functional.normalize(total, dim=1)
 
 
 def dropped(numbers: torch.Tensor, share: float) -> torch.Tensor:
-    """Some pieces of every query left out: people ask with fewer words than we have."""
+    """Leave out some pieces of each query: people ask with fewer words than our pairs have."""
     return numbers * (torch.rand(numbers.shape, device=numbers.device) >= share)
 
 
 def divergence(student: torch.Tensor, teacher: torch.Tensor | None) -> torch.Tensor:
-    """Cross entropy of the batch's similarities with the right answer and the teacher's view."""
+    """Return the cross entropy of similarities with the right answers and the teacher's."""
     size = len(student)
     log_share = functional.log_softmax(student / TEMPERATURE, dim=1)
     right = -log_share.diagonal().mean()
@@ -294,7 +294,7 @@ def divergence(student: torch.Tensor, teacher: torch.Tensor | None) -> torch.Ten
 def train(
     sources: list[Source], arguments: argparse.Namespace, pieces_: int, device: str
 ) -> Student:
-    """Adam with warm-up and linear decay, one source per batch."""
+    """Train with Adam, warm-up and linear decay, one source per batch."""
     steps, batch, rate = arguments.steps, arguments.batch, arguments.rate
     torch.manual_seed(SEED)
     counts = torch.ones(pieces_, device=device)
@@ -321,13 +321,14 @@ def train(
         left = dropped(source.left[rows], 0.1)
         right = source.right[rows]
         if source.judge == "parallel" and step % 2:
-            one, two = student(left, student.query_weight), student(right, student.passage_weight)
+            weights = student.query_weight, student.passage_weight
         elif source.judge == "parallel":
-            one, two = student(left, student.passage_weight), student(right, student.query_weight)
+            weights = student.passage_weight, student.query_weight
         else:
-            one, two = student(left, student.query_weight), student(right, student.passage_weight)
+            weights = student.query_weight, student.passage_weight
+        lefts, rights = student(left, weights[0]), student(right, weights[1])
         with torch.autocast(device, dtype=torch.bfloat16):
-            similar = one @ two.T
+            similar = lefts @ rights.T
         view = None
         if source.left_teacher is not None:
             mine = source.left_teacher[rows]
@@ -348,7 +349,7 @@ def train(
 
 @torch.inference_mode()
 def export(student: Student, path: Path) -> None:
-    """int8 rows with one scale each, and the weights' logarithms."""
+    """Write int8 rows with one scale per row, and the logarithms of the weights."""
     table = student.table.float().cpu().numpy()
     scale = np.abs(table).max(axis=1) / 127
     rows = np.clip(np.round(table / scale[:, None]), -127, 127).astype(np.int8)
