@@ -237,6 +237,9 @@ class Transaction(Protocol):
             EmbedderError: A vector has another length or is zero.
         """
 
+    def free_turn(self, project: str | None, session: str, turn: int) -> None:
+        """If a message of a session has this turn number, move it and all later ones up by one."""
+
     def amend(self, id: str, **fields: Any) -> None:
         """Change fields of a document; its text and its passages stay."""
 

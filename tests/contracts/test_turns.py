@@ -53,6 +53,17 @@ def test_a_turn_gets_the_number_it_wants_if_that_is_free(
         assert tx.next_turn("", "talk", wanted) == turn
 
 
+@pytest.mark.parametrize(("freed", "turns"), [(2, [1, 3, 4]), (1, [2, 3, 4]), (9, [1, 2, 3])])
+def test_a_turn_is_freed_by_moving_later_ones(store: Store, freed: int, turns: list[int]) -> None:
+    for key in ("one", "two", "three"):
+        say(store, key, key)
+        say(store, f"other {key}", key, session="other")
+    with store.transaction() as tx:
+        tx.free_turn("", "talk", freed)
+    assert [turn_of(store, key)[1] for key in ("one", "two", "three")] == turns
+    assert [turn_of(store, f"other {key}")[1] for key in ("one", "two", "three")] == [1, 2, 3]
+
+
 def test_only_whole_messages_of_a_session_are_turns(store: Store) -> None:
     say(store, "one", "hello")
     say(store, "two", "long ", "message")

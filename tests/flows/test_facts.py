@@ -387,7 +387,7 @@ def test_messages_of_one_transaction_are_numbered_like_those_of_several(store: S
         say("last"),
         say("elsewhere", session="other"),
     ]
-    assert turns_of(store, put(store, batch)) == [7, 8, 9, 5, 40, 41, 1]
+    assert turns_of(store, put(store, batch)) == [7, 8, 9, 10, 40, 41, 1]
     assert turns_of(store, put(store, [say("next")])) == [42]
 
 

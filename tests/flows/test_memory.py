@@ -24,7 +24,7 @@ from plait.memory import Memory
 from plait.protocols import Vector
 from plait.settings.loading import load
 from plait.testing import InMemoryStore
-from plait.types import Document, Filter, Passage, TextKind
+from plait.types import MAX_TURN, Document, Filter, Passage, TextKind
 from plait.types.reports import Stored
 from tests.builders import Counting, Failing, memory_on
 from tests.codes import has_code
@@ -652,3 +652,50 @@ def test_a_memory_without_vectors_stays_without_until_somebody_asks_for_them(
         memory.reindex()
     with Memory.open(tmp_path / "m.db", project="") as memory:
         assert memory.embedder.space.provider == "hashing"
+
+
+# -- messages ----------------------------------------------------------------------------------
+
+
+def said_in(memory: Memory, session: str) -> list[str]:
+    """The messages of a session, by turn."""
+    listed = memory.timeline(limit=50, where={"kinds": ("message",), "session": session})
+    messages = memory.engine.load([document.id for document in listed])
+    return [document.text for document in sorted(messages, key=lambda row: row.turn or 0)]
+
+
+def messages(*texts: str, **fields: Any) -> list[Document]:
+    return [Document(kind="message", key=text, text=text, session="s", **fields) for text in texts]
+
+
+def test_a_message_that_comes_back_stands_where_it_stood(memory: Memory) -> None:
+    memory.store_many(messages("c1", "c2", "c3"))
+    memory.delete("c3")
+    memory.store_many(messages("c4", "c5"))
+    memory.undo()
+    assert said_in(memory, "s") == ["c1", "c2", "c3", "c4", "c5"]
+    memory.delete("c2")
+    memory.undo()
+    assert said_in(memory, "s") == ["c1", "c2", "c3", "c4", "c5"]
+
+
+def test_an_imported_conversation_keeps_its_order_beside_one_of_the_same_name(
+    memory: Memory,
+) -> None:
+    memory.store_many(messages("a1", "a2", "a3", "a4"))
+    exported = list(memory.export())
+    with Memory.open(":memory:", embedder="none", project="") as other:
+        other.store_many(messages("b1", "b2", "b3"))
+        other.delete("b2")
+        other.import_lines(exported)
+        assert said_in(other, "s") == ["b1", "b3", "a1", "a2", "a3", "a4"]
+
+
+def test_a_turn_that_was_given_is_exported_and_imported_again(memory: Memory) -> None:
+    memory.store_many(messages("late", turn=MAX_TURN))
+    memory.store_many(messages("later"))
+    with Memory.open(":memory:", embedder="none", project="") as other:
+        with pytest.raises(UsageError, check=has_code("bad_value")):
+            other.store_many(messages("too late", turn=MAX_TURN + 1))
+        other.import_lines(list(memory.export()))
+        assert said_in(other, "s") == ["late", "later"]

@@ -32,7 +32,9 @@ _TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session",
 _OTHER_TEXTS = ("topic", "supersedes", "sha256", "id", "title", "source")
 _MOMENTS = ("created_at", "updated_at", "indexed_at", "event_at", "valid_from", "valid_to")
 # Of a file, in bytes and milliseconds; checked like a moment.
-_OTHER_NUMBERS = ("size", "mtime", "turn")
+_OTHER_NUMBERS = ("size", "mtime")
+# More than `MAX_TURN`: messages that follow the last one have higher numbers.
+_LAST_TURN = 2**62
 
 
 class ExportHeader(NamedTuple):
@@ -218,6 +220,9 @@ def _document(record: dict[str, Any]) -> Document:
         if not isinstance(record.get(name), str | None):
             raise TypeError(f"{name} is not text")
     _check_moments(record, (*_MOMENTS, *_OTHER_NUMBERS))
+    turn = record.get("turn")
+    if turn is not None and (type(turn) is not int or not 0 <= turn <= _LAST_TURN):
+        raise ValueError(f"turn is {turn!r}, which is not a whole number from 0 to {_LAST_TURN}")
     choices: tuple[tuple[str, tuple[str | None, ...]], ...] = (
         ("kind", KINDS),
         ("origin", ORIGINS),

@@ -226,6 +226,20 @@ class InMemoryTransaction:
                 generation.forget(ref)
         tables.pairs = {pair: row for pair, row in tables.pairs.items() if not gone & {*pair}}
 
+    def free_turn(self, project: str | None, session: str, turn: int) -> None:
+        """If a message of a session has this turn number, move it and all later ones up by one."""
+        documents = self._tables.documents
+        later = [
+            row
+            for row in documents.values()
+            if (row.project, row.session) == (project or None, session)
+            and row.turn is not None
+            and row.turn >= turn
+        ]
+        if any(row.turn == turn for row in later):
+            for row in later:
+                documents[row.id] = row._replace(turn=(row.turn or 0) + 1)
+
     def amend(self, id: str, **fields: Any) -> None:
         """Change fields of a document; its text and its passages stay."""
         check_values(fields.values())

@@ -63,6 +63,8 @@ def check_range(name: str, value: float, least: float, most: float) -> None:
         )
 
 
+# The largest turn number that may be given: programs count in microseconds, but not beyond.
+MAX_TURN = 2**53
 # Characters of an id that are shown: two more than the shortest prefix that is accepted.
 SHORT_ID = 8
 

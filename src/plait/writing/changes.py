@@ -107,6 +107,8 @@ class Changes:
         self._profile_ids: dict[str, str] = {}
         # The last turn of each session that a message without a number was added to.
         self._last_turns: dict[tuple[str | None, str], int] = {}
+        # Sessions in which a message could not have the number it asked for.
+        self._appended: set[tuple[str | None, str]] = set()
         self._has_dates = False
         self._facts: dict[str, str | None] = {}
 
@@ -167,11 +169,14 @@ class Changes:
         if old is not None and old.turn is not None and (old.project, old.session) == home:
             return document._replace(turn=old.turn)
         last, wanted = self._last_turns.get(home), document.turn
-        if wanted is None and last is not None:
-            turn = last + 1  # without a query for each message of a batch
+        if last is not None and (wanted is None or home in self._appended):
+            turn = max(last + 1, wanted or 0)  # without a query for each message of a batch
         else:
             turn = self._transaction.next_turn(*home, wanted)
-        if wanted is None or last is not None:
+            if wanted not in (None, turn):
+                # Another conversation has this name: the rest of this one follows it, in order.
+                self._appended.add(home)
+        if wanted is None or last is not None or home in self._appended:
             self._last_turns[home] = turn if last is None else max(last, turn)
         return document._replace(turn=turn)
 
@@ -250,6 +255,9 @@ class Changes:
             if repeated or versions.is_taken(document, rivals.same_topic, now):
                 return None
         self._note_dates(document)
+        if document.session is not None and document.turn is not None:
+            # It was said before what has its number now.
+            self._transaction.free_turn(document.project, document.session, document.turn)
         document = self._with_turn(document, None)
         self._transaction.write(Entry(document, row.passages), fingerprint=mark)
         self._touch(document.id if document.kind == "entity" else document.parent)

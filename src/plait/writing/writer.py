@@ -10,7 +10,7 @@ from typing import Self
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, Notice
 from plait.protocols import Entry, State, Store, Vector
-from plait.types import Cut, Document
+from plait.types import MAX_TURN, Cut, Document, check_range
 from plait.types.reports import Stored
 from plait.writing import chunking, documents
 from plait.writing.backfill import ON_THE_SIDE, Backfill
@@ -55,6 +55,8 @@ class Writer:
         Raises:
             UsageError: It has no text.
         """
+        if document.turn is not None:
+            check_range("turn", document.turn, 0, MAX_TURN)
         checked = document._replace(text=documents.check_text(document.text))
         draft = documents.complete(checked, documents.now_ms())
         documents.check_body(draft)

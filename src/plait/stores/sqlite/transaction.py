@@ -51,6 +51,11 @@ _CHANGED = (
 )
 # subtle: only with the last condition can SQLite use the index of turns; else it reads the session.
 LAST_TURN = "SELECT max(turn) FROM documents WHERE project = ? AND session = ? AND turn IS NOT NULL"
+# Through negative numbers, because every single row must keep its turn unique.
+_MOVE_TURNS = (
+    "UPDATE documents SET turn = -turn - 1 WHERE project = ?1 AND session = ?2 AND turn >= ?3",
+    "UPDATE documents SET turn = -turn WHERE project = ?1 AND session = ?2 AND turn < 0",
+)
 _TURN_TAKEN = "SELECT 1 FROM documents WHERE project = ? AND session = ? AND turn = ?"
 _META_NAMES = {
     "changed_at": CHANGED_AT,
@@ -174,6 +179,13 @@ class SQLiteTransaction:
     ) -> Written:
         """Write a whole document; it replaces the one with the same id."""
         return self._writer.write(entry, fingerprint, keep_use=keep_use)
+
+    def free_turn(self, project: str | None, session: str, turn: int) -> None:
+        """If a message of a session has this turn number, move it and all later ones up by one."""
+        home = (project or "", session)
+        if self._connection.execute(_TURN_TAKEN, (*home, turn)).get:
+            self._connection.execute(_MOVE_TURNS[0], (*home, turn))
+            self._connection.execute(_MOVE_TURNS[1], home)
 
     def amend(self, id: str, **fields: Any) -> None:
         """Change fields of a document; its text and its passages stay."""
