@@ -9,7 +9,7 @@ from os import urandom
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
-from plait.errors import Notice, UsageError
+from plait.errors import Notice, UsageError, is_plain_name
 
 Kind = Literal["file", "note", "observation", "entity", "message"]
 MemoryType = Literal["semantic", "procedural", "episodic"]
@@ -131,9 +131,13 @@ class Space(NamedTuple):
     normalisation: str = "l2"
 
     def __str__(self) -> str:
-        """``provider:model`` with its size, as people write it."""
+        """``provider:model`` with its size, as people write it.
+
+        It may come out of somebody else's file and goes into sentences: odd names are left out.
+        """
         size = f" ({self.dims} dims)" if self.dims else ""
-        return f"{self.provider}:{self.model}{size}"
+        name = f"{self.provider}:{self.model}"
+        return f"{name if is_plain_name(name) else 'an embedder with an odd name'}{size}"
 
     def beside(self, other: "Space") -> str:
         """Return it as people write it, with the fields that distinguish it from another one.
@@ -145,7 +149,8 @@ class Space(NamedTuple):
         fields = ("host", "revision", "prefix", "normalisation")
         unlike = [name for name in fields if getattr(self, name) != getattr(other, name)]
         same_name = (self.provider, self.model) == (other.provider, other.model)
-        details = [f"{name} {getattr(self, name) or 'none'}" for name in unlike if same_name]
+        values = [(name, getattr(self, name) or "none") for name in unlike if same_name]
+        details = [f"{name} {value if is_plain_name(value) else '…'}" for name, value in values]
         return ", ".join([str(self), *details])
 
     @property

@@ -1,9 +1,9 @@
 """Results of the verbs that change or check a memory. A search does not load these."""
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from plait.errors import Advice, Notice, PlaitError
-from plait.types import Space
+from plait.types import Space, Trust
 
 
 class Near(NamedTuple):
@@ -22,7 +22,9 @@ class Stored(NamedTuple):
     ``matched`` is the stored duplicate, ``superseded`` what this text ended, ``beside`` the
     trusted texts that it contradicts and may not end, ``near`` the near duplicates.
     ``recalled``: the text came from this memory, so nothing was written; ``shortened``: a
-    part of it did, and was left out. ``trouble`` is why vectors are missing; the text is stored.
+    part of it did, and was left out. ``lowered`` is the trust that it got instead of the one asked
+    for. ``trouble`` is why vectors are missing; the text is stored. ``secret`` names the kinds of
+    secrets in the text, never their values.
     """
 
     id: str
@@ -39,6 +41,8 @@ class Stored(NamedTuple):
     entity: str | None = None
     shortened: bool = False
     trouble: Notice | None = None
+    lowered: Trust | None = None
+    secret: tuple[str, ...] = ()
 
 
 class NewEntity(NamedTuple):
@@ -49,8 +53,22 @@ class NewEntity(NamedTuple):
     observations: tuple[str, ...] = ()
 
 
+class Restored(NamedTuple):
+    """What ``restore`` did.
+
+    ``kept`` is where the memory that was replaced is kept, ``journal`` a journal of another file
+    that was set aside.
+    """
+
+    path: str
+    source: str | None
+    kept: str | None = None
+    journal: str | None = None
+    documents: int | None = None
+
+
 class Imported(NamedTuple):
-    """What ``import`` did; ``kept`` counts documents that were as new or newer in the memory.
+    """What ``import`` did; ``kept`` counts documents that were newer or more trusted in the memory.
 
     ``unknown`` names the fields of another program's file that were left out.
     """
@@ -63,23 +81,29 @@ class Imported(NamedTuple):
     trouble: Notice | None = None
 
 
-Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]
+Outcome = Literal["added", "changed", "moved", "unchanged", "removed", "kept", "skipped", "failed"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 class FileReport(NamedTuple):
-    """The outcome for one file, with why it was left out and the code of that reason."""
+    """The outcome for one file, with why it was left out and the code of that reason.
+
+    ``secret`` names the kinds of secrets in a file that was added or changed.
+    """
 
     path: str
     outcome: Outcome
     chunks: int = 0
     reason: str = ""
     code: str = ""
+    secret: tuple[str, ...] = ()
 
 
 class IngestReport(NamedTuple):
     """What ``ingest`` did, file by file. ``ignored`` counts files of other types.
 
-    ``trouble`` is why vectors are missing; the text is stored.
+    ``trouble`` is why vectors are missing; the text is stored. ``caution`` is why documents of
+    missing files were kept.
     """
 
     reports: tuple[FileReport, ...] = ()
@@ -87,6 +111,7 @@ class IngestReport(NamedTuple):
     pending: int = 0
     interrupted: bool = False
     trouble: Notice | None = None
+    caution: Notice | None = None
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many files have one of these outcomes."""
@@ -153,6 +178,29 @@ class Finding(NamedTuple):
     def notice(self) -> Notice:
         """The message with its advice, for an interface to word."""
         return Notice(self.message, self.code, self.check, self.advice)
+
+
+class Loss(NamedTuple):
+    """Rows of one table that could not be salvaged; ``names`` are those that are known."""
+
+    table: str
+    rows: int
+    names: tuple[str, ...] = ()
+
+
+class Salvaged(NamedTuple):
+    """What ``salvage`` copied into a new memory, and what is lost.
+
+    ``kept`` counts rows by table. ``mended`` names rows that were copied with a value replaced.
+    ``unreadable_cells`` counts pieces of pages that could not be read, whatever they were.
+    """
+
+    path: str
+    target: str
+    kept: tuple[tuple[str, int], ...] = ()
+    lost: tuple[Loss, ...] = ()
+    mended: tuple[str, ...] = ()
+    unreadable_cells: int = 0
 
 
 def finding_of(error: PlaitError) -> Finding:

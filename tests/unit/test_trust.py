@@ -1,0 +1,219 @@
+"""Nothing becomes more trusted by being stored again: the rules, as properties."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plait.facts import copied
+from plait.facts.answers import About, without_answers
+from plait.facts.trust import (
+    RAISING,
+    at_least,
+    below,
+    keeps_earlier,
+    may_replace,
+    outranks,
+    when_joined,
+)
+from plait.types import KINDS, ORIGINS, TRUSTS, Document
+
+DOCUMENTS = st.builds(
+    Document,
+    kind=st.sampled_from(KINDS),
+    origin=st.sampled_from(ORIGINS),
+    trust=st.sampled_from(TRUSTS),
+    sha256=st.sampled_from(["a", "b"]),
+)
+WORDS = st.lists(st.text("abcdefg", min_size=1, max_size=4), min_size=1, max_size=40)
+KNOWN = "abcdefgh"
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_a_text_never_replaces_a_more_trusted_one(old: Document, new: Document) -> None:
+    assert may_replace(old, new) is (old.trust in below(new.trust) or old.trust == new.trust)
+
+
+@given(DOCUMENTS, DOCUMENTS)
+def test_only_a_person_raises_trust_and_nobody_above_what_was_asked_for(
+    old: Document, new: Document
+) -> None:
+    trust = when_joined(old, new)
+    assert trust in (old.trust, new.trust)
+    assert not outranks(old.trust, trust)
+    if outranks(trust, old.trust):
+        assert (new.origin, trust) == (RAISING, new.trust)
+    assert when_joined(old, new, imported=True) == old.trust
+
+
+@given(DOCUMENTS, st.lists(DOCUMENTS, max_size=6))
+def test_no_chain_of_stores_without_a_person_makes_a_text_trusted(
+    first: Document, others: list[Document]
+) -> None:
+    kept = first
+    for other in others:
+        if other.origin != RAISING and may_replace(kept, other):
+            kept = other._replace(trust=when_joined(kept, other))
+    assert not outranks(kept.trust, first.trust)
+
+
+@given(DOCUMENTS, DOCUMENTS, st.booleans())
+def test_what_nobody_but_a_person_replaces_can_be_undone(
+    old: Document, new: Document, imported: bool
+) -> None:
+    kept = keeps_earlier(old, new, imported=imported)
+    if old.sha256 == new.sha256:
+        assert not kept
+    elif imported or (old.kind not in ("file", "entity") and new.origin != RAISING):
+        assert kept
+
+
+@given(st.sampled_from(TRUSTS))
+def test_every_trust_is_at_least_itself_or_below(trust: str) -> None:
+    assert (*at_least(trust), *below(trust)) == TRUSTS  # type: ignore[arg-type]
+
+
+# -- copies ---------------------------------------------------------------------------------
+
+
+@given(WORDS, st.sampled_from([" ", "\n", ", ", "\n> "]), st.booleans())
+def test_a_text_is_its_own_copy_however_it_is_wrapped(
+    words: list[str], gap: str, upper: bool
+) -> None:
+    source = copied.Original(" ".join(words))
+    text = gap.join(words)
+    for window in copied.windows(text.upper() if upper else text):
+        assert source.copied_by(window)
+
+
+@given(WORDS, WORDS, WORDS)
+def test_a_run_is_recognised_in_the_middle_of_other_words(
+    before: list[str], run: list[str], after: list[str]
+) -> None:
+    run = [f"{word}x" for word in (run * copied.RUN_WORDS)[: copied.RUN_WORDS]]
+    source = copied.Original(" ".join(["start", *run, "end"]))
+    text = " ".join([*before, *run, *after])
+    assert any(source.copied_by(window) for window in copied.windows(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "copy"),
+    [
+        ("The admin password is hunter2", True),
+        ("the admin\n  password is **hunter2**!", True),
+        ("He wrote: The admin password is hunter2.", False),  # fewer words than a run
+        ("The admin password is hunter3", False),
+        ("password is", True),
+        ("admin password was", False),
+    ],
+)
+def test_a_short_sentence_counts_whole(text: str, copy: bool) -> None:
+    source = copied.Original("Note this. The admin password is hunter2. Tell nobody.")
+    assert any(source.copied_by(window) for window in copied.windows(text)) is copy
+
+
+# -- answers --------------------------------------------------------------------------------
+
+
+def look_up(id_: str) -> About | None:
+    names = frozenset({"ops/keys.md", "Rotate", "keys", "runbook"})
+    return About(names, ("Rotate", "the", "keys", "often.")) if id_.startswith(KNOWN) else None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "plait get abcdefgh  # 2 hits, hybrid, 3.1 ms, about 40 tokens",
+        "plait timeline --cursor 17-abcdefghabcde  # older documents",
+        "plait delete --undo  # restore, within 30 days",
+        "plait get abcdefgh # 2 hits",
+        "0.94  abcdefgh  ops/keys.md:41  Rotate keys  (weak)  [untrusted]",
+        "abcdefgh 0.94 ops/keys.md:41 Rotate keys (weak, runbook, 2026-03-01, untrusted)",
+        "[2] abcdefgh ops/keys.md:3-9 Rotate keys (2026-03-01)",
+        "> - abcdefghabcde  Rotate keys  (note; runbook; 2026-03-01; [untrusted])",
+        "2026-03-01  abcdefgh  note  Rotate the keys often.  [until 2026-04-01; replaced by x]",
+        "2 hits. Read one whole: memory_get with its id.",
+        "1 hit; 3 more hits did not fit: raise max_tokens. Try other words.",
+        "20 documents. Older ones: cursor=1700000000000-abcdefghabcde.",
+        "3 more documents did not fit: ask for fewer ids or raise max_tokens.",
+        "Stored abcdefgh (1 passage) in acme",
+        "Already stored as abcdefghabcde; nothing was added.",
+        "Deleted 2 documents, 3 passages: a.md, b.md",
+        "12 hits, keyword (asked: hybrid), 1,203.5 ms, about 1,200 tokens",
+        '[{"id": "abcdefghabcde", "text": "anything"}]',
+        '{"results": [{"deep": {"id": "abcdefghabcde"}}], "tokens": 3}',
+    ],
+)
+def test_lines_of_an_answer_are_not_part_of_a_text(line: str) -> None:
+    assert without_answers(line, look_up) == ("", True)
+    assert without_answers(f"Before.\n{line}\nBehind.", look_up)[0].split() == [
+        "Before.",
+        "Behind.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "abcdefgh is wrong now (2026-01-01)",
+        "passwords rotate every quarter",
+        "hgfedcba ops/keys.md:41 Rotate keys (2026-03-01)",
+        "Run: plait get abcdefgh  # to read the whole note",
+        "2 hits on the wall were left by the drill",
+        "Stored the boxes (two of them) in the cellar",
+        "Deleted 2 documents, 3 passages: the lawyer asked for it",
+        '{"id": "hgfedcbahgfed", "text": "another memory"}',
+        '{"port": 8080}',
+        "{not json",
+        "score 3 to 1",
+        "",
+    ],
+)
+def test_lines_that_say_something_stay_as_they_are(line: str) -> None:
+    assert without_answers(line, look_up) == (line, False)
+
+
+@given(st.text())
+def test_a_text_of_ones_own_is_left_alone(text: str) -> None:
+    rest, cut = without_answers(text, lambda id_: None)
+    assert cut or rest == text
+
+
+def test_an_answer_in_a_block_of_code_takes_the_block_with_it() -> None:
+    pasted = '```json\n[{"id": "abcdefghabcde"}]\n```'
+    assert without_answers(f"See:\n{pasted}\nDone.", look_up)[0].split() == ["See:", "Done."]
+
+
+HOSTILE = {
+    "brackets": "[",
+    "objects": '{"a":',
+    "open objects": '{ "id": "abcdefghabcde',
+    "spaced": "[          ",
+    "dots": ".",
+    "newlines": "\n",
+    "words": "abcdefgh ",
+    "heads": "0.94 abcdefgh ops/keys.md:1 ",
+    "hits": "1 hit, hybrid ",
+    "commands": "plait get # ",
+    "stored": "Stored aaaaaaaaaaaaa ",
+    "deleted": "Deleted 1 document, 1 passage: a, ",
+    "fences": "```json\n[",
+    "summary": "abcdefgh Rotate the keys ",
+}
+
+
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize("scan", [lambda t: without_answers(t, look_up), copied.windows])
+def test_every_scanner_takes_time_in_proportion_to_the_text(scan, piece: str) -> None:
+    def cost(length: int) -> float:
+        text = (piece * (length // len(piece) + 1))[:length]
+        started = time.process_time()
+        scan(text)
+        return time.process_time() - started
+
+    cost(1_000)
+    small = min(cost(25_000) for _ in range(3))
+    large = min(cost(200_000) for _ in range(2))
+    # Eight times as much text: quadratic would be 64 times. A floor for what is too short to time.
+    assert large <= 24 * max(small, 0.002)
