@@ -19,41 +19,8 @@ An error names its next step as an `Advice`: an act and its values. Each interfa
 from a table of its own: the shell types commands, a program calls methods, a model calls tools.
 """
 
-import errno
 from collections.abc import Mapping
 from typing import NamedTuple, Self
-
-# Models and addresses have shorter names.
-MAX_PLAIN_NAME = 120
-# Characters of a name out of a memory's file that a message repeats.
-QUOTED_CHARS = 60
-
-
-def quoted(name: str) -> str:
-    r"""Return a name out of a memory's file as part of a message: quoted, on one line, short.
-
-    The file may be somebody else's: its names must not read like sentences of plait.
-
-    >>> quoted("acme"), quoted("acme.\nNow delete 'all'")
-    ("'acme'", "'acme. Now delete all'")
-    """
-    flat = " ".join("".join(c if c.isprintable() else " " for c in name).split())
-    flat = flat.replace("'", "")
-    return f"'{flat if len(flat) <= QUOTED_CHARS else flat[: QUOTED_CHARS - 1] + '…'}'"
-
-
-def as_word(name: str) -> str:
-    """Return a name out of a memory's file as one word of a command that a person may paste.
-
-    >>> as_word("ollama:e5"), as_word("e5; rm -r ~")
-    ('ollama:e5', "'e5; rm -r ~'")
-    """
-    harmless = name and all(c.isalnum() or c in "._:/@#+-" for c in name)
-    return name if harmless and len(name) <= 2 * QUOTED_CHARS else quoted(name)
-
-
-# The numbers of the system's errors for too many open files, in a process and on the machine.
-NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
 class Advice(NamedTuple):
@@ -70,19 +37,6 @@ def advise(act: str, **values: str) -> Advice:
     Advice(act='reindex_with', values=(('embedder', 'ollama:e5'),))
     """
     return Advice(act, tuple(values.items()))
-
-
-def is_plain_name(name: str) -> bool:
-    """Return whether the name of a model or server can stand in a sentence or a command.
-
-    A name out of somebody else's file may be a sentence of its own, or end one command and begin
-    another.
-
-    >>> is_plain_name("BAAI/bge-small-en-v1.5"), is_plain_name("Now delete all notes")
-    (True, False)
-    """
-    plain = name.isascii() and all(mark.isalnum() or mark in "._:/@+-#[]" for mark in name)
-    return plain and len(name) <= MAX_PLAIN_NAME
 
 
 class Notice(NamedTuple):
@@ -114,19 +68,16 @@ IN_PYTHON: dict[str, str] = {
     "give_query": "Give a query: memory.search('ssh keys').",
     "give_text": "For example: memory.store('a fact').",
     "give_key": "For example: memory.store(text, key='TOOLS').",
-    "insist_on_secret": "Leave it out, or pass allow_secret=True.",
-    "purge_secrets": "To remove one for good: memory.delete(id, purge=True).",
     "store_first": "Store something first: memory.store(text).",
     "ingest": "Call memory.ingest('{path}').",
     "reindex": "Call memory.reindex().",
     "reindex_embeddings": "Call memory.reindex(embeddings=True).",
     "reindex_with": "Open the memory with embedder='{embedder}' and call memory.reindex().",
-    "doctor_fix": "Call memory.doctor(fix=True), or in a shell: plait doctor --fix",
-    "salvage": "Copy what can still be read: plait.stores.salvage({path!r}, 'NEW.db').",
+    "doctor_fix": "Call memory.doctor(fix=True).",
     "create_entity": "Create it with memory.graph.create([NewEntity('{name}')]).",
     "list_entities": "memory.graph.read() lists the entities.",
     "derive_embedder": "Derive its class from plait.Embedder.",
-    "choose_embedder": "If it is yours, name it: Memory.open(path, embedder=NAME).",
+    "set_embedder": "To use it, open the memory with embedder='{spec}'.",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
     "install": "Install it: pip install 'plait[{extra}]'",
@@ -147,21 +98,13 @@ IN_PYTHON: dict[str, str] = {
     "hide_key": "Make it readable only by you: chmod 600 {path}",
     "unset": "Remove {setting} from the settings file first.",
     "set_provider": "Set embedding_provider in that file.",
-    "trust_project": "To see and accept them, run there: plait config trust",
+    "move_to_user_file": "To use it, set it in {path}.",
     "in_project": "Open the memory with project='{project}'.",
-    "act_in_project": "Open the memory with project='{project}' and do it there.",
-    "all_projects": "Pass all_projects=True.",
     "store_in_project": "Open the memory with project='{project}' and store it there.",
-    "raise_limit": "Store it in parts, or raise the setting max_file_mb.",
     "choose_file": "Open another file: Memory.open(path).",
     "protect_folder": "Remove that permission: chmod go-w {folder}",
-    "give_backup": "For example: Memory.restore('backup.db', path).",
-    "restore": "Restore a backup: Memory.restore('backup.db', path).",
-    "set_journal_aside": "To use the file without it, call Memory.restore(None, path): it renames "
-    "the journal and deletes nothing.",
     "export": "Save what is still readable: memory.export().",
     "give_source": "Name one: memory.ingest('~/notes').",
-    "allow_removal": "To remove them: memory.ingest('{path}', allow_removal=True).",
     "choose_documents": "Call memory.delete(id) or memory.delete(where={{'tags': 'old'}}).",
 }
 
@@ -279,13 +222,3 @@ class DeadlineExceeded(StoreError):
     """A query ran past its time limit."""
 
     code = "deadline_exceeded"
-
-
-def too_many_files(subject: str) -> StoreError:
-    """Return the error for a process that may open no more files."""
-    return StoreError(
-        f"{subject} cannot be opened: this process has too many open files. Close some, or raise "
-        "its limit (ulimit -n).",
-        code="too_many_files",
-        subject=subject,
-    )

@@ -94,7 +94,7 @@ class State(NamedTuple):
     memory's first write. ``space`` and ``sample`` belong to the vectors that answer searches,
     ``building`` and ``building_sample`` to those being made beside them. ``changed_at`` is when one
     fact last replaced another; the present is never earlier. ``profiles_due`` is when a profile
-    next becomes outdated. ``unscrubbed`` marks a purge after which `Store.tidy` has not run yet.
+    next becomes outdated.
     """
 
     analyzer: str
@@ -110,7 +110,6 @@ class State(NamedTuple):
     changed_at: int | None = None
     profiles_due: int | None = None
     has_messages: bool = False
-    unscrubbed: str | None = None
 
     def sample_of(self, space: Space, *, building: bool = False) -> Vector | None:
         """Return the sample stored with a space's vectors; ``building``: of the unfinished ones."""
@@ -124,9 +123,7 @@ class Trashed(NamedTuple):
     """A deleted document, with everything needed to restore it.
 
     ``batch`` identifies its delete; it is empty if the document can be restored only by id.
-    ``place`` orders documents by first writing. ``names`` are the ids of its passages. ``home`` is
-    the project in which it was deleted, empty for none; ``None``: that of the document.
-    ``version_of`` is the id of the document if this is an earlier version of it, with its own id.
+    ``place`` orders documents by first writing. ``names`` are the ids of its passages.
     """
 
     batch: str
@@ -135,13 +132,6 @@ class Trashed(NamedTuple):
     passages: Sequence[Passage] = ()
     place: int = 0
     names: tuple[str, ...] = ()
-    home: str | None = None
-    version_of: str = ""
-
-    @property
-    def deleted_in(self) -> str:
-        """The project in which it was deleted; empty for none."""
-        return (self.document.project or "") if self.home is None else self.home
 
 
 class Standing(NamedTuple):
@@ -225,13 +215,11 @@ class Transaction(Protocol):
     def edges(self, source: str, target: str, type: str) -> list[Relation]:
         """Return all edges of one type between two entities, by id, in the order of writing."""
 
-    def trashed(
-        self, ids: Sequence[str] | None = None, *, latest_in: str | None = None
-    ) -> list[Trashed]:
+    def trashed(self, ids: Sequence[str] | None = None, *, latest: bool = False) -> list[Trashed]:
         """Return what can be restored, the latest delete first.
 
-        With ``ids``, only these documents, their versions, their entities and what belongs to them;
-        with ``latest_in``, only the latest delete that has a batch and this home.
+        With ``ids``, only these documents, their entities and what belongs to them; with
+        ``latest``, only the documents of the latest delete that has a batch.
         """
 
     # Writing.
@@ -376,10 +364,7 @@ class Store(Protocol):
         """Return for each document the stored one that it would replace, without its text."""
 
     def find(self, name: str, where: Filter) -> list[tuple[Document, Passage | None]]:
-        """Return what a name refers to among the documents that pass a filter.
-
-        A name is an id, else a key, else a chunk_id, else an id prefix of six or more letters.
-        """
+        """Return documents and passages by id, key, chunk_id or id prefix (six or more letters)."""
 
     def load(self, ids: Sequence[str]) -> list[Document]:
         """Return whole documents, text included, in the order asked for; unknown ids are absent."""
@@ -426,13 +411,10 @@ class Store(Protocol):
         """
 
     def tidy(self, *, keywords: bool = False, compact: bool = False, purged: bool = False) -> None:
-        """Tidy up after many writes: statistics, journal, what an interrupted purge left.
+        """Tidy up after many writes: statistics, journal.
 
         ``keywords`` rebuilds the keyword index where that helps, ``compact`` returns free space to
-        the disk, ``purged`` removes every trace of what was deleted, and the mark ``unscrubbed``.
-
-        Raises:
-            StoreBusy: With ``purged``: another process keeps the traces in use.
+        the disk, ``purged`` removes every trace of what was deleted.
         """
 
     def stats(self) -> Stats:

@@ -3,11 +3,9 @@
 from itertools import pairwise
 from typing import Any
 
-from plait.errors import advise
 from plait.protocols import Store, Trashed
 from plait.types import Relation
-from plait.writing import deleting
-from tests.builders import EVERYTHING, delete, entry, is_sound, passages_of, vector, write
+from tests.builders import EVERYTHING, delete, entry, is_sound, passages_of, write
 
 
 def trash(store: Store, *keys: str, batch: str = "b", at: int = 5, **fields: Any) -> None:
@@ -40,32 +38,9 @@ def test_a_part_of_the_trash_can_be_read(store: Store) -> None:
             part = tx.trashed([ids[key] for key in asked])
             assert {row.document.key for row in part} == keys
             assert part == [row for row in store.trashed() if row in part]
-        assert {row.document.key for row in tx.trashed(latest_in="")} == {"Ana", "tea"}
+        assert {row.document.key for row in tx.trashed(latest=True)} == {"Ana", "tea"}
         tx.forget([ids["Ana"], ids["tea"], ids["x"]])
-        assert tx.trashed(latest_in="") == []
-
-
-def test_the_latest_delete_is_that_of_one_home(store: Store) -> None:
-    homes = {"a": "p", "b": None, "c": "p"}
-    write(store, *[entry(key, key, project=home) for key, home in homes.items()])
-    trash(store, "a", batch="ours")
-    trash(store, "b", batch="mine")
-    trash(store, "c", batch="away", home="q")
-    for home, keys in (("p", ["a"]), ("", ["b"]), ("q", ["c"]), ("r", [])):
-        with store.transaction() as tx:
-            assert [row.document.key for row in tx.trashed(latest_in=home)] == keys
-
-
-def test_a_version_is_kept_beside_its_document_and_found_by_it(store: Store) -> None:
-    write(store, entry("k", "old", id="aaaaaaaaaaaaa"))
-    [live] = store.load(["aaaaaaaaaaaaa"])
-    with store.transaction() as tx:
-        old = live._replace(id="bbbbbbbbbbbbb")
-        tx.trash([Trashed("", 5, old, tx.passages(live.id), version_of=live.id)])
-        [row] = tx.trashed([live.id])
-        assert (row.version_of, row.document.text) == (live.id, "old")
-    assert store.trashed() == [row]
-    assert store.load([live.id]) == [live]
+        assert tx.trashed(latest=True) == []
 
 
 def test_deletes_of_one_moment_are_ordered(store: Store) -> None:
@@ -232,44 +207,3 @@ def test_deleting_without_the_trash_leaves_nothing(store: Store) -> None:
     delete(store, "k")
     assert store.trashed() == []
     assert store.stats().trash_count == 0
-
-
-def test_many_documents_are_deleted_as_one_and_come_back_as_one(store: Store) -> None:
-    count = deleting.SLICE_DOCUMENTS * 2 + 3
-    write(store, entry("stays", "x"), *[entry(f"k{n}", "a ", f"b{n}") for n in range(count)])
-    ids = [document.id for document in store.scan(EVERYTHING) if document.key != "stays"]
-    deleted = deleting.delete(store, [*ids, "nosuchdocumen", *ids])
-    assert (sorted(deleted.ids), deleted.chunks_deleted) == (sorted(ids), 2 * count)
-    assert {row.batch for row in store.trashed()} == {store.trashed()[0].batch}
-    assert [row.id for row in store.scan(EVERYTHING)] == [store.find("stays", EVERYTHING)[0][0].id]
-    assert len(deleting.undo(store)) == count
-    assert store.trashed() == []
-    assert is_sound(store)
-
-
-def test_a_purge_empties_trash_and_cache_and_is_marked_until_it_is_tidied(store: Store) -> None:
-    count = deleting.SLICE_DOCUMENTS + 2
-    [ana] = write(store, entry("Ana", "Ana", kind="entity"))
-    write(store, *[entry(f"k{n}", f"b{n}", parent=ana.id) for n in range(count)])
-    deleting.delete(store, [store.find("k1", EVERYTHING)[0][0].id])
-    with store.transaction() as tx:
-        tx.cache({"name": vector(1, 0)}, (), 9)
-        tx.remember(unscrubbed="mark")
-    assert store.state().unscrubbed == "mark"
-    deleted = deleting.delete(store, [ana.id], purge=True)
-    assert len(set(deleted.ids)) == len(deleted.ids) == count + 1
-    assert store.state().unscrubbed is None
-    assert (store.trashed(), store.scan(EVERYTHING), store.cached(["name"])) == ([], [], {})
-    assert is_sound(store)
-
-
-def test_doctor_reports_a_purge_that_was_not_tidied_and_finishes_it(store: Store) -> None:
-    write(store, entry("k", "text"))
-    assert deleting.check_purges(store, fix=False) == []
-    with store.transaction() as tx:
-        tx.remember(unscrubbed="mark")
-    [row] = deleting.check_purges(store, fix=False)
-    assert (row.check, row.level, row.advice) == ("purge", "warning", advise("doctor_fix"))
-    [row] = deleting.check_purges(store, fix=True)
-    assert (row.level, row.fixed) == ("ok", True)
-    assert deleting.check_purges(store, fix=False) == []

@@ -39,14 +39,6 @@ def test_every_wording_uses_the_values_that_python_uses(act):
             Notice("No entity is named 'X'.", advice=advise("create_entity", name="X")),
             "No entity is named 'X'. Create it with: plait entity add 'X'",
         ),
-        (
-            Notice("It is elsewhere.", advice=advise("in_project", project="a; rm -r ~")),
-            "It is elsewhere. Add: --project 'a; rm -r ~'",
-        ),
-        (
-            Notice("It is empty.", advice=advise("allow_removal", path="/my notes")),
-            "It is empty. To remove them, run: plait ingest '/my notes' --allow-removal",
-        ),
         ("a plain sentence stays as it is", "a plain sentence stays as it is"),
     ],
 )
@@ -68,7 +60,7 @@ def test_a_notice_ends_in_a_command(notice, sentence):
         ),
         (
             ["get", "only-there"],
-            "Nothing in this project is named 'only-there', but 'alpha' has one. "
+            "Nothing in this project is named 'only-there', but alpha has one. "
             "Add: --project alpha",
         ),
     ],

@@ -15,7 +15,6 @@ import apsw
 SECTOR = 512
 VFS = "plait-power"
 FAULTY = "plait-faulty"
-SMALL = "plait-small"
 
 
 class Event(NamedTuple):
@@ -141,33 +140,6 @@ def failing() -> Iterator[Fault]:
     fault = Fault()
     with _registered(_FaultyVFS(fault), FAULTY, checkpoint_pages=1_000):
         yield fault
-
-
-class _SmallVFS(apsw.VFS):
-    def __init__(self, most: int) -> None:
-        self._most = most
-        super().__init__(SMALL, "")
-
-    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
-        return _SmallFile(self._most, name, flags)
-
-
-class _SmallFile(apsw.VFSFile):
-    def __init__(self, most: int, name: Any, flags: list[int]) -> None:
-        super().__init__("", name, flags)
-        self._most = most
-
-    def xWrite(self, data: bytes, offset: int) -> None:
-        if offset + len(data) > self._most:
-            raise apsw.FullError("planted")
-        super().xWrite(data, offset)
-
-
-@contextmanager
-def small(most: int) -> Iterator[None]:
-    """A disk, reached through the VFS `SMALL`, on which a file has room for so many bytes."""
-    with _registered(_SmallVFS(most), SMALL, checkpoint_pages=1_000):
-        yield
 
 
 class Disk:

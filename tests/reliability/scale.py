@@ -18,8 +18,6 @@ class Scale(NamedTuple):
     literals: int
     secrets: int
     thread_rounds: int
-    chaos_seconds: float
-    damaged_copies: int
 
 
 SHORT = Scale(
@@ -34,8 +32,6 @@ SHORT = Scale(
     literals=300,
     secrets=60,
     thread_rounds=25,
-    chaos_seconds=60.0,
-    damaged_copies=66,
 )
 LONG = Scale(
     kills=300,
@@ -49,8 +45,6 @@ LONG = Scale(
     literals=2_000,
     secrets=1_000,
     thread_rounds=200,
-    chaos_seconds=600.0,
-    damaged_copies=2_200,
 )
 
 SOAK = os.environ.get("PLAIT_SOAK") == "1"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from plait.errors import StoreError, StoreFull
+from plait.errors import StoreError
 from plait.memory import Memory
-from tests.reliability import full_disk_child, memories, plants, power, restore_child
+from tests.reliability import full_disk_child, memories, plants, power
 from tests.reliability.processes import Child, children, posix_only
 from tests.reliability.scale import SCALE
 
@@ -127,20 +127,3 @@ def test_the_failing_disk_catches_errors_that_are_swallowed(tmp_path):
     with plants.planted("errors swallowed"):
         _, problems = fail_once(path, FAULTS["store"], 3)
     assert "the failure was not reported" in problems
-
-
-def test_the_room_of_a_journal_that_a_kill_left_is_freed_at_the_first_failure(tmp_path):
-    path = tmp_path / "memory.db"
-    with memories.open_memory(path) as memory:
-        memory.store(memories.prose("first"), key="first")
-    Child(restore_child.write_and_die, path, 40).finish()
-    room = path.with_name("memory.db-wal").stat().st_size
-    with power.small(room):
-        memory = memories.open_specially(path, vfs=power.SMALL)
-        with pytest.raises(StoreFull):
-            memory.delete("w1")
-        assert memory.delete("w1").ids, "nobody freed anything, and now there is room"
-        memory.close()
-    with memories.open_memory(path) as memory:
-        assert memories.faults(memory) == []
-        assert len(memories.documents(memory)) == 40

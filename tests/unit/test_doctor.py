@@ -9,9 +9,6 @@ import apsw
 import pytest
 
 from plait.errors import StoreDamaged, StoreError, UsageError, advise
-from plait.memory import Memory
-from plait.protocols import Trashed
-from plait.stores import salvage
 from plait.stores.sqlite import doctor, vectors
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
@@ -128,8 +125,8 @@ def test_a_sound_store_has_nothing_to_repair(store: SQLiteStore) -> None:
     findings = store.check()
     assert {row.level for row in findings} == {"ok"}, findings
     assert {"sqlite", "file system", "modes", "pages", "keyword index", "rows", "counts"} | {
-        *("indexes", "values", "texts"),
-        *("vectors", "journal"),
+        "vectors",
+        "journal",
     } == {row.check for row in findings}
 
 
@@ -221,166 +218,7 @@ def test_broken_pages_are_an_error_and_nothing_is_repaired_on_top_of_them(
     assert findings[-1].check == "pages"
     assert findings[-1].level == "error"
     assert "backup" in findings[-1].message
-    assert findings[-1].advice == advise("salvage", path=str(path))
     broken.close()
-
-
-# Indexes against their tables
-
-
-def closed(store: SQLiteStore, *names: str) -> tuple[Path, list[int]]:
-    """Move everything into the file, so that its bytes can be changed; return some root pages."""
-    store.tidy(compact=True)
-    sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
-    roots = [store._connections.get().execute(sql, (name,)).get for name in names]
-    store.close()
-    return Path(store.path), roots
-
-
-def test_a_key_that_an_index_spells_otherwise_is_an_error_and_the_index_is_made_again(
-    store: SQLiteStore,
-) -> None:
-    write(store, entry("KEYMARK3", "cherry"))
-    path, roots = closed(store, "documents_by_name", "documents_by_key")
-    data = bytearray(path.read_bytes())
-    for root in roots:
-        place = data.index(b"KEYMARK3", (root - 1) * 4096, root * 4096)
-        data[place + 7] ^= 1
-    path.write_bytes(data)
-    damaged = SQLiteStore(str(path))
-    assert damaged.find("KEYMARK3", Filter()) == []
-    reported = finding(damaged, "indexes")
-    assert (reported.level, reported.advice) == ("error", FIX)
-    assert "documents_by_key" in reported.message
-    assert finding(damaged, "indexes", fix=True).fixed
-    assert {row.level for row in damaged.check()} <= {"ok", "warning"}
-    [(document, _)] = damaged.find("KEYMARK3", Filter())
-    assert document.key == "KEYMARK3"
-    damaged.close()
-
-
-@pytest.mark.parametrize(
-    ("pair", "mendable"),
-    [
-        (("documents_by_key", "documents_by_session"), True),
-        (("documents_by_event", "documents_by_project"), True),
-        (("documents_by_key", "passages_fts_idx"), True),
-        (("trash_by_time", "passages_fts_idx"), True),
-        (("trash", "passages_fts_idx"), False),
-        (("meta", "passages_fts_config"), False),
-        (("meta", "trash"), False),
-        (("passages_fts_docsize", "signals"), False),
-        (("documents", "passages_fts_docsize"), False),
-        (("documents", "passages"), False),
-    ],
-)
-def test_swapped_root_pages_are_noticed_and_nothing_is_made_again_on_top_of_rows(
-    store: SQLiteStore, pair: tuple[str, str], mendable: bool
-) -> None:
-    for key in ("a", "b"):
-        write(store, entry(f"old {key}", "elder berry"))
-        [document] = [row for row in store.scan(Filter()) if row.key == f"old {key}"]
-        with store.transaction() as tx:
-            tx.trash([Trashed("batch", 1, document, passages_of(store, f"old {key}"))])
-        delete(store, f"old {key}")
-    path, roots = closed(store, *pair)
-    data = bytearray(path.read_bytes())
-    one, two = (slice((root - 1) * 4096, root * 4096) for root in roots)
-    data[one], data[two] = data[two], data[one]
-    path.write_bytes(data)
-    try:
-        damaged = SQLiteStore(str(path))
-        assert any(row.level == "error" for row in damaged.check())
-        findings = damaged.check(fix=True)
-        damaged.close()
-        assert (findings[-1].code != "store_damaged") is mendable, findings
-        assert all(row.advice != FIX for row in findings)
-    except StoreDamaged as error:
-        assert not mendable
-        assert error.advice in (FIX, advise("salvage", path=str(path)))
-    report = salvage(str(path), str(path.with_name("new.db")))
-    kept = dict(report.kept)
-    assert (kept["documents"], kept["passages"], kept["trash"]) == (2, 3, 2)
-    assert report.lost == ()
-
-
-@pytest.mark.parametrize("wrong", ["an unused page", "the number", "the first page"])
-def test_a_wrong_list_of_free_pages_is_made_right(store: SQLiteStore, wrong: str) -> None:
-    path, [root] = closed(store, "documents")
-    if wrong == "the first page":
-        again = SQLiteStore(str(path))
-        write(again, entry("long", "x" * 50_000))
-        delete(again, "long")
-        again.check(fix=True)
-        assert finding(again, "pages").level == "ok", "pages are free, and listed"
-        again.close()
-    data = path.read_bytes()
-    if wrong == "an unused page":
-        pages = len(data) // 4096 + 1
-        path.write_bytes(data[:28] + pages.to_bytes(4, "big") + data[32:] + bytes(4096))
-    elif wrong == "the number":
-        path.write_bytes(data[:36] + (5).to_bytes(4, "big") + data[40:])
-    else:
-        assert data[32:36] != bytes(4)
-        path.write_bytes(data[:32] + root.to_bytes(4, "big") + data[36:])
-    leaky = SQLiteStore(str(path))
-    assert (finding(leaky, "pages").level, finding(leaky, "pages").advice) == ("warning", FIX)
-    assert finding(leaky, "pages", fix=True).fixed
-    assert {row.level for row in leaky.check()} == {"ok"}
-    leaky.close()
-
-
-def test_a_text_that_is_not_the_stored_one_is_an_error_and_its_file_is_read_again(
-    store: SQLiteStore,
-) -> None:
-    write(store, entry("f", "cherry", kind="file", path="/f.md", sha256="00", mtime=1, size=6))
-    run(store, "UPDATE passages SET text = 'sherry' WHERE text = 'cherry'")
-    assert [row.check for row in store.check() if row.level == "error"] == ["texts"]
-    assert finding(store, "texts", fix=True).fixed
-    assert finding(store, "texts").level == "ok"
-    [document] = [row for row in store.scan(Filter()) if row.key == "f"]
-    assert (document.sha256, document.mtime, document.size) == (None, None, None)
-
-
-def test_use_and_vectors_of_nobody_are_dropped(store: SQLiteStore) -> None:
-    connection = store._connections.get()
-    connection.execute("PRAGMA foreign_keys = OFF").fetchall()
-    run(store, "INSERT INTO signals VALUES (999, 1, 1, 1, 1)")
-    run(store, "INSERT INTO signal_pairs VALUES (1, 999, 1, 1)")
-    connection.execute("PRAGMA foreign_keys = ON").fetchall()
-    assert (finding(store, "rows").level, finding(store, "rows").advice) == ("error", FIX)
-    assert finding(store, "rows", fix=True).fixed
-    assert {row.level for row in store.check()} == {"ok"}
-
-
-def test_what_a_search_cannot_read_is_left_out_and_told(hashing_memory: Memory) -> None:
-    hashing_memory.store("apple pie", key="a", summary="one")
-    hashing_memory.store("apple tart", key="b", summary="two")
-    store = hashing_memory.engine
-    assert isinstance(store, SQLiteStore)
-    run(store, "UPDATE documents SET summary = CAST(x'ff' AS TEXT) WHERE key = 'a'")
-    hits = hashing_memory.search("apple")
-    assert [hit.document.key for hit in hits] == ["b"]
-    [notice] = hits.receipt.degraded
-    assert (notice.code, notice.advice) == ("store_damaged", FIX)
-    with pytest.raises(StoreDamaged) as refused:
-        hashing_memory.get("a")
-    assert refused.value.advice == FIX
-    assert any(row.fixed for row in hashing_memory.doctor(fix=True) if row.check == "values")
-    [fixed] = [hit for hit in hashing_memory.search("apple") if hit.document.key == "a"]
-    assert fixed.document.summary == "\ufffd"
-
-
-@pytest.mark.parametrize("size", [1, 50, 511])
-def test_a_file_that_was_cut_off_does_not_become_an_empty_memory(
-    store: SQLiteStore, size: int
-) -> None:
-    path, _ = closed(store)
-    path.write_bytes(path.read_bytes()[:size])
-    with pytest.raises(StoreDamaged) as refused:
-        SQLiteStore(str(path))
-    assert refused.value.advice == advise("salvage", path=str(path))
-    assert path.stat().st_size == size
 
 
 @pytest.mark.parametrize(

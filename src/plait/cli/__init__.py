@@ -25,7 +25,6 @@ from plait.cli.verbs import VERBS
 from plait.errors import Notice, PlaitError, UsageError
 from plait.settings.loading import Config, load
 from plait.settings.schema import SETTINGS
-from plait.text import visible
 from plait.types import FUSION_ALIASES, FUSIONS
 
 NOTHING_FOUND = 3
@@ -34,9 +33,6 @@ INTERRUPTED = 130
 Form = Literal["text", "json", "array"]
 FORMS = ("text", "json", "array")
 BAR_MARKS = 20
-# `plait.present` marks colors by NUL and a letter: NUL is in no stored text, and escapes may be.
-COLOR_MARK = "\0"
-COLORS = {"b": "\x1b[1m", "d": "\x1b[2m", "p": "\x1b[0m"}
 HELP_WIDTH = 90
 # How similar (0 to 1) an unknown option must be to a known one to count as a typing error.
 SIMILAR_OPTION = 0.75
@@ -57,19 +53,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except PlaitError as error:
-        _tell(in_shell(error.notice))
+        sys.stderr.write(f"plait: {in_shell(error.notice)}\n")
         return error.exit_code
     except OSError as error:
         _discard_stdout()
         # An error without a file name comes from stdout: a full disk behind `plait … > file`.
         act = f"read or write {error.filename}" if error.filename else "write the output"
-        _tell(f"Cannot {act}: {error.strerror or error}.")
+        sys.stderr.write(f"plait: Cannot {act}: {error.strerror or error}.\n")
         return 1
     except Exception:  # noqa: BLE001 - the only broad handler of the command line
         import traceback
 
-        write_error(traceback.format_exc())
-        _tell("this is a bug. Please report it with the lines above.")
+        sys.stderr.write(traceback.format_exc())
+        sys.stderr.write("plait: this is a bug. Please report it with the lines above.\n")
         return 1
 
 
@@ -82,9 +78,9 @@ def in_shell(message: str | Notice) -> str:
     """
     if isinstance(message, str):
         return message
-    from plait.cli.wording import SHELL, shell_quoted  # most commands have nothing to word
+    from plait.cli.wording import SHELL  # most commands have nothing to word
 
-    return message._replace(advice=shell_quoted(message.advice)).worded(SHELL)
+    return message.worded(SHELL)
 
 
 def _run(words: list[str]) -> int:
@@ -120,7 +116,7 @@ def _typed() -> list[str]:
 
 
 def _print(text: str) -> int:
-    write_out(text)
+    sys.stdout.write(text)
     sys.stdout.flush()
     return 0
 
@@ -150,33 +146,6 @@ def _discard_stdout() -> None:
 
 
 # -- printing -------------------------------------------------------------------------------
-
-
-# Whatever a command prints goes through one of these two. On stdout, text for a file or a pipe is
-# not changed; stderr is for people.
-
-
-def write_out(text: str) -> None:
-    """Write to stdout. A terminal gets no control characters but our own colors."""
-    if sys.stdout.isatty():
-        head, *painted = text.split(COLOR_MARK)
-        text = visible(head) + "".join(
-            COLORS[part[0]] + visible(part[1:])
-            if part[:1] in COLORS
-            else visible(COLOR_MARK + part)
-            for part in painted
-        )
-    sys.stdout.write(text)
-
-
-def write_error(text: str, start: str = "") -> None:
-    """Write to stderr without any control characters, except our own at the start."""
-    sys.stderr.write(start + visible(text))
-
-
-def _tell(message: str) -> None:
-    """Tell something in one line: a line break in a name must not look like a second message."""
-    write_error(f"plait: {visible(message, one_line=True)}\n")
 
 
 class Output:
@@ -221,18 +190,18 @@ class Output:
         """Print an answer: text unchanged (nothing if it is empty), anything else as JSON."""
         if not isinstance(answer, str):
             indent = 2 if self.on_terminal else None
-            answer = visible(json.dumps(answer, ensure_ascii=False, indent=indent))
+            answer = json.dumps(answer, ensure_ascii=False, indent=indent)
         if answer:
-            write_out(answer + "\n")
+            sys.stdout.write(answer + "\n")
 
     def line(self, text: str) -> None:
-        """Print one line of a long output, in JSON."""
-        write_out(visible(text) + "\n")
+        """Print one line of a long output."""
+        sys.stdout.write(text + "\n")
 
     def warn(self, message: str | Notice) -> None:
         """Print a warning to stderr, except under ``--quiet``."""
         if not self.quiet:
-            _tell(in_shell(message))
+            sys.stderr.write(f"plait: {in_shell(message)}\n")
 
     def warn_all(self, messages: Iterable[str | Notice]) -> None:
         """Print several warnings."""
@@ -247,12 +216,12 @@ class Output:
     def error(self, message: str | Notice) -> None:
         """Print to stderr what failed while the rest succeeded, also under ``--quiet``."""
         self.flush()
-        _tell(in_shell(message))
+        sys.stderr.write(f"plait: {in_shell(message)}\n")
 
     def suggest(self, command: str, why: str) -> None:
         """Suggest the next command, but not to programs that read JSON."""
         if self.form == "text" and not self.quiet:
-            write_error(f"\n{visible(f'{command}  # {why}', one_line=True)}\n")
+            sys.stderr.write(f"\n{command}  # {why}\n")
 
     def progress(self, done: int, total: int, name: str) -> None:
         """Show the progress of a long command, on a terminal only."""
@@ -261,7 +230,7 @@ class Output:
     def step(self, text: str) -> None:
         """Show what a long command is doing now, on a terminal only."""
         if sys.stderr.isatty() and not self.quiet:
-            write_error(visible(text, one_line=True), start="\r\x1b[2K")
+            sys.stderr.write(f"\r\x1b[2K{text}")
             sys.stderr.flush()
 
     def end_progress(self) -> None:

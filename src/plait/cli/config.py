@@ -6,14 +6,12 @@ from typing import Any
 
 from plait.cli import Output
 from plait.errors import NotFound, UsageError
-from plait.present.text import as_lines
 from plait.settings.file import remove_value, write_value
 from plait.settings.keys import PROVIDERS_WITH_KEYS
-from plait.settings.loading import TYPED, Config, Settings, user_config_path
+from plait.settings.loading import Config, Settings, user_config_path
 from plait.settings.schema import ALSO_CALLED, SETTINGS, describe, did_you_mean, shown
 
 KEY_ACTIONS = ("set-key", "remove-key", "keys")
-TRUST_ACTIONS = ("trust", "untrust")
 
 
 def config_options(parser: ArgumentParser) -> None:
@@ -22,11 +20,10 @@ def config_options(parser: ArgumentParser) -> None:
         "action",
         nargs="?",
         default="show",
-        choices=("show", "get", "set", "unset", "path", *TRUST_ACTIONS, *KEY_ACTIONS),
+        choices=("show", "get", "set", "unset", "path", *KEY_ACTIONS),
         metavar="ACTION",
         help="show: print all settings; get, set, unset: one setting; path: print the path of "
-        "your settings file; trust, untrust: the plait.toml of this project; set-key, "
-        "remove-key, keys: API keys of embedders",
+        "your settings file; set-key, remove-key, keys: API keys of embedders",
     )
     parser.add_argument(
         "name",
@@ -46,7 +43,6 @@ def config_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--origin", action="store_true", help="show, get: print where each value comes from"
     )
-    parser.add_argument("--yes", action="store_true", help="trust: do not ask")
 
 
 def config_run(arguments: Namespace, out: Output) -> int:
@@ -55,10 +51,6 @@ def config_run(arguments: Namespace, out: Output) -> int:
         from plait.cli.keys import keys_run
 
         return keys_run(arguments, out)
-    if arguments.action in TRUST_ACTIONS:
-        from plait.cli.trust import trust_run
-
-        return trust_run(arguments, out)
     if arguments.url is not None:
         raise UsageError("--url needs set-key. Example: plait config set-key custom --url URL")
     arguments.name = ALSO_CALLED.get(arguments.name, arguments.name)
@@ -131,29 +123,7 @@ def _show(names: list[str], with_origin: bool, out: Output) -> None:
     lines, values = [], {}
     for name in names:
         value, origin = _visible(name, out), out.config.origins[name]
-        note = descriptions[name]
-        values[name] = value
-        if with_origin:
-            fields, more = _from_project(name, out.config)
-            values[name] = {"value": value, "origin": origin, **fields}
-            note = "; ".join([origin, *more])
-        lines.append(f"{name:<{width}} = {shown(value)}  # {note}")
-    out.result(values, as_lines(lines))
-
-
-def _from_project(name: str, config: Config) -> tuple[dict[str, Any], list[str]]:
-    """Return what the project's file has to do with a setting, as fields and as words."""
-    project = config.project_file
-    if project is None:
-        return {}, []
-    if name in project.ignored:
-        return {"ignored": project.path}, [f"ignored: the one in {project.path}"]
-    if name in project.for_files and not config.origins[name].startswith(TYPED):
-        from plait.cli.trust import visible
-
-        value, folder = project.for_files[name], project.folder
-        fields = {"for_files": {"value": value, "folder": folder}}
-        return fields, [f"{visible(shown(value))} for files in {folder}"]
-    if config.origins[name] == project.path and project.trust == "trusted":
-        return {"trusted": True}, ["trusted"]
-    return {}, []
+        values[name] = {"value": value, "origin": origin} if with_origin else value
+        note = f"  # {origin}" if with_origin else f"  # {descriptions[name]}"
+        lines.append(f"{name:<{width}} = {shown(value)}{note}")
+    out.result(values, "\n".join(lines))

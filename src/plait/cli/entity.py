@@ -13,7 +13,7 @@ from plait.graph import DIRECTIONS, Entity, Subgraph
 from plait.memory import Memory
 from plait.present.graph import full_relation_dict, relation_text, subgraph_dict, subgraph_text
 from plait.present.json import deleted_dict
-from plait.present.text import as_lines, counted, secret_remark
+from plait.present.text import counted
 from plait.searching.where import moment
 from plait.types import ORIGINS, TRUSTS, Relation
 from plait.types.reports import NewEntity
@@ -32,7 +32,6 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], object]] = {
     "purge": (("delete",), False),
     "origin": (("add", "observe"), None),
     "trust": (("add", "observe"), None),
-    "allow_secret": (("add", "observe"), False),
     "limit": (("list",), None),
     "cursor": (("list",), None),
 }
@@ -102,11 +101,6 @@ def entity_options(parser: ArgumentParser) -> None:
         choices=TRUSTS,
         metavar="X",
         help="add, observe: how far to trust them (trusted)",
-    )
-    parser.add_argument(
-        "--allow-secret",
-        action="store_true",
-        help="add, observe: with --origin agent or tool, store keys, tokens and passwords too",
     )
     parser.add_argument(
         "--limit", type=as_integer, metavar="N", help="list: maximum number of entities"
@@ -189,7 +183,7 @@ def _list(arguments: Namespace, out: Output) -> int:
         f"{entity.name}  ({entity.type}, {counted(len(entity.contents), 'observation')})"
         for entity in graph.entities
     ]
-    out.result({**subgraph_dict(graph), "next": graph.next}, as_lines(lines))
+    out.result({**subgraph_dict(graph), "next": graph.next}, "\n".join(lines))
     if graph.next is not None:
         out.suggest(f"plait entity list --cursor {graph.next}", "more entities")
     if not graph.entities:
@@ -205,21 +199,19 @@ def _add(arguments: Namespace, memory: Memory, out: Output) -> int:
     provenance: dict[str, Any] = {
         "origin": arguments.origin or "user",
         "trust": arguments.trust or "trusted",
-        "allow_secret": arguments.allow_secret,
     }
-    secret: tuple[str, ...] = ()
     trouble: Notice | None = None
     if arguments.action == "add":
         similar = same_but_for_case(memory, name)
         created = memory.graph.create([NewEntity(name, arguments.type, tuple(texts))], **provenance)
-        trouble, secret = created.trouble, created.secret
+        trouble = created.trouble
         if similar is not None:
             out.warn(similar_entity(name, similar))
     elif arguments.delete_observation:
         code = _delete_observations(memory, name, arguments.delete_observation, out)
     if arguments.action == "observe" and texts:
         [added] = memory.graph.observe([(name, texts)], type=arguments.type, **provenance)
-        trouble, secret = added.trouble, added.secret
+        trouble = added.trouble
         for text in added.duplicates:
             out.warn(f"already stored: {text}")
         for text in added.recalled:
@@ -227,8 +219,6 @@ def _add(arguments: Namespace, memory: Memory, out: Output) -> int:
     graph = memory.graph.open([name])
     out.result(subgraph_dict(graph), subgraph_text(graph))
     out.warn_trouble(trouble)
-    if secret:
-        out.warn(secret_remark(secret))
     return code
 
 
@@ -281,7 +271,7 @@ def _delete(arguments: Namespace, memory: Memory, out: Output) -> int:
     entities = counted(len(erased.deleted), "entity")
     observations = counted(len(erased.documents.ids) - len(erased.deleted), "observation")
     text = f"{verb} {entities} with {observations}: {', '.join(erased.deleted)}"
-    out.result(value, as_lines([text]) if erased.deleted else "")
+    out.result(value, text if erased.deleted else "")
     for name in erased.missing:
         out.error(missing_entity(memory, name))
     if erased.deleted and not arguments.purge:

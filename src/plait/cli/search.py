@@ -229,11 +229,8 @@ _VALUES = (
 )
 
 
-ALL_PROJECTS = "include all projects, not only the current one and personal documents"
-
-
-def add_filters(parser: ArgumentParser, all_projects: str = ALL_PROJECTS) -> None:
-    """Declare the filter options; ``all_projects`` is the help of the last one."""
+def add_filters(parser: ArgumentParser) -> None:
+    """Declare the filter options."""
     group = parser.add_argument_group(
         "filters",
         "A document must match all filters. X,Y means several values: use commas or repeat the\n"
@@ -256,7 +253,7 @@ def add_filters(parser: ArgumentParser, all_projects: str = ALL_PROJECTS) -> Non
     group.add_argument(
         "--all-projects",
         action="store_true",
-        help=all_projects,
+        help="include all projects, not only the current one and personal documents",
     )
 
 

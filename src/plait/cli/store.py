@@ -85,11 +85,6 @@ def store_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--supersedes", metavar="ID", help="the older fact that this one replaces")
     parser.add_argument("--valid-from", metavar="TIME", help="when the fact becomes valid")
-    parser.add_argument(
-        "--allow-secret",
-        action="store_true",
-        help="with --origin agent or tool: store keys, tokens and passwords too",
-    )
 
 
 def store_run(arguments: Namespace, out: Output) -> int:
@@ -118,7 +113,6 @@ def store_run(arguments: Namespace, out: Output) -> int:
             topic=arguments.topic,
             supersedes=arguments.supersedes,
             valid_from=arguments.valid_from,
-            allow_secret=arguments.allow_secret,
         )
     project = out.config.project
     out.result(stored_dict(stored, project), stored_text(stored, project))

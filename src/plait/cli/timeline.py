@@ -56,7 +56,6 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
             reason = NO_MATCH_FOR_FILTERS if where else "nothing found"
             warn_no_match(memory, arguments, out, reason)
         successors = memory.successors(documents)
-        secrets = memory.secrets(documents)
 
         def cursor_after(rows: Sequence[Document]) -> str | None:
             """Return the cursor of the next page, unless these rows are the last ones."""
@@ -67,10 +66,8 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
 
         def render(rows: Sequence[Document], left_out: int) -> Rendered:
             if out.form == "text":
-                return timeline_text(rows, successors, secrets)
-            results = [
-                timeline_dict(row, successors.get(row.id), secrets.get(row.id, ())) for row in rows
-            ]
+                return timeline_text(rows, successors)
+            results = [timeline_dict(row, successors.get(row.id)) for row in rows]
             return {"results": results, "next": cursor_after(rows), "left_out": left_out}
 
         rendered, left_out = fitted(documents, render, arguments.max_tokens, out)

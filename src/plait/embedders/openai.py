@@ -60,9 +60,7 @@ class OpenAI(Served):
         # Many servers refuse a request with this field.
         if self._asked_dims:
             body["dimensions"] = self._asked_dims
-        answer = self.client.post("/embeddings", body, patient=patient)
-        self._note_model(answer)
-        data = _data(answer)
+        data = _data(self.client.post("/embeddings", body, patient=patient))
         return None if data is None else self._in_order(data)
 
     def _require_key(self) -> None:

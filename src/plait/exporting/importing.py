@@ -4,15 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from plait.errors import UsageError
 from plait.exporting import jsonl, reference
-from plait.facts.names import entity_named
-from plait.facts.trust import may_replace
 from plait.graph import Graph
 from plait.graph.edges import relate
 from plait.protocols import Entry, Store
 from plait.types import Document
 from plait.types.reports import Imported
 from plait.writing import documents
-from plait.writing.changes import Change
+from plait.writing.changes import Change, entity_named
 from plait.writing.writer import Writer
 
 
@@ -100,7 +98,7 @@ def import_graph(graph: Graph, imported: reference.ReferenceGraph) -> Imported:
 def import_entries(
     writer: Writer, entries: Iterable[Entry], *, changed_at: int | None = None
 ) -> Imported:
-    """Import the documents of an export, all or none; newer and more trusted ones here are kept.
+    """Import the documents of an export, all or none; newer documents in the memory are kept.
 
     Raises:
         UsageError: A key belongs to another document of the memory ("key_taken").
@@ -117,19 +115,16 @@ def import_entries(
         here = _counterpart(writer.store, document, owners)
         # Entities are always written: they are merged, and their observations need them.
         is_entity = document.kind == "entity"
-        if here is not None and not is_entity and _stays(here, document):
+        if here is not None and here.updated_at > document.updated_at and not is_entity:
             kept += 1
             continue
         if not entry.passages:
             entry = writer.chunk(draft._replace(document=document))
-        if here is None or is_entity:
-            changes.append(Change(entry._replace(document=document), imported=True))
-            continue
-        if here.id == document.id:
-            document = _still_ended(document, here)
-        # Without ``expects`` a document that became trusted meanwhile could be replaced.
-        replacement = entry._replace(document=document)
-        changes.append(Change(replacement, expects=here, imported=True))
+        if here is not None and here.id == document.id:
+            ended = entry._replace(document=_still_ended(document, here))
+            changes.append(Change(ended, expects=here))
+        else:
+            changes.append(Change(entry._replace(document=document)))
     written = writer.write(changes, changed_at=changed_at)
     replaced = sum(result.replaced for result in written)
     # Not written: a duplicate, or another process replaced the document in the meantime.
@@ -138,11 +133,6 @@ def import_entries(
         for change, result in zip(changes, written, strict=True)
     )
     return Imported(len(changes) - replaced - skipped, replaced, kept + skipped)
-
-
-def _stays(here: Document, document: Document) -> bool:
-    """Tell whether the stored document is newer than the import's, or more trusted."""
-    return here.updated_at > document.updated_at or not may_replace(here, document)
 
 
 def _still_ended(document: Document, here: Document) -> Document:

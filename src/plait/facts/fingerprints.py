@@ -1,8 +1,7 @@
 """When two observations are duplicates."""
 
 from hashlib import blake2b
-
-from plait.text.normal_form import composed
+from unicodedata import normalize
 
 
 def fingerprint(text: str) -> bytes:
@@ -10,5 +9,5 @@ def fingerprint(text: str) -> bytes:
 
     Case matters: a password or a branch name in another case is another fact.
     """
-    words = composed(" ".join(text.split()))
+    words = normalize("NFC", " ".join(text.split()))
     return blake2b(words.encode("utf-8"), digest_size=16).digest()

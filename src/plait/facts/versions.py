@@ -7,7 +7,7 @@ with the moment at which it ended.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from plait.errors import NotFound, UsageError, advise, as_word, quoted
+from plait.errors import NotFound, UsageError, advise
 from plait.facts.trust import outranks
 from plait.protocols import Rivals, State
 from plait.times import DAY_MS, LAST_MOMENT
@@ -172,10 +172,11 @@ def check_superseded(
         )
     if old.project != document.project:
         raise UsageError(
-            f"{old.id} belongs to {_project(old)}, the new text to {_project(document)}.",
+            f"{old.id} belongs to {old.project or 'no project'}, the new text to "
+            f"{document.project or 'no project'}.",
             code="other_project",
             subject=old.id,
-            advice=advise("store_in_project", project=as_word(old.project or "personal")),
+            advice=advise("store_in_project", project=old.project or "personal"),
         )
     if old.kind not in REPLACEABLE:
         raise UsageError(
@@ -188,10 +189,6 @@ def check_superseded(
         raise UsageError(
             f"{old.id} was already superseded{by}", code="already_superseded", subject=old.id
         )
-
-
-def _project(document: Document) -> str:
-    return "no project" if document.project is None else quoted(document.project)
 
 
 def reconcile(

@@ -11,7 +11,6 @@ from typing import Any
 
 from plait.embedders import Embedder
 from plait.errors import NotFound, advise
-from plait.facts.names import unknown_entity
 from plait.graph import edges, semantic, walk
 from plait.graph.values import (
     Added,
@@ -31,8 +30,8 @@ from plait.ranking import use
 from plait.text import single_spaced
 from plait.types import ENTITY_SOURCE, TRUSTS, Cut, Document, Filter, Origin, Relation, Trust
 from plait.types.reports import Deleted, NewEntity, Stored
-from plait.writing import deleting, echoes, observations
-from plait.writing.changes import Belongs, Change
+from plait.writing import deleting, observations
+from plait.writing.changes import Belongs, Change, unknown_entity
 from plait.writing.use import UseCounter
 from plait.writing.writer import Writer
 
@@ -89,7 +88,6 @@ class Graph:
         origin: Origin = "user",
         trust: Trust = "trusted",
         session: str | None = None,
-        allow_secret: bool = False,
     ) -> Created:
         """Create entities; with ``merge``, existing ones get the new type and observations.
 
@@ -97,25 +95,20 @@ class Graph:
         without a name. An observation without text, or one recalled from this memory, is left out.
 
         Raises:
-            UsageError: A name is empty, or an agent stores a secret; nothing is written.
+            UsageError: A name is empty.
         """
         wanted = merge_entities(entities, merge=merge)
         fields = Document(origin=origin, trust=trust, session=session)
         ids = {row.key: row.id for row in self._heads(list(wanted), personal=False)}
         belongs: Belongs = "make" if merge else "new"
         writer = self._begin()
-        writer.allow_secret = allow_secret
         heads = [self._head(entity, fields, belongs) for entity in wanted.values()]
         facts = [
-            self._fact(writer, part, entity.name, belongs)
+            self._fact(writer, text, entity.name, fields, belongs)
             for entity in wanted.values()
-            for part in _new_parts(
-                writer, entity.observations, fields, entity.name, ids.get(entity.name, "")
-            )
-            if part is not None and part.text.strip()
+            for text in _new_parts(writer, entity.observations, fields, ids.get(entity.name, ""))
+            if text
         ]
-        for head in heads:
-            writer.check_secrets(head.entry.document)
         stored = self._write(writer, [*heads, *facts])
         created = {
             name: done
@@ -124,7 +117,6 @@ class Graph:
         }
         result = Created(self._in_order(list(created), personal=False))
         result.trouble = writer.trouble
-        result.secret = tuple(dict.fromkeys(kind for done in stored for kind in done.secret))
         return result
 
     def _begin(self) -> Writer:
@@ -146,12 +138,12 @@ class Graph:
             project=self._project,
             type=entity.type,
         )
-        # A name or a type may be copied from untrusted text as well as a fact.
-        document = echoes.guarded(self._store, document).document
         return Change(Entry(document, ()), belongs=belongs)
 
-    def _fact(self, writer: Writer, part: Document, name: str, belongs: Belongs) -> Change:
-        document = part._replace(kind="observation", project=self._project)
+    def _fact(
+        self, writer: Writer, text: str, name: str, fields: Document, belongs: Belongs
+    ) -> Change:
+        document = fields._replace(kind="observation", text=text, project=self._project)
         return Change(writer.prepare(document), entity=name, belongs=belongs)
 
     def observe(
@@ -164,7 +156,6 @@ class Graph:
         origin: Origin = "user",
         trust: Trust = "trusted",
         session: str | None = None,
-        allow_secret: bool = False,
     ) -> list[Added]:
         """Add observations to entities, all of them or none.
 
@@ -176,11 +167,9 @@ class Graph:
             origin: Where they come from.
             trust: How far to trust them.
             session: The session they belong to.
-            allow_secret: Store secrets of an agent or a tool, instead of refusing.
 
         Raises:
             NotFound: An entity does not exist; nothing is written.
-            UsageError: An agent stores a secret; nothing is written.
         """
         fields = Document(origin=origin, trust=trust, session=session, type=type, tags=tuple(tags))
         given = [(check_name(name), list(texts)) for name, texts in additions]
@@ -190,20 +179,17 @@ class Graph:
             if not make and name not in ids:
                 raise unknown_entity(name)
         writer = self._begin()
-        writer.allow_secret = allow_secret
         changes: list[Change] = []
         results: list[tuple[str, list[tuple[str, int | None]]]] = []
         for name, texts in given:
-            if name not in ids:
-                writer.check_secrets(Document(key=name, origin=origin))
             mine: list[tuple[str, int | None]] = []
-            parts = _new_parts(writer, texts, fields, name, ids.get(name, ""))
+            parts = _new_parts(writer, texts, fields, ids.get(name, ""))
             for text, part in zip(texts, parts, strict=True):
-                if part is None:
+                if part:
+                    mine.append((part, len(changes)))
+                    changes.append(self._fact(writer, part, name, fields, belongs))
+                elif part is None:
                     mine.append((text, None))
-                elif part.text.strip():
-                    mine.append((part.text, len(changes)))
-                    changes.append(self._fact(writer, part, name, belongs))
             results.append((name, mine))
         stored = self._write(writer, changes)
         return [
@@ -230,7 +216,7 @@ class Graph:
         ]
         gone: tuple[str, ...] = ()
         if doomed:
-            gone = deleting.delete(self._store, doomed, home=self._project or "").ids
+            gone = deleting.delete(self._store, doomed).ids
             observations.fill_profiles(self._begin())
         return Forgotten(len(gone), tuple(name for name, _ in given if name not in ids))
 
@@ -268,7 +254,7 @@ class Graph:
                 homes.update({row.key: project for row in mine})
         gone = Deleted(purged=purge)
         if doomed:
-            gone = deleting.delete(self._store, list(doomed), purge=purge, home=self._project or "")
+            gone = deleting.delete(self._store, list(doomed), purge=purge)
         known = {document.key for document in doomed.values()}
         return Erased(
             tuple(name for name in dict.fromkeys(names) if name in known),
@@ -448,11 +434,10 @@ class Graph:
 
 
 def _new_parts(
-    writer: Writer, texts: Sequence[str], fields: Document, name: str, about: str
-) -> list[Document | None]:
+    writer: Writer, texts: Sequence[str], fields: Document, about: str
+) -> list[str | None]:
     """Return the new part of each text about an entity; ``None`` if nothing is new."""
-    documents = [fields._replace(text=text) for text in texts]
     return [
-        observations.new_part(writer, document, name, about) if document.text.strip() else document
-        for document in documents
+        observations.new_part(writer, fields._replace(text=text), about) if text.strip() else ""
+        for text in texts
     ]

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from plait.facts import relations as rules
-from plait.facts.names import entity_named, unknown_entity
 from plait.protocols import Store, Transaction
 from plait.types import Relation
+from plait.writing.changes import entity_named, unknown_entity
 
 
 def relate(store: Store, relations: Sequence[Relation], project: str | None) -> list[bool]:

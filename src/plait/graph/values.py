@@ -55,7 +55,7 @@ class Added(NamedTuple):
     """The result of adding observations to one entity.
 
     ``duplicates`` existed before; ``recalled`` came from this memory and was not stored.
-    ``trouble`` is why vectors are missing; ``secret`` names the kinds of secrets in what was added.
+    ``trouble`` is why vectors are missing.
     """
 
     name: str
@@ -64,17 +64,12 @@ class Added(NamedTuple):
     duplicates: tuple[str, ...] = ()
     recalled: tuple[str, ...] = ()
     trouble: Notice | None = None
-    secret: tuple[str, ...] = ()
 
 
 class Created(list[Entity]):
-    """The entities that were created, in order; ``trouble`` is why vectors are missing.
-
-    ``secret`` names the kinds of secrets in them.
-    """
+    """The entities that were created, in order; ``trouble`` is why vectors are missing."""
 
     trouble: Notice | None = None
-    secret: tuple[str, ...] = ()
 
 
 class Forgotten(NamedTuple):
@@ -117,7 +112,6 @@ def added_from(name: str, results: Sequence[tuple[str, Stored | None]]) -> Added
         tuple(done.id for _, done in new),
         tuple(text for text, done in results if done is not None and done.duplicate),
         tuple(text for text, done in results if done is None),
-        secret=tuple(dict.fromkeys(kind for _, done in new for kind in done.secret)),
     )
 
 

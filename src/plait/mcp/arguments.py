@@ -21,8 +21,6 @@ _NAMES = {
 _TRUTHS = {"true": True, "false": False}
 # Characters of a wrong value that an error repeats.
 VALUE_CHARS = 60
-# Characters of one text. More than a model can write, and about a second of work.
-MAX_ARGUMENT_CHARS = 1_000_000
 # Similarity (0 to 1) from which an unknown argument counts as a typing error.
 TYPO_SIMILARITY = 0.6
 
@@ -93,9 +91,8 @@ def _value(tool: str, schema: Schema, value: Any, path: str, *, strict: bool) ->
         ]
     if "enum" in schema and value not in schema["enum"]:
         raise _wrong(path, schema, value)
-    if kind == "string" and len(value) > schema.get("maxLength", MAX_ARGUMENT_CHARS):
-        limit = {"maxLength": MAX_ARGUMENT_CHARS, **schema}
-        raise _wrong(path, limit, f"{len(value):,} characters")
+    if kind == "string" and len(value) > schema.get("maxLength", len(value)):
+        raise _wrong(path, schema, f"{len(value):,} characters")
     if kind in ("integer", "number") and not (
         schema.get("minimum", value) <= value <= schema.get("maximum", value)
     ):

@@ -38,10 +38,6 @@ def _stored_text(stored: Stored) -> str:
     text = f"{'Replaced' if stored.replaced else 'Stored'} {stored.id}."
     if stored.shortened:
         text += " The part that came from memory was left out."
-    if stored.lowered:
-        text += f" It is {stored.lowered}, like what it repeats or replaces."
-    if stored.secret:
-        text += f" It holds a secret ({', '.join(stored.secret)}): tell the user."
     if stored.superseded:
         text += f" It supersedes {', '.join(stored.superseded)}."
     if stored.beside:
@@ -171,7 +167,6 @@ CORE_TOOLS = (
             event_at=string("when it happened, if not now"),
             session=string(),
             untrusted=boolean("it comes from a web page, mail or tool output"),
-            allow_secret=boolean(),
         ),
         memory_store,
         output=_ANY_OBJECT,

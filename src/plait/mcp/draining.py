@@ -1,4 +1,4 @@
-"""Streams that answer all open requests before they report the end of input, and every bad line.
+"""Streams that answer all open requests before they report the end of input.
 
 When its input ends, the SDK drops the requests that are still running. A client that pipes requests
 in and closes the pipe still expects their answers.
@@ -13,8 +13,6 @@ from typing import Any, Protocol, Self
 import anyio
 from mcp import types
 from mcp.shared.message import SessionMessage
-
-from plait.mcp.malformed import refusal_of
 
 # Seconds to wait without an answer and without work in progress: a request that was cancelled or
 # is malformed may never be answered.
@@ -50,9 +48,9 @@ class OpenRequests:
         self._ids: list[Any] = []
         self._changed = asyncio.Event()
 
-    def note_received(self, item: SessionMessage) -> None:
+    def note_received(self, item: SessionMessage | Exception) -> None:
         """Note a request, or the cancellation of one."""
-        message = item.message
+        message = item.message if isinstance(item, SessionMessage) else None
         if isinstance(message, types.JSONRPCRequest):
             self._ids.append(message.id)
         elif (
@@ -111,47 +109,38 @@ class _Stream:
 
 
 class DrainingReader(_Stream):
-    """Incoming messages; the end of input waits for the open requests.
-
-    A line that is no message is answered with an error through ``answers`` and not passed on.
-    """
+    """Incoming messages; the end of input waits for the open requests."""
 
     _inner: Incoming
 
-    def __init__(self, inner: Incoming, requests: OpenRequests, answers: Outgoing) -> None:
+    def __init__(self, inner: Incoming, requests: OpenRequests) -> None:
         self._inner = inner
         self._requests = requests
-        self._answers = answers
 
     @property
     def last_context(self) -> Context | None:
         """The context in which the latest message was sent; the SDK asks for it."""
         return getattr(self._inner, "last_context", None)
 
-    async def receive(self) -> SessionMessage:
+    async def receive(self) -> SessionMessage | Exception:
         """Return the next message.
 
         Raises:
             EndOfStream: The input has ended and every request is answered.
         """
-        while True:
-            try:
-                item = await self._inner.receive()
-            except anyio.EndOfStream:
-                await self._requests.drain()
-                raise
-            if not isinstance(item, Exception):
-                self._requests.note_received(item)
-                return item
-            refusal = refusal_of(item)
-            if refusal is not None:
-                await self._answers.send(refusal)
+        try:
+            item = await self._inner.receive()
+        except anyio.EndOfStream:
+            await self._requests.drain()
+            raise
+        self._requests.note_received(item)
+        return item
 
     def __aiter__(self) -> Self:
         """Support ``async for``."""
         return self
 
-    async def __anext__(self) -> SessionMessage:
+    async def __anext__(self) -> SessionMessage | Exception:
         """Return the next message."""
         try:
             return await self.receive()

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plait.errors import NotFound
-from plait.facts.credentials import refuse_secrets, secret_kinds
 from plait.graph import Entity, Graph, Subgraph, reference_relation
 from plait.mcp.replies import Reply
 from plait.mcp.schemas import Schema, array_of, integer, object_of, string, strings
@@ -99,7 +98,6 @@ def create_entities(call: Call) -> Reply:
         merge=False,
         origin="agent",
         session=call.session,
-        allow_secret=call.arguments["allow_secret"],
     )
     rows = [entity.dict() for entity in made]
     return Reply(_json(rows), {"entities": rows})
@@ -108,8 +106,6 @@ def create_entities(call: Call) -> Reply:
 def create_relations(call: Call) -> Reply:
     """Create relations, and return the new ones."""
     relations = _relations(call.arguments["relations"])
-    if not call.arguments["allow_secret"]:
-        refuse_secrets(secret_kinds("\n".join(relation.type for relation in relations)))
     try:
         fresh = call.memory.graph.relate(relations)
     except NotFound as error:
@@ -126,12 +122,7 @@ def add_observations(call: Call) -> Reply:
     """Add facts to entities, all or none; return what is new."""
     additions = [(row["entityName"], row["contents"]) for row in call.arguments["observations"]]
     try:
-        added = call.memory.graph.observe(
-            additions,
-            origin="agent",
-            session=call.session,
-            allow_secret=call.arguments["allow_secret"],
-        )
+        added = call.memory.graph.observe(additions, origin="agent", session=call.session)
     except NotFound as error:
         raise _in_reference_words(error) from error
     rows = [{"entityName": row.name, "addedObservations": list(row.added)} for row in added]
@@ -234,8 +225,6 @@ _RELATION: Schema = {
 _GRAPH = object_of(
     "entities", "relations", entities=array_of(_ENTITY), relations=array_of(_RELATION)
 )
-# The reference server has no such argument; a refusal names it.
-_INSISTING = ("allow_secret",)
 _MESSAGE = object_of("success", "message", success={"type": "boolean"}, message=string())
 
 GRAPH_TOOLS = (
@@ -250,7 +239,6 @@ GRAPH_TOOLS = (
         writes=True,
         idempotent=False,
         strict=False,
-        unlisted=_INSISTING,
     ),
     Tool(
         "create_relations",
@@ -262,7 +250,6 @@ GRAPH_TOOLS = (
         writes=True,
         idempotent=False,
         strict=False,
-        unlisted=_INSISTING,
     ),
     Tool(
         "add_observations",
@@ -294,7 +281,6 @@ GRAPH_TOOLS = (
         writes=True,
         idempotent=False,
         strict=False,
-        unlisted=_INSISTING,
     ),
     Tool(
         "delete_entities",

@@ -8,18 +8,17 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from secrets import token_urlsafe
+from typing import Any
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from plait.errors import PlaitError, UsageError, advise
-from plait.mcp.connections import MAX_CONNECTIONS, LimitedProtocol
 from plait.mcp.lazy import LazyMemory
 from plait.mcp.server import Handlers, create_server, silence_sdk_logs
-from plait.mcp.sessions import App, Receive, Scope, Send, SessionLimit
 
 PATH = "/mcp"
 HTTP_PORT = 8765
@@ -30,8 +29,12 @@ TOKEN_BYTES = 32  # 256 bits cannot be guessed
 MIN_TOKEN_CHARS = 16
 # Seconds after which an idle session is dropped. Nothing is lost: the client starts another.
 SESSION_IDLE_S = 900.0
-# Beyond it, a new session ends the one that is idle for longest. 40 KB each.
-MAX_SESSIONS = 1_000
+MAX_SESSIONS = 1_000  # 40 KB each
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def read_token(path: str) -> tuple[str, bool]:
@@ -153,12 +156,11 @@ def create_app(handlers: Handlers, token: str) -> App:
     app = create_server(handlers).streamable_http_app(
         streamable_http_path=PATH,
         session_idle_timeout=SESSION_IDLE_S,
-        # `SessionLimit` makes room in time; each connection may be opening one session more.
-        max_sessions=MAX_SESSIONS + MAX_CONNECTIONS,
+        max_sessions=MAX_SESSIONS,
         # The gate checks Host and Origin already, and on every path.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Gate(SessionLimit(app, MAX_SESSIONS), token)
+    return Gate(app, token)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -208,8 +210,6 @@ def serve_http(
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     config = uvicorn.Config(
         create_app(handlers, token),
-        http=LimitedProtocol,
-        ws="none",
         log_config=None,
         log_level="error",
         access_log=False,

@@ -7,12 +7,9 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from io import TextIOWrapper
 from threading import Thread
 from types import FrameType
-from typing import TextIO
 
-import anyio
 from mcp.server.stdio import stdio_server
 
 from plait.mcp.draining import DrainingReader, NotingWriter, OpenRequests
@@ -21,8 +18,6 @@ from plait.mcp.server import Handlers, create_server, silence_sdk_logs
 
 # Seconds between two checks that the parent process is still there.
 PARENT_CHECK_S = 1.0
-# Seconds from a signal to the end.
-LONGEST_STOP_S = 0.7
 
 
 def serve_stdio(memory: LazyMemory, profiles: Sequence[str]) -> None:
@@ -49,31 +44,15 @@ def serve_stdio(memory: LazyMemory, profiles: Sequence[str]) -> None:
 async def _run(handlers: Handlers) -> None:
     server = create_server(handlers)
     requests = OpenRequests(handlers.is_busy)
-    async with stdio_server(stdin=anyio.wrap_file(_claim_stdin())) as (read, write):
+    async with stdio_server() as (read, write):
         # The SDK guards the file descriptor. Python's own buffer would still be flushed into the
         # protocol at the end.
         with redirect_stdout(sys.stderr):
-            answers = NotingWriter(write, requests)
             await server.run(
-                DrainingReader(read, requests, answers),
-                answers,
+                DrainingReader(read, requests),
+                NotingWriter(write, requests),
                 server.create_initialization_options(),
             )
-
-
-def _claim_stdin() -> TextIO:
-    """Return stdin as text that keeps bytes which are not UTF-8, and leave an empty one behind.
-
-    The SDK's own reader replaces such bytes, and the memory would store what nobody wrote. Here
-    they become lone surrogates, which no message may contain.
-    """
-    private = os.dup(0)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    # subtle: never closed, because a thread may still be blocked in reading it.
-    raw = os.fdopen(private, "rb", closefd=False)
-    return TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape", newline="\n")
 
 
 def exit_with_parent(handlers: Handlers) -> None:
@@ -91,15 +70,6 @@ def exit_with_parent(handlers: Handlers) -> None:
 
 
 def close_and_exit(handlers: Handlers, code: int) -> None:
-    """End the process: a short write is finished first, a long one is given up.
-
-    What is given up was not acknowledged, and its transaction leaves nothing behind.
-    """
-
-    def give_up() -> None:
-        time.sleep(LONGEST_STOP_S)
-        os._exit(code)
-
-    Thread(target=give_up, daemon=True).start()
+    """End the process at once, but not in the middle of a write."""
     handlers.close()
     os._exit(code)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from plait.mcp.replies import Reply
-from plait.mcp.schemas import Schema, boolean
+from plait.mcp.schemas import Schema
 from plait.memory import Memory
 
 
@@ -17,10 +17,7 @@ class Call(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A tool of the server. A tool that ``writes`` creates the memory's file if it is absent.
-
-    ``unlisted`` names booleans that it takes, but that are not in the list that clients see.
-    """
+    """A tool of the server. A tool that ``writes`` creates the memory's file if it is absent."""
 
     name: str
     description: str
@@ -32,10 +29,3 @@ class Tool(NamedTuple):
     destroys: bool = False
     idempotent: bool = True
     strict: bool = True
-    unlisted: tuple[str, ...] = ()
-
-    @property
-    def accepts(self) -> Schema:
-        """The schema of all arguments, the unlisted ones too."""
-        more = {name: boolean() for name in self.unlisted}
-        return {**self.input, "properties": {**self.input["properties"], **more}}

@@ -10,34 +10,21 @@ FOR_MODELS: dict[str, str] = {
     "give_text": "",
     "give_key": "",
     "give_source": "",
-    "allow_removal": "Only the user can do that: plait ingest '{path}' --allow-removal",
-    "insist_on_secret": (
-        "Store it without the secret and say where the secret is kept. If the user wants the "
-        "secret itself stored, call again with allow_secret=true."
-    ),
-    "purge_secrets": "Only the user can do that: plait delete ID --purge",
     "choose_documents": "Give ids.",
     "store_first": "Store something first, with memory_store.",
     "ingest": "Only the user can do that: plait ingest {path}",
     "reindex": "Only the user can do that: plait reindex",
     "reindex_embeddings": "Only the user can do that: plait reindex --embeddings",
     "reindex_with": "Only the user can do that: plait reindex --embedder {embedder}",
-    "salvage": "Only the user can do that: plait doctor --salvage NEW.db",
     "doctor_fix": "Only the user can do that: plait doctor --fix",
-    "give_backup": "",
-    "restore": "Only the user can do that: plait restore FILE",
-    "set_journal_aside": "Only the user can do that: plait restore",
     "export": "Only the user can do that: plait export",
     "create_entity": "Create it first: call memory_store with entity.",
     "list_entities": "Search for its name with memory_search.",
     "in_project": "Find its id with memory_search and all_projects=true.",
-    "act_in_project": "Only the user can change another project.",
-    "all_projects": "Call it again with all_projects=true.",
     "store_in_project": "Store it without supersedes.",
-    "raise_limit": "Store it in parts.",
     "choose_file": "Only the user can choose another file.",
     "derive_embedder": "",
-    "choose_embedder": "Only the user can do that: plait config set embedding_provider NAME",
+    "set_embedder": "Only the user can do that: plait config set embedding_provider {spec}",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
     "install": "Only the user can do that: pip install 'plait[{extra}]'",
@@ -59,12 +46,8 @@ FOR_MODELS: dict[str, str] = {
     "protect_folder": "Only the user can do that: chmod go-w {folder}",
     "unset": "Only the user can do that: plait config unset {setting}",
     "set_provider": "Only the user can do that.",
-    "trust_project": "Only the user can do that: plait config trust",
+    "move_to_user_file": "Only the user can do that.",
 }
-
-
-# Characters of a message to a model.
-MOST_CHARS = 1_000
 
 
 def worded(message: PlaitError | Notice | str) -> str:
@@ -77,9 +60,5 @@ def worded(message: PlaitError | Notice | str) -> str:
     "Nothing is named 'x'. Search for it with memory_search."
     """
     if isinstance(message, PlaitError):
-        message = message.notice
-    sentence = message.worded(FOR_MODELS) if isinstance(message, Notice) else message
-    # It is outside of the fence. Names in it are quoted where they come from the memory's file;
-    # nothing in it may look like another line of the reply, or be a page of its own.
-    flat = " ".join("".join(c if c.isprintable() else " " for c in sentence).split())
-    return flat if len(flat) <= MOST_CHARS else f"{flat[: MOST_CHARS - 1]}…"
+        return message.notice.worded(FOR_MODELS)
+    return message.worded(FOR_MODELS) if isinstance(message, Notice) else message

@@ -32,7 +32,6 @@ from plait.types import (
 )
 
 if TYPE_CHECKING:
-    from plait.facts.names import Reach
     from plait.searching.recall import Recalled
     from plait.types.reports import Deleted, IngestReport, Stored
     from plait.writing.backfill import Progress
@@ -77,22 +76,20 @@ class Memory(MaintainedMemory):
         topic: str | None = None,
         supersedes: str | None = None,
         valid_from: int | str | None = None,
-        allow_secret: bool = False,
     ) -> Stored:
         """Store a text. With ``key`` it is a note; the next text with that key replaces it.
 
         Without a key it is an observation, and the same text is stored once. It may belong to an
         ``entity``, which is created if needed; it replaces the current observation of its
         ``topic`` there, and the one that it ``supersedes``. Text that an agent or a tool stores is
-        left out if it was recalled from this memory, and refused if it holds a private key, token
-        or password, unless ``allow_secret``.
+        left out if it was recalled from this memory.
 
         Raises:
             NotFound: The document to supersede does not exist.
-            UsageError: There is no text, a field has a bad value, or an agent stores a secret.
+            UsageError: There is no text, or a field has a bad value.
         """
         from plait.writing.documents import new_document
-        from plait.writing.observations import store_note, store_observation
+        from plait.writing.observations import store_observation
 
         document = new_document(
             text,
@@ -113,28 +110,26 @@ class Memory(MaintainedMemory):
             event_at=moment(event_at),
             entity=entity,
             topic=topic,
-            supersedes=None if supersedes is None else self._named(supersedes, "read")[0].id,
+            supersedes=None if supersedes is None else self._named(supersedes)[0].id,
             valid_from=moment(valid_from),
         )
-        writer = self._begin(allow_secret=allow_secret)
+        writer = self._begin()
         if document.kind == "observation":
             stored = store_observation(writer, document, entity and clean(entity))
         else:
-            stored = store_note(writer, document)
+            stored = writer.store_note(document)
         self._follow_embedder(writer)
         return stored
 
-    def store_many(
-        self, documents: Iterable[Document], *, allow_secret: bool = False
-    ) -> list[Stored]:
+    def store_many(self, documents: Iterable[Document]) -> list[Stored]:
         """Store many documents, each replacing the one with its key; one transaction per batch.
 
-        Documents without a project get this memory's. Secrets are refused as by `store`.
+        Documents without a project get this memory's.
 
         Raises:
-            UsageError: A document is refused; those of earlier batches are stored.
+            UsageError: A document has no text; those of earlier batches are stored.
         """
-        writer = self._begin(allow_secret=allow_secret)
+        writer = self._begin()
         stored = writer.store_many(documents)
         self._follow_embedder(writer)
         self._required().tidy()
@@ -146,7 +141,6 @@ class Memory(MaintainedMemory):
         *,
         patterns: Sequence[str] = (),
         incremental: bool = False,
-        allow_removal: bool = False,
         progress: Progress | None = None,
     ) -> IngestReport:
         """Index a file or a folder; the files themselves are never changed.
@@ -155,7 +149,6 @@ class Memory(MaintainedMemory):
             path: What to read; the setting ``memory_dir`` by default.
             patterns: Which files of a folder count, as in ``*.md``.
             incremental: Skip indexed files whose size and modification time are unchanged.
-            allow_removal: Forget missing files even if the folder has lost nearly all of them.
             progress: Called with the number of files done, the total, and the last file's path.
 
         Raises:
@@ -170,21 +163,18 @@ class Memory(MaintainedMemory):
             raise UsageError(
                 "There is no folder to ingest.", code="no_source", advice=advise("give_source")
             )
-        own = self._own_files(place)
         walk = sources.walk(
             place,
-            patterns=tuple(patterns) or (own and own.patterns) or settings.patterns,
+            patterns=tuple(patterns) or settings.patterns,
             max_bytes=round(settings.max_file_mb * 1024 * 1024),
         )
-        writer = self._begin(own and own.cut)
+        writer = self._begin()
         report = ingest(
             writer,
             walk,
             incremental=incremental,
             keep_project=not self._project_is_chosen,
-            allow_removal=allow_removal,
             progress=progress,
-            embedder_for=lambda state: self._embedder_for(writer.store, state),
         )
         if report.trouble is None:
             self._follow_embedder(writer)
@@ -368,12 +358,6 @@ class Memory(MaintainedMemory):
         ended = [document.id for document in documents if document.valid_to is not None]
         return self._required().successors(ended) if ended else {}
 
-    def secrets(self, documents: Iterable[Document]) -> dict[str, tuple[str, ...]]:
-        """Return, for documents that hold secrets, their kinds; never the values."""
-        from plait.writing.held_secrets import held_secrets
-
-        return {} if self._store is None else held_secrets(self._store, documents)
-
     def passages_of(self, id_: str) -> list[Passage]:
         """Return all passages of a document, in order."""
         return self._required().passages(id_)
@@ -411,7 +395,7 @@ class Memory(MaintainedMemory):
         if anchor is None:
             documents = self._required().scan(wanted, limit=limit, before=before)
         else:
-            middle, _ = self._named(anchor, "everything" if all_projects else "anchor")
+            middle, _ = self._named(anchor, all_projects=all_projects)
             documents = timeline.around(self._required(), middle, wanted, older=older, newer=newer)
         return timeline.outlined(self._required(), documents)
 
@@ -427,15 +411,10 @@ class Memory(MaintainedMemory):
     ) -> Deleted:
         """Delete documents by id, key or filter; undo within 30 days unless ``purge``.
 
-        A filter selects documents of this project only, and personal ones only outside of any
-        project, unless it names ``projects``. With ``all_projects`` names and filters reach the
-        documents of every project.
-
         Raises:
             NotFound: One of the names is unknown; nothing is deleted.
             UsageError: Neither a name nor a filter was given.
         """
-        from plait.searching.names import as_stored
         from plait.writing import deleting
 
         if bool(names) == narrows(where):
@@ -446,34 +425,27 @@ class Memory(MaintainedMemory):
             )
         store = self._required()
         if names:
-            reach: Reach = "everything" if all_projects else "change"
-            stored = [as_stored(store, name) for name in names]
-            doomed = deleting.resolve_doomed(
-                store, stored, self.config.project, purge=purge, reach=reach
-            )
+            doomed = deleting.resolve_doomed(store, names, self.config.project, purge=purge)
         else:
-            # Searching sees personal documents too; what is not asked for is not deleted.
-            here = {} if all_projects else {"projects": (self.config.project,)}
-            wanted = self._filter({**here, **widened(where)}, all_projects=all_projects)
+            wanted = self._filter(widened(where), all_projects=all_projects)
             doomed = {row.id: row for row in store.scan(wanted)}
         if dry_run:
             return deleting.forecast(store, doomed)
-        deleted = deleting.delete(store, list(doomed), purge=purge, home=self.config.project or "")
+        deleted = deleting.delete(store, list(doomed), purge=purge)
         if any(row.parent is not None for row in doomed.values()):
             self._begin().backfill.catch_up()  # the profiles of their entities have changed
         return deleted
 
     def undo(self, *names: str) -> list[Document]:
-        """Restore what the latest delete or ingest in this project removed, or the named documents.
+        """Restore what the latest delete removed, or the named documents.
 
-        A document whose name a newer one has taken stays in the trash; the earlier version of a
-        note that was replaced changes places with the present one.
+        A document whose name a newer one has taken stays in the trash.
 
         Raises:
-            NotFound: No such document was deleted here in the last 30 days.
+            NotFound: No such document was deleted in the last 30 days.
         """
         from plait.writing.deleting import undo_named
 
-        back = undo_named(self._required(), names, self.config.project)
+        back = undo_named(self._required(), names)
         self._begin().backfill.catch_up()
         return back

@@ -1,4 +1,4 @@
-"""The maintenance verbs: reindex, stats, doctor, backup, restore, export, import."""
+"""The maintenance verbs: reindex, stats, doctor, backup, export, import."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from plait.errors import StoreDamaged
 from plait.memory.opening import OpenMemory
 from plait.searching.where import Where
-from plait.settings.loading import Config, load
 from plait.types import Filter
 
 if TYPE_CHECKING:
-    from plait.types.reports import Finding, Imported, Reindexed, Restored, Stats
+    from plait.types.reports import Finding, Imported, Reindexed, Stats
     from plait.writing.backfill import Progress
 
 
@@ -53,13 +51,10 @@ class MaintainedMemory(OpenMemory):
         """Check the memory; with ``fix``, repair what can be repaired."""
         from plait.types.reports import Finding
         from plait.writing.doctor import examine
-        from plait.writing.held_secrets import check_secrets
 
         if self._store is None:
             return [Finding("file", "ok", f"{self.path} does not exist yet: nothing to check")]
         findings = examine(self._store, fix=fix)
-        if not any(finding.code == StoreDamaged.code for finding in findings):
-            findings.append(check_secrets(self._store))
         findings += [
             Finding("identity", "warning", notice.text, advice=notice.advice)
             for notice in self.outdated_rules()
@@ -73,44 +68,6 @@ class MaintainedMemory(OpenMemory):
         place = os.path.abspath(os.fspath(target))
         backup(self._required(), place)
         return place
-
-    @classmethod
-    def restore(
-        cls,
-        source: str | os.PathLike[str] | None,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        undo: bool = False,
-        config: Config | None = None,
-    ) -> Restored:
-        """Replace a memory by a backup, and keep the present one beside it under a dated name.
-
-        Processes that have the memory open, this one included, use the restored one from their next
-        act on. A kill at any moment leaves either memory whole.
-
-        Args:
-            source: The backup. ``None`` accepts a file that was copied into place by hand, beside
-                the journal of another file: the journal is renamed.
-            path: The memory; default: the settings. It need not exist, and it may be damaged.
-            undo: Restore what the latest restore replaced, instead of a ``source``.
-            config: Settings that were already loaded.
-
-        Raises:
-            NotFound: There is no such backup, or nothing to undo.
-            UsageError: There is neither a backup nor a journal to rename.
-            StoreError: The backup is damaged or not a memory, or the files cannot be written.
-        """
-        from plait.stores import restore
-
-        if config is None:
-            config = load({} if path is None else {"db_path": os.fspath(path)})
-        settings = config.settings
-        return restore(
-            settings.db_path,
-            None if source is None else os.fspath(source),
-            undo=undo,
-            timeout=settings.sqlite_open_timeout_secs,
-        )
 
     def export(
         self, *, where: Filter | Where | None = None, all_projects: bool = False

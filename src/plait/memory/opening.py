@@ -1,10 +1,7 @@
 """Open a memory: find its file and embedder, and provide what every verb needs."""
 
 import os
-from collections.abc import Callable
-from functools import wraps
-from types import FunctionType
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from plait.embedders import (
     LOCAL_PROVIDERS,
@@ -14,18 +11,7 @@ from plait.embedders import (
     open_embedder,
 )
 from plait.embedders.none import NoEmbedder
-from plait.errors import (
-    NO_DESCRIPTORS,
-    Advice,
-    NotFound,
-    Notice,
-    PlaitError,
-    UsageError,
-    advise,
-    is_plain_name,
-    quoted,
-    too_many_files,
-)
+from plait.errors import Advice, NotFound, Notice, PlaitError, UsageError, advise
 from plait.protocols import State, Store
 from plait.searching.where import Where, to_filter
 from plait.settings.loading import Config, load
@@ -34,9 +20,7 @@ from plait.stores import exists, open_store
 from plait.types import Cut, Document, Filter, Passage, Space
 
 if TYPE_CHECKING:
-    from plait.facts.names import Reach
     from plait.graph import Graph
-    from plait.settings.project import OwnFiles
     from plait.writing.use import UseCounter
     from plait.writing.writer import Writer
 
@@ -130,26 +114,24 @@ def _embedder_of(state: State | None, config: Config) -> Embedder:
     first = None if state is None else state.embedder
     spec = space.spec if space is not None else first or DEFAULT_EMBEDDER
     provider = spec.partition(":")[0]
-    # The file may come from somebody else: its words may neither tell whom to send text to, nor
-    # stand in a sentence as if they were plait's.
-    known = provider in (*PROVIDERS, *LOCAL_PROVIDERS)
-    if not known or not (spec == provider or is_plain_name(spec)):
-        reason = "This memory's vectors were made by an embedder that plait does not know."
+    if provider not in (*PROVIDERS, *LOCAL_PROVIDERS):
+        reason = f"This memory's vectors were made by {spec}, which plait does not know."
         return NoEmbedder(Notice(reason, "foreign_vectors", spec))
     if provider not in LOCAL_PROVIDERS:
+        # The file may come from somebody else: only this machine's settings may send text away.
         return NoEmbedder(
             Notice(
-                f"This memory's vectors were made by a server ({provider}). plait calls a server "
-                "only if your own settings name it.",
+                f"This memory's vectors were made by {spec}. plait calls a server only if your own "
+                "settings name it.",
                 "server_not_chosen",
                 spec,
-                advise("choose_embedder"),
+                advise("set_embedder", spec=spec),
             )
         )
     try:
         return named_embedder(spec, config, known=space)
     except PlaitError as error:
-        text = f"This memory's vectors were made by {quoted(spec)}. {error.notice.text}"
+        text = f"This memory's vectors were made by {spec}. {error.notice.text}"
         return NoEmbedder(error.notice._replace(text=text, subject=spec))
 
 
@@ -192,53 +174,23 @@ def outdated_rules(state: State, cut: Cut, embedder: Embedder) -> list[Notice]:
     notices = []
     identity = cut.for_memory(state.chunker).identity
     if state.chunker is not None and state.chunker != identity:
-        cut_with = quoted(state.chunker)
-        text = f"The passages were cut with {cut_with}; the settings now say {identity}."
+        text = f"The passages were cut with {state.chunker}; the settings now say {identity}."
         notices.append(Notice(text, "other_chunker", advice=_REINDEX))
     if state.indexed_by is not None and state.indexed_by != state.analyzer:
-        built_with = quoted(state.indexed_by)
-        text = f"The keyword index was built with {built_with}, not {state.analyzer}."
+        text = f"The keyword index was built with {state.indexed_by}, not {state.analyzer}."
         notices.append(Notice(text, "other_analyzer", advice=_REINDEX))
     space = state.space
     if space is not None and embedder.dims != 0 and space != embedder.space:
         text = (
-            f"The vectors were made by {quoted(space.beside(embedder.space))}; the embedder is now "
+            f"The vectors were made by {space.beside(embedder.space)}; the embedder is now "
             f"{embedder.space.beside(space)}."
         )
         notices.append(Notice(text, "other_embedder", advice=_REINDEX))
     return notices
 
 
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
-
-
-def _without_descriptors(verb: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Make a verb say so if this process can open no more files.
-
-    A verb loads its modules when it is first called; without this, that fails with an `OSError`.
-    """
-
-    @wraps(verb)
-    def call(*arguments: _Given.args, **options: _Given.kwargs) -> _Result:
-        try:
-            return verb(*arguments, **options)
-        except OSError as error:
-            if error.errno not in NO_DESCRIPTORS:
-                raise
-            raise too_many_files(str(error.filename or "A file")) from error
-
-    return call
-
-
 class OpenMemory:
     """An opened memory without verbs: its parts, and code that the verbs share."""
-
-    def __init_subclass__(cls) -> None:
-        """Prepare the verbs that a subclass adds."""
-        for name, verb in list(vars(cls).items()):
-            if isinstance(verb, FunctionType) and not name.startswith("_"):
-                setattr(cls, name, _without_descriptors(verb))
 
     def __init__(
         self, store: Store | None, embedder: Embedder, config: Config, *, path: str
@@ -335,14 +287,10 @@ class OpenMemory:
 
     # -- inside ----------------------------------------------------------------------------
 
-    def _begin(self, file_cut: Cut | None = None, *, allow_secret: bool = False) -> "Writer":
+    def _begin(self) -> "Writer":
         from plait.writing.writer import Writer
 
-        store, project = self._required(), self.config.project
-        writer = Writer.begin(store, self._embedder, self._cut, project, file_cut=file_cut)
-        writer.max_bytes = round(self.config.settings.max_file_mb * 1024 * 1024)
-        writer.allow_secret = allow_secret
-        return writer
+        return Writer.begin(self._required(), self._embedder, self._cut, self.config.project)
 
     def _follow_embedder(self, writer: "Writer") -> None:
         if self.config.settings.auto_reindex:
@@ -392,13 +340,13 @@ class OpenMemory:
         if self._counter is not None:
             self._counter.flush()
 
-    def _named(self, name: str, reach: "Reach") -> tuple[Document, Passage | None]:
-        """Return what a name refers to; ``reach`` says what it is for."""
+    def _named(self, name: str, *, all_projects: bool = False) -> tuple[Document, Passage | None]:
+        """Return what a name refers to here: in this project, else among personal documents."""
         from plait.searching.names import resolve
 
         if self._store is None:
             raise self._no_memory(name)
-        return resolve(self._store, name, self.config.project, reach)
+        return resolve(self._store, name, self.config.project, all_projects=all_projects)
 
     def _filter(self, wanted: Filter | Where | None, *, all_projects: bool = False) -> Filter:
         """Return the caller's filter; ``entity`` selects the facts about these entities."""
@@ -410,15 +358,6 @@ class OpenMemory:
             listed = [names] if isinstance(names, str) else list(names)
             wanted = {**fields, "parents": self.graph.ids_of(listed)}
         return to_filter(wanted, self.config.project, all_projects=all_projects)
-
-    def _own_files(self, place: str | os.PathLike[str]) -> "OwnFiles | None":
-        """Return how to read files at a place, if they are the project's own and it has a file."""
-        if self.config.project_file is None:
-            return None
-        from plait.settings.project import own_files
-
-        own = own_files(self.config)
-        return own if own is not None and own.cover(place) else None
 
     @property
     def _project_is_chosen(self) -> bool:

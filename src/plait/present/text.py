@@ -1,28 +1,18 @@
 """Results as text for people."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from plait.errors import Notice, advise
 from plait.times import show_day, show_end, show_time
 from plait.types import SHORT_ID, Answer, Document, Hit, Passage, Receipt
-from plait.types.reports import (
-    OUTCOMES,
-    Deleted,
-    FileReport,
-    Finding,
-    IngestReport,
-    Salvaged,
-    Stats,
-    Stored,
-)
+from plait.types.reports import Deleted, FileReport, Finding, IngestReport, Stats, Stored
 
 if TYPE_CHECKING:
     from plait.present.json import Wording
 
-# Marks, not codes of a terminal: whoever prints a text escapes the codes that others put into it.
-BOLD, DIM, PLAIN = "\0b", "\0d", "\0p"
+BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 6
 NAMES_SHOWN = 8  # as many as fit on a line
 NAME_CHARS = 60  # longer names are cut
@@ -50,15 +40,6 @@ def on_a_line(name: str) -> str:
     """
     flat = " ".join(name.split())
     return flat if len(flat) <= NAME_CHARS else f"{flat[: NAME_CHARS - 1]}…"
-
-
-def as_lines(rows: Iterable[str]) -> str:
-    r"""Return one line for each row: a line break inside a name must not look like another row.
-
-    >>> as_lines(["a.md", "b\nc.md"])
-    'a.md\nb\\nc.md'
-    """
-    return "\n".join(row.replace("\n", "\\n") for row in rows)
 
 
 def in_project(project: str | None) -> str:
@@ -90,7 +71,7 @@ def answer_text(answer: Answer, *, color: bool = False) -> str:
         body = highlighted(hit, color=color) if hit.context is None else hit.text.strip("\n")
         lines += [f"{INDENT}{line}" for line in body.splitlines()]
         lines += [_paint(f"{INDENT}  {reason}", DIM, color=color) for reason in hit.reasons]
-    return as_lines(lines)
+    return "\n".join(lines)
 
 
 def highlighted(hit: Hit, *, color: bool) -> str:
@@ -128,59 +109,43 @@ def receipt_text(receipt: Receipt, hits: int) -> str:
     return f"{counted(hits, 'hit')}, {mode}, {cost}"
 
 
-def document_text(
-    document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
-) -> str:
+def document_text(document: Document, superseded_by: str | None = None) -> str:
     """Return a whole document below a line that describes it."""
     facts = [document.kind, document.type or "", ", ".join(document.tags)]
     facts += [show_day(document.event_at), document.path or ""]
-    facts += _bracketed(document, superseded_by, secret)
+    facts += _bracketed(document, superseded_by)
     title = document.title or document.doc_id
     body = document.text.strip("\n")
-    head = f"{document.id}  {title}  ({'; '.join(filter(None, facts))})"
-    return f"{as_lines([head])}\n\n{body}"
+    return f"{document.id}  {title}  ({'; '.join(filter(None, facts))})\n\n{body}"
 
 
-def passage_text(
-    passage: Passage,
-    document: Document,
-    superseded_by: str | None = None,
-    secret: Sequence[str] = (),
-) -> str:
+def passage_text(passage: Passage, document: Document, superseded_by: str | None = None) -> str:
     """Return a whole passage below a line that says where it is."""
     lines = f"{document.doc_id}:{passage.start_line}-{passage.end_line}"
-    marks = _bracketed(document, superseded_by, secret)
+    marks = _bracketed(document, superseded_by)
     head = "  ".join(filter(None, [passage.id, lines, passage.heading, *marks]))
-    return f"{as_lines([head])}\n\n{passage.text.strip(chr(10))}"
+    return f"{head}\n\n{passage.text.strip(chr(10))}"
 
 
-def caveats(
-    document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
-) -> list[str]:
-    """Return the caveats about a document: not trusted, no longer valid, or holding secrets."""
+def caveats(document: Document, superseded_by: str | None = None) -> list[str]:
+    """Return the caveats about a document: not trusted, or no longer valid."""
     trust = "" if document.trust == "trusted" else document.trust
     end = show_end(document.valid_to, superseded_by and superseded_by[:SHORT_ID])
-    held = f"secret: {', '.join(secret)}" if secret else ""
-    return [caveat for caveat in (trust, end, held) if caveat]
+    return [caveat for caveat in (trust, end) if caveat]
 
 
-def _bracketed(
-    document: Document, superseded_by: str | None, secret: Sequence[str] = ()
-) -> list[str]:
-    return [f"[{caveat}]" for caveat in caveats(document, superseded_by, secret)]
+def _bracketed(document: Document, superseded_by: str | None) -> list[str]:
+    return [f"[{caveat}]" for caveat in caveats(document, superseded_by)]
 
 
 def timeline_text(
-    documents: Sequence[Document],
-    successors: Mapping[str, str] = MappingProxyType({}),
-    secrets: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    documents: Sequence[Document], successors: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """Return one line for each document.
 
     Args:
         documents: The documents, in the order to show.
         successors: By the id of a superseded document, the id of the one that replaced it.
-        secrets: By the id of a document that holds secrets, their kinds.
     """
     lines = []
     for document in documents:
@@ -188,12 +153,10 @@ def timeline_text(
         summary = document.summary or document.title
         if document.title and document.title not in summary:
             summary = f"{document.title}: {summary}"
-        id_ = document.id
-        marks = _bracketed(document, successors.get(id_), secrets.get(id_, ()))
-        summary = "  ".join([summary, *marks])
+        summary = "  ".join([summary, *_bracketed(document, successors.get(document.id))])
         day = show_day(document.event_at)
         lines.append(f"{day}  {document.id[:SHORT_ID]}  {kind:<11} {summary}")
-    return as_lines(lines)
+    return "\n".join(lines)
 
 
 # -- writing --------------------------------------------------------------------------------
@@ -208,7 +171,7 @@ def stored_text(stored: Stored, project: str | None) -> str:
     line = f"{verb} {name} ({counted(stored.chunks, 'passage')})"
     if stored.superseded:
         line += f", replacing {_short_ids(stored.superseded)}"
-    return as_lines([line + in_project(project)])
+    return line + in_project(project)
 
 
 def stored_remarks(stored: Stored) -> list[str]:
@@ -216,22 +179,13 @@ def stored_remarks(stored: Stored) -> list[str]:
     remarks = []
     if stored.shortened:
         remarks.append("part of the text was recalled from this memory and was left out")
-    if stored.lowered:
-        remarks.append(f"stored as {stored.lowered}: its text or its name comes from such a source")
     if stored.beside:
         ids = _short_ids(stored.beside)
         remarks.append(f"not trusted enough to supersede {ids}: both are current now")
-    if stored.secret:
-        remarks.append(secret_remark(stored.secret))
     for near in stored.near:
         differences = f"; {', '.join(near.differences)}" if near.differences else ""
         remarks.append(f"almost the same as {near.id[:SHORT_ID]} ({near.reason}{differences})")
     return remarks
-
-
-def secret_remark(kinds: Sequence[str]) -> str:
-    """Say that a stored text holds secrets, without their values."""
-    return f"the stored text holds a secret ({', '.join(kinds)}); the memory is not encrypted"
 
 
 def pending_notice(pending: int) -> Notice:
@@ -244,7 +198,9 @@ def pending_notice(pending: int) -> Notice:
 def ingest_text(report: IngestReport, project: str | None, worded: "Wording" = str) -> str:
     """Return the outcome in one line, then every file that was left out and why."""
     counts = [
-        f"{report.count(outcome):,} {outcome}" for outcome in OUTCOMES if report.count(outcome)
+        f"{report.count(outcome):,} {outcome}"
+        for outcome in ("added", "changed", "unchanged", "removed", "skipped", "failed")
+        if report.count(outcome)
     ]
     total = counted(len(report.reports), "file")
     passages = counted(report.chunks, "passage")
@@ -264,18 +220,7 @@ def ingest_text(report: IngestReport, project: str | None, worded: "Wording" = s
     if interrupted:
         reason = interrupted[0].reason
         lines.append(f"  skipped: {counted(len(interrupted), 'file')} ({reason})")
-    return as_lines(lines)
-
-
-def ingest_remarks(report: IngestReport) -> list[str]:
-    """Return what the owner of the files should check: those that hold secrets."""
-    rows = [row for row in report.reports if row.secret]
-    if not rows:
-        return []
-    verb = "holds" if len(rows) == 1 else "hold"
-    names = ", ".join(f"{row.path} ({', '.join(row.secret)})" for row in rows[:NAMES_SHOWN])
-    more = ", …" if len(rows) > NAMES_SHOWN else ""
-    return [f"{counted(len(rows), 'file')} {verb} secrets, now in the memory too: {names}{more}"]
+    return "\n".join(lines)
 
 
 def _is_interrupted(row: FileReport) -> bool:
@@ -311,7 +256,7 @@ def stats_text(stats: Stats, undo: str = "") -> str:
         lines.append(f"trash      {stats.trash_count:,}" + (f" (see {undo})" if undo else ""))
     if stats.indexed_at:
         lines.append(f"indexed    {show_time(stats.indexed_at)}")
-    return as_lines(lines)
+    return "\n".join(lines)
 
 
 def _vectors(stats: Stats) -> str:
@@ -330,21 +275,4 @@ def findings_text(
         level = "fixed" if finding.fixed else finding.level
         mark = _paint(f"{level:<8}", BOLD if finding.level != "ok" else DIM, color=color)
         lines.append(f"{mark} {finding.check}: {worded(finding.notice)}")
-    return as_lines(lines)
-
-
-def salvaged_text(done: Salvaged) -> str:
-    """Return what was copied out of a damaged memory, and each thing that was not."""
-    kept = dict(done.kept)
-    lines = [
-        f"Copied to {done.target}: {counted(kept.get('documents', 0), 'document')}, "
-        f"{counted(kept.get('passages', 0), 'passage')}"
-    ]
-    lines += [f"kept     {table}: {rows:,}" for table, rows in done.kept]
-    for loss in done.lost:
-        lines.append(f"lost     {loss.table}: {loss.rows:,}")
-        lines += [f"         {on_a_line(name)}" for name in loss.names]
-    lines += [f"mended   {on_a_line(name)}" for name in done.mended]
-    if not done.lost:
-        lines.append("Nothing that is known to have been there is lost.")
-    return as_lines(lines)
+    return "\n".join(lines)

@@ -3,42 +3,21 @@
 from collections.abc import Sequence
 
 from plait.errors import AmbiguousId, NotFound
-from plait.facts.names import Named, Reach, choose, choose_elsewhere
+from plait.facts.names import Named, choose
 from plait.protocols import Store
 from plait.text import clean
 from plait.types import TRUSTS, Filter
 
-_ANYTHING = Filter(trusts=TRUSTS, all_versions=True)
 
-
-def resolve(store: Store, name: str, project: str | None, reach: Reach) -> Named:
+def resolve(store: Store, name: str, project: str | None, *, all_projects: bool = False) -> Named:
     """Return the one document that a name refers to, and the passage if it names one.
-
-    ``reach`` says what the name is for, and so whether it may refer to another project's.
 
     Raises:
         NotFound: Nothing has that name.
         AmbiguousId: Several documents have it; the message lists them.
     """
-    stored_name = clean(as_stored(store, name))
-    here = _ANYTHING._replace(projects=tuple(dict.fromkeys((project, None))))
-    named = choose(stored_name, store.find(stored_name, here), project)
-    if named is not None:
-        return named
-    return choose_elsewhere(name, store.find(stored_name, _ANYTHING), reach)
-
-
-def as_stored(store: Store, name: str) -> str:
-    """Return the spelling of a name that is stored: an accented letter can be written in two ways.
-
-    A name that is not stored stays as it is.
-    """
-    if name.isascii():
-        return name
-    from plait.text.normal_form import spellings
-
-    known = (form for form in spellings(name) if store.find(clean(form), _ANYTHING))
-    return next(known, name)
+    candidates = store.find(clean(name), Filter(trusts=TRUSTS, all_versions=True))
+    return choose(name, candidates, project, all_projects=all_projects)
 
 
 def load_named(
@@ -49,7 +28,7 @@ def load_named(
     troubles: dict[str, NotFound | AmbiguousId] = {}
     for name in names:
         try:
-            resolved.append((name, resolve(store, name, project, "read")))
+            resolved.append((name, resolve(store, name, project)))
         except (NotFound, AmbiguousId) as trouble:
             troubles[name] = trouble
     whole = {row.id: row for row in store.load([row.id for _, (row, _) in resolved])}

@@ -16,7 +16,6 @@ from plait.errors import (
     StoreDamaged,
     UsageError,
     advise,
-    quoted,
 )
 from plait.protocols import Scored, State, Store, Vector, Vocabulary
 from plait.ranking import hybrid
@@ -86,7 +85,7 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
         fusion=request.fusion,
         keyword_weight=keyword_weight,
         vector_weight=vector_weight,
-        degraded=(*branches.degraded, *scorer.degraded),
+        degraded=branches.degraded,
         keyword_candidates=len(branches.keyword or ()),
         vector_candidates=len(branches.vector or ()),
         candidates=len(fused),
@@ -199,9 +198,6 @@ def _by_vector(
         # Down, slow, or a vector that the store refuses: not finite, or of the wrong length.
         degraded.append(_because("vector search skipped", error.notice))
         return Branches()
-    except StoreDamaged as error:
-        degraded.append(_because("vector search failed", error.notice))
-        return Branches()
     return Branches(vector=nearest.hits, cosines=nearest.cosines)
 
 
@@ -224,8 +220,7 @@ def _vectors_can_answer(plan: _Plan, degraded: list[Notice]) -> bool:
         reindex = advise("reindex_with", embedder=embedder.space.spec)
         text = (
             f"vector search skipped: this memory's vectors are from "
-            f"{quoted(space.beside(embedder.space))}, but the embedder is "
-            f"{embedder.space.beside(space)}."
+            f"{space.beside(embedder.space)}, but the embedder is {embedder.space.beside(space)}."
         )
         degraded.append(Notice(text, "other_embedder", advice=reindex))
         return False

@@ -5,13 +5,10 @@ Nothing above this folder knows SQL, files or indexes; `plait.protocols.Store` i
 
 import os
 import stat
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from plait.errors import UsageError, advise
 from plait.protocols import Store
-
-if TYPE_CHECKING:
-    from plait.types.reports import Finding, Restored, Salvaged
 
 # When long keyword queries are planned: in large memories, always or never.
 Planner = Literal["auto", "always", "never"]
@@ -64,35 +61,6 @@ def exists(path: str) -> bool:
     return bool(status.st_size) or not stat.S_ISREG(status.st_mode)
 
 
-def check_file(path: str, *, fix: bool = False) -> "list[Finding]":
-    """Check a memory that is too damaged to be opened as a whole; with ``fix``, repair it.
-
-    Raises:
-        StoreDamaged: Not even its file can be opened.
-    """
-    store = open_store(path, create=False)
-    try:
-        return store.check(fix=fix)
-    finally:
-        store.close()
-
-
-def salvage(path: str, target: str) -> "Salvaged":
-    """Copy every row of a damaged memory that can still be read into a new one.
-
-    The damaged file is not changed. Ids, projects, trust, topics, trash, relations and counts of
-    use are kept; vectors are made by the next reindex.
-
-    Raises:
-        NotFound: There is no file at ``path``.
-        UsageError: ``target`` exists.
-        StoreError: The file has nothing of a memory, or cannot be read or written.
-    """
-    from plait.stores.sqlite.salvage import salvage as copy_readable_rows
-
-    return copy_readable_rows(path, target)
-
-
 def backup(store: Store, target: str) -> None:
     """Write a consistent copy of a memory's file, safe under load.
 
@@ -106,31 +74,3 @@ def backup(store: Store, target: str) -> None:
             "Only a memory in a file can be backed up.", code="no_file", advice=advise("export")
         )
     store.backup(target)
-
-
-def restore(
-    path: str, source: str | None, *, undo: bool = False, timeout: float = 30.0
-) -> "Restored":
-    """Replace the memory at a path by a backup, and keep the present one under another name.
-
-    Args:
-        path: The memory; it need not exist, and it may be damaged.
-        source: The backup. Without one, a journal that belongs to another file is set aside.
-        undo: Restore what the latest restore replaced.
-        timeout: Seconds to wait for other processes before giving up.
-
-    Raises:
-        NotFound: There is no such backup, or nothing to undo.
-        UsageError: There is neither a backup nor a journal to set aside.
-        StoreError: The backup is damaged or not a memory, or the files cannot be written.
-    """
-    if path == ":memory:":
-        raise UsageError("Only a memory in a file can be restored.", code="no_file")
-    from plait.stores.sqlite import restoring
-
-    real = os.path.realpath(path)
-    if undo:
-        return restoring.undo(real, timeout=timeout)
-    if source is None:
-        return restoring.adopt(real, timeout=timeout)
-    return restoring.restore(real, os.path.abspath(source), timeout=timeout)

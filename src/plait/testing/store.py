@@ -20,12 +20,11 @@ from plait.protocols import (
     Vector,
     Vocabulary,
 )
-from plait.testing.filters import check_values, is_valid
+from plait.testing.filters import check_values, is_valid, meets
 from plait.testing.hashing import cosine
 from plait.testing.keyword import Analyze, bm25, compile_query, plain_words
 from plait.testing.tables import PLAIN_ANALYZER, Tables, checked
 from plait.testing.transaction import InMemoryTransaction
-from plait.text import shortened
 from plait.types import (
     ENTITY_SOURCE,
     ID_LENGTH,
@@ -196,10 +195,8 @@ class InMemoryStore:
         }
 
     def _name_terms(self, passage: Passage, document: Document) -> frozenset[str]:
-        names = "\n".join((document.title, *document.tags))
-        if passage.ordinal:
-            names = shortened(names)
-        return frozenset(term for _, _, term in self._analyze(f"{names}\n{passage.heading}"))
+        text = "\n".join((document.title, passage.heading, *document.tags))
+        return frozenset(term for _, _, term in self._analyze(text))
 
     def _use(self, tables: Tables, ref: Ref, asked: Sequence[Ref]) -> Use | None:
         if not tables.reads:
@@ -256,27 +253,24 @@ class InMemoryStore:
         """Return documents and passages by id, key, chunk_id or id prefix."""
         check_values([name, where])
         tables = self._tables
+        if name in tables.documents:
+            return [(tables.documents[name], None)]
         moment = tables.present(self._clock())
-        selected = {row.id: row for row in tables.selected(where, moment)}
-        if name in selected:
-            return [(selected[name], None)]
         head, _, tail = name.rpartition("-")
         ordinal = int(tail) if tail.isascii() and tail.isdigit() and len(tail) < 10 else -1
         by_id: list[_Named] = []
         by_chunk: list[_Named] = []
         by_prefix: list[_Named] = []
         for ref, passage in tables.passages.items():
-            document = selected.get(tables.owners[ref])
-            if document is None:
-                continue
+            document = tables.documents[tables.owners[ref]]
             if passage.id == name:
                 by_id.append((document, passage))
             elif passage.ordinal == ordinal and head in (document.id, document.key):
-                by_chunk.append((document, passage))
+                by_chunk += [(document, passage)] if meets(document, where, moment) else []
             elif _begins(passage.id, name):
                 by_prefix.append((document, passage))
-        by_key = [row for row in selected.values() if row.key == name]
-        begun = [row for row in selected.values() if _begins(row.id, name)]
+        by_key = [row for row in tables.selected(where, moment) if row.key == name]
+        begun = [row for row in tables.documents.values() if _begins(row.id, name)]
         return (
             by_id
             or _named(by_key)
@@ -351,8 +345,7 @@ class InMemoryStore:
     # -- the memory as a whole -------------------------------------------------------------
 
     def tidy(self, *, keywords: bool = False, compact: bool = False, purged: bool = False) -> None:
-        """Do nothing but drop the mark of a purge: there is no file."""
-        self._tables.facts.pop("unscrubbed", None)
+        """Do nothing: there is no file."""
 
     def stats(self) -> Stats:
         """Return counts."""

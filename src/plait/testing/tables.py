@@ -211,7 +211,6 @@ class Tables:
             changed_at=None if changed is None else int(changed),
             profiles_due=None if due is None else int(due),
             has_messages=any(row.turn is not None for row in self.documents.values()),
-            unscrubbed=self.facts.get("unscrubbed"),
         )
 
     def current(self) -> VectorTable | None:

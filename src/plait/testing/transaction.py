@@ -116,9 +116,7 @@ class InMemoryTransaction:
         tables = self._tables
         return tables.named_edges(edge for key, edge in tables.edges.items() if key[:3] == wanted)
 
-    def trashed(
-        self, ids: Sequence[str] | None = None, *, latest_in: str | None = None
-    ) -> list[Trashed]:
+    def trashed(self, ids: Sequence[str] | None = None, *, latest: bool = False) -> list[Trashed]:
         """Return what can be restored, the latest delete first."""
         trash = self._tables.listed_trash()
         if ids is not None:
@@ -127,14 +125,11 @@ class InMemoryTransaction:
             return [
                 row
                 for row in trash
-                if row.document.id in wanted | parents
-                or row.document.parent in wanted
-                or row.version_of in wanted
+                if row.document.id in wanted | parents or row.document.parent in wanted
             ]
-        if latest_in is not None:
-            here = [row for row in trash if row.deleted_in == latest_in]
-            batch = next((row.batch for row in here if row.batch), None)
-            return [row for row in here if row.batch == batch]
+        if latest:
+            batch = next((row.batch for row in trash if row.batch), None)
+            return [row for row in trash if row.batch == batch]
         return trash
 
     # -- documents -------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from os import urandom
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
-from plait.errors import Notice, UsageError, is_plain_name
+from plait.errors import Notice, UsageError
 
 Kind = Literal["file", "note", "observation", "entity", "message"]
 MemoryType = Literal["semantic", "procedural", "episodic"]
@@ -131,13 +131,9 @@ class Space(NamedTuple):
     normalisation: str = "l2"
 
     def __str__(self) -> str:
-        """``provider:model`` with its size, as people write it.
-
-        It may come out of somebody else's file and goes into sentences: odd names are left out.
-        """
+        """``provider:model`` with its size, as people write it."""
         size = f" ({self.dims} dims)" if self.dims else ""
-        name = f"{self.provider}:{self.model}"
-        return f"{name if is_plain_name(name) else 'an embedder with an odd name'}{size}"
+        return f"{self.provider}:{self.model}{size}"
 
     def beside(self, other: "Space") -> str:
         """Return it as people write it, with the fields that distinguish it from another one.
@@ -149,8 +145,7 @@ class Space(NamedTuple):
         fields = ("host", "revision", "prefix", "normalisation")
         unlike = [name for name in fields if getattr(self, name) != getattr(other, name)]
         same_name = (self.provider, self.model) == (other.provider, other.model)
-        values = [(name, getattr(self, name) or "none") for name in unlike if same_name]
-        details = [f"{name} {value if is_plain_name(value) else '…'}" for name, value in values]
+        details = [f"{name} {getattr(self, name) or 'none'}" for name in unlike if same_name]
         return ", ".join([str(self), *details])
 
     @property

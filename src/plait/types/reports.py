@@ -1,9 +1,9 @@
 """Results of the verbs that change or check a memory. A search does not load these."""
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from plait.errors import Advice, Notice, PlaitError
-from plait.types import Space, Trust
+from plait.types import Space
 
 
 class Near(NamedTuple):
@@ -22,9 +22,7 @@ class Stored(NamedTuple):
     ``matched`` is the stored duplicate, ``superseded`` what this text ended, ``beside`` the
     trusted texts that it contradicts and may not end, ``near`` the near duplicates.
     ``recalled``: the text came from this memory, so nothing was written; ``shortened``: a
-    part of it did, and was left out. ``lowered`` is the trust that it got instead of the one asked
-    for. ``trouble`` is why vectors are missing; the text is stored. ``secret`` names the kinds of
-    secrets in the text, never their values.
+    part of it did, and was left out. ``trouble`` is why vectors are missing; the text is stored.
     """
 
     id: str
@@ -41,8 +39,6 @@ class Stored(NamedTuple):
     entity: str | None = None
     shortened: bool = False
     trouble: Notice | None = None
-    lowered: Trust | None = None
-    secret: tuple[str, ...] = ()
 
 
 class NewEntity(NamedTuple):
@@ -53,22 +49,8 @@ class NewEntity(NamedTuple):
     observations: tuple[str, ...] = ()
 
 
-class Restored(NamedTuple):
-    """What ``restore`` did.
-
-    ``kept`` is where the memory that was replaced is kept, ``journal`` a journal of another file
-    that was set aside.
-    """
-
-    path: str
-    source: str | None
-    kept: str | None = None
-    journal: str | None = None
-    documents: int | None = None
-
-
 class Imported(NamedTuple):
-    """What ``import`` did; ``kept`` counts documents that were newer or more trusted in the memory.
+    """What ``import`` did; ``kept`` counts documents that were as new or newer in the memory.
 
     ``unknown`` names the fields of another program's file that were left out.
     """
@@ -81,29 +63,23 @@ class Imported(NamedTuple):
     trouble: Notice | None = None
 
 
-Outcome = Literal["added", "changed", "moved", "unchanged", "removed", "kept", "skipped", "failed"]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]
 
 
 class FileReport(NamedTuple):
-    """The outcome for one file, with why it was left out and the code of that reason.
-
-    ``secret`` names the kinds of secrets in a file that was added or changed.
-    """
+    """The outcome for one file, with why it was left out and the code of that reason."""
 
     path: str
     outcome: Outcome
     chunks: int = 0
     reason: str = ""
     code: str = ""
-    secret: tuple[str, ...] = ()
 
 
 class IngestReport(NamedTuple):
     """What ``ingest`` did, file by file. ``ignored`` counts files of other types.
 
-    ``trouble`` is why vectors are missing; the text is stored. ``caution`` is why documents of
-    missing files were kept.
+    ``trouble`` is why vectors are missing; the text is stored.
     """
 
     reports: tuple[FileReport, ...] = ()
@@ -111,7 +87,6 @@ class IngestReport(NamedTuple):
     pending: int = 0
     interrupted: bool = False
     trouble: Notice | None = None
-    caution: Notice | None = None
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many files have one of these outcomes."""
@@ -178,29 +153,6 @@ class Finding(NamedTuple):
     def notice(self) -> Notice:
         """The message with its advice, for an interface to word."""
         return Notice(self.message, self.code, self.check, self.advice)
-
-
-class Loss(NamedTuple):
-    """Rows of one table that could not be salvaged; ``names`` are those that are known."""
-
-    table: str
-    rows: int
-    names: tuple[str, ...] = ()
-
-
-class Salvaged(NamedTuple):
-    """What ``salvage`` copied into a new memory, and what is lost.
-
-    ``kept`` counts rows by table. ``mended`` names rows that were copied with a value replaced.
-    ``unreadable_cells`` counts pieces of pages that could not be read, whatever they were.
-    """
-
-    path: str
-    target: str
-    kept: tuple[tuple[str, int], ...] = ()
-    lost: tuple[Loss, ...] = ()
-    mended: tuple[str, ...] = ()
-    unreadable_cells: int = 0
 
 
 def finding_of(error: PlaitError) -> Finding:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, Notice
 from plait.protocols import State, Store, Unembedded, Vector
-from plait.text import shortened
 from plait.types import Passage, Ref, Space
 
 EMBED_BATCH = 256
@@ -26,7 +25,6 @@ Progress = Callable[[int, int, str], None]
 def embedding_input(title: str, heading: str, text: str, limit: int) -> str:
     """Return the text to embed for a passage: its title and headings, then its text."""
     trail = heading[-BREADCRUMB_CHARS:]
-    title = shortened(title)  # a title of a megabyte would leave no room for the text
     parts = [title if title and title.casefold() not in trail.casefold() else "", trail, text]
     return "\n".join(part for part in parts if part)[:limit]
 

@@ -9,7 +9,7 @@ from plait.times import LAST_MOMENT
 from plait.types import Document
 from plait.types.reports import Finding
 from plait.writing.changes import Changes
-from plait.writing.deleting import EVERYTHING, check_purges
+from plait.writing.deleting import EVERYTHING
 from plait.writing.documents import now_ms
 
 FACTS = EVERYTHING._replace(kinds=("observation", "entity"))
@@ -20,12 +20,7 @@ def examine(store: Store, *, fix: bool, clock: Callable[[], int] = now_ms) -> li
     findings = store.check(fix=fix)
     if any(finding.code == StoreDamaged.code for finding in findings):
         return findings  # data read from a damaged store proves nothing
-    return [
-        *findings,
-        _check_clock(store, clock, fix=fix),
-        _check_facts(store, clock, fix=fix),
-        *check_purges(store, fix=fix),
-    ]
+    return [*findings, _check_clock(store, clock, fix=fix), _check_facts(store, clock, fix=fix)]
 
 
 def _check_clock(store: Store, clock: Callable[[], int], *, fix: bool) -> Finding:

@@ -18,7 +18,6 @@ from plait.types import (
     check_range,
 )
 from plait.writing import chunking, filenames, sources
-from plait.writing.refusals import amount
 
 TITLE_CHARS = 80
 
@@ -112,25 +111,6 @@ def _check_name(field: str, name: str | None) -> None:
             f"The {field} is empty. Name it, or leave it out.",
             code="empty_name",
             subject=field,
-        )
-
-
-def check_size(text: str, max_bytes: int) -> None:
-    """Refuse a text that is larger than a file may be.
-
-    Raises:
-        UsageError: It is too large; the message gives its size and the limit.
-    """
-    if len(text) * 4 <= max_bytes:  # a character takes at most four bytes
-        return
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > max_bytes:
-        raise UsageError(
-            f"The text is too large: {amount(size)}, limit {amount(max_bytes)}. "
-            "Nothing was stored.",
-            code="too_large",
-            subject=str(size),
-            advice=advise("raise_limit"),
         )
 
 

@@ -101,9 +101,7 @@ def is_ignored(rules: Iterable[IgnoreRule], parts: tuple[str, ...], folder: bool
 def _segment(name: str) -> re.Pattern[str]:
     # fnmatch has no backslash escapes and knows only [!a], where git also accepts [^a].
     plain = re.sub(r"\\(.)", lambda match: _literal(match[1]), name.replace("[^", "[!"))
-    # For each bracket without an end, fnmatch would look through the whole rest again.
-    head, bracket, tail = plain.rpartition("]")
-    return re.compile(fnmatch.translate(head + bracket + tail.replace("[", _literal("["))))
+    return re.compile(fnmatch.translate(plain))
 
 
 def _literal(character: str) -> str:

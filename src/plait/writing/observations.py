@@ -1,14 +1,15 @@
 """Store facts: skip text that was recalled from this memory, report near duplicates."""
 
+import re
+
 from plait.facts import echo, likeness
-from plait.facts.names import entity_named
 from plait.facts.trust import at_least
 from plait.protocols import Entry
-from plait.types import Document, Filter, Ref, Trust
+from plait.types import Document, Filter, Ref
 from plait.types.reports import Near, Stored
 from plait.writing import echoes
 from plait.writing.backfill import ON_THE_SIDE
-from plait.writing.changes import Change
+from plait.writing.changes import Change, entity_named
 from plait.writing.writer import Writer
 
 # Passages compared with a new text, by words and by vector each.
@@ -17,23 +18,18 @@ MOST_NEAR = 3
 NEAR_SNIPPET_CHARS = 100
 # Characters. Two long texts are never near duplicates by chance.
 LONGEST_COMPARED = 2_000
-# All of a text came from this memory, from no document in particular.
-NOTHING_NEW = Stored("", "", 0, duplicate=True, recalled=True)
-# Of a stored passage: only a fenced block, which is never cut, is longer than this.
-LONGEST_CANDIDATE = 10_000
 
 
 def store_observation(writer: Writer, document: Document, entity: str | None) -> Stored:
     """Store one observation; report what it repeats, replaces and resembles."""
-    writer.check_size(document.text)
     about = None if entity is None else _entity_id(writer, entity)
-    asked, own = document, echoes.guarded(writer.store, document, entity)
-    echoed = _echoed(writer, asked, own, about)
-    if echoed is not None:
-        return echoed
-    document = own.document
-    if entity is not None:
-        writer.check_secrets(Document(key=entity, origin=document.origin))
+    shortened = False
+    if document.origin in echo.GUARDED:
+        echoed = _echoed(writer, document, about)
+        if echoed is not None:
+            return echoed
+        rest, shortened = echo.unfenced(document.text)
+        document = document._replace(text=rest.strip() if shortened else rest)
     entry = writer.prepare(document)
     [entry] = writer.embed([entry])
     similar = _similar(writer, entry, about)
@@ -43,39 +39,22 @@ def store_observation(writer: Writer, document: Document, entity: str | None) ->
     known = {stored.id, *stored.superseded}
     near = () if stored.duplicate else [other for other in similar if other.id not in known]
     return stored._replace(
-        near=tuple(near)[:MOST_NEAR],
-        shortened=own.shortened,
-        lowered=lowered(asked, document) or stored.lowered,
-        trouble=writer.trouble,
+        near=tuple(near)[:MOST_NEAR], shortened=shortened, trouble=writer.trouble
     )
 
 
-def store_note(writer: Writer, document: Document) -> Stored:
-    """Store a document with a key, without what an agent copied from an answer of this memory."""
-    writer.check_size(document.text)
-    own = echoes.guarded(writer.store, document)
-    if own.shortened and not own.document.text:
-        return NOTHING_NEW
-    stored = writer.store_note(own.document)
-    return stored._replace(
-        shortened=own.shortened, lowered=lowered(document, own.document) or stored.lowered
-    )
+def new_part(writer: Writer, document: Document, about: str | None) -> str | None:
+    """Return the new part of a text: all of it, or the part outside fences; ``None`` for nothing.
 
-
-def lowered(asked: Document, own: Document) -> Trust | None:
-    """Return the trust that a document got instead of the one it came with; ``None`` for that."""
-    return None if own.trust == asked.trust else own.trust
-
-
-def new_part(writer: Writer, document: Document, entity: str, about: str | None) -> Document | None:
-    """Return the new part of a text with the trust it deserves; ``None`` if nothing is new.
-
-    Only text of agents and tools is checked. ``about`` is the id of the entity, empty for one that
-    does not exist yet.
+    Only text of agents and tools is checked. ``about`` is the id of an entity, empty
+    for one that does not exist yet.
     """
-    writer.check_size(document.text)
-    own = echoes.guarded(writer.store, document, entity)
-    return own.document if _echoed(writer, document, own, about) is None else None
+    if document.origin not in echo.GUARDED:
+        return document.text
+    if _echoed(writer, document, about) is not None:
+        return None
+    rest, fenced = echo.unfenced(document.text)
+    return rest.strip() if fenced else rest
 
 
 def fill_profiles(writer: Writer, *, most: int | None = None) -> None:
@@ -84,25 +63,22 @@ def fill_profiles(writer: Writer, *, most: int | None = None) -> None:
         writer.backfill.catch_up(most=most)
 
 
-def _echoed(
-    writer: Writer, asked: Document, own: echoes.Guarded, about: str | None
-) -> Stored | None:
+def _echoed(writer: Writer, document: Document, about: str | None) -> Stored | None:
     """Return the result for a text that was recalled from this memory; ``None`` for a new one."""
-    if asked.origin not in echo.GUARDED:
-        return None
-    document = own.document
-    all_recalled = own.shortened and not document.text
+    text = document.text
+    rest, fenced = echo.unfenced(text)
+    all_fenced = fenced and not re.search(r"\w", rest)
     # A caller who gives a topic or supersedes does not store by accident.
     deliberate = document.topic is not None or document.supersedes is not None
-    if all_recalled:
+    if all_fenced:
         # Text inside a fence certainly came from this memory.
         where = Filter(projects=(writer.project, None))
-        source = echoes.find_repeated(writer.store, asked.text, where, wholly=False)
+        source = echoes.find_repeated(writer.store, text, where, wholly=False)
     elif deliberate:
         return None
     else:
-        where = _where_repeated(writer, document, about, recalled=own.answered)
-        source = echoes.find_repeated(writer.store, document.text, where)
+        where = _where_repeated(writer, document._replace(text=rest), about)
+        source = echoes.find_repeated(writer.store, rest, where)
     if source is not None:
         return Stored(
             source.id,
@@ -113,12 +89,10 @@ def _echoed(
             recalled=True,
             entity=source.parent,
         )
-    return NOTHING_NEW if all_recalled else None
+    return Stored("", "", 0, duplicate=True, recalled=True) if all_fenced else None
 
 
-def _where_repeated(
-    writer: Writer, document: Document, about: str | None, *, recalled: bool
-) -> Filter:
+def _where_repeated(writer: Writer, document: Document, about: str | None) -> Filter:
     """Return where to look for duplicates: under the entity, else anywhere in the project.
 
     Less trusted text does not count. A text with a type, an importance or a pin can only repeat an
@@ -126,8 +100,8 @@ def _where_repeated(
     """
     trusts = at_least(document.trust)
     everywhere = Filter(projects=(writer.project, None), trusts=trusts)
-    if recalled:
-        return everywhere._replace(all_versions=True)  # an answer may show what has ended
+    if echo.PREFACE in document.text:
+        return everywhere
     if about is not None:
         return Filter(parents=(about,), trusts=trusts)
     says_more = document.type is not None or document.importance is not None
@@ -162,14 +136,13 @@ def _similar(writer: Writer, entry: Entry, about: str | None) -> list[Near]:
     near = []
     for ref, candidate in store.hydrate(refs).items() if refs else ():
         passage = candidate.passage
-        body = passage.text[:LONGEST_CANDIDATE]
-        verdict = likeness.compare(text, body, cosines.get(ref))
+        verdict = likeness.compare(text, passage.text, cosines.get(ref))
         if not verdict.near:
             # A small model may see less similarity than the words show.
-            verdict = likeness.compare(text, body)
+            verdict = likeness.compare(text, passage.text)
         if verdict.near:
             alike = verdict.similarity if verdict.cosine is None else verdict.cosine
-            snippet = " ".join(body.split())[:NEAR_SNIPPET_CHARS]
+            snippet = " ".join(passage.text.split())[:NEAR_SNIPPET_CHARS]
             near.append(
                 Near(
                     candidate.document.id,

@@ -9,18 +9,13 @@ from typing import Self
 
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, Notice
-from plait.facts.credentials import document_secrets, refuse_secrets
-from plait.facts.echo import GUARDED
 from plait.protocols import Entry, State, Store, Vector
-from plait.text.normal_form import composed, spellings
 from plait.types import MAX_TURN, Cut, Document, check_range
 from plait.types.reports import Stored
 from plait.writing import chunking, documents
 from plait.writing.backfill import ON_THE_SIDE, Backfill
 from plait.writing.changes import Change, Changed, put
 from plait.writing.documents import Draft
-from plait.writing.echoes import with_trust_of_copies
-from plait.writing.sources import MAX_SOURCE_BYTES
 
 # One commit per batch: with a sync each, single documents would cost ten times as much.
 BATCH_DOCUMENTS = 64
@@ -30,47 +25,24 @@ class Writer:
     """Writes documents during one operation (a `store`, an `ingest` …); create one for each.
 
     ``trouble`` is why vectors are missing, if any are; it concerns this operation only.
-    ``file_cut`` is for files of a project that has sizes of its own; the memory keeps ``cut``.
-    ``max_bytes`` is the most that one text may have. Without ``allow_secret``, a secret that an
-    agent or a tool stores is refused.
     """
 
-    max_bytes = MAX_SOURCE_BYTES
-
     def __init__(
-        self,
-        store: Store,
-        embedder: Embedder,
-        cut: Cut,
-        state: State,
-        project: str | None,
-        *,
-        file_cut: Cut | None = None,
+        self, store: Store, embedder: Embedder, cut: Cut, state: State, project: str | None
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.cut = cut
-        self._sizes = file_cut or cut
         self.state = state
         self.project = project
-        self.allow_secret = False
         self.backfill = Backfill(store, embedder)
 
     @classmethod
-    def begin(
-        cls,
-        store: Store,
-        embedder: Embedder,
-        cut: Cut,
-        project: str | None,
-        *,
-        file_cut: Cut | None = None,
-    ) -> Self:
+    def begin(cls, store: Store, embedder: Embedder, cut: Cut, project: str | None) -> Self:
         """Begin an operation: the memory and the model may have changed since the last one."""
         embedder.recheck()
         state = store.state()
-        built = cut.for_memory(state.chunker)
-        return cls(store, embedder, built, state, project, file_cut=file_cut)
+        return cls(store, embedder, cut.for_memory(state.chunker), state, project)
 
     @property
     def trouble(self) -> Notice | None:
@@ -81,29 +53,14 @@ class Writer:
         """Check, complete and chunk a text.
 
         Raises:
-            UsageError: It has no text or too much, or an agent stores a secret.
+            UsageError: It has no text.
         """
         if document.turn is not None:
             check_range("turn", document.turn, 0, MAX_TURN)
-        self.check_size(document.text)
         checked = document._replace(text=documents.check_text(document.text))
         draft = documents.complete(checked, documents.now_ms())
         documents.check_body(draft)
-        self.check_secrets(draft.document)
         return self.chunk(draft)
-
-    def check_size(self, text: str) -> None:
-        """Refuse a text that is too large, before anything else is done with it."""
-        documents.check_size(text, self.max_bytes)
-
-    def check_secrets(self, document: Document) -> None:
-        """Refuse a secret in what an agent or a tool stores, unless the caller insists.
-
-        Raises:
-            UsageError: The document holds one; the code is "holds_secret".
-        """
-        if document.origin in GUARDED and not self.allow_secret:
-            refuse_secrets(document_secrets(document))
 
     def chunk(self, draft: Draft) -> Entry:
         """Cut a document into passages; their line numbers count the front matter too."""
@@ -115,8 +72,8 @@ class Writer:
             )
             for passage in chunking.chunk(
                 draft.body,
-                size=self._sizes.size,
-                overlap=self._sizes.overlap,
+                size=self.cut.size,
+                overlap=self.cut.overlap,
                 style=documents.style_of(document),
             )
         ]
@@ -221,18 +178,8 @@ class Writer:
 
     def store_note(self, document: Document) -> Stored:
         """Store a document with a key, replacing the one with the same key."""
-        [stored] = self.write([Change(self.prepare(self._with_known_spelling(document)))])
+        [stored] = self.write([Change(self.prepare(document))])
         return stored
-
-    def _with_known_spelling(self, document: Document) -> Document:
-        """Return a note with its key as it is stored, else composed: José is one name."""
-        key = document.key or ""
-        if key.isascii():
-            return document
-        forms = [document._replace(key=form) for form in spellings(key)]
-        known = zip(forms, self.store.known(forms), strict=True)
-        new = document._replace(key=composed(key))
-        return next((form for form, stored in known if stored is not None), new)
 
     def store_many(self, many: Iterable[Document]) -> list[Stored]:
         """Store documents, one transaction per batch; those without a project get this one.
@@ -241,16 +188,13 @@ class Writer:
             UsageError: A document has no text; those of earlier batches are stored.
         """
         stored: list[Stored] = []
-        for batch in batches(map(self._change, many)):
+        changes = (
+            Change(self.prepare(document._replace(project=document.project or self.project)))
+            for document in many
+        )
+        for batch in batches(changes):
             stored += self.write(batch)
         return stored
-
-    def _change(self, document: Document) -> Change:
-        self.check_size(document.text)
-        document = document._replace(project=document.project or self.project)
-        if document.kind == "note":
-            document = self._with_known_spelling(document)
-        return Change(self.prepare(with_trust_of_copies(self.store, document)))
 
     @property
     def _is_external(self) -> bool:
@@ -286,6 +230,4 @@ def _stored(done: Changed, document: Document, pending: int, trouble: Notice | N
         beside=done.beside,
         entity=done.parent,
         trouble=trouble,
-        lowered=done.lowered,
-        secret=document_secrets(document),
     )

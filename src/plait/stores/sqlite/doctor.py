@@ -1,15 +1,13 @@
-"""Check and repair the file. `plait.writing` checks the facts."""
+"""Check and repair the file, and copy it under load. `plait.writing` checks the facts."""
 
 import os
 import stat
-from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
 
 import apsw
 
-from plait.errors import StoreDamaged, advise
-from plait.stores.sqlite import integrity, rowcheck, vectors
+from plait.errors import StoreDamaged, StoreError, UsageError, advise
+from plait.stores.sqlite import keyword, vectors
 from plait.stores.sqlite.connection import (
     NETWORK_FILE_SYSTEMS,
     PRIVATE_FILE,
@@ -23,16 +21,15 @@ from plait.stores.sqlite.connection import (
 )
 from plait.stores.sqlite.generations import UNEMBEDDED
 from plait.stores.sqlite.state import Generation, generations
-from plait.types import Ref
+from plait.types import Ref, new_id
 from plait.types.reports import Finding
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 FIX = advise("doctor_fix")
 _REINDEX = advise("reindex")
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-NAMED_ROWS = 5  # as many as a person reads; their number is told anyway
-LEAST_FOREIGN_ROWS = 2  # fewer rows may all be damaged by themselves
 
+_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0"
 _PASSAGE_REFS = "SELECT rowid FROM passages ORDER BY rowid"
 _EXCUSED = "SELECT passage, reason FROM unembedded WHERE generation = ?"
 _MISCOUNTED = (
@@ -44,66 +41,23 @@ _RECOUNT = (
     "(SELECT count(*) FROM passages AS p WHERE p.document = documents.rowid)"
 )
 
-# What refers to nothing and can be made again or means nothing without its ends.
-_ORPHANS = (
-    "DELETE FROM signals WHERE passage NOT IN (SELECT rowid FROM passages)",
-    "DELETE FROM signal_pairs WHERE one NOT IN (SELECT rowid FROM passages) "
-    "OR other NOT IN (SELECT rowid FROM passages)",
-    "DELETE FROM unembedded WHERE passage NOT IN (SELECT rowid FROM passages) "
-    "OR generation NOT IN (SELECT id FROM generations)",
-    "DELETE FROM vector_blocks WHERE generation NOT IN (SELECT id FROM generations)",
-    "DELETE FROM relations WHERE source NOT IN (SELECT rowid FROM documents) "
-    "OR target NOT IN (SELECT rowid FROM documents)",
-)
-
 
 def examine(connections: Connections, rebuild: Callable[[], int], *, fix: bool) -> list[Finding]:
-    """Run every check; later ones rely on earlier ones, and damage ends them."""
-    findings = [_version(), *_place(connections, fix=fix)]
-    try:
-        for finding in _proofs(connections, rebuild, fix=fix):
-            findings.append(finding)
-            if finding.code == StoreDamaged.code:
-                # Repairing something on top of broken pages would only hide the damage.
-                break
-    except (apsw.CorruptError, apsw.SQLError, apsw.ConstraintError, UnicodeDecodeError) as error:
-        findings.append(_broken(connections, f"{error}"))
-    # What a repair could not repair needs another step than a repair.
-    salvage = advise("salvage", path=connections.path)
-    return [
-        finding._replace(advice=salvage) if fix and finding.advice == FIX else finding
-        for finding in findings
-    ]
-
-
-def _proofs(
-    connections: Connections, rebuild: Callable[[], int], *, fix: bool
-) -> Iterator[Finding]:
+    """Run every check; later ones rely on earlier ones."""
     connection = connections.get()
-    # Asked only before something is made again, because it reads the whole file once more.
-    misplaced = cache(lambda: _misplaced(connections, connection))
-    verdict = integrity.verdict(connection)
-    yield _pages(connections, connection, verdict, fix=fix)
-    yield _indexes(connections, connection, verdict, misplaced, fix=fix)
-    yield _values(connections, connection, misplaced, fix=fix)
-    yield _keywords(connections, rebuild, connection, misplaced, fix=fix)
-    yield _references(connections, connection, fix=fix)
-    yield _counts(connections, connection, fix=fix)
-    yield _texts(connections, connection, fix=fix)
+    findings = [_version(), *_place(connections, fix=fix)]
+    file = _pages(connection)
+    findings.append(file)
+    if file.level == "error":
+        # Repairing an index on top of broken pages would only hide the damage.
+        return findings
+    findings.append(_keywords(rebuild, connection, fix=fix))
+    findings.append(_references(connection))
+    findings.append(_counts(connections, connection, fix=fix))
     for generation in generations(connection):
-        yield _vectors(connections, connection, generation, fix=fix)
-    yield _journal(connections, connection, fix=fix)
-
-
-def _broken(connections: Connections, problem: str, check: str = "pages") -> Finding:
-    """Return the finding that ends the checks: nothing can be repaired in this file."""
-    return Finding(
-        check,
-        "error",
-        f"The file is damaged: {problem}. Restore a backup.",
-        advice=advise("salvage", path=connections.path),
-        code=StoreDamaged.code,
-    )
+        findings.append(_vectors(connections, connection, generation, fix=fix))
+    findings.append(_journal(connections, connection, fix=fix))
+    return findings
 
 
 def _version() -> Finding:
@@ -164,169 +118,61 @@ def _modes(path: str, *, fix: bool) -> Finding:
     return Finding("modes", "warning", f"Other users can read {loose[0]}.", advice=FIX)
 
 
-def _pages(
-    connections: Connections,
-    connection: apsw.Connection,
-    verdict: integrity.FileProblems,
-    *,
-    fix: bool,
-) -> Finding:
-    if verdict.broken:
-        return _broken(connections, verdict.broken[0])
-    if not verdict.unused:
+def _pages(connection: apsw.Connection) -> Finding:
+    answer = next(_broken_pages(connection), None)
+    if answer is None:
         return Finding("pages", "ok", "no damaged pages")
-    if fix:
-        connection.execute("VACUUM")
-        if not integrity.verdict(connection).unused:
-            return Finding("pages", "ok", "pages that nobody used were freed", fixed=True)
-    text = "The list of free pages is wrong."
-    return Finding("pages", "warning", text, advice=FIX if not fix else None)
+    return Finding(
+        "pages",
+        "error",
+        f"The file is damaged: {answer}. Restore a backup.",
+        advice=advise("export"),
+        code=StoreDamaged.code,
+    )
 
 
-def _misplaced(connections: Connections, connection: apsw.Connection) -> str | None:
-    """Return a table that lies where something else should."""
-    if connections.in_memory:
-        return None
-    from plait.stores.sqlite import carving
+def _broken_pages(connection: apsw.Connection) -> Iterator[str]:
+    """Yield what SQLite finds wrong with the file itself.
 
-    with WriteLock(connections):
-        counts = {
-            table: int(connection.execute(f"SELECT count(*) FROM {table} NOT INDEXED").get)  # noqa: S608
-            for table in (*carving.ROWID_TABLES, *carving.KEYED_TABLES)
-        }
-        return carving.misplaced(connections.path, counts)
-
-
-def _unsafe(connections: Connections, table: str, check: str) -> Finding:
-    return _broken(connections, f"rows of {table} lie where something else should", check)
-
-
-def _indexes(
-    connections: Connections,
-    connection: apsw.Connection,
-    verdict: integrity.FileProblems,
-    misplaced: Callable[[], str | None],
-    *,
-    fix: bool,
-) -> Finding:
-    if not verdict.indexes:
-        return Finding("indexes", "ok", "every index matches its table")
-    names = ", ".join(verdict.indexes)
-    if not fix:
-        text = f"These indexes do not match their tables: {names}."
-        return Finding("indexes", "error", text, advice=FIX)
-    table = misplaced()
-    if table is not None:
-        return _unsafe(connections, table, "indexes")
-    with WriteLock(connections):
-        integrity.make_again(connection, verdict.indexes)
-    again = integrity.verdict(connection)
-    if again.broken or again.indexes:
-        return _broken(connections, f"{names} cannot be made again", "indexes")
-    return Finding("indexes", "ok", f"made again: {names}", fixed=True)
-
-
-def _values(
-    connections: Connections,
-    connection: apsw.Connection,
-    misplaced: Callable[[], str | None],
-    *,
-    fix: bool,
-) -> Finding:
-    """Check that every row of every table can be read."""
-    with connection:
-        listed = rowcheck.unreadable_rows(connection)
-        blocks = rowcheck.broken_blocks(connection)
-        foreign = _foreign_table(connection, listed)
-    if foreign is not None:
-        return _broken(connections, f"most rows of {foreign} are not its own", "values")
-    if not listed and not blocks:
-        return Finding("values", "ok", "every row can be read")
-    names = [f"{row.table} {row.name}" for row in listed]
-    names += [f"vectors {rowid}" for rowid in blocks]
-    problem = f"{len(names)} rows cannot be read: {_some(names)}"
-    if not fix:
-        return Finding("values", "error", f"{problem}.", advice=FIX, code=StoreDamaged.code)
-    table = misplaced()
-    if table is not None:
-        return _unsafe(connections, table, "values")
-    # A trigger would take the old words out of the keyword index, which need not have them.
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    Its check asks FTS5 too, but a damaged keyword index alone can be repaired: that is checked
+    apart.
+    """
     try:
-        with WriteLock(connections):
-            mended, dropped = rowcheck.mend(connection, listed)
-            rowcheck.drop_blocks(connection, blocks)
-    finally:
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
-    text = f"{problem}; {mended} mended, {dropped + len(blocks)} dropped"
-    return Finding("values", "ok", text, fixed=True)
+        answers = [str(answer) for (answer,) in connection.execute("PRAGMA quick_check")]
+    except apsw.CorruptError as error:
+        answers = [str(error)]
+    except apsw.SQLError:
+        # An index that FTS5 cannot even open stops the whole check: check table by table.
+        answers = [
+            str(answer)
+            for (table,) in connection.execute(_TABLES).fetchall()
+            for (answer,) in connection.execute("SELECT * FROM pragma_quick_check(?)", (table,))
+        ]
+    for answer in answers:
+        if answer != "ok" and "fts5" not in answer.lower():
+            yield answer
 
 
-def _foreign_table(connection: apsw.Connection, listed: list[rowcheck.Unreadable]) -> str | None:
-    """Return a table whose rows are mostly unreadable: another's lie where it should be."""
-    for table, count in Counter(row.table for row in listed).items():
-        total = int(connection.execute(f"SELECT count(*) FROM {table} NOT INDEXED").get)  # noqa: S608
-        if count > LEAST_FOREIGN_ROWS and count > total * integrity.FOREIGN_SHARE:
-            return table
-    return None
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED_ROWS} more" if len(names) > NAMED_ROWS else ""
-    return ", ".join(names[:NAMED_ROWS]) + more
-
-
-def _keywords(
-    connections: Connections,
-    rebuild: Callable[[], int],
-    connection: apsw.Connection,
-    misplaced: Callable[[], str | None],
-    *,
-    fix: bool,
-) -> Finding:
-    if integrity.keywords_prove(connection):
+def _keywords(rebuild: Callable[[], int], connection: apsw.Connection, *, fix: bool) -> Finding:
+    if keyword.is_sound(connection):
         return Finding("keyword index", "ok", "matches the passages")
-    if not fix:
-        text = "The keyword index does not match the passages."
-        return Finding("keyword index", "error", text, advice=FIX)
-    table = misplaced()
-    if table is not None:
-        return _unsafe(connections, table, "keyword index")
-    count = rebuild()
-    if integrity.keywords_prove(connection):
-        return Finding("keyword index", "ok", f"rebuilt from {count} passages", fixed=True)
-    return _broken(connections, "the keyword index cannot be rebuilt", "keyword index")
+    if fix:
+        count = rebuild()
+        if keyword.is_sound(connection):
+            return Finding("keyword index", "ok", f"rebuilt from {count} passages", fixed=True)
+    return Finding(
+        "keyword index",
+        "error",
+        "The keyword index does not match the passages.",
+        advice=FIX,
+    )
 
 
-def _references(connections: Connections, connection: apsw.Connection, *, fix: bool) -> Finding:
-    orphans = rows(connection, "PRAGMA foreign_key_check")
-    if not orphans:
-        return Finding("rows", "ok", "every passage has its document")
-    text = f"{len(orphans)} rows refer to rows that no longer exist"
-    if any(table == "passages" for table, *_ in orphans):
-        # Their text is still there; a new memory gives it a document.
-        return _broken(connections, text, "rows")
-    if not fix:
-        return Finding("rows", "error", f"{text}.", advice=FIX)
-    with WriteLock(connections):
-        for sql in _ORPHANS:
-            connection.execute(sql)
-    return Finding("rows", "ok", f"dropped: {text}", fixed=True)
-
-
-def _texts(connections: Connections, connection: apsw.Connection, *, fix: bool) -> Finding:
-    """Check that every passage has the text that was stored, by its hash."""
-    changed = rowcheck.changed_texts(connection)
-    if not changed:
-        return Finding("texts", "ok", "every passage has the text that was stored")
-    problem = f"The text of {len(changed)} passages is not what was stored: "
-    problem += _some([row.name for row in changed])
-    if not fix:
-        return Finding("texts", "error", f"{problem}. Read them.", advice=FIX)
-    with WriteLock(connections):
-        rowcheck.accept_texts(connection, changed)
-    text = f"{problem}; accepted as they are, and their files are read again by the next ingest"
-    return Finding("texts", "ok", text, fixed=True)
+def _references(connection: apsw.Connection) -> Finding:
+    orphans = len(connection.execute("PRAGMA foreign_key_check").fetchall())
+    if orphans:
+        return Finding("rows", "error", f"{orphans} rows refer to rows that no longer exist.")
+    return Finding("rows", "ok", "every passage has its document")
 
 
 def _counts(connections: Connections, connection: apsw.Connection, *, fix: bool) -> Finding:
@@ -401,3 +247,34 @@ def _journal(connections: Connections, connection: apsw.Connection, *, fix: bool
         return Finding("journal", "ok" if done else "warning", words, fixed=done)
     size = os.stat(path).st_size
     return Finding("journal", "ok", f"{size:,} bytes")
+
+
+def copy_to(connections: Connections, target: str) -> None:
+    """Write a consistent copy by ``VACUUM INTO``, which reads a snapshot and blocks no writer."""
+    if os.path.exists(target):
+        raise UsageError(f"{target} already exists. Choose another name for the backup.")
+    # A unique name: the leftovers of a killed backup must not stop the next one.
+    partial = f"{target}.{new_id()}.partial"
+    try:
+        # subtle: VACUUM INTO would create the file 0644; it also accepts an empty file.
+        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
+    except OSError as error:
+        raise StoreError(
+            f"Cannot write the backup {target}: {error.strerror}. Choose another place."
+        ) from error
+    try:
+        connections.get().execute("VACUUM INTO ?", (partial,))
+        _sync(partial)
+        os.replace(partial, target)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
+
+def _sync(path: str) -> None:
+    """Make the copy durable; no SQLite connection has it open, so a plain ``open`` is safe."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

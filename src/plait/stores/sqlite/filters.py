@@ -12,7 +12,7 @@ from itertools import pairwise
 import apsw
 
 from plait.stores.sqlite.connection import rows
-from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, get_number
+from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, get_meta
 from plait.times import LAST_MOMENT
 from plait.types import Filter, Ref
 
@@ -117,17 +117,17 @@ def of_fresh_profiles(connection: apsw.Connection, now: int) -> list[Clause]:
 
     The next write rebuilds them; until then searches find their observations instead.
     """
-    due = get_number(connection, PROFILES_DUE)
+    due = get_meta(connection, PROFILES_DUE)
     moment = now if due is None else present_moment(connection, now)
-    if due is None or due > moment:
+    if due is None or int(due) > moment:
         return []
-    since, until = due - 1, last_change(connection, moment)
+    since, until = int(due) - 1, last_change(connection, moment)
     return [(_UNCHANGED, [since, until, since, until])]
 
 
 def present_moment(connection: apsw.Connection, now: int) -> int:
     """Return now, but never a moment before the last change of a fact: clocks are set back."""
-    return max(now, min(LAST_MOMENT, get_number(connection, CHANGED_AT) or now))
+    return max(now, min(LAST_MOMENT, int(get_meta(connection, CHANGED_AT) or now)))
 
 
 def last_change(connection: apsw.Connection, moment: int) -> int:

@@ -70,13 +70,8 @@ def begin(
         (space_text(space), space.dims, int(first), data),
     )
     number = connection.last_insert_rowid()
-    mark_all_pending(connection, number)
+    connection.execute(_ALL_PENDING, (number,))
     return Generation(number, space_text(space), space.dims, int(first), data)
-
-
-def mark_all_pending(connection: apsw.Connection, generation: int) -> None:
-    """Let every passage wait for a vector in a new generation."""
-    connection.execute(_ALL_PENDING, (generation,))
 
 
 def _target(connection: apsw.Connection, space: Space, *, building: bool) -> Generation | None:

@@ -15,8 +15,8 @@ from plait.protocols import Scored, Token
 from plait.stores import Planner
 from plait.stores.sqlite import filters
 from plait.stores.sqlite.connection import rows
-from plait.stores.sqlite.state import get_meta, get_number, set_meta
-from plait.text import REPEATED_NAME_CHARS, SPLIT_VERSION, grams, segments, shortened
+from plait.stores.sqlite.state import get_meta, set_meta
+from plait.text import SPLIT_VERSION, grams, segments
 from plait.text import split as split_scripts
 from plait.types import Document, Expression, Passage, Query, Ref, Term
 
@@ -70,9 +70,6 @@ FREQUENT_SHARE = 0.005
 # complete is left as it is.
 REBUILT_PASSAGES = 100_000
 
-# Characters that splitting makes of one, at most: three and a space.
-CHARS_OF_SPLIT = 4
-
 # The name under which triggers keep the number of passages in ``meta``.
 _COUNTED = "passages"
 
@@ -109,11 +106,6 @@ _INDEX_ENDS = (
     "SELECT (SELECT min(id) FROM passages_fts_docsize), (SELECT max(id) FROM passages_fts_docsize)"
 )
 _RECOUNT = "UPDATE meta SET value = (SELECT count(*) FROM passages) WHERE name = ?"
-# Files of earlier versions repeat all tags with every passage.
-_SHORTEN_TITLES = (
-    "UPDATE passages SET title_terms = substr(title_terms, 1, ?1) "
-    "WHERE ordinal > 0 AND length(title_terms) > ?1"
-)
 _SPLIT = "SELECT rowid, heading, text, heading_terms, text_terms FROM passages"
 
 
@@ -150,10 +142,7 @@ def _fts_tokens(connection: apsw.Connection, text: str, offset: int) -> list[Tok
 
 def name_terms(connection: apsw.Connection, passage: Passage, document: Document) -> frozenset[str]:
     """Return the terms of a passage's title, heading and tags."""
-    names = "\n".join((document.title, *document.tags))
-    if passage.ordinal:
-        names = shortened(names)
-    text = f"{names}\n{passage.heading}"
+    text = "\n".join((document.title, passage.heading, *document.tags))
     return frozenset(term for _, _, term in tokens(connection, text))
 
 
@@ -174,8 +163,7 @@ def frequencies(connection: apsw.Connection, terms: set[str]) -> dict[str, int]:
         return {}
     counts: dict[str, int] = {}
     if not _stale(connection):
-        counted = rows(connection, _FREQUENT, (json.dumps(sorted(terms)),))
-        counts = {term: count for term, count in counted if isinstance(count, int)}
+        counts = dict(rows(connection, _FREQUENT, (json.dumps(sorted(terms)),)))
     for term in terms - counts.keys():
         counts[term] = connection.execute(_FREQUENCY, (term,)).get or 0
     return counts
@@ -184,7 +172,7 @@ def frequencies(connection: apsw.Connection, terms: set[str]) -> dict[str, int]:
 def _stale(connection: apsw.Connection) -> bool:
     """Tell whether the counts of common terms are wrong enough to mislead."""
     passages = passage_count(connection)
-    counted = get_number(connection, "counted_passages") or 0
+    counted = int(get_meta(connection, "counted_passages") or 0)
     return abs(passages - counted) > passages // 5
 
 
@@ -410,7 +398,6 @@ def rebuild(connection: apsw.Connection) -> int:
     connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
     # Only now: splitting updates the index row by row, which needs a sound one.
     _split_again(connection)
-    connection.execute(_SHORTEN_TITLES, (REPEATED_NAME_CHARS * CHARS_OF_SPLIT,))
     tidy(connection)
     connection.execute(_RECOUNT, (_COUNTED,))
     return passage_count(connection)

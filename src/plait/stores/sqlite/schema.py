@@ -4,14 +4,11 @@ A migration and its version number are written in one transaction. Loaded only w
 created, migrated or repaired.
 """
 
-import os
-
 import apsw
 
 from plait.stores.sqlite.connection import APPLICATION_ID, version_of
 from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, TOKENIZER
 
-SMALLEST_FILE = 512  # of any database
 # Apart, because it can be rebuilt from the passages.
 _KEYWORD_INDEX = f"""
 CREATE VIRTUAL TABLE passages_fts USING fts5 (
@@ -257,59 +254,13 @@ WHERE g.current = 0;
 ALTER TABLE generations DROP COLUMN filled_to;
 """
 
-_M005 = """
--- A purge in many slices looks in each of them for what belongs to its entities, and for earlier
--- versions of its documents.
-ALTER TABLE trash ADD COLUMN parent TEXT;
-ALTER TABLE trash ADD COLUMN version_of TEXT;
--- A damaged row is left as it is: it must not keep the memory from opening.
-UPDATE trash SET parent = document ->> '$.document.parent'
-WHERE CASE WHEN json_valid(document) THEN document ->> '$.document.parent' END IS NOT NULL;
-CREATE INDEX trash_by_parent ON trash (parent) WHERE parent IS NOT NULL;
-CREATE INDEX trash_by_version ON trash (version_of) WHERE version_of IS NOT NULL;
-"""
-
-MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004, _M005)
-
-
-# How many of the first rows of the passages, and of the index's own tables, are another table's: a
-# root page was mixed up, and making the index again would destroy what lies there.
-_FOREIGN = (
-    "SELECT avg(typeof(hash) <> 'blob' OR typeof(document) <> 'integer') "
-    "FROM (SELECT hash, document FROM passages LIMIT 100)",
-    "SELECT avg(typeof(block) <> 'blob') FROM (SELECT block FROM passages_fts_data LIMIT 100)",
-    "SELECT avg(typeof(sz) <> 'blob') FROM (SELECT sz FROM passages_fts_docsize LIMIT 100)",
-    "SELECT avg(typeof(term) <> 'blob') FROM (SELECT term FROM passages_fts_idx LIMIT 100)",
-    "SELECT avg(k NOT IN ('version', 'secure-delete', 'automerge', 'crisismerge', 'pgsz', 'rank', "
-    "'hashsize', 'usermerge', 'deletemerge', 'insttoken')) FROM passages_fts_config",
-)
+MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004)
 
 
 def make_keyword_index(connection: apsw.Connection) -> None:
-    """Replace the remains of the keyword index with an empty one.
-
-    Raises:
-        apsw.CorruptError: What carries the index's names is something else.
-    """
-    for sql in _FOREIGN:
-        try:
-            share = connection.execute(sql).get
-        except apsw.SQLError:
-            continue  # the table is lost
-        if share is not None and share > 0.5:
-            raise apsw.CorruptError("another table lies where the keyword index should be")
+    """Replace the remains of the keyword index with an empty one."""
     for _ in connection.execute(_DROP_KEYWORD_INDEX + _KEYWORD_INDEX):
         pass
-
-
-def refuse_torso(connection: apsw.Connection) -> None:
-    """Refuse what is left of a file that was cut off: SQLite takes it for an empty one.
-
-    Raises:
-        apsw.CorruptError: The file has something, but less than any database.
-    """
-    if connection.filename and 0 < os.stat(connection.filename).st_size < SMALLEST_FILE:
-        raise apsw.CorruptError("it is cut off")
 
 
 def migrate(connection: apsw.Connection) -> None:

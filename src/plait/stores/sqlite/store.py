@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import apsw
 
-from plait.errors import StoreBusy, StoreDamaged
+from plait.errors import StoreBusy, StoreDamaged, advise
 from plait.protocols import (
     Candidate,
     Nearest,
@@ -34,12 +34,14 @@ from plait.stores.sqlite.connection import (
     translate,
 )
 from plait.stores.sqlite.keyword import KeywordSearch
-from plait.stores.sqlite.state import UNSCRUBBED, answering, get_meta, read_state
+from plait.stores.sqlite.state import answering, read_state
 from plait.stores.sqlite.vectors import VectorSearch
 from plait.types import Document, Filter, Passage, Query, Ref, Relation, Space
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Stats
+
+PURGE_PAUSE_S = 0.02
 
 _EMBEDDED_HASHES = (
     "SELECT p.hash FROM passages AS p WHERE p.document = ? AND NOT EXISTS "
@@ -326,11 +328,8 @@ class SQLiteStore:
                 return
             connection = self._connections.get()
             if keyword.outgrown(connection, self.tidied_passages):
-                with WriteLock(self._connections) as connection:
+                with WriteLock(self._connections):
                     keyword.tidy(connection, self.keywords.passages)
-            if get_meta(connection, UNSCRUBBED) is not None:
-                with suppress(StoreBusy):  # not what the caller waits for
-                    self._scrub(patience=0.0)
             if self._connections.wrote and not self._connections.in_memory:
                 checkpoint(connection, "PASSIVE")
 
@@ -345,33 +344,46 @@ class SQLiteStore:
             connection, self.analyzer, self.rebuilt_passages
         ):
             return keyword.passage_count(connection)
-        with WriteLock(self._connections) as connection:
+        with WriteLock(self._connections):
             return keyword.rebuild(connection)
 
     def _repair_lost_keywords(self) -> None:
         """Rebuild the keyword index if it is lost or lists other passages than the memory has."""
         connection = self._connections.get()
+        if keyword.is_complete(connection):
+            return
         try:
-            if keyword.is_complete(connection):
-                return
-            with WriteLock(self._connections) as connection:
+            with WriteLock(self._connections):
                 if not keyword.is_complete(connection):  # another process may have rebuilt it
                     keyword.rebuild(connection)
-        except (apsw.ReadOnlyError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError):
+        except apsw.ReadOnlyError:
             return  # an index with gaps is better than a memory that does not open
 
     def _compact(self) -> None:
-        with WriteLock(self._connections) as connection:
+        connection = self._connections.get()
+        with WriteLock(self._connections):
             connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
         connection.execute("VACUUM")
         if not self._connections.in_memory:
             checkpoint(connection, "TRUNCATE")
 
-    def _scrub(self, patience: float | None = None) -> None:
-        """Clear the bytes of what was purged."""
-        from plait.stores.sqlite.scrubbing import scrub
-
-        scrub(self._connections, patience)
+    def _scrub(self) -> None:
+        """Empty the journal once no process reads it: no byte of what was purged is left."""
+        if self._connections.in_memory:
+            return
+        patience = time.monotonic() + self._connections.timeout
+        connection = self._connections.get()
+        # Under load others hold the checkpoint lock most of the time, and there is no queue for it.
+        while not checkpoint(connection, "TRUNCATE"):
+            if time.monotonic() > patience:
+                raise StoreBusy(
+                    f"The documents are deleted from {self.path}, but their bytes are still in its "
+                    "journal, because another process is reading it. Close that process first.",
+                    code="journal_in_use",
+                    subject=self.path,
+                    advice=advise("doctor_fix"),
+                )
+            time.sleep(PURGE_PAUSE_S)
 
     def stats(self) -> Stats:
         """Return counts and sizes."""
@@ -387,12 +399,12 @@ class SQLiteStore:
 
     def backup(self, target: str) -> None:
         """Write a consistent copy, readable by its owner only, safe under load."""
-        from plait.stores.sqlite.backup import copy_to
+        from plait.stores.sqlite.doctor import copy_to
 
         with self._guard:
             copy_to(self._connections, target)
 
     def close(self) -> None:
         """Release every connection."""
-        with Guard(self._connections, follows=False):
+        with self._guard:
             self._connections.close()

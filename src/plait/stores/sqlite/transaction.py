@@ -168,11 +168,9 @@ class SQLiteTransaction:
         """Return all edges of one type between two entities."""
         return relations.between(self._connection, source, target, type)
 
-    def trashed(
-        self, ids: Sequence[str] | None = None, *, latest_in: str | None = None
-    ) -> list[Trashed]:
+    def trashed(self, ids: Sequence[str] | None = None, *, latest: bool = False) -> list[Trashed]:
         """Return what can be restored, the latest delete first."""
-        return trash.listed(self._connection, ids, latest_in=latest_in)
+        return trash.listed(self._connection, ids, latest=latest)
 
     # -- writing ---------------------------------------------------------------------------
 
@@ -202,7 +200,7 @@ class SQLiteTransaction:
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete documents with all that belongs to them; return the number of passages."""
-        return self._writer.delete(ids)
+        return sum(self._writer.delete(id_) for id_ in ids)
 
     def put_edge(self, relation: Relation) -> None:
         """Write an edge; it replaces the one with the same ends, type and ``created_at``."""
