@@ -8,7 +8,17 @@ INSTALLED := $(VENV)/.installed
 CRITICAL := src/plait/stores/* src/plait/ranking/* src/plait/facts/* src/plait/writing/chunking*
 CRITICAL_FLOOR := 95
 
-.PHONY: help demo test soak check bench conformance clean
+# Parts of the tests that run at the same time, because many wait for processes of their own. The
+# last one compares times: measuring coverage would only slow it down.
+MEASURED := reliability doors rest
+reliability := tests/reliability
+doors := tests/flows tests/interfaces tests/mcp
+growth := tests/unit/test_linear_time.py
+rest := tests src $(patsubst %,--ignore=%,$(reliability) $(doors) $(growth))
+PARTS := $(MEASURED) growth
+PYTEST := pytest -q -p no:cacheprovider
+
+.PHONY: help demo test soak check bench conformance clean $(PARTS)
 .DEFAULT_GOAL := help
 
 help:
@@ -39,7 +49,7 @@ check: $(INSTALLED)
 # PYTHONWARNDEFAULTENCODING: a file opened without an encoding reads differently on another machine.
 test: check
 	$(BIN)/coverage erase
-	PYTHONWARNDEFAULTENCODING=1 $(BIN)/coverage run -m pytest
+	@$(MAKE) --no-print-directory --jobs=3 $(PARTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	@set -f; for area in $(CRITICAL); do \
@@ -47,6 +57,12 @@ test: check
 		$(BIN)/coverage report --include="$$area" --fail-under=$(CRITICAL_FLOOR) || exit 1; \
 	done
 	@$(MAKE) --no-print-directory conformance
+
+$(MEASURED): $(INSTALLED)
+	PYTHONWARNDEFAULTENCODING=1 $(BIN)/coverage run -m $(PYTEST) $($@)
+
+growth: $(INSTALLED)
+	$(BIN)/python -m $(PYTEST) $($@)
 
 soak: $(INSTALLED)
 	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability tests/mcp -q

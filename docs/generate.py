@@ -13,9 +13,15 @@ from pathlib import Path
 from plait.cli import Parser, add_global_options, parser_for
 from plait.cli.search import add_filters
 from plait.cli.verbs import VERBS
-from plait.settings.schema import ENVIRONMENT, FLAGS, SETTINGS, describe
+from plait.settings.schema import ENVIRONMENT, FLAGS, SETTINGS, FromProject, describe
 
 DOCS = Path(__file__).resolve().parent
+FROM_PROJECT: dict[FromProject, str] = {
+    "search": "yes",
+    "files": "for its files",
+    "trusted": "if trusted",
+    "never": "never",
+}
 Row = tuple[str, str]
 
 
@@ -108,12 +114,17 @@ def settings() -> str:
     """Return a table of every setting: its default, accepted values and variable."""
     variables = {name: variable for variable, name in ENVIRONMENT.items()}
     flags = {flag for verb in VERBS for flag in parser_for(verb)._option_string_actions}
-    lines = ["| setting | default | accepts | meaning | set also by |", "|---|---|---|---|---|"]
+    lines = [
+        "| setting | default | accepts | meaning | set also by | from a project's file |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, default, words in describe():
         flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
         flag = {"embedding_provider": "--embedder"}.get(name, flag)
         ways = [f"`{variables[name]}`"] + ([f"`{flag}`"] if flag in flags else [])
-        cells = [f"`{name}`", default, SETTINGS[name].expected, words, ", ".join(ways)]
+        row = SETTINGS[name]
+        counts = FROM_PROJECT[row.from_project]
+        cells = [f"`{name}`", default, row.expected, words, ", ".join(ways), counts]
         lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
     return "\n".join(lines)
 

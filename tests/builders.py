@@ -9,7 +9,7 @@ from plait.embedders.none import NoEmbedder
 from plait.errors import EmbedderError
 from plait.facts.fingerprints import fingerprint
 from plait.memory import Memory
-from plait.protocols import Entry, Store, Vector
+from plait.protocols import Entry, Store, Unembedded, Vector
 from plait.settings.loading import load
 from plait.testing.hashing import HashingEmbedder
 from plait.text import parse
@@ -90,8 +90,13 @@ def fill(
     *,
     building: bool = False,
 ) -> int:
+    seen = {
+        ref: Unembedded(ref, row.document.title, row.passage.heading, row.passage.text)
+        for ref, row in store.hydrate([ref for ref, _ in vectors]).items()
+    }
+    made = [(seen.get(ref, Unembedded(ref, "", "", "")), vector) for ref, vector in vectors]
     with store.transaction() as tx:
-        return tx.fill(space, vectors, building=building)
+        return tx.fill(space, made, building=building)
 
 
 def begin(store: Store, space: Space = SPACE, **options: Any) -> bool:

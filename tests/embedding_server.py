@@ -64,6 +64,8 @@ class EmbeddingServer:
     def __init__(self, dims: int = DIMS) -> None:
         self.dims = dims
         self.models: Sequence[str] = MODELS
+        # What answers call the model.
+        self.answers_as = "m"
         # The most texts per request under "batch-limit", and characters per text under
         # "text-limit".
         self.most_texts = 8
@@ -256,7 +258,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_vectors(self, vectors: list[Any], fault: str | None) -> None:
         if self.path == "/api/embed":
-            answer: Any = {"model": "m", "embeddings": vectors, "total_duration": 1}
+            answer: Any = {
+                "model": self.owner.answers_as,
+                "embeddings": vectors,
+                "total_duration": 1,
+            }
             if fault == "wrong-index":  # there is none in this protocol
                 answer = {"model": "m"}
         else:
@@ -268,7 +274,8 @@ class _Handler(BaseHTTPRequestHandler):
                 rows.reverse()
             elif fault == "wrong-index":
                 rows[-1]["index"] = len(rows)
-            answer = {"object": "list", "data": rows, "model": "m", "usage": {"total_tokens": 1}}
+            answer = {"object": "list", "data": rows, "usage": {"total_tokens": 1}}
+            answer["model"] = self.owner.answers_as
         if fault == "no-vectors":
             answer = {"object": "list"}
         self.reply(answer)

@@ -44,7 +44,8 @@ SEARCH_LOADS = {
     *(f"plait.memory{part}" for part in ("", ".maintenance", ".opening")),
     *(f"plait.searching{part}" for part in ("", ".scoring", ".search", ".where")),
     *(f"plait.{part}" for part in ("present", "present.json")),
-    *(f"plait.{part}" for part in ("errors", "protocols", "text", "times", "types")),
+    *(f"plait.{part}" for part in ("errors", "protocols", "text", "times")),
+    *(f"plait.types{part}" for part in ("", ".guarding")),
     *(f"plait.embedders{part}" for part in ("", ".builtin", ".none")),
     *(f"plait.ranking{part}" for part in ("", ".hybrid")),
     *(f"plait.stores{part}" for part in ("", ".sqlite")),
@@ -134,6 +135,17 @@ def test_a_search_loads_nothing_heavy(search_loads):
     assert not SEARCH_LOADS_OF_OTHERS & TOO_HEAVY
 
 
+@pytest.mark.parametrize("words", [("get", "n"), ("timeline",)], ids=lambda words: words[0])
+def test_reading_loads_nothing_of_the_write_path(tmp_path, words):
+    database = str(tmp_path / "memory.db")
+    with plait.Memory.open(database, embedder="none", project="") as memory:
+        memory.store("A note.", key="n")
+    act = "from plait.cli import main\nassert main(sys.argv[1:]) == 0"
+    loaded = loaded_by(act, "--db", database, "--project", "personal", *words)
+    ours = {name for name in loaded if name.startswith("plait.writing.")}
+    assert ours <= {"plait.writing.held_secrets", "plait.writing.use"}
+
+
 def test_importing_plait_is_light():
     loaded = loaded_by("import plait")
     assert {name for name in loaded if name.startswith("plait")} == IMPORT_LOADS
@@ -149,7 +161,7 @@ MOST_TOP_LEVEL_NAMES = 20
 MOST_ROWS = 10
 MOST_LINES = 500
 MOST_STORE_METHODS = 22
-MOST_FILES_OF_A_SEARCH = 22
+MOST_FILES_OF_A_SEARCH = 23
 MOST_CROSSINGS_OF_A_SEARCH = 12
 MOST_CROSSINGS_OF_A_STORE = 8
 
@@ -453,6 +465,15 @@ def test_every_case_of_the_systems_that_plait_replaces_has_a_test():
     assert len(named) > 40
     assert named - written == set()
     assert {name for name in re.findall(files, page) if not (tests / name).exists()} == set()
+
+
+def test_every_promise_of_security_md_has_tests():
+    page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| [^|]+ \| (`.*`) \|$", page, re.M)
+    assert len(rows) > 20
+    for row in rows:
+        for name in re.findall(r"`([^`]+)`", row):
+            assert (ROOT / "tests" / name).is_file(), name
 
 
 def test_agents_md_names_every_room_and_stays_short():

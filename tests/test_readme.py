@@ -24,6 +24,7 @@ WITH_PYTHON = [README, "docs/library.md"]
 MAX_WORDS_BEFORE_FIRST_COMMAND = 120
 FIRST_OUTPUT_BY_LINE = 40
 MAX_WORDS = 600
+MAX_COLUMNS = 120
 ANYTHING = "…"  # ids, days, milliseconds: they change from run to run
 
 
@@ -172,3 +173,12 @@ def test_the_executor_tells_a_wrong_answer_from_a_right_one():
     assert not re.fullmatch(right, "0.90  abcdefgh  a.md:7\nend\n")
     assert not re.fullmatch(right, "1.00  abcdefgh  a.md:7\n")
     assert sys.version_info >= (3, 11)
+
+
+@pytest.mark.parametrize(
+    "page", [README, "SECURITY.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+)
+def test_prose_keeps_to_the_width_of_the_page(page):
+    prose = re.sub(r"^```.*?^```", "", read(page), flags=re.M | re.S)
+    lines = [line for line in prose.splitlines() if not line.startswith("|")]
+    assert [line for line in lines if len(line) > MAX_COLUMNS] == []

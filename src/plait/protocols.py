@@ -94,7 +94,8 @@ class State(NamedTuple):
     memory's first write. ``space`` and ``sample`` belong to the vectors that answer searches,
     ``building`` and ``building_sample`` to those being made beside them. ``changed_at`` is when one
     fact last replaced another; the present is never earlier. ``profiles_due`` is when a profile
-    next becomes outdated.
+    next becomes outdated. ``unscrubbed`` marks a purge after which `Store.tidy` has not run yet.
+    ``vector_damage`` is why the description of the vectors cannot be read; texts do not need it.
     """
 
     analyzer: str
@@ -110,6 +111,8 @@ class State(NamedTuple):
     changed_at: int | None = None
     profiles_due: int | None = None
     has_messages: bool = False
+    unscrubbed: str | None = None
+    vector_damage: str | None = None
 
     def sample_of(self, space: Space, *, building: bool = False) -> Vector | None:
         """Return the sample stored with a space's vectors; ``building``: of the unfinished ones."""
@@ -123,7 +126,9 @@ class Trashed(NamedTuple):
     """A deleted document, with everything needed to restore it.
 
     ``batch`` identifies its delete; it is empty if the document can be restored only by id.
-    ``place`` orders documents by first writing. ``names`` are the ids of its passages.
+    ``place`` orders documents by first writing. ``names`` are the ids of its passages. ``home`` is
+    the project in which it was deleted, empty for none; ``None``: that of the document.
+    ``version_of`` is the id of the document if this is an earlier version of it, with its own id.
     """
 
     batch: str
@@ -132,6 +137,18 @@ class Trashed(NamedTuple):
     passages: Sequence[Passage] = ()
     place: int = 0
     names: tuple[str, ...] = ()
+    home: str | None = None
+    version_of: str = ""
+
+    @property
+    def deleted_in(self) -> str:
+        """The project in which it was deleted; empty for none."""
+        return (self.document.project or "") if self.home is None else self.home
+
+    @property
+    def without_texts(self) -> Trashed:
+        """The same without the text and its passages, for what only compares names."""
+        return self._replace(document=self.document._replace(text=""), passages=())
 
 
 class Standing(NamedTuple):
@@ -215,11 +232,17 @@ class Transaction(Protocol):
     def edges(self, source: str, target: str, type: str) -> list[Relation]:
         """Return all edges of one type between two entities, by id, in the order of writing."""
 
-    def trashed(self, ids: Sequence[str] | None = None, *, latest: bool = False) -> list[Trashed]:
-        """Return what can be restored, the latest delete first.
+    def trashed(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        related: bool = True,
+        texts: bool = True,
+    ) -> list[Trashed]:
+        """Return what can be restored, the latest delete first; without ``texts``: no passages.
 
-        With ``ids``, only these documents, their entities and what belongs to them; with
-        ``latest``, only the documents of the latest delete that has a batch.
+        With ``ids``, only these documents, and if ``related`` their versions, their entities and
+        what belongs to them.
         """
 
     # Writing.
@@ -301,9 +324,12 @@ class Transaction(Protocol):
         """
 
     def fill(
-        self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, building: bool
+        self, space: Space, vectors: Sequence[tuple[Unembedded, Vector | None]], *, building: bool
     ) -> int:
-        """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
+        """Write vectors of passages that are still the same; ``None`` marks one as keyword-only.
+
+        A passage whose title, heading or text changed since it was read stays pending.
+        """
 
     def swap(self, space: Space) -> bool:
         """Make searches use this space if no passage is pending in it; drop the others."""
@@ -364,7 +390,10 @@ class Store(Protocol):
         """Return for each document the stored one that it would replace, without its text."""
 
     def find(self, name: str, where: Filter) -> list[tuple[Document, Passage | None]]:
-        """Return documents and passages by id, key, chunk_id or id prefix (six or more letters)."""
+        """Return what a name refers to among the documents that pass a filter.
+
+        A name is an id, else a key, else a chunk_id, else an id prefix of six or more letters.
+        """
 
     def load(self, ids: Sequence[str]) -> list[Document]:
         """Return whole documents, text included, in the order asked for; unknown ids are absent."""
@@ -378,11 +407,13 @@ class Store(Protocol):
         after: tuple[int, str] | None = None,
         by_writing: bool = False,
         whole: bool = False,
+        damaged: list[str] | None = None,
     ) -> list[Document]:
         """Return documents, newest event first, starting after the cursor ``before``.
 
         With the cursor ``after``, the order is reversed: oldest event first. ``by_writing`` orders
-        them by first writing instead; ``whole`` reads their text too.
+        them by first writing instead; ``whole`` reads their text too. Documents that cannot be read
+        are named in ``damaged``, if it is given; otherwise the first one is an error.
         """
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
@@ -394,8 +425,12 @@ class Store(Protocol):
     def relations(self, ids: Sequence[str] | None, where: Filter) -> list[Relation]:
         """Return edges with at least one end among these entities, or all; oldest first."""
 
-    def trashed(self) -> list[Trashed]:
-        """Return what can be restored, the latest delete first."""
+    def trashed(self, *, texts: bool = True, distrusted: int | None = None) -> list[Trashed]:
+        """Return what can be restored, the latest delete first; without ``texts``: no passages.
+
+        With ``distrusted``, only documents that are not trusted, until they have so many passages;
+        those that cannot be read are left out.
+        """
 
     def pending(self, space: Space, limit: int, *, building: bool) -> list[Unembedded]:
         """Return passages without a vector in this space; ``building``: in the one being made."""
@@ -410,11 +445,17 @@ class Store(Protocol):
             StoreBusy: Another writer did not finish in time; without ``patient``: at once.
         """
 
-    def tidy(self, *, keywords: bool = False, compact: bool = False, purged: bool = False) -> None:
-        """Tidy up after many writes: statistics, journal.
+    def tidy(
+        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
+    ) -> tuple[str, ...]:
+        """Tidy up after many writes: statistics, journal, what an interrupted purge left.
 
         ``keywords`` rebuilds the keyword index where that helps, ``compact`` returns free space to
-        the disk, ``purged`` removes every trace of what was deleted.
+        the disk, ``purged`` removes every trace of what was deleted, and the mark ``unscrubbed``;
+        it returns other files beside the store's that may still have some.
+
+        Raises:
+            StoreBusy: With ``purged``: another process keeps the traces in use.
         """
 
     def stats(self) -> Stats:

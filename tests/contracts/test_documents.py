@@ -301,6 +301,27 @@ def test_fields_can_be_changed_without_the_text(store: Store) -> None:
     assert is_sound(store)
 
 
+def test_a_file_can_be_given_another_place(store: Store) -> None:
+    old: Fields = {"kind": "file", "path": "/a/x.md", "source": "/a", "project": "p"}
+    new: Fields = {"path": "/b/c/y.md", "source": "/b", "project": "q", "mtime": None}
+    [done] = write(store, entry("x.md", "apple", vectors=[X], mtime=5, **old))
+    before = passages_of(store, "x.md")
+    with store.transaction() as tx:
+        tx.amend(done.id, key="c/y.md", **new)
+        places: list[Fields] = [{"path": "/b/c/y.md"}, {"key": "c/y.md", **new}]
+        for place in places:
+            moved = tx.known(Document(kind="file", **place))
+            assert moved is not None
+            assert (moved.id, moved.mtime) == (done.id, None)
+        assert tx.known(Document(key="x.md", **old)) is None
+    assert passages_of(store, "c/y.md") == before
+    # A file's name is indexed with its title.
+    assert (by_keyword(store, "x"), by_keyword(store, "y")) == ([], ["c/y.md"])
+    assert by_vector(store, 1, 0, 0, 0) == ["c/y.md"]
+    assert store.state().pending == 0
+    assert is_sound(store)
+
+
 # delete
 
 
@@ -360,6 +381,14 @@ def test_a_key_is_looked_up_where_the_filter_says(store: Store) -> None:
     assert len(store.find("k", EVERYTHING)) == 2
     assert [d.project for d, _ in store.find("k", Filter(projects=("p",)))] == ["p"]
     assert [d.project for d, _ in store.find("k-0", Filter(projects=("p",)))] == ["p"]
+
+
+def test_an_id_is_looked_up_where_the_filter_says(store: Store) -> None:
+    write(store, entry("k", "one", project="p", id="aabbccddeeffg"))
+    passage = passages_of(store, "k")[0]
+    for name in ("aabbccddeeffg", "aabbccddeeffg-0", "aabbcc", passage.id, passage.id[:7]):
+        assert len(store.find(name, Filter(projects=("p",)))) == 1
+        assert store.find(name, Filter(projects=("q", None))) == []
 
 
 # scan

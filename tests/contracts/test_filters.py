@@ -266,3 +266,39 @@ def test_a_profile_that_is_out_of_date_is_listed_but_not_searched(
     assert in_keyword_search(store, where) == in_vector_search(store, where) == expected
     assert in_scan(store, where) == ["Ana", "Bo"]
     store.close()
+
+
+NFC, NFD = "caf\u00e9", "cafe\u0301"
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(("stored", "asked"), [(NFC, NFD), (NFD, NFC), (NFD, NFD)])
+def test_an_accent_is_the_same_however_it_is_written(
+    engine: Engine, way: Any, stored: str, asked: str
+) -> None:
+    store = engine()
+    fields: dict[str, Any] = {
+        "type": stored,
+        "tags": (stored,),
+        "session": stored,
+        "project": stored,
+        "topic": stored,
+        "metadata": {stored: stored},
+        "path": f"/{stored}/a.md",
+        "source": stored,
+        "kind": "file",
+    }
+    write(store, entry(f"{stored}/a.md", "apple", vectors=[X], **fields), entry("b", "apple"))
+    for where in (
+        Filter(types=(asked,)),
+        Filter(tags=(asked,)),
+        Filter(session=asked),
+        Filter(projects=(asked, "x")),
+        Filter(topics=(asked,)),
+        Filter(metadata=((asked, asked),)),
+        Filter(key_prefix=f"{asked}/"),
+        Filter(path_prefix=f"/{asked}/"),
+        Filter(source=asked),
+        Filter(keys=(f"{asked}/a.md",)),
+    ):
+        assert way(store, where) == [f"{stored}/a.md"], where

@@ -6,7 +6,7 @@ import pytest
 
 from plait.errors import DeadlineExceeded
 from plait.protocols import Store
-from plait.text import parse
+from plait.text import REPEATED_NAME_CHARS, parse
 from plait.types import Filter, Group, Query, Term
 from tests.builders import (
     EVERYTHING,
@@ -197,3 +197,47 @@ def test_a_filter_is_applied_before_the_limit(store: Store) -> None:
     where = Filter(projects=("quiet",))
     assert by_keyword(store, "apple", 1, where) == ["mine"]
     assert by_vector(store, 1, 0, 0, 0, limit=1, where=where) == ["mine"]
+
+
+def test_every_passage_repeats_the_beginning_of_long_names_and_the_first_all_of_it(
+    store: Store,
+) -> None:
+    short = tuple(f"short{number}" for number in range(20))
+    long = tuple(f"tag{number}" for number in range(REPEATED_NAME_CHARS))
+    write(
+        store,
+        entry("short", "one ", "two ", "three", title="Harbour", tags=short),
+        entry("long", "one ", "two ", "three", title="Harbour", tags=long),
+        entry("title", "one ", "two ", "three", title=f"Lighthouse {' '.join(long)}"),
+    )
+
+    def passages(word: str, where: Filter = EVERYTHING) -> list[tuple[str | None, int]]:
+        refs = [ref for ref, _ in store.keyword(parse(word), 20, where)]
+        rows = store.hydrate(refs, ranking=True).values()
+        return sorted((row.document.key, row.passage.ordinal) for row in rows)
+
+    every = [0, 1, 2]
+    assert passages("harbour") == [(key, place) for key in ("long", "short") for place in every]
+    assert passages("short19") == [("short", place) for place in every]
+    assert passages("lighthouse") == [("title", place) for place in every]
+    last = long[-1]
+    assert passages(last) == [("long", 0), ("title", 0)]
+    assert passages("three", Filter(tags=(last,))) == [("long", 2)], "filters see every tag"
+    refs = [passage.ref for passage in passages_of(store, "long")]
+    known = store.hydrate(refs, ranking=True)
+    first, second = known[refs[0]], known[refs[1]]
+    assert (last in first.name_terms, last in second.name_terms) == (True, False)
+    assert "tag0" in second.name_terms
+
+
+def test_long_names_follow_their_passages(store: Store) -> None:
+    long = tuple(f"tag{number}" for number in range(REPEATED_NAME_CHARS))
+    write(store, entry("k", "one ", "two", tags=long))
+    write(store, entry("k", "new ", "one ", "two", tags=long))
+    refs = [ref for ref, _ in store.keyword(parse(long[-1]), 20, EVERYTHING)]
+    assert [row.passage.text for row in store.hydrate(refs).values()] == ["new "]
+    with store.transaction() as tx:
+        tx.amend(store.find("k", EVERYTHING)[0][0].id, tags=("brief",))
+    assert by_keyword(store, long[-1]) == []
+    assert len(store.keyword(parse("brief"), 20, EVERYTHING)) == 3
+    assert is_sound(store)

@@ -174,7 +174,7 @@ def test_many_threads_write_and_search_one_store(store: Store) -> None:
 def test_the_state_tells_what_was_remembered(store: Store) -> None:
     state = store.state()
     assert state.analyzer
-    assert state[1:] == (None,) * 7 + (0, None, None, None, False)
+    assert state[1:] == (None,) * 7 + (0, None, None, None, False, None, None)
     with store.transaction() as tx:
         tx.remember(indexed_by="i", chunker="c", embedder="e", changed_at="7", profiles_due="9")
     state = store.state()

@@ -3,9 +3,11 @@
 from itertools import pairwise
 from typing import Any
 
+from plait.errors import advise
 from plait.protocols import Store, Trashed
 from plait.types import Relation
-from tests.builders import EVERYTHING, delete, entry, is_sound, passages_of, write
+from plait.writing import deleting, undoing
+from tests.builders import EVERYTHING, delete, entry, is_sound, passages_of, vector, write
 
 
 def trash(store: Store, *keys: str, batch: str = "b", at: int = 5, **fields: Any) -> None:
@@ -38,9 +40,34 @@ def test_a_part_of_the_trash_can_be_read(store: Store) -> None:
             part = tx.trashed([ids[key] for key in asked])
             assert {row.document.key for row in part} == keys
             assert part == [row for row in store.trashed() if row in part]
-        assert {row.document.key for row in tx.trashed(latest=True)} == {"Ana", "tea"}
-        tx.forget([ids["Ana"], ids["tea"], ids["x"]])
-        assert tx.trashed(latest=True) == []
+            alone = tx.trashed([ids[key] for key in asked], related=False)
+            assert alone == [row for row in store.trashed() if row.document.key in asked]
+        assert tx.trashed() == store.trashed()
+
+
+def test_a_version_is_kept_beside_its_document_and_found_by_it(store: Store) -> None:
+    write(store, entry("k", "old", id="aaaaaaaaaaaaa"))
+    [live] = store.load(["aaaaaaaaaaaaa"])
+    with store.transaction() as tx:
+        old = live._replace(id="bbbbbbbbbbbbb")
+        tx.trash([Trashed("", 5, old, tx.passages(live.id), version_of=live.id)])
+        [row] = tx.trashed([live.id])
+        assert (row.version_of, row.document.text) == (live.id, "old")
+    assert store.trashed() == [row]
+    assert store.load([live.id]) == [live]
+
+
+def test_the_trash_can_be_read_without_its_texts(store: Store) -> None:
+    write(store, entry("k", "one ", "two", title="T"), entry("l", "three"))
+    trash(store, "k", "l")
+    bare = [row.without_texts for row in store.trashed()]
+    assert store.trashed(texts=False) == bare
+    assert {row.document.text for row in bare} == {""}
+    assert {len(row.names) for row in bare} == {1, 2}
+    with store.transaction() as tx:
+        ids = [row.document.id for row in bare]
+        assert tx.trashed(ids, texts=False) == tx.trashed(texts=False) == bare
+        assert tx.trashed(ids) == store.trashed()
 
 
 def test_deletes_of_one_moment_are_ordered(store: Store) -> None:
@@ -207,3 +234,61 @@ def test_deleting_without_the_trash_leaves_nothing(store: Store) -> None:
     delete(store, "k")
     assert store.trashed() == []
     assert store.stats().trash_count == 0
+
+
+def test_many_documents_are_deleted_as_one_and_come_back_as_one(store: Store) -> None:
+    count = deleting.SLICE_DOCUMENTS * 2 + 3
+    write(store, entry("stays", "x"), *[entry(f"k{n}", "a ", f"b{n}") for n in range(count)])
+    ids = [document.id for document in store.scan(EVERYTHING) if document.key != "stays"]
+    deleted = deleting.delete(store, [*ids, "nosuchdocumen", *ids])
+    assert (sorted(deleted.ids), deleted.chunks_deleted) == (sorted(ids), 2 * count)
+    assert {row.batch for row in store.trashed()} == {store.trashed()[0].batch}
+    assert [row.id for row in store.scan(EVERYTHING)] == [store.find("stays", EVERYTHING)[0][0].id]
+    assert len(undoing.undo(store)) == count
+    assert store.trashed() == []
+    assert is_sound(store)
+
+
+def test_a_purge_empties_trash_and_cache_and_is_marked_until_it_is_tidied(store: Store) -> None:
+    count = deleting.SLICE_DOCUMENTS + 2
+    [ana] = write(store, entry("Ana", "Ana", kind="entity"))
+    write(store, *[entry(f"k{n}", f"b{n}", parent=ana.id) for n in range(count)])
+    deleting.delete(store, [store.find("k1", EVERYTHING)[0][0].id])
+    with store.transaction() as tx:
+        tx.cache({"name": vector(1, 0)}, (), 9)
+        tx.remember(unscrubbed="mark")
+    assert store.state().unscrubbed == "mark"
+    deleted = deleting.delete(store, [ana.id], purge=True)
+    assert len(set(deleted.ids)) == len(deleted.ids) == count + 1
+    assert store.state().unscrubbed is None
+    assert (store.trashed(), store.scan(EVERYTHING), store.cached(["name"])) == ([], [], {})
+    assert is_sound(store)
+
+
+def test_doctor_reports_a_purge_that_was_not_tidied_and_finishes_it(store: Store) -> None:
+    write(store, entry("k", "text"))
+    assert deleting.check_purges(store, fix=False) == []
+    with store.transaction() as tx:
+        tx.remember(unscrubbed="mark")
+    [row] = deleting.check_purges(store, fix=False)
+    assert (row.check, row.level, row.advice) == ("purge", "warning", advise("doctor_fix"))
+    [row] = deleting.check_purges(store, fix=True)
+    assert (row.level, row.fixed) == ("ok", True)
+    assert deleting.check_purges(store, fix=False) == []
+
+
+def test_what_is_not_trusted_is_listed_apart_the_latest_first(store: Store) -> None:
+    claims = {"trust": "trusted", "document": '{"trust": "trusted"}'}
+    for number, trust in enumerate(["untrusted", "trusted", "quarantined", "untrusted"]):
+        key = f"{number}"
+        write(store, entry(key, "one ", "two", trust=trust, metadata=claims))
+        trash(store, key, at=number)
+
+    def keys(passages: int) -> list[str | None]:
+        return [row.document.key for row in store.trashed(distrusted=passages)]
+
+    assert keys(100) == ["3", "2", "0"]
+    assert keys(3) == ["3", "2"]
+    assert keys(2) == ["3"]
+    assert keys(0) == []
+    assert [row.document.text for row in store.trashed(distrusted=1)] == ["one two"]

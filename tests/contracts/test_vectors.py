@@ -1,9 +1,11 @@
 """Vectors: the nearest passages, spaces that are filled and swapped, and the cache."""
 
+from typing import Any
+
 import pytest
 
 from plait.errors import EmbedderError
-from plait.protocols import Store, Unembedded
+from plait.protocols import Store, Unembedded, Vector
 from plait.types import Space
 from tests.builders import (
     EVERYTHING,
@@ -149,6 +151,25 @@ def test_filling_gives_vectors_and_marks_what_has_none(store: Store) -> None:
     assert is_sound(store)
 
 
+@pytest.mark.parametrize("made", [X, None], ids=["embedded", "declined"])
+@pytest.mark.parametrize(
+    ("fields", "stays"),
+    [({"title": "New"}, False), ({"text": "other"}, False), ({"tags": ("t",)}, True), ({}, True)],
+)
+def test_a_vector_of_what_a_passage_no_longer_says_is_not_written(
+    store: Store, fields: dict[str, Any], stays: bool, made: Vector | None
+) -> None:
+    [done] = write(store, entry("k", "text", id="aaaaaaaaaaaaa", title="Old"))
+    begin(store)
+    [row] = pending(store)
+    now = {"text": "text", "title": "Old", **fields}
+    write(store, entry("k", now.pop("text"), id=done.id, **now))
+    with store.transaction() as tx:
+        assert tx.fill(SPACE, [(row, made)], building=False) == (stays and made is not None)
+    assert (pending(store) == []) is stays
+    assert is_sound(store)
+
+
 def test_what_the_embedder_declined_is_not_pending(store: Store) -> None:
     row = entry("k", "a ", "b", vectors=[X, None])
     [done] = write(store, row._replace(declined=frozenset({1})))
@@ -268,8 +289,9 @@ def test_one_transaction_may_write_begin_fill_and_swap(store: Store) -> None:
         tx.write(entry("b", "two", id="bbbbbbbbbbbbb", vectors=[Y]))
         tx.begin(OTHER)
         tx.write(entry("c", "three", id="ccccccccccccc", vectors=[Z], space=OTHER))
-        refs = [tx.passages(id_)[0].ref for id_ in (first.id, "bbbbbbbbbbbbb")]
-        tx.fill(OTHER, [(ref, X) for ref in refs], building=True)
+        passages = [tx.passages(id_)[0] for id_ in (first.id, "bbbbbbbbbbbbb")]
+        rows = [Unembedded(passage.ref, "", "", passage.text) for passage in passages]
+        tx.fill(OTHER, [(row, X) for row in rows], building=True)
         assert tx.swap(OTHER)
     assert store.state().space == OTHER
     assert store.stats().embedded_count == 3

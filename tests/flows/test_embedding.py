@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from plait.testing import HashingEmbedder, InMemoryStore
 from plait.types import Document, Space, TextKind
 from plait.types.reports import Finding
 from plait.writing.backfill import ON_THE_SIDE
-from tests.builders import begin, cosines, fill, vector
+from tests.builders import EVERYTHING, begin, cosines, fill, vector
 from tests.codes import has_code
 
 
@@ -279,12 +280,15 @@ def test_a_reindex_that_died_goes_on_only_with_the_model_that_began_it(place: Pa
         assert memory.stats().pending_count == 0
 
 
-def test_a_search_never_asks_for_the_sample(place: Path) -> None:
+def test_the_first_search_of_a_process_asks_for_the_sample_and_the_next_do_not(
+    place: Path,
+) -> None:
     with opened(place, Rented()) as memory:
         memory.store("We deploy on Fridays")
     with opened(place, rented := Rented()) as memory:
-        memory.search("deploy when")
-    assert rented.asked == ["deploy when"]
+        for query in ("deploy when", "deploy where"):
+            assert memory.search(query).receipt.degraded == ()
+    assert rented.asked == ["deploy when", CANARY, "deploy where"]
 
 
 def test_an_embedder_that_gives_no_vector_for_a_sentence_is_no_embedder(place: Path) -> None:
@@ -368,7 +372,7 @@ def test_auto_reindex_follows_the_embedder_at_the_next_write(
 @pytest.mark.parametrize(
     ("provider", "code", "advice"),
     [
-        ("openai", "server_not_chosen", advise("set_embedder", spec="openai:tag")),
+        ("openai", "server_not_chosen", advise("choose_embedder")),
         ("rented", "foreign_vectors", None),
     ],
 )
@@ -547,3 +551,63 @@ def test_a_search_beside_a_reindex_does_not_relabel_what_is_cached(place: Path) 
         memory.embedder.embed(["something else"], "passage")
     assert "something else" in turned.asked
     assert "something else" in old.asked
+
+
+# -- edited while it is embedded ------------------------------------------------------------
+
+
+class Edited(Rented):
+    """Answers after somebody has stored the note again."""
+
+    def __init__(self, edit: Callable[[], object]) -> None:
+        super().__init__()
+        self._edit: Callable[[], object] | None = edit
+
+    def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
+        edit, self._edit = self._edit, None
+        if edit is not None and CANARY not in texts:
+            edit()
+        else:
+            self._edit = edit
+        return super().embed(texts, kind)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"title": "Garden"},
+        {"text": "Roses need much water"},
+        {"title": "Garden", "tags": ["x"]},
+        {"tags": ["x"]},
+    ],
+    ids=["title", "text", "title and tags", "tags"],
+)
+@pytest.mark.parametrize("act", ["store", "reindex"])
+def test_a_note_edited_while_it_is_embedded_gets_the_vector_of_what_it_says(
+    tmp_path: Path, act: str, fields: dict[str, Any]
+) -> None:
+    path = tmp_path / "m.db"
+    note: dict[str, Any] = {"text": "Tomatoes need sun", "key": "k", "title": "Kitchen"}
+
+    def edit() -> None:
+        with Memory.open(path, embedder="none", project="") as other:
+            other.store(**{**note, **fields})
+
+    if act == "reindex":
+        with Memory.open(path, embedder=Rented(), project="") as memory:
+            memory.store(**note)
+    model = Edited(edit)
+    with Memory.open(path, embedder=model, project="") as memory:
+        if act == "store":
+            memory.store(**note)
+        else:
+            memory.reindex(embeddings=True)
+        memory.store("Another text", key="later")  # what is still pending follows
+        store = memory.engine
+        assert store.state().pending == 0
+        [(document, _)] = store.find("k", EVERYTHING)
+        [passage] = store.passages(document.id)
+        [says] = Rented().embed([f"{document.title}\n{passage.text}"], "passage")
+        assert says is not None
+        [cosine] = cosines(store, says, [passage.ref], model.space).values()
+        assert cosine > 0.99

@@ -15,8 +15,10 @@ from plait.protocols import Entry, Store
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing.store import InMemoryStore
 from plait.types import Document, Filter, Relation
+from plait.types.reports import Deleted
 from plait.writing.changes import Change, Changed, put
-from plait.writing.deleting import delete, undo
+from plait.writing.deleting import delete
+from plait.writing.undoing import undo
 from tests.builders import (
     EVERYTHING,
     NOW,
@@ -187,7 +189,7 @@ def trashed_keys(store: Store) -> list[str | None]:
 def test_deleting_reports_names_ids_and_passages(store: Store) -> None:
     stored(store, entry("gone", "apple ", "apple"), entry("kept", "apple pie"))
     [(doomed, _)] = store.find("gone", EVERYTHING)
-    assert delete(store, [doomed.id, "unknown"]) == (("gone",), (doomed.id,), 2, False)
+    assert delete(store, [doomed.id, "unknown"]) == Deleted(("gone",), (doomed.id,), 2)
     assert by_keyword(store, "apple") == ["kept"]
 
 
@@ -265,10 +267,12 @@ def test_undo_passes_over_a_delete_whose_names_are_all_taken(store: Store) -> No
     assert [[d.key for d in undo(store)] for _ in range(3)] == [[], ["older"], []]
 
 
-def test_what_was_not_deleted_to_be_undone_comes_back_by_its_id_only(store: Store) -> None:
+def test_what_is_set_aside_comes_back_by_its_id_only(store: Store) -> None:
     wanted, vanished = stored(store, entry("wanted", "a"), entry("vanished", "b"))
-    delete(store, [wanted.id])
-    delete(store, [vanished.id], undoable=False)
+    for doomed in (wanted, vanished):
+        delete(store, [doomed.id])
+    with store.transaction() as transaction:
+        transaction.set_aside([vanished.id])
     assert [(row.batch == "", row.document.key) for row in store.trashed()] == [
         (True, "vanished"),
         (False, "wanted"),
@@ -290,7 +294,7 @@ def test_purge_clears_what_is_in_the_trash_already(store: Store) -> None:
     delete(store, [first.id])
     delete(store, [other.id])
     deleted = delete(store, [live.id, other.id, "unknown"], purge=True)
-    assert deleted == (("live", "other"), (live.id, other.id), 3, True)
+    assert deleted == Deleted(("live", "other"), (live.id, other.id), 3, purged=True)
     assert trashed_keys(store) == ["k"]
 
 
@@ -298,7 +302,8 @@ def test_purge_reports_a_document_once_that_is_stored_and_in_the_trash(store: St
     [first] = stored(store, entry("k", "old ", "text"))
     delete(store, [first.id])
     stored(store, entry("k", "new", id=first.id))
-    assert delete(store, [first.id], purge=True) == (("k",), (first.id,), 1, True)
+    purged = delete(store, [first.id], purge=True)
+    assert purged == Deleted(("k",), (first.id,), 1, purged=True)
     assert store.trashed() == []
 
 

@@ -496,7 +496,7 @@ def test_ctrl_c_forgets_no_vanished_file(
 def read_into(
     memory: Memory, place: Path, project: str | None, *, keep_project: bool = True
 ) -> dict[str, str]:
-    writer = Writer.begin(memory.engine, memory.embedder, Cut(), project)
+    writer = Writer.begin(memory.engine, memory.embedder, Cut(), project, max_bytes=1_000_000)
     run = folder.Ingest(writer, incremental=True, keep_project=keep_project)
     return outcomes(run.run(sources.walk(place)))
 
@@ -560,7 +560,7 @@ def test_a_folder_read_for_itself_outlives_a_run_over_the_folder_around_it(
     assert texts(memory, "bananas") == ["Bananas are yellow."]
 
 
-def test_undo_means_the_users_own_delete_and_not_what_an_ingest_removed(
+def test_undo_takes_back_the_latest_removal_first_whoever_removed(
     memory: Memory, notes: Path
 ) -> None:
     memory.store("mine", key="mine")
@@ -569,6 +569,7 @@ def test_undo_means_the_users_own_delete_and_not_what_an_ingest_removed(
     (notes / "a.md").unlink()
     write(notes, "sub/b.txt", "")
     assert outcomes(memory.ingest(notes)) == {"a.md": "removed", "b.txt": "removed"}
+    assert {document.key for document in memory.undo()} == {"a.md", "sub/b.txt"}
     assert [document.key for document in memory.undo()] == ["mine"]
 
 

@@ -20,12 +20,13 @@ from plait.errors import (
     UsageError,
     advise,
 )
+from plait.facts.trash import VERSIONS_KEPT
 from plait.memory import Memory
 from plait.protocols import Vector
 from plait.settings.loading import load
 from plait.testing import InMemoryStore
-from plait.types import MAX_TURN, Document, Filter, Passage, TextKind
-from plait.types.reports import Stored
+from plait.types import MAX_TURN, Document, Filter, Passage, Relation, TextKind
+from plait.types.reports import NewEntity, Stored
 from tests.builders import Counting, Failing, memory_on
 from tests.codes import has_code
 
@@ -107,6 +108,64 @@ def test_a_store_that_makes_no_sense_is_refused(
     with pytest.raises(UsageError, match=value, check=has_code(code, subject)):
         memory.store(**{"text": "a fact", **options})
     assert memory.stats().doc_count == 0
+
+
+HUGE = "long " * 300_000  # with max_file_mb = 1, more than one document may have
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"title": HUGE},
+        {"key": HUGE},
+        {"entity": HUGE},
+        {"summary": HUGE},
+        {"topic": HUGE},
+        {"session": HUGE},
+        {"type": HUGE},
+        {"tags": [f"tag{number}" for number in range(200_000)]},
+        {"metadata": {"name": HUGE}},
+        {"metadata": {HUGE: "value"}},
+        {"metadata": {f"name{number}": "value" for number in range(100_000)}},
+        {"title": HUGE[:500_000], "metadata": {"name": HUGE[:700_000]}},
+    ],
+    ids=lambda fields: "-".join(fields),
+)
+def test_the_cap_covers_the_whole_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("PLAIT_MAX_FILE_MB", "1")
+    with Memory.open(tmp_path / "m.db", embedder="none", project="") as memory:
+        with pytest.raises(UsageError, check=has_code("too_large")):
+            memory.store("A short text.", **fields)
+        if "entity" not in fields:
+            tags = tuple(fields.pop("tags", ()))
+            document = Document(**{"text": "A short text.", "key": "k", **fields, "tags": tags})
+            with pytest.raises(UsageError, check=has_code("too_large")):
+                memory.store_many([document])
+        assert memory.stats().doc_count == 0
+
+
+def test_the_cap_covers_entities_and_relations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_MAX_FILE_MB", "1")
+    with Memory.open(tmp_path / "m.db", embedder="none", project="") as memory:
+        memory.graph.create([NewEntity("Ada", "person"), NewEntity("Bob", "person")])
+        for refused in (
+            lambda: memory.graph.create([NewEntity(HUGE, "person")]),
+            lambda: memory.graph.create([NewEntity("Eve", HUGE)]),
+            lambda: memory.graph.create([NewEntity("Eve", "person", (HUGE,))]),
+            lambda: memory.graph.observe([(HUGE, ["She is tall."])], make=True),
+            lambda: memory.graph.observe([("Ada", ["She is tall."])], tags=[HUGE]),
+            lambda: memory.graph.relate([Relation("Ada", "Bob", HUGE)]),
+            lambda: memory.graph.relate([Relation("Ada", "Bob", "knows", context=HUGE)]),
+        ):
+            with pytest.raises(UsageError, check=has_code("too_large")):
+                refused()
+        graph = memory.graph.read()
+        assert (len(graph.entities), len(graph.relations)) == (2, 0)
+        assert memory.stats().doc_count == 2
 
 
 def test_line_ends_are_made_plain(memory: Memory) -> None:
@@ -270,7 +329,8 @@ def test_a_name_means_the_nearest_document_of_that_name(shared: Path) -> None:
                 act("k")
             notice = caught.value.notice
             assert (notice.code, notice.subject) == ("other_project", "k")
-            assert notice.advice in [advise("in_project", project=name) for name in "pq"]
+            step = "in_project" if act == memory.lookup else "act_in_project"
+            assert notice.advice in [advise(step, project=name) for name in "pq"]
     with at(shared, "q") as memory:
         assert memory.lookup("k")[0].project == "q"
 
@@ -402,6 +462,55 @@ def test_undo_works_while_the_embedder_is_down(tmp_path: Path) -> None:
         assert memory.stats().pending_count == 1
 
 
+def test_nothing_to_undo_here_names_the_project_of_the_latest_delete(tmp_path: Path) -> None:
+    def nothing_to_undo(project: str) -> NotFound:
+        with (
+            Memory.open(tmp_path / "m.db", embedder="none", project=project) as memory,
+            pytest.raises(NotFound, check=has_code("nothing_to_undo")) as caught,
+        ):
+            memory.undo()
+        return caught.value
+
+    error = nothing_to_undo("here")
+    assert "in this project" in str(error)
+    assert (error.subject, error.advice) == ("", None)
+    for project, name in (("", "personal"), ("there", "there")):
+        with Memory.open(tmp_path / "m.db", embedder="none", project=project) as memory:
+            memory.store("kilimanjaro", key="k")
+            memory.delete("k")
+        error = nothing_to_undo("here")
+        assert f"The latest delete was made in '{name}'." in str(error)
+        assert (error.subject, error.advice) == (name, advise("act_in_project", project=name))
+
+
+@pytest.mark.parametrize("key", ["k", None])
+def test_a_document_deleted_twice_with_different_texts_keeps_both(
+    memory: Memory, key: str | None
+) -> None:
+    id_ = memory.store("kilimanjaro", key=key).id
+    exported = [line.replace("kilimanjaro", "everest") for line in memory.export()]
+    memory.delete(id_)
+    memory.import_lines(exported)
+    memory.delete(id_)
+    for text in ("everest", "kilimanjaro"):
+        assert [row.id for row in memory.undo(id_)] == [id_]
+        assert memory.get(id_).text == text
+
+
+def test_only_the_latest_versions_of_a_document_are_kept(memory: Memory) -> None:
+    memory.store("other text", key="other")
+    memory.store("another text", key="other", origin="agent")
+    for number in range(VERSIONS_KEPT + 5):
+        memory.store(f"text {number}", key="k", origin="agent")
+    kept = [row.document.text for row in memory.engine.trashed() if row.document.key == "k"]
+    assert kept == [f"text {number + 4}" for number in reversed(range(VERSIONS_KEPT))]
+    memory.undo("k")
+    assert memory.get("k").text == kept[0]
+    memory.undo("other")
+    assert memory.get("other").text == "other text"
+    assert memory.stats().trash_count == VERSIONS_KEPT + 1
+
+
 def test_an_observation_that_was_brought_back_is_still_kept_once(memory: Memory) -> None:
     stored = memory.store("a fact")
     memory.delete(stored.id)
@@ -473,10 +582,17 @@ def test_a_filter_deletes_what_it_says_and_no_more(
     assert sorted(str(d.key) for d in memory.timeline(where=whatever_trust)) == left
 
 
-def test_a_filter_deletes_in_this_project_and_personal_only(shared: Path) -> None:
+def test_a_filter_deletes_in_this_project_only(shared: Path) -> None:
+    def left() -> set[str | None]:
+        return {hit.document.project for hit in memory.search("secret", all_projects=True)}
+
     with at(shared, "p") as memory:
         memory.delete(where={"keys": ("k",)})
-        assert [hit.document.project for hit in memory.search("secret", all_projects=True)] == ["q"]
+        assert left() == {None, "q"}
+        memory.delete(where={"keys": ("k",), "projects": (None,)})
+        assert left() == {"q"}
+        memory.delete(where={"keys": ("k",)}, all_projects=True)
+        assert left() == set()
 
 
 def test_purge_leaves_no_byte_in_the_file(memory: Memory) -> None:

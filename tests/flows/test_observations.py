@@ -443,16 +443,17 @@ def test_what_was_not_looked_for_counts_as_new(
 
 
 @pytest.mark.parametrize("theirs", ["quarantined", "untrusted"])
-def test_nobody_keeps_a_text_out_by_having_said_it_with_less_trust(
+def test_nobody_keeps_a_persons_text_out_by_having_said_it_with_less_trust(
     memory: Memory, theirs: str
 ) -> None:
     text = "The staging host is called heron."
     planted = memory.store(text, trust=theirs, origin="web")
-    ours = memory.store(text, origin="agent", pinned=True)
+    ours = memory.store(text, pinned=True)
     assert (ours.duplicate, ours.recalled) == (False, False)
     assert memory.lookup(ours.id)[0].pinned
     again = memory.store(text, origin="agent", trust=theirs)
     assert (again.recalled, again.matched in (planted.id, ours.id)) == (True, True)
+    assert memory.store(text, origin="agent").matched == ours.id, "a person has vouched for it"
 
 
 @pytest.mark.parametrize("fields", [{"type": "preference"}, {"pinned": True}, {"importance": 1.0}])

@@ -1,7 +1,8 @@
 """One command after another on one memory, in a folder of its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,6 +21,14 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that a process of nobody can reach: pytest keeps its own to their owner."""
+    with TemporaryDirectory(prefix="plait-tests-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder).resolve()
 
 
 @pytest.fixture

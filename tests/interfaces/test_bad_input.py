@@ -298,30 +298,24 @@ sys.exit(main(sys.argv[1:]))
 
 
 @posix_only
-def test_what_may_not_be_read_is_named_and_the_rest_goes_in(tmp_path, tmp_path_factory):
-    if os.getuid() == 0:
-        # pytest keeps its folders to their owner; nobody needs a way in.
-        top = tmp_path_factory.getbasetemp().parent
-        for place in (tmp_path, *tmp_path.parents):
-            if place.is_relative_to(top):
-                place.chmod(0o755)
-    notes = tmp_path / "notes"
+def test_what_may_not_be_read_is_named_and_the_rest_goes_in(open_folder):
+    notes = open_folder / "notes"
     (notes / "closed").mkdir(parents=True)
     (notes / "open.md").write_text("An open secret.\n", encoding="utf-8")
     (notes / "shut.md").write_text("A shut secret.\n", encoding="utf-8")
     (notes / "closed" / "in.md").write_text("A closed secret.\n", encoding="utf-8")
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home").chmod(0o777)
+    (open_folder / "home").mkdir()
+    (open_folder / "home").chmod(0o777)
     (notes / "shut.md").chmod(0)
     (notes / "closed").chmod(0)
 
     def run(*words: str) -> Ran:
         done = subprocess.run(
-            [sys.executable, "-c", AS_NOBODY, "--db", str(tmp_path / "home" / "m.db"), *words],
+            [sys.executable, "-c", AS_NOBODY, "--db", str(open_folder / "home" / "m.db"), *words],
             capture_output=True,
             encoding="utf-8",
-            env=environment(HOME=str(tmp_path / "home")),
-            cwd=tmp_path,
+            env=environment(HOME=str(open_folder / "home")),
+            cwd=open_folder,
             check=False,
         )
         return Ran(done.returncode, done.stdout, done.stderr)

@@ -7,6 +7,7 @@ import stat
 import subprocess
 from pathlib import Path
 
+import apsw
 import pytest
 
 from plait import __version__
@@ -575,7 +576,7 @@ def test_the_timeline_takes_times_as_people_write_them(plait):
         assert [row["summary"] for row in ran.json["results"]] == summaries
     text = plait("timeline", "--limit", "1", "--format", "text")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d  [a-z2-7]{8}  observation +just now\n", text.out)
-    assert re.search(r"plait timeline --cursor \S+  # older", text.err)
+    assert re.search(r"plait timeline --limit 1 --format text --cursor \S+  # older", text.err)
 
 
 # -- delete --------------------------------------------------------------------------------
@@ -710,6 +711,42 @@ def test_doctor_finds_a_healthy_memory_healthy(plait, notes):
     )
 
 
+def test_doctor_salvages_a_memory_that_does_not_open(plait, notes, home):
+    plait("ingest", str(notes))
+    [database] = home.rglob("memory.db")
+    count = plait("stats").json["doc_count"]
+    plait("reindex", "--compact")
+    data = bytearray(database.read_bytes())
+    data[:100] = bytes(100)
+    database.write_bytes(data)
+    for words in (["search", "keys"], ["stats"], ["doctor"], ["doctor", "--fix"], ["store", "x"]):
+        ran = plait(*words)
+        assert ran.code == 1
+        assert ran.err.endswith("Copy what can still be read: plait doctor --salvage NEW.db\n")
+    ran = plait("doctor", "--salvage", "new.db")
+    assert (ran.code, ran.json["lost"]) == (0, [])
+    assert plait("--db", "new.db", "stats").json["doc_count"] == count
+    text = plait("doctor", "--salvage", "other.db", "--format", "text")
+    assert f"documents: {count}" in text.out
+    assert "Nothing that is known to have been there is lost." in text.out
+    assert "plait --db" in text.err
+    assert plait("doctor", "--salvage", "new.db").code == 2
+    assert plait("doctor", "--salvage", "x.db", "--fix").code == 2
+    assert database.read_bytes() == data
+
+
+def test_doctor_repairs_a_memory_whose_state_cannot_be_read(plait, notes, home):
+    plait("ingest", str(notes))
+    [database] = home.rglob("memory.db")
+    connection = apsw.Connection(str(database))
+    connection.execute("UPDATE generations SET space = '[1'")
+    connection.close()
+    assert plait("stats").err.endswith("Run: plait doctor --fix\n")
+    assert plait("doctor").code == 1
+    assert plait("doctor", "--fix").code == 0
+    assert plait("search", "keys").code == 0
+
+
 def test_doctor_notices_that_others_may_read_the_file_and_mends_it(plait, home):
     plait("store", "a fact")
     default_memory(home).chmod(0o644)
@@ -739,7 +776,7 @@ def test_export_and_import_are_a_lossless_round_trip(plait, notes, work):
     assert stat.S_IMODE((work / "all.jsonl").stat().st_mode) == 0o600
     imported = plait("--db", "second.db", "import", "all.jsonl").json
     counted = {"documents": 4, "added": 4, "replaced": 0, "kept": 0}
-    assert imported == {**counted, "relations": 0, "unknown": []}
+    assert imported == {**counted, "relations": 0, "unknown": [], "untrusted_relations": 0}
     # When a document was indexed is a fact about the memory it is in, not about the document.
     first, second = (
         re.sub(r'"indexed_at": \d+', "", exported)
@@ -940,7 +977,7 @@ def test_completion_knows_every_verb_and_option(plait, shell):
     ("line", "offered"),
     [
         ("plait sea", ["search"]),
-        ("plait --db x re", ["recall", "reindex"]),
+        ("plait --db x re", ["recall", "reindex", "restore"]),
         ("plait search --best", ["--best-per-document"]),
         ("plait doctor --f", ["--fix", "--format"]),
         ("plait ingest no", ["notes"]),

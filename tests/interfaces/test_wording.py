@@ -1,5 +1,6 @@
 """How the command line words errors. The other tests here check exit codes and values."""
 
+import shlex
 import string
 
 import pytest
@@ -8,6 +9,7 @@ from plait.cli import in_shell
 from plait.cli.verbs import VERBS
 from plait.cli.wording import SHELL
 from plait.errors import IN_PYTHON, NotFound, Notice, UsageError, advise
+from plait.mcp.wording import FOR_MODELS
 
 
 def test_the_shell_has_a_wording_for_every_advice():
@@ -20,7 +22,8 @@ def test_every_wording_uses_the_values_that_python_uses(act):
         return {name for _, name, _, _ in string.Formatter().parse(template) if name}
 
     assert fields(SHELL[act]) <= fields(IN_PYTHON[act])
-    assert "{" not in SHELL[act].format(**dict.fromkeys(fields(SHELL[act]), "x"))
+    values = dict.fromkeys(fields(IN_PYTHON[act]), "x")
+    assert "{" not in Notice("", advice=advise(act, **values)).worded(SHELL)
 
 
 @pytest.mark.parametrize(
@@ -37,13 +40,89 @@ def test_every_wording_uses_the_values_that_python_uses(act):
         ),
         (
             Notice("No entity is named 'X'.", advice=advise("create_entity", name="X")),
-            "No entity is named 'X'. Create it with: plait entity add 'X'",
+            "No entity is named 'X'. Create it with: plait entity add X",
+        ),
+        (
+            Notice("It is elsewhere.", advice=advise("in_project", project="a; rm -r ~")),
+            "It is elsewhere. Add: --project 'a; rm -r ~'",
+        ),
+        (
+            Notice("It is empty.", advice=advise("allow_removal", path="/my notes")),
+            "It is empty. To remove what is missing, run: plait ingest '/my notes' --allow-removal",
         ),
         ("a plain sentence stays as it is", "a plain sentence stays as it is"),
     ],
 )
 def test_a_notice_ends_in_a_command(notice, sentence):
     assert in_shell(notice) == sentence
+
+
+CLOUD = "/home/ana/Mobile Documents/com~apple~CloudDocs/Customer work/it's a long one, isn't it"
+
+
+def typed_fields(template: str, form: str) -> set[str]:
+    """The values that a wording writes for a shell (``shell``) or for Python (``r``)."""
+    parts = string.Formatter().parse(template)
+    return {name for _, name, spec, conversion in parts if name and form in (spec, conversion)}
+
+
+TYPED = [
+    pytest.param(table, act, form, id=f"{door}-{act}-{form}")
+    for door, table in (("shell", SHELL), ("model", FOR_MODELS), ("python", IN_PYTHON))
+    for act in table
+    for form in ("shell", "r")
+    if typed_fields(table[act], form)
+]
+
+
+@pytest.mark.parametrize(("table", "act", "form"), TYPED)
+def test_a_value_to_be_typed_is_exact(table, act, form):
+    for value in (CLOUD, "a; rm -r ~ $(id) `id` \\", "münchen", "x" * 300, "[ab]*"):
+        fields = {name for _, name, _, _ in string.Formatter().parse(table[act]) if name}
+        values = dict.fromkeys(fields, "x") | dict.fromkeys(typed_fields(table[act], form), value)
+        sentence = Notice("", advice=advise(act, **values)).worded(table)
+        if form == "r":
+            assert repr(value) in sentence
+        else:
+            assert value in shlex.split(sentence.partition(": ")[2] or sentence)
+
+
+@pytest.mark.parametrize(("table", "act", "form"), TYPED)
+def test_a_value_that_nobody_can_type_is_left_out(table, act, form):
+    hostile = ("a\x1b[2J", "two\nlines", "-rf", "\udcff", "a\u202eb") if form == "shell" else ()
+    for value in (*hostile, "x" * 301):
+        fields = {name for _, name, _, _ in string.Formatter().parse(table[act]) if name}
+        values = dict.fromkeys(fields, "y") | dict.fromkeys(typed_fields(table[act], form), value)
+        sentence = Notice("", advice=advise(act, **values)).worded(table)
+        assert value not in sentence
+        for name in typed_fields(table[act], form):
+            is_listed = (name, form) == ("project", "shell")
+            assert ("NAME (plait stats lists them)" if is_listed else name.upper()) in sentence
+
+
+@pytest.mark.parametrize(
+    "template",
+    [template for table in (SHELL, FOR_MODELS, IN_PYTHON) for template in table.values()],
+)
+def test_only_words_of_plait_stand_bare_in_an_advice(template):
+    bare = {
+        name
+        for _, name, form, conversion in string.Formatter().parse(template)
+        if name and not form and not conversion
+    }
+    # Files are quoted one by one, and not told to models.
+    allowed = {"choices", "extra", "name", "package", "provider", "setting", "variable", "files"}
+    assert bare <= allowed
+    assert "files" not in bare or template not in FOR_MODELS.values()
+    assert "name" not in bare or template.startswith("Did you mean")
+
+
+def test_the_project_of_an_error_can_be_pasted(plait):
+    plait("store", "a fact", "--key", "there", "--project", CLOUD)
+    command = plait("get", "there").err.partition("Add: ")[2]
+    assert plait("get", "there", *shlex.split(command)).code == 0
+    ran = plait("delete", "there")
+    assert plait("delete", "there", *shlex.split(ran.err.partition("add: ")[2])).code == 0
 
 
 @pytest.mark.parametrize(
@@ -56,11 +135,11 @@ def test_a_notice_ends_in_a_command(notice, sentence):
         ),
         (
             ["entity", "observe", "Zed", "Likes tea"],
-            "There is no entity named 'Zed'. Create it with: plait entity add 'Zed'",
+            "There is no entity named 'Zed'. Create it with: plait entity add Zed",
         ),
         (
             ["get", "only-there"],
-            "Nothing in this project is named 'only-there', but alpha has one. "
+            "Nothing in this project is named 'only-there', but 'alpha' has one. "
             "Add: --project alpha",
         ),
     ],
@@ -75,6 +154,7 @@ def test_an_unknown_name_is_one_line_that_ends_in_the_next_command(plait, words,
     ("words", "sentence"),
     [
         (["stats", "extra"], "Unknown arguments: extra. See: plait stats --help"),
+        (["entity"], "Missing argument: ACTION. See: plait entity --help"),
         (["get"], "Missing argument: NAME. See: plait get --help"),
         (["search", "x", "--limit"], "--limit needs a value. See: plait search --help"),
         (

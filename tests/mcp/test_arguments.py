@@ -75,6 +75,10 @@ def test_what_can_only_mean_one_thing_is_taken_as_that(given, meant):
         ({"rows": [{"name": "x"}, {}]}, "tool needs rows[1].name, a text."),
         ({"rows": ["x"]}, 'rows[0] must be an object; got "x".'),
         ({"rows": [{"nam": "x"}]}, "tool has no argument rows[0].nam. Did you mean name?"),
+        (
+            {"rows": [{"name": "x"}] * 1_001},
+            'rows must be a list of objects, at most 1,000; got "1001 of them".',
+        ),
         ({"box": 3}, "box must be an object; got 3."),
         ({"zebra": 1}, "tool has no argument zebra. It takes: text, count"),
     ],

@@ -5,8 +5,10 @@ import http.client
 import json
 import os
 import queue
+import socket
 import subprocess
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import IO, Any
 from urllib.parse import urlsplit
@@ -20,6 +22,7 @@ from plait import Memory
 from plait.errors import PlaitError, UsageError, advise
 from plait.mcp import http as transport
 from plait.mcp.server import Handlers
+from plait.mcp.sessions import SessionLimit
 from tests.interfaces.command import PATIENCE_S, PLAIT
 from tests.mcp.talk import ERAS, HELLO, measured
 
@@ -28,9 +31,23 @@ ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "appl
 
 
 @contextmanager
-def serving(database, token_file, *words):
-    """A server process; its URL and what it printed at the start."""
-    command = [*PLAIT, "--db", database, "--embedder", "none", "--project", "personal", "mcp"]
+def serving(database, token_file, *words, command=PLAIT):
+    """A server that ends well; its URL and what it printed at the start."""
+    with started(database, token_file, *words, command=command) as (process, first, lines):
+        yield url_in(first), first, lines
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0 or os.name != "posix"
+        assert process.stdout.read() == ""
+
+
+def url_in(line):
+    return line.split("serving at ")[1].split(";")[0]
+
+
+@contextmanager
+def started(database, token_file, *words, command=PLAIT):
+    """A server process, its first line, and the others."""
+    command = [*command, "--db", database, "--embedder", "none", "--project", "personal", "mcp"]
     process = subprocess.Popen(
         [*command, "--http", "--port", "0", "--token-file", str(token_file), *words],
         stdin=subprocess.DEVNULL,
@@ -52,10 +69,7 @@ def serving(database, token_file, *words):
         # Warnings about the settings of this machine may come first.
         while "serving at " not in (first := lines.get(timeout=PATIENCE_S)):
             pass
-        yield first.split("serving at ")[1].split(";")[0], first, lines
-        process.terminate()
-        assert process.wait(PATIENCE_S) == 0 or os.name != "posix"
-        assert process.stdout.read() == ""
+        yield process, first, lines
     finally:
         process.kill()
         process.wait(PATIENCE_S)
@@ -90,11 +104,12 @@ def ask(url, *, method="POST", path=None, body=None, **headers):
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
     data = json.dumps(HELLO) if body is None else body
     wanted = {name: value for name, value in sent.items() if value is not None}
-    connection.request(method, path or parts.path, data, wanted)
-    answer = connection.getresponse()
-    response = answer.status, dict(answer.getheaders()), answer.read().decode()
-    connection.close()
-    return response
+    try:
+        connection.request(method, path or parts.path, data, wanted)
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read().decode()
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -172,6 +187,8 @@ def test_other_routes_have_nothing_to_say(server):
         ("{", {}),
         ("[" * 5_000, {}),
         (b"\xff\xfe", {}),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\xff"}}', {}),
+        (rb'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\ud800"}}', {}),
         ("{}", {"Content_Type": "text/plain"}),
         ("x" * (5 * 1024 * 1024), {}),
     ],
@@ -194,7 +211,7 @@ async def _in_process(database, act):
         carrier = httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app=app), base_url="http://localhost", headers=headers
         )
-        starlette = app._app
+        starlette = app._app._app
         async with starlette.router.lifespan_context(starlette), carrier as client:
             outcome = await act(client)
         served.stop()
@@ -216,13 +233,204 @@ def test_a_session_that_its_client_never_ends_is_forgotten(tmp_path, monkeypatch
     assert asyncio.run(_in_process(tmp_path / "memory.db", act)) == 200
 
 
-def test_there_are_never_more_sessions_than_memory_for_them(tmp_path, monkeypatch):
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+async def _open(client):
+    """Open a session and return the header that names it."""
+    made = await client.post("/mcp", json=HELLO)
+    assert made.status_code == 200
+    return {"Mcp-Session-Id": made.headers["mcp-session-id"]}
+
+
+def test_a_new_session_ends_the_one_that_is_idle_for_longest(tmp_path, monkeypatch):
     monkeypatch.setattr(transport, "MAX_SESSIONS", 2)
 
     async def act(client):
-        return [(await client.post("/mcp", json=HELLO)).status_code for _ in range(3)]
+        first, second = await _open(client), await _open(client)
+        assert (await client.post("/mcp", json=PING, headers=first)).status_code == 200
+        third = await _open(client)
+        return [
+            (await client.post("/mcp", json=PING, headers=named)).status_code
+            for named in (first, second, third)
+        ]
 
-    assert asyncio.run(_in_process(tmp_path / "memory.db", act)) == [200, 200, 503]
+    assert asyncio.run(_in_process(tmp_path / "memory.db", act)) == [200, 404, 200]
+
+
+def test_many_sessions_that_nobody_ends_lock_nobody_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(transport, "MAX_SESSIONS", 20)
+
+    async def act(client):
+        opened = [await _open(client) for _ in range(100)]
+        answers = [
+            (await client.post("/mcp", json=PING, headers=row)).status_code for row in opened
+        ]
+        ended = [await client.delete("/mcp", headers=row) for row in opened[-2:]]
+        return answers, [answer.status_code for answer in ended]
+
+    answers, ended = asyncio.run(_in_process(tmp_path / "memory.db", act))
+    assert answers == [404] * 80 + [200] * 20
+    assert ended == [200, 200]
+
+
+def test_a_session_that_is_in_use_is_not_ended():
+    """Streams stay open, requests are being answered: the limit passes them over."""
+
+    async def act():
+        release, ended, statuses = asyncio.Event(), [], []
+
+        async def app(scope, receive, send):
+            names = dict(scope["headers"])
+            session = names.get(b"mcp-session-id", scope["query_string"])
+            headers = [(b"mcp-session-id", session)]
+            if scope["method"] == "DELETE":
+                ended.append(session)
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            if scope["method"] == "GET":
+                await release.wait()
+
+        async def send(message):
+            statuses.append(message["status"])
+
+        async def nothing():
+            return {"type": "http.disconnect"}
+
+        async def ask_limit(method, session, *, named):
+            headers = [(b"mcp-session-id", session)] if named else []
+            scope = {"type": "http", "method": method, "headers": headers, "query_string": session}
+            await limit(scope, nothing, send)
+
+        limit = SessionLimit(app, 2)
+        for name in (b"a", b"b"):
+            await ask_limit("POST", name, named=False)
+        stream = asyncio.create_task(ask_limit("GET", b"a", named=True))
+        await asyncio.sleep(0)
+        for name in (b"c", b"d"):
+            await ask_limit("POST", name, named=False)
+        release.set()
+        await stream
+        await ask_limit("POST", b"e", named=False)
+        return ended, set(statuses)
+
+    assert asyncio.run(act()) == ([b"b", b"c", b"d"], {200})
+
+
+# -- connections -------------------------------------------------------------------------------
+
+
+@contextmanager
+def limited(tmp_path, **limits):
+    """A server process whose limits on connections are small enough to reach."""
+    token_file = tmp_path / "token"
+    token_file.write_text(f"{TOKEN}\n", encoding="utf-8")
+    token_file.chmod(0o600)
+    lines = [f"connections.{name} = {value}" for name, value in limits.items()]
+    program = "; ".join(
+        [
+            "import sys",
+            "from plait.mcp import connections",
+            *lines,
+            "from plait.cli import main",
+            "sys.exit(main(sys.argv[1:]))",
+        ]
+    )
+    database = str(tmp_path / "memory.db")
+    with serving(database, token_file, command=(sys.executable, "-c", program)) as (url, _, _):
+        yield url
+
+
+def raw(url, data=b""):
+    """Open a connection and send some bytes."""
+    parts = urlsplit(url)
+    connection = socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE_S)
+    if data:
+        connection.sendall(data)
+    return connection
+
+
+def read_all(connection):
+    """Return what a connection says until it is closed, and close it."""
+    with connection:
+        data = b""
+        while True:
+            try:
+                more = connection.recv(65_536)
+            except ConnectionResetError:
+                return data
+            if not more:
+                return data
+            data += more
+
+
+def request_head(length, *, method=b"POST", token=TOKEN):
+    return (
+        method + b" /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json, text/event-stream"
+        b"\r\nContent-Type: application/json\r\nAuthorization: Bearer "
+        + token.encode()
+        + b"\r\nContent-Length: %d\r\n" % length
+    )
+
+
+HALF_OPEN = (
+    b"",
+    b"POST /mcp",
+    b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n",
+    request_head(4_000) + b"\r\n",
+    request_head(4_000) + b'\r\n{"jsonrpc":',
+    request_head(4_000, token="wrong-token-of-some-length") + b"\r\n",
+)
+
+
+def test_connections_that_send_no_whole_request_lock_nobody_out(tmp_path):
+    with limited(tmp_path, MAX_CONNECTIONS=10) as url:
+        held = [raw(url, HALF_OPEN[number % len(HALF_OPEN)]) for number in range(60)]
+        for _ in range(3):
+            assert ask(url)[0] == 200
+        # The longest waiting ones were closed for the newer ones.
+        assert all(read_all(connection)[:12] in (b"", b"HTTP/1.1 408") for connection in held[:5])
+        for connection in held:
+            connection.close()
+        assert ask(url)[0] == 200
+
+
+def test_a_request_that_does_not_arrive_in_time_is_ended(tmp_path):
+    with limited(tmp_path, REQUEST_S=0.5) as url:
+        for data in HALF_OPEN[:5]:
+            answer = read_all(raw(url, data))
+            assert answer.startswith(b"HTTP/1.1 408 ") if data else answer == b""
+        # One byte now and then does not prolong it.
+        with raw(url, request_head(4_000) + b"\r\n") as slow:
+            slow.settimeout(0.05)
+            answer = b""
+            while b"408" not in answer:
+                slow.sendall(b" ")
+                with suppress(TimeoutError):
+                    answer += slow.recv(1_000)
+        assert ask(url)[0] == 200
+
+
+def test_when_all_connections_are_at_work_the_next_one_is_told_when_to_try_again(tmp_path):
+    with limited(tmp_path, MAX_CONNECTIONS=3) as url:
+        streams = []
+        for _ in range(3):
+            session = ask(url)[1]["mcp-session-id"]
+            head = request_head(0, method=b"GET") + f"Mcp-Session-Id: {session}\r\n\r\n".encode()
+            streams.append(raw(url, head))
+            assert streams[-1].recv(12) == b"HTTP/1.1 200"
+        refused = read_all(raw(url, request_head(0) + b"\r\n"))
+        assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nRetry-After: 1\r\n" in refused
+        assert refused.endswith(b"Try again in a moment.")
+        streams.pop().close()
+        # As soon as one is free, there is room again.
+        for _ in range(100):
+            if ask(url)[0] == 200:
+                break
+        else:
+            pytest.fail("no connection became free")
+        for stream in streams:
+            stream.close()
 
 
 # -- the token ---------------------------------------------------------------------------------

@@ -160,9 +160,9 @@ def test_the_graph_profile_has_the_reference_servers_nine_tools_and_one_more(mem
     listed = converse(memory, lambda client: client.list_tools(), profiles=["graph"], era=era)
     shapes = {tool.name: sorted(tool.input_schema["properties"]) for tool in listed.tools}
     assert shapes == {
-        "create_entities": ["entities"],
-        "create_relations": ["relations"],
-        "add_observations": ["observations"],
+        "create_entities": ["allow_secret", "entities"],
+        "create_relations": ["allow_secret", "relations"],
+        "add_observations": ["allow_secret", "observations"],
         "delete_entities": ["entityNames"],
         "delete_observations": ["deletions"],
         "delete_relations": ["relations"],

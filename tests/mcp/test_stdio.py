@@ -270,7 +270,6 @@ def test_the_end_waits_for_whoever_is_busy_and_not_for_what_nobody_works_on():
 
     async def act():
         requests = OpenRequests(is_busy, patience=0.001)
-        requests.note_received(ValueError("no message at all"))
         requests.note_received(request("never answered"))
         await requests.drain()
 
@@ -291,3 +290,80 @@ def test_a_message_that_answers_nothing_settles_nothing():
         return is_open
 
     assert asyncio.run(act()) == [True, False]
+
+
+# -- lines that are no messages ------------------------------------------------------------------
+
+
+def asked(text: bytes, id_: bytes = b"7") -> bytes:
+    """Return a request to search for a text, as raw bytes."""
+    head = b'{"jsonrpc":"2.0","id":' + id_ + b',"method":"tools/call","params":{"name":'
+    return head + b'"memory_search","arguments":{"query":"' + text + b'"}}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "id_", "code"),
+    [
+        (asked(rb"\ud800"), 7, types.PARSE_ERROR),
+        (asked(rb"a\udfff b"), 7, types.PARSE_ERROR),
+        (asked(rb"\ud800", b'"seven"'), "seven", types.PARSE_ERROR),
+        (asked(b"\xff"), 7, types.PARSE_ERROR),
+        (asked(b"caf\xe9"), 7, types.PARSE_ERROR),
+        (asked(b"\xed\xa0\x80"), 7, types.PARSE_ERROR),
+        (asked(b"\xf0\x9f\x99"), 7, types.PARSE_ERROR),
+        (asked(b"x\x01y"), None, types.PARSE_ERROR),
+        (asked(b"x", rb'"\ud800"'), None, types.PARSE_ERROR),
+        (asked(b"x")[:-1], None, types.PARSE_ERROR),
+        (b"\xff\xfe", None, types.PARSE_ERROR),
+        (b"\x00", None, types.PARSE_ERROR),
+        (b"{", None, types.PARSE_ERROR),
+        (b"[" * 5_000, None, types.PARSE_ERROR),
+        (b'{"a":' * 5_000, None, types.PARSE_ERROR),
+        (b"[]", None, types.INVALID_REQUEST),
+        (b'"text"', None, types.INVALID_REQUEST),
+        (b"null", None, types.INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":7}', None, types.INVALID_REQUEST),
+        (b'{"jsonrpc":"1.0","id":7,"method":"ping"}', 7, types.INVALID_REQUEST),
+        (b'{"id":7,"method":"ping"}', 7, types.INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":3}', 7, types.INVALID_REQUEST),
+        (b'{"jsonrpc":"2.0","id":7,"method":5}', 7, types.INVALID_REQUEST),
+        # An answer of the client: its id is one of ours, and means no request.
+        (rb'{"jsonrpc":"2.0","id":7,"result":{"a":"\ud800"}}', None, types.PARSE_ERROR),
+    ],
+    ids=lambda value: ascii(value)[:60],
+)
+def test_a_line_that_is_no_message_is_answered_with_an_error(shared_talk, line, id_, code):
+    talk = shared_talk
+    talk.send(line)
+    talk.send(b"")  # blank lines are no messages, and no errors
+    answer = talk.answer(id_)
+    assert answer["error"]["code"] == code
+    assert set(answer) == {"jsonrpc", "id", "error"} and set(answer["error"]) == {"code", "message"}
+    # Nothing of the line comes back, and the server goes on.
+    assert "memory_search" not in answer["error"]["message"]
+    assert talk.ask("ping", {})["result"] == {}
+    assert talk.log() == ""
+
+
+@pytest.fixture(scope="module")
+def shared_talk(tmp_path_factory):
+    """One server for all bad lines: it has to survive each of them."""
+    path = tmp_path_factory.mktemp("lines") / "memory.db"
+    with talking("--db", str(path), *NO_VECTORS, "mcp", env=measured()) as talk:
+        talk.hello()
+        yield talk
+        assert talk.leave() == 0
+
+
+def test_bad_bytes_are_not_stored_as_something_else(database):
+    with serving(database) as talk:
+        talk.hello()
+        params = b'{"name":"memory_store","arguments":{"text":"Caf\xe9 Ren\xe9e"}}'
+        talk.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + params + b"}")
+        assert talk.answer(1)["error"]["code"] == types.PARSE_ERROR
+        stored = talk.tool("memory_store", text="Café Renée, \ufffd and \U0001f642")
+        assert stored["structuredContent"]["chunks"] == 1
+        assert talk.leave() == 0
+    with Memory.open(database, embedder="none", project="") as memory:
+        assert memory.search("Café")[0].text.endswith("\ufffd and \U0001f642")
+        assert memory.stats().doc_count == 2

@@ -25,7 +25,7 @@ def test_a_command_is_quoted_only_as_something_for_the_user(act):
 @pytest.mark.parametrize("act", FOR_MODELS)
 def test_both_wordings_of_an_advice_use_the_same_values(act):
     def fields(text):
-        return set(re.findall(r"{(\w+)}", text))
+        return set(re.findall(r"{(\w+)[!:}]", text))
 
     assert fields(FOR_MODELS[act]) <= fields(IN_PYTHON[act])
 

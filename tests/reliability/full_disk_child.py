@@ -1,5 +1,6 @@
 """A process whose files may not grow: it writes until the disk is full, reads on, and gets room."""
 
+import os
 import resource
 import signal
 from collections.abc import Callable, Iterator
@@ -46,6 +47,16 @@ def live(pipe: Connection, path: Path, operation: str, limit: int, plant: str) -
         act(ROUNDS)
         worker.store(ROUNDS + 1)
         worker.close()
+
+
+def write_and_die(pipe: Connection, path: Path, moved: int, more: int) -> None:
+    """Leave a journal behind: first what has been moved into the file, then what has not."""
+    memory = memories.open_memory(path, durability="normal")
+    for number in range(moved + more):
+        if number == moved:
+            memory.engine.tidy()  # the journal begins anew, and keeps its size
+        memory.store(memories.prose(f"w{number}"), key=f"w{number}")
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Worker:

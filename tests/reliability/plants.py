@@ -12,18 +12,22 @@ from unittest import mock
 
 import apsw
 
+from plait.facts import trash as trash_rules
 from plait.searching import search
 from plait.stores.sqlite import (
     connection,
     documents,
     generations,
+    journal,
     keyword,
     schema,
+    scrubbing,
     store,
     transaction,
     writer,
 )
 from plait.types import Document, Query
+from plait.writing import deleting
 
 # How long a planted gap stays open. On a fast disk the real one is too short for a random kill to
 # find: whether the harness looks in the right place must not depend on the machine.
@@ -183,6 +187,13 @@ def _engine_errors() -> Iterator[None]:
 
 
 @contextmanager
+def _unguarded_journal() -> Iterator[None]:
+    """Nobody asks whose journal it is."""
+    with mock.patch.object(journal, "belongs", lambda *_: None):
+        yield
+
+
+@contextmanager
 def _one_connection() -> Iterator[None]:
     """All threads share the first thread's connection."""
     honest = connection.Connections.get
@@ -224,9 +235,30 @@ def _raw_query() -> Iterator[None]:
 
 
 @contextmanager
+def _page_slack() -> Iterator[None]:
+    """A purge leaves the free parts of pages as they are."""
+    with mock.patch.object(scrubbing, "_clear_slice", lambda *_: False):
+        yield
+
+
+@contextmanager
+def _term_counts() -> Iterator[None]:
+    """A purge leaves the counts of common terms."""
+    with mock.patch.object(scrubbing, "_LOST_COUNTS", "SELECT 1 WHERE 0"):
+        yield
+
+
+@contextmanager
+def _separators() -> Iterator[None]:
+    """A purge leaves the terms between the pages of the keyword index."""
+    with mock.patch.object(scrubbing, "_separate", lambda *_: True):
+        yield
+
+
+@contextmanager
 def _no_scrub() -> Iterator[None]:
     """Purging leaves the journal as it is."""
-    with mock.patch.object(store.SQLiteStore, "_scrub", lambda _: None):
+    with mock.patch.object(store.SQLiteStore, "_scrub", lambda *_, **__: None):
         yield
 
 
@@ -247,10 +279,35 @@ def _no_secure_delete() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _cross_project_undo() -> Iterator[None]:
+    """Undo without a name means the latest delete of anybody."""
+    honest = trash_rules.latest_batch
+    with mock.patch.object(trash_rules, "latest_batch", lambda rows, home=None: honest(rows)):
+        yield
+
+
+@contextmanager
+def _lost_slice() -> Iterator[None]:
+    """Of a delete in slices, every second slice is forgotten."""
+    honest = deleting._delete_slice
+    slices: list[object] = []
+
+    def delete_slice(*arguments: Any, **how: Any) -> Any:
+        slices.append(arguments)
+        return honest(*arguments, **how) if len(slices) % 2 else []
+
+    with mock.patch.object(deleting, "_delete_slice", delete_slice):
+        yield
+
+
 PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "two transactions": _two_transactions,
     "vectors later": _vectors_later,
     "migration in pieces": _migration_in_pieces,
+    "unguarded journal": _unguarded_journal,
+    "cross-project undo": _cross_project_undo,
+    "lost slice": _lost_slice,
     "no delete trigger": _no_delete_trigger,
     "vectors stay": _vectors_stay,
     "deferred begin": _deferred_begin,
@@ -262,5 +319,8 @@ PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "no deadline": _no_deadline,
     "raw query": _raw_query,
     "no scrub": _no_scrub,
+    "page slack": _page_slack,
+    "term counts": _term_counts,
+    "separators": _separators,
     "no secure delete": _no_secure_delete,
 }

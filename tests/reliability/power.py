@@ -15,6 +15,8 @@ import apsw
 SECTOR = 512
 VFS = "plait-power"
 FAULTY = "plait-faulty"
+SMALL = "plait-small"
+FULL = "plait-full"
 
 
 class Event(NamedTuple):
@@ -142,6 +144,67 @@ def failing() -> Iterator[Fault]:
         yield fault
 
 
+class _SmallVFS(apsw.VFS):
+    def __init__(self, most: int) -> None:
+        self._most = most
+        super().__init__(SMALL, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        return _SmallFile(self._most, name, flags)
+
+
+class _SmallFile(apsw.VFSFile):
+    def __init__(self, most: int, name: Any, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+        self._most = most
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        if offset + len(data) > self._most:
+            raise apsw.FullError("planted")
+        super().xWrite(data, offset)
+
+
+@contextmanager
+def small(most: int) -> Iterator[None]:
+    """A disk, reached through the VFS `SMALL`, on which a file has room for so many bytes."""
+    with _registered(_SmallVFS(most), SMALL, checkpoint_pages=1_000):
+        yield
+
+
+class _FullVFS(apsw.VFS):
+    def __init__(self, room: int) -> None:
+        self.room = room
+        super().__init__(FULL, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        return _FullFile(self, name, flags)
+
+
+class _FullFile(apsw.VFSFile):
+    def __init__(self, disk: _FullVFS, name: Any, flags: list[int]) -> None:
+        super().__init__("", name, flags)
+        self._disk = disk
+
+    def xWrite(self, data: bytes, offset: int) -> None:
+        more = max(0, offset + len(data) - self.xFileSize())
+        if more > self._disk.room:
+            raise apsw.FullError("planted")
+        self._disk.room -= more
+        super().xWrite(data, offset)
+
+    def xTruncate(self, newsize: int) -> None:
+        self._disk.room += self.xFileSize() - newsize
+        super().xTruncate(newsize)
+
+
+@contextmanager
+def full(room: int) -> Iterator[_FullVFS]:
+    """A disk, reached through the VFS `FULL`, on which all files may grow by so many bytes."""
+    disk = _FullVFS(room)
+    with _registered(disk, FULL, checkpoint_pages=1_000):
+        yield disk
+
+
 class Disk:
     """Files as a disk would hold them: what is certain, and what is on its way."""
 
@@ -156,7 +219,7 @@ class Disk:
         elif event.what == "sync":
             image = self._sure.setdefault(event.file, bytearray())
             for waiting in self._flying.pop(event.file, ()):
-                _carry_out(image, waiting)
+                carry_out(image, waiting)
         elif event.what == "delete":
             self._sure.pop(event.file, None)
             self._flying.pop(event.file, None)
@@ -173,7 +236,7 @@ class Disk:
             for event in waiting:
                 for part in _sectors(event):
                     if dice.random() < luck:
-                        _carry_out(image, part)
+                        carry_out(image, part)
         return {name: bytes(image) for name, image in images.items()}
 
 
@@ -188,7 +251,8 @@ def _sectors(event: Event) -> Iterator[Event]:
         start = stop
 
 
-def _carry_out(image: bytearray, event: Event) -> None:
+def carry_out(image: bytearray, event: Event) -> None:
+    """Change a file as an event of the log did."""
     if event.what == "truncate":
         del image[event.at :]
         return

@@ -48,10 +48,15 @@ class Child:
 
     def expect(self, word: str) -> Message:
         """Wait for the next message and check what it is."""
-        if not self._ours.poll(PATIENCE_S):
-            raise AssertionError(f"the child did not say {word} within {PATIENCE_S:g} s")
-        message: Message = self._ours.recv()
+        message = self.hear()
         assert message[0] == word, message
+        return message
+
+    def hear(self) -> Message:
+        """Wait for the next message."""
+        if not self._ours.poll(PATIENCE_S):
+            raise AssertionError(f"the child said nothing within {PATIENCE_S:g} s")
+        message: Message = self._ours.recv()
         return message
 
     def tell(self, word: object) -> None:

@@ -1,9 +1,12 @@
 """The process of finding 2: writes, perhaps sniffs at its own file, writes on, and is killed."""
 
 import sqlite3
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
+from unittest import mock
 
+from plait.stores.sqlite.connection import Connections
 from tests.reliability import memories, raw_open
 
 MORE = 50
@@ -13,15 +16,20 @@ def write(pipe: Connection, path: Path, sniff: bool) -> None:
     """One note; then, after somebody else came and went, fifty more."""
     memory = memories.open_memory(path)
     memory.store(memories.prose("n0"), key="n0")
-    if sniff:
-        with raw_open.permitted(), path.open("rb") as file:
-            file.read(16)
-    pipe.send(("ready",))
-    pipe.recv()
-    for number in range(1, MORE + 1):
-        memory.store(memories.prose(f"n{number}"), key=f"n{number}")
-    pipe.send(("done",))
-    pipe.recv()
+    with ExitStack() as stack:
+        if sniff:
+            stack.enter_context(raw_open.permitted())
+            with path.open("rb") as file:
+                file.read(16)
+            # plait notices that the visitor removed its journal, and would spare us the lesson.
+            stack.enter_context(mock.patch.object(Connections, "renew", lambda _: None))
+            stack.enter_context(mock.patch.object(Connections, "is_replaced", lambda *_: False))
+        pipe.send(("ready",))
+        pipe.recv()
+        for number in range(1, MORE + 1):
+            memory.store(memories.prose(f"n{number}"), key=f"n{number}")
+        pipe.send(("done",))
+        pipe.recv()
 
 
 def visit(pipe: Connection, path: Path) -> None:

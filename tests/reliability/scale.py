@@ -18,6 +18,8 @@ class Scale(NamedTuple):
     literals: int
     secrets: int
     thread_rounds: int
+    chaos_seconds: float
+    damaged_copies: int
 
 
 SHORT = Scale(
@@ -32,6 +34,8 @@ SHORT = Scale(
     literals=300,
     secrets=60,
     thread_rounds=25,
+    chaos_seconds=60.0,
+    damaged_copies=66,
 )
 LONG = Scale(
     kills=300,
@@ -45,6 +49,8 @@ LONG = Scale(
     literals=2_000,
     secrets=1_000,
     thread_rounds=200,
+    chaos_seconds=600.0,
+    damaged_copies=2_200,
 )
 
 SOAK = os.environ.get("PLAIT_SOAK") == "1"

@@ -1,14 +1,15 @@
 """A full or failing disk: one clear error, nothing acknowledged lost, and room is all it takes."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from plait.errors import StoreError
+from plait.errors import StoreError, StoreFull
 from plait.memory import Memory
-from tests.reliability import full_disk_child, memories, plants, power
+from tests.reliability import full_disk_child, memories, plants, power, restore_child
 from tests.reliability.processes import Child, children, posix_only
 from tests.reliability.scale import SCALE
 
@@ -127,3 +128,68 @@ def test_the_failing_disk_catches_errors_that_are_swallowed(tmp_path):
     with plants.planted("errors swallowed"):
         _, problems = fail_once(path, FAULTS["store"], 3)
     assert "the failure was not reported" in problems
+
+
+def test_the_room_of_a_journal_that_a_kill_left_is_freed_at_the_first_failure(tmp_path):
+    path = tmp_path / "memory.db"
+    with memories.open_memory(path) as memory:
+        memory.store(memories.prose("first"), key="first")
+    Child(restore_child.write_and_die, path, 40).finish()
+    room = path.with_name("memory.db-wal").stat().st_size
+    with power.small(room):
+        memory = memories.open_specially(path, vfs=power.SMALL)
+        with pytest.raises(StoreFull):
+            memory.store(memories.prose("last"), key="last")
+        memory.store(memories.prose("last"), key="last")  # nobody freed anything, and now it goes
+        memory.close()
+    with memories.open_memory(path) as memory:
+        assert memories.faults(memory) == []
+        assert len(memories.documents(memory)) == 42
+
+
+def left_by_a_kill(path: Path, *, moved: int, more: int) -> int:
+    """A memory with 90 documents to delete and a journal; return the size of that journal.
+
+    The journal had so many documents that are in the file, and has so many that are not.
+    """
+    with memories.open_memory(path, durability="normal") as memory:
+        for number in range(90):
+            memory.store(memories.prose(f"k{number}"), key=f"k{number}", tags=["gone"])
+    Child(full_disk_child.write_and_die, path, moved, more).finish()
+    return path.with_name("memory.db-wal").stat().st_size
+
+
+@pytest.mark.parametrize("room", [0, 7, 60])
+def test_a_purge_goes_on_while_the_journal_fills_the_disk(tmp_path, room):
+    path = tmp_path / "memory.db"
+    left_by_a_kill(path, moved=60, more=20)
+    with power.full(room * 4096):
+        memory = memories.open_specially(path, vfs=power.FULL)
+        assert len(memory.delete(where={"tags": ("gone",)}, purge=True).ids) == 90
+        memory.close()
+    with memories.open_memory(path) as memory:
+        assert memories.faults(memory) == []
+        assert len(memories.documents(memory)) == 80
+
+
+@pytest.mark.parametrize("act", ["delete", "store", "doctor"])
+def test_where_even_the_journal_cannot_be_emptied_the_error_says_how_much_to_free(tmp_path, act):
+    path = tmp_path / "memory.db"
+    journal = left_by_a_kill(path, moved=0, more=40)
+    acts: dict[str, Callable[[Memory], object]] = {
+        "delete": lambda memory: memory.delete(where={"tags": ("gone",)}, purge=True),
+        "store": lambda memory: memory.store(memories.prose("last"), key="last"),
+        "doctor": lambda memory: memory.doctor(fix=True),
+    }
+    with power.full(0) as disk:
+        memory = memories.open_specially(path, vfs=power.FULL)
+        with pytest.raises(StoreFull) as error:
+            acts[act](memory)
+        named = re.search(r"Free ([0-9.]+) MB, the size", error.value.notice.text)
+        assert named is not None
+        assert journal <= float(named[1]) * 1_000_000 < journal + 100_000
+        disk.room = journal
+        acts[act](memory)
+        memory.close()
+    with memories.open_memory(path) as memory:
+        assert memories.faults(memory) == []

@@ -35,6 +35,7 @@ def record(path: Path, durability: str, *, plant: str = "") -> tuple[list[power.
     with power.logged(checkpoint_pages=CHECKPOINT_PAGES) as log:
         memory = memories.open_specially(path, DIMS, durability=durability, vfs=power.VFS)
         if plant:
+            memories.store_of(memory)._connections._durability = plant  # for later connections
             memories.connection_of(memory).pragma("synchronous", plant)
         with memory:
             for number in range(OPERATIONS):

@@ -210,5 +210,10 @@ def test_the_killers_catch_a_search_without_time_limit(crowd):
 
 @pytest.mark.parametrize("query", ["foo-bar", "20.04", "C#", "don't", "a:b", '"', "a AND", "NEAR("])
 def test_the_strings_catch_a_query_that_reaches_fts_as_it_was_typed(small, query):
-    with plants.planted("raw query"), pytest.raises(StoreError):
-        small.search(query, mode="keyword")
+    # FTS5 calls some of them wrong, and in others it looks for a column that a sound file has.
+    with plants.planted("raw query"):
+        try:
+            answer = small.search(query, mode="keyword")
+        except StoreError:
+            return
+    assert answer.receipt.degraded != ()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plait.stores.sqlite import connection
+from plait.stores.sqlite import connection, migrating
 from tests.reliability import memories, raw_open, raw_open_child
 from tests.reliability.processes import Child, children, posix_only
 
@@ -58,7 +58,7 @@ def test_the_alarm_catches_plait_itself_even_before_sqlite_has_the_file_open(tmp
         # Plain `open` as connection.py would call it: its frame is what the alarm looks at.
         return honest(connection.file_system(place, mounts=place) or place)
 
-    monkeypatch.setattr(connection, "journal_mode", sniffing)
+    monkeypatch.setattr(migrating, "journal_mode", sniffing)
     path.unlink()
     with pytest.raises(raw_open.RawOpen, match=r"connection\.py"):
         memories.open_memory(path)

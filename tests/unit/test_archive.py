@@ -17,6 +17,7 @@ from plait.testing import HashingEmbedder
 from plait.types import Cut, Document, Filter, Passage, Relation, TextKind
 from plait.types.reports import Imported, NewEntity
 from plait.writing.changes import Change, put
+from plait.writing.chunking import chunk
 from plait.writing.writer import Writer
 from tests.builders import document
 
@@ -149,7 +150,7 @@ def test_passages_that_do_not_fit_their_text_are_cut_anew(memory: Memory) -> Non
 
 def take_in(memory: Memory, *records: dict[str, Any]) -> Imported:
     lines = [json.dumps(record) for record in records]
-    writer = Writer.begin(memory.engine, memory.embedder, Cut(), None)
+    writer = Writer.begin(memory.engine, memory.embedder, Cut(), None, max_bytes=1_000_000)
     entries = [part for part in jsonl.read_export(lines) if isinstance(part, Entry)]
     return importing.import_entries(writer, entries)
 
@@ -273,6 +274,18 @@ MALFORMED: dict[str, str] = {
     "places that are a number": '{"text": "abc", "passages": 5}',
     "places that are an object": '{"text": "abc", "passages": {"a": 1}}',
     "a place in words": '{"text": "abc", "passages": [["id", "x", "y", 1, 1, ""]]}',
+    "a place before the text": '{"text": "abc", "passages": [["id", -1, 3, 1, 1, ""]]}',
+    "an end before the text": '{"text": "abc", "passages": [["id", 0, -3, 1, 1, ""]]}',
+    "a line before the first": '{"text": "abc", "passages": [["id", 0, 3, -1, 1, ""]]}',
+    "a last line before the first": '{"text": "abc", "passages": [["id", 0, 3, 1, -1, ""]]}',
+    "a line beyond all files": f'{{"text": "abc", "passages": [["id", 0, 3, 1, {10**30}, ""]]}}',
+    "a place that is true": '{"text": "abc", "passages": [["id", true, 3, 1, 1, ""]]}',
+    "passages that repeat a text": json.dumps(
+        {"text": "abc " * 50, "passages": [["id", 0, 200, 1, 1, ""]] * 5}
+    ),
+    "passages that hide how often they repeat a text": json.dumps(
+        {"text": "abc", "passages": [["id", 0, 3, 1, 1, ""], ["id", 3, 0, 1, 1, ""]] * 9}
+    ),
     "half a character": '{"text": "a \\ud800"}',
     "another format": '{"format": "other", "version": 1}',
     "a newer version": '{"format": "plait", "version": 99}',
@@ -356,6 +369,13 @@ def test_passages_tile_a_text_or_not(
 ) -> None:
     pieces = [Passage("x" * (end - start), start=start) for start, end in places]
     assert jsonl.cover_without_gap(pieces, length) is whole
+
+
+@given(st.text(alphabet="ab .\n#-", max_size=3_000))
+def test_no_cut_repeats_more_than_an_import_takes(text: str) -> None:
+    passages = chunk(text, size=100, overlap=49)
+    length = sum(len(passage.text) for passage in passages)
+    assert 2 * length <= jsonl.MOST_REPEATED * len(text) + 100
 
 
 @pytest.mark.parametrize(

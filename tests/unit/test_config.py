@@ -284,17 +284,18 @@ def test_words_that_mean_off(house: House, word: str) -> None:
             "embedding_provider",
             "custom:http://localhost",
         ),
-        ('memory_dir = "notes"', "memory_dir", "{repo}/notes"),
-        ('db_path = ".plait/m.db"', "db_path", "{repo}/.plait/m.db"),
+        ('memory_dir = "notes"', "memory_dir", "{folder}/notes"),
+        ('db_path = ".plait/m.db"', "db_path", "{folder}/.plait/m.db"),
         ('project = "shop"', "project", "shop"),
         ('backend = "SQLite"', "backend", "sqlite"),
     ],
 )
 @POSIX_ONLY
 def test_toml_values_are_read(house: House, line: str, name: str, value: object) -> None:
-    house.project(line)
+    house.user(line)
     loaded = getattr(house.load().settings, name)
-    assert loaded == (value.format(repo=house.repo) if isinstance(value, str) else value)
+    folder = house.user_file.parent
+    assert loaded == (value.format(folder=folder) if isinstance(value, str) else value)
     assert type(loaded) is type(value)
 
 
@@ -372,7 +373,8 @@ def test_a_long_bad_value_is_shown_shortened(house: House) -> None:
 
 def test_a_bad_value_names_its_variable_or_its_file(house: House) -> None:
     assert "(environment PLAIT_DIMS)" in refusal(house, environ={"PLAIT_DIMS": "x"}).text
-    path = house.project('dims = "x"')
+    house.user('dims = "x"')
+    path = house.user_file
     assert refusal(house).text.endswith(f"got 'x' ({path}).")
 
 
@@ -485,10 +487,10 @@ def test_an_overlap_of_half_a_passage_is_refused(house: House) -> None:
 
 
 def test_an_unknown_key_in_a_file_gets_a_suggestion(house: House) -> None:
-    path = house.project("chunk_sise = 5")
+    house.user("chunk_sise = 5")
     refused = refusal(house)
     assert (refused.code, refused.advice) == ("unknown_setting", meant("chunk_size"))
-    assert str(path) in refused.text
+    assert str(house.user_file) in refused.text
 
 
 @pytest.mark.parametrize(
@@ -506,7 +508,7 @@ def test_an_unknown_key_in_a_file_gets_a_suggestion(house: House) -> None:
     ids=lambda text: text[:24],
 )
 def test_a_file_that_makes_no_sense_is_refused(house: House, text: str, code: str) -> None:
-    path = house.repo / "plait.toml"
+    path = house.user_file
     path.write_text(text, encoding="utf-8")
     refused = refusal(house)
     assert refused.code == code
@@ -514,7 +516,7 @@ def test_a_file_that_makes_no_sense_is_refused(house: House, text: str, code: st
 
 
 def test_a_file_that_is_not_utf8_is_refused(house: House) -> None:
-    path = house.repo / "plait.toml"
+    path = house.user_file
     path.write_bytes(b'[memory]\nmodel = "\xff"')
     refused = refusal(house)
     assert (refused.code, refused.subject) == ("unreadable_settings", str(path))
@@ -651,41 +653,6 @@ def test_an_empty_variable_chooses_the_personal_project(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ('db_path = "../stolen.db"', "outside the project"),
-        ('db_path = "/var/stolen.db"', "outside the project"),
-        ('db_path = "~/stolen.db"', "outside the project"),
-        ('db_path = "link/stolen.db"', "outside the project"),
-        ('db_path = ":memory:"', "outside the project"),
-        ('memory_dir = "~/.ssh"', "outside the project"),
-        ('memory_dir = "../repository"', "outside the project"),
-        ('project = "../client"', "outside the project"),
-        ('project = "/home/me/client"', "outside the project"),
-        ('ollama_url = "http://evil.example"', "which is not this machine"),
-        ('ollama_url = "http://localhost.evil.example"', "which is not this machine"),
-        ('ollama_url = "http://evil.example/http://localhost"', "which is not this machine"),
-        ('embedding_provider = "openai"', "which may send text to another machine"),
-        ('embedding_provider = "custom:https://evil.example/v1"', "which may send text"),
-        ('embedding_provider = "custom:https://evil.example#http://localhost"', "which may send"),
-        ('embedding_provider = "Ollama-like:x"', "which may send text"),
-    ],
-)
-@POSIX_ONLY
-def test_a_repository_cannot_send_text_or_files_elsewhere(
-    house: House, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
-) -> None:
-    monkeypatch.chdir(house.repo)
-    (house.repo / "link").symlink_to(house.home)
-    path = house.project(line)
-    refused = refusal(house)
-    assert (refused.code, refused.subject) == ("beyond_fence", line.split()[0])
-    assert refused.text.startswith(f"{path} sets {line.split()[0]} to ")
-    assert reason in refused.text
-    assert refused.advice == advise("move_to_user_file", path=str(house.user_file))
-
-
-@pytest.mark.parametrize(
     "address",
     [
         "http://localhost@evil.example",
@@ -694,34 +661,11 @@ def test_a_repository_cannot_send_text_or_files_elsewhere(
     ],
 )
 def test_an_address_that_two_programs_could_read_differently_is_no_address(
-    house: House, monkeypatch: pytest.MonkeyPatch, address: str
+    house: House, address: str
 ) -> None:
-    monkeypatch.chdir(house.repo)
-    house.project(f'ollama_url = "{address}"')
+    house.user(f'ollama_url = "{address}"')
     refused = refusal(house)
     assert (refused.code, refused.subject) == ("bad_value", "ollama_url")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        'db_path = ".plait/m.db"',
-        'memory_dir = "."',
-        'project = "."',
-        'ollama_url = "http://localhost:11434"',
-        'ollama_url = "https://127.0.0.1/api"',
-        'ollama_url = "http://[::1]:9"',
-        'embedding_provider = "none"',
-        'embedding_provider = "builtin"',
-        'embedding_provider = "ollama:nomic-embed-text"',
-        'embedding_provider = "fastembed"',
-        'embedding_provider = "custom:http://localhost:8080/v1"',
-        'embedding_provider = "custom:http://localhost:8080/v1#bge-m3"',
-    ],
-)
-def test_a_repository_may_tune_what_stays_here(house: House, line: str) -> None:
-    path = house.project(line)
-    assert house.load().origins[line.split()[0]] == str(path)
 
 
 @pytest.mark.parametrize(

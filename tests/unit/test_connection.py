@@ -18,13 +18,13 @@ from plait.stores.sqlite.connection import (
     Guard,
     WriteLock,
     checkpoint,
-    create_private,
     file_system,
     journal_mode,
     sqlite_version,
     translate,
     wal_is_safe,
 )
+from plait.stores.sqlite.creating import create_private
 from plait.stores.sqlite.state import set_meta
 from plait.stores.sqlite.store import SQLiteStore
 from tests.builders import entry, write
@@ -187,7 +187,8 @@ def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
         (apsw.IOError, errors.StoreFull),
         (apsw.CantOpenError, errors.StoreError),
         (apsw.SQLError, errors.StoreError),
-        (apsw.ConstraintError, errors.StoreError),
+        (apsw.ConstraintError, errors.StoreDamaged),
+        (apsw.MismatchError, errors.StoreDamaged),
     ],
 )
 def test_every_failure_of_sqlite_becomes_one_of_ours_that_names_the_file(
@@ -201,23 +202,23 @@ def test_every_failure_of_sqlite_becomes_one_of_ours_that_names_the_file(
 
 
 @pytest.mark.parametrize(
-    ("reason", "ours"),
+    ("reason", "code"),
     [
-        ("vtable constructor failed: passages_fts", errors.StoreDamaged),
-        ("no such table: passages_vocab", errors.StoreDamaged),
-        ("no such fts5 table: main.passages_fts", errors.StoreDamaged),
-        ("invalid fts5 file format (found 0, expected 4 or 5)", errors.StoreDamaged),
-        ("no such table: strange", errors.StoreError),
+        ("vtable constructor failed: passages_fts", "keywords_damaged"),
+        ("no such table: passages_vocab", "keywords_damaged"),
+        ("no such fts5 table: main.passages_fts", "keywords_damaged"),
+        ("invalid fts5 file format (found 0, expected 4 or 5)", "keywords_damaged"),
+        ("no such table: strange", "store_damaged"),
+        ("malformed JSON", "store_damaged"),
+        ('near "x": syntax error', "store_failed"),
     ],
 )
-def test_a_keyword_index_that_cannot_be_opened_is_damage(
-    reason: str, ours: type[errors.PlaitError]
-) -> None:
+def test_what_our_statements_name_and_sqlite_cannot_open_is_damage(reason: str, code: str) -> None:
     error = translate(apsw.SQLError(reason), "/m/memory.db")
-    assert type(error) is ours
-    damaged = ours is errors.StoreDamaged
+    assert error.code == code
+    damaged = code != "store_failed"
+    assert isinstance(error, errors.StoreDamaged) is damaged
     assert (error.advice == errors.advise("doctor_fix")) is damaged
-    assert (error.notice.code == "keywords_damaged") is damaged
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,11 @@ import apsw
 import pytest
 
 from plait.errors import StoreDamaged, StoreError, UsageError, advise
-from plait.stores.sqlite import doctor, vectors
+from plait.memory import Memory
+from plait.protocols import Trashed
+from plait.stores import check_file
+from plait.stores.sqlite import carving, doctor, keyword, vectors
+from plait.stores.sqlite.mending import DROPPED_TABLES
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
 from plait.types import Filter
@@ -125,8 +129,8 @@ def test_a_sound_store_has_nothing_to_repair(store: SQLiteStore) -> None:
     findings = store.check()
     assert {row.level for row in findings} == {"ok"}, findings
     assert {"sqlite", "file system", "modes", "pages", "keyword index", "rows", "counts"} | {
-        "vectors",
-        "journal",
+        *("indexes", "schema", "values", "texts"),
+        *("vectors", "journal"),
     } == {row.check for row in findings}
 
 
@@ -203,9 +207,7 @@ def test_broken_pages_are_an_error_and_nothing_is_repaired_on_top_of_them(
 ) -> None:
     store.tidy(compact=True)
     connection = store._connections.get()
-    root = connection.execute(
-        "SELECT rootpage FROM sqlite_schema WHERE name = 'documents_by_event'"
-    ).get
+    root = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'documents'").get
     size = connection.execute("PRAGMA page_size").get
     path = Path(store.path)
     store.close()
@@ -218,7 +220,235 @@ def test_broken_pages_are_an_error_and_nothing_is_repaired_on_top_of_them(
     assert findings[-1].check == "pages"
     assert findings[-1].level == "error"
     assert "backup" in findings[-1].message
+    assert findings[-1].advice == advise("salvage", path=str(path))
     broken.close()
+
+
+# Indexes against their tables
+
+
+def closed(store: SQLiteStore, *names: str) -> tuple[Path, list[int]]:
+    """Move everything into the file, so that its bytes can be changed; return some root pages."""
+    store.tidy(compact=True)
+    sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+    roots = [store._connections.get().execute(sql, (name,)).get for name in names]
+    store.close()
+    return Path(store.path), roots
+
+
+def test_a_key_that_an_index_spells_otherwise_is_an_error_and_the_index_is_made_again(
+    store: SQLiteStore,
+) -> None:
+    write(store, entry("KEYMARK3", "cherry"))
+    path, roots = closed(store, "documents_by_name", "documents_by_key")
+    data = bytearray(path.read_bytes())
+    for root in roots:
+        place = data.index(b"KEYMARK3", (root - 1) * 4096, root * 4096)
+        data[place + 7] ^= 1
+    path.write_bytes(data)
+    damaged = SQLiteStore(str(path))
+    assert damaged.find("KEYMARK3", Filter()) == []
+    reported = finding(damaged, "indexes")
+    assert (reported.level, reported.advice) == ("error", FIX)
+    assert "documents_by_key" in reported.message
+    assert finding(damaged, "indexes", fix=True).fixed
+    assert {row.level for row in damaged.check()} <= {"ok", "warning"}
+    [(document, _)] = damaged.find("KEYMARK3", Filter())
+    assert document.key == "KEYMARK3"
+    damaged.close()
+
+
+@pytest.fixture
+def full(store: SQLiteStore) -> tuple[bytes, dict[str, int]]:
+    """The bytes of a memory with something in every table, and its root pages by name."""
+    for key in ("a", "b"):
+        write(store, entry(f"old {key}", "elder berry"))
+        [document] = [row for row in store.scan(Filter()) if row.key == f"old {key}"]
+        with store.transaction() as tx:
+            tx.trash([Trashed("batch", 1, document, passages_of(store, f"old {key}"))])
+        delete(store, f"old {key}")
+    for table, *values in (
+        ("relations", 1, 1, 2, "knows", None, 1, None, None),
+        ("trashed_relations", "x", "y", "knows", None, 1, None, None, 1),
+        ("signals", 1, 1, 1, 1, 1),
+        ("signal_pairs", 1, 2, 1, 1),
+        ("embedding_cache", "name", b"\0\0\x80\x3f\0\0\x80\x3f", 1, 1),
+        ("frequent_terms", "apple", 1),
+        ("meta", "latest_turn", "1"),
+    ):
+        run(store, f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", *values)
+    sql = "SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 1"
+    store.tidy(compact=True)
+    roots = dict(store._connections.get().execute(sql))
+    store.close()
+    return Path(store.path).read_bytes(), roots
+
+
+def rows_in(path: Path) -> set[str]:
+    """Every row that can be read in a file, whatever table it seems to be in."""
+    haul, _ = carving.read_rows(str(path), str(path.parent))
+    return {
+        # Numbers in `meta` change with every commit; all else stays.
+        f"{table} {key}" if table == "meta" else f"{table} {sorted(row.items())}"
+        for table, listed in haul.rows.items()
+        for key, row in listed.items()
+    }
+
+
+def with_swapped_pages(data: bytes, first: int, second: int) -> bytes:
+    pages = [data[place : place + 4096] for place in range(0, len(data), 4096)]
+    pages[first - 1], pages[second - 1] = pages[second - 1], pages[first - 1]
+    return b"".join(pages)
+
+
+MADE_AGAIN = ("vector_blocks", "unembedded", "frequent_terms", "passages_fts_config")
+
+
+@pytest.mark.parametrize(
+    "name", [*carving.ROWID_TABLES, *carving.KEYED_TABLES, *MADE_AGAIN, "documents_by_key"]
+)
+def test_a_fix_loses_no_row_whichever_two_root_pages_were_swapped(
+    full: tuple[bytes, dict[str, int]], tmp_path: Path, name: str
+) -> None:
+    data, roots = full
+    path = tmp_path / "swapped.db"
+    path.write_bytes(data)
+    whole = rows_in(path)
+    assert {row.split()[0] for row in whole} == {*carving.ROWID_TABLES, *carving.KEYED_TABLES}
+    outcomes = {}
+    for other in sorted(roots.keys() - {name}):
+        for file in tmp_path.glob("swapped.db-*"):
+            file.unlink()
+        swapped = with_swapped_pages(data, roots[name], roots[other])
+        if swapped == data:
+            continue  # two empty pages
+        path.write_bytes(swapped)
+        outcomes[other] = outcome_of_a_fix(path)
+        assert whole - rows_in(path) == set(), (other, outcomes[other])
+        assert outcomes[other] != "unnoticed", other
+    if name in carving.ROWID_TABLES and name not in DROPPED_TABLES:
+        assert set(outcomes.values()) == {"refused"}
+    if name == "documents_by_key":
+        assert outcomes["documents_by_session"] == "mended"
+        assert outcomes["meta"] == outcomes["trash"] == "refused"
+
+
+def outcome_of_a_fix(path: Path) -> str:
+    """Repair a file: it is sound then, or was left alone with the advice to salvage it."""
+    try:
+        damaged = SQLiteStore(str(path))
+    except StoreDamaged as error:
+        assert error.advice in (FIX, advise("salvage", path=str(path)))
+        return "refused"
+    try:
+        if not any(row.level == "error" for row in damaged.check()):
+            return "unnoticed"
+        *_, last = findings = damaged.check(fix=True)
+        assert all(row.advice != FIX for row in findings)
+        if last.code == "store_damaged":
+            assert last.advice == advise("salvage", path=str(path))
+            return "refused"
+        assert all(row.level != "error" for row in damaged.check()), findings
+        return "mended"
+    finally:
+        damaged.close()
+
+
+def test_a_page_of_rows_that_no_tree_leads_to_is_not_freed(store: SQLiteStore) -> None:
+    write(store, *(entry(f"k{number}", "word " * 100) for number in range(40)))
+    path, [root] = closed(store, "passages")
+    whole = rows_in(path)
+    data = bytearray(path.read_bytes())
+    head = (root - 1) * 4096
+    assert data[head] == 5, "a root page with children"
+    count, content = (int.from_bytes(data[head + at : head + at + 2], "big") for at in (3, 5))
+    pointers = range(head + 12, head + 12 + 2 * count, 2)
+    last, other = sorted(int.from_bytes(data[at : at + 2], "big") for at in pointers)[:2]
+    assert last == content, "the last cell, which is taken out as SQLite would"
+    data[head + 3 : head + 7] = (count - 1).to_bytes(2, "big") + other.to_bytes(2, "big")
+    path.write_bytes(data)
+    assert outcome_of_a_fix(path) == "refused"
+    assert whole - rows_in(path) == set()
+
+
+@pytest.mark.parametrize("wrong", ["an unused page", "the number", "the first page"])
+def test_a_wrong_list_of_free_pages_is_made_right(store: SQLiteStore, wrong: str) -> None:
+    path, [root] = closed(store, "documents")
+    if wrong == "the first page":
+        again = SQLiteStore(str(path))
+        write(again, entry("long", "x" * 50_000))
+        delete(again, "long")
+        again.check(fix=True)
+        assert finding(again, "pages").level == "ok", "pages are free, and listed"
+        again.close()
+    data = path.read_bytes()
+    if wrong == "an unused page":
+        pages = len(data) // 4096 + 1
+        path.write_bytes(data[:28] + pages.to_bytes(4, "big") + data[32:] + bytes(4096))
+    elif wrong == "the number":
+        path.write_bytes(data[:36] + (5).to_bytes(4, "big") + data[40:])
+    else:
+        assert data[32:36] != bytes(4)
+        path.write_bytes(data[:32] + root.to_bytes(4, "big") + data[36:])
+    leaky = SQLiteStore(str(path))
+    assert (finding(leaky, "pages").level, finding(leaky, "pages").advice) == ("warning", FIX)
+    assert finding(leaky, "pages", fix=True).fixed
+    assert {row.level for row in leaky.check()} == {"ok"}
+    leaky.close()
+
+
+def test_a_text_that_is_not_the_stored_one_is_an_error_and_its_file_is_read_again(
+    store: SQLiteStore,
+) -> None:
+    write(store, entry("f", "cherry", kind="file", path="/f.md", sha256="00", mtime=1, size=6))
+    run(store, "UPDATE passages SET text = 'sherry' WHERE text = 'cherry'")
+    assert [row.check for row in store.check() if row.level == "error"] == ["texts"]
+    assert finding(store, "texts", fix=True).fixed
+    assert finding(store, "texts").level == "ok"
+    [document] = [row for row in store.scan(Filter()) if row.key == "f"]
+    assert (document.sha256, document.mtime, document.size) == (None, None, None)
+
+
+def test_use_and_vectors_of_nobody_are_dropped(store: SQLiteStore) -> None:
+    connection = store._connections.get()
+    connection.execute("PRAGMA foreign_keys = OFF").fetchall()
+    run(store, "INSERT INTO signals VALUES (999, 1, 1, 1, 1)")
+    run(store, "INSERT INTO signal_pairs VALUES (1, 999, 1, 1)")
+    connection.execute("PRAGMA foreign_keys = ON").fetchall()
+    assert (finding(store, "rows").level, finding(store, "rows").advice) == ("error", FIX)
+    assert finding(store, "rows", fix=True).fixed
+    assert {row.level for row in store.check()} == {"ok"}
+
+
+def test_what_a_search_cannot_read_is_left_out_and_told(hashing_memory: Memory) -> None:
+    hashing_memory.store("apple pie", key="a", summary="one")
+    hashing_memory.store("apple tart", key="b", summary="two")
+    store = hashing_memory.engine
+    assert isinstance(store, SQLiteStore)
+    run(store, "UPDATE documents SET summary = CAST(x'ff' AS TEXT) WHERE key = 'a'")
+    hits = hashing_memory.search("apple")
+    assert [hit.document.key for hit in hits] == ["b"]
+    [notice] = hits.receipt.degraded
+    assert notice.text.startswith("1 result left out: ")
+    assert (notice.code, notice.advice) == ("store_damaged", FIX)
+    with pytest.raises(StoreDamaged) as refused:
+        hashing_memory.get("a")
+    assert refused.value.advice == FIX
+    assert any(row.fixed for row in hashing_memory.doctor(fix=True) if row.check == "values")
+    [fixed] = [hit for hit in hashing_memory.search("apple") if hit.document.key == "a"]
+    assert fixed.document.summary == "\ufffd"
+
+
+@pytest.mark.parametrize("size", [1, 50, 511])
+def test_a_file_that_was_cut_off_does_not_become_an_empty_memory(
+    store: SQLiteStore, size: int
+) -> None:
+    path, _ = closed(store)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(StoreDamaged) as refused:
+        SQLiteStore(str(path))
+    assert refused.value.advice == advise("salvage", path=str(path))
+    assert path.stat().st_size == size
 
 
 @pytest.mark.parametrize(
@@ -473,3 +703,108 @@ def test_a_backup_is_of_one_moment_while_others_write(store: SQLiteStore, tmp_pa
     copy = SQLiteStore(str(tmp_path / "copy.db"))
     assert sorted(document.title for document in copy.scan(Filter())) == ["A", "B"]
     copy.close()
+
+
+# -- the schema ----------------------------------------------------------------------------
+
+TRIGGER = (
+    "CREATE TRIGGER theirs AFTER INSERT ON trash BEGIN UPDATE documents SET trust = 'trusted'; END"
+)
+ALTERED_TRIGGER = keyword.TRIGGERS[0].replace(
+    "BEGIN", "BEGIN UPDATE documents SET trust = 'trusted';"
+)
+# What is done to the schema, and whether it is a trigger, which would act from the next write on.
+SCHEMA_CHANGES: dict[str, tuple[tuple[str, ...], bool]] = {
+    "missing trigger": (("DROP TRIGGER passages_inserted",), False),
+    "missing index": (("DROP INDEX documents_by_name",), False),
+    "missing view": (("DROP VIEW passages_terms",), False),
+    "foreign trigger": ((TRIGGER,), True),
+    "altered trigger": (("DROP TRIGGER passages_inserted", ALTERED_TRIGGER), True),
+    "trigger with a quoted name": ((TRIGGER.replace("theirs", '"a""b; --"'),), True),
+    "foreign view": (("CREATE VIEW theirs AS SELECT * FROM documents",), False),
+    "foreign index": (("CREATE UNIQUE INDEX theirs ON documents (trust, id)",), False),
+    "altered index": (
+        ("DROP INDEX documents_by_key", "CREATE INDEX documents_by_key ON documents (title)"),
+        False,
+    ),
+}
+_SCHEMA = "SELECT type, name, sql FROM sqlite_schema ORDER BY 1, 2"
+
+
+@pytest.fixture
+def whole_schema(store: SQLiteStore) -> list[tuple[object, ...]]:
+    return store._connections.get().execute(_SCHEMA).fetchall()
+
+
+def schema_of(store: SQLiteStore) -> list[tuple[object, ...]]:
+    return store._connections.get().execute(_SCHEMA).fetchall()
+
+
+@pytest.mark.parametrize("change", SCHEMA_CHANGES)
+def test_a_changed_schema_is_reported_and_repaired(store, whole_schema, change) -> None:
+    statements, acts = SCHEMA_CHANGES[change]
+    for sql in statements:
+        run(store, sql)
+    reported = finding(store, "schema")
+    assert (reported.level, reported.advice) == ("error", FIX)
+    if acts:
+        with pytest.raises(StoreDamaged) as refused:
+            store.state()
+        assert refused.value.advice == FIX
+    repaired = finding(store, "schema", fix=True)
+    assert (repaired.level, repaired.fixed) == ("ok", True)
+    assert schema_of(store) == whole_schema
+    assert {row.level for row in store.check()} == {"ok"}
+    store.state()
+
+
+@pytest.mark.parametrize("change", SCHEMA_CHANGES)
+def test_restore_takes_no_part_of_a_changed_schema(store, whole_schema, tmp_path, change) -> None:
+    backup = str(tmp_path / "backup.db")
+    store.backup(backup)
+    connection = apsw.Connection(backup)
+    for sql in SCHEMA_CHANGES[change][0]:
+        connection.execute(sql)
+    connection.close()
+    target = tmp_path / "restored.db"
+    Memory.restore(backup, target)
+    restored = SQLiteStore(str(target))
+    assert schema_of(restored) == whole_schema
+    restored.close()
+
+
+def test_a_foreign_table_is_named_and_left(store, tmp_path) -> None:
+    run(store, "CREATE TABLE theirs (x)")
+    run(store, "INSERT INTO theirs VALUES (1)")
+    for fix in (False, True):
+        reported = finding(store, "schema", fix=fix)
+        assert reported.level == "warning"
+        assert "'theirs'" in reported.message
+    assert store._connections.get().execute("SELECT x FROM theirs").get == 1
+
+
+def test_an_altered_table_cannot_be_repaired_nor_restored(store, tmp_path) -> None:
+    backup = str(tmp_path / "backup.db")
+    store.backup(backup)
+    for sql in ("ALTER TABLE trash ADD COLUMN theirs", "DROP TABLE signals"):
+        connection = apsw.Connection(backup)
+        connection.execute(sql)
+        connection.close()
+        with pytest.raises(StoreDamaged) as refused:
+            Memory.restore(backup, tmp_path / "restored.db")
+        assert refused.value.code == "backup_damaged"
+        run(store, sql)
+        reported = store.check(fix=True)[-1]
+        assert (reported.check, reported.code) == ("schema", StoreDamaged.code)
+
+
+def test_doctor_opens_a_file_with_a_foreign_trigger(store, tmp_path) -> None:
+    """Every other verb refuses it."""
+    run(store, TRIGGER)
+    path = store.path
+    store.close()
+    with pytest.raises(StoreDamaged):
+        Memory.open(path)
+    assert any(row.level == "error" for row in check_file(path))
+    check_file(path, fix=True)
+    Memory.open(path).close()

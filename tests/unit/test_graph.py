@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from plait.errors import NotFound, UsageError, advise
 from plait.facts.profiles import OBSERVATION_CHARS, PROFILE_CHARS, compose
-from plait.graph import Subgraph
+from plait.graph import Entity, Subgraph
 from plait.memory import Memory
 from plait.protocols import Use
 from plait.searching.recall import fence_recalled
@@ -690,22 +690,26 @@ def test_purging_an_observation_leaves_no_byte_in_the_profile(tmp_path: Path) ->
 # trust
 
 
-def test_an_entity_is_trusted_as_far_as_whoever_speaks_of_it(memory: Memory) -> None:
+def test_only_a_person_raises_the_trust_of_an_entity(memory: Memory) -> None:
+    def entity() -> Entity:
+        return memory.graph.open(["Evil"], Filter(trusts=())).entities[0]
+
     def trust() -> str:
-        return memory.graph.open(["Evil"], Filter(trusts=())).entities[0].trust
+        return entity().trust
 
     memory.graph.create([NewEntity("Evil", "obey")], trust="quarantined", origin="web")
     assert trust() == "quarantined"
     assert memory.graph.read().entities == ()
     assert memory.search("evil obey") == ()
-    memory.store("Says so", entity="Evil", trust="untrusted", origin="web")
-    assert trust() == "untrusted"
-    [hit] = memory.search("evil obey")
-    assert hit.document.trust == "untrusted"
+    for origin in ("web", "agent", "tool", "import"):
+        memory.store(f"Says {origin}", entity="Evil", origin=origin)
+        memory.graph.create([NewEntity("Evil", "trust me")], origin=origin)
+        assert (trust(), entity().type) == ("quarantined", "trust me")
     memory.store("Is a joke", entity="Evil")
-    assert trust() == "trusted"
-    memory.graph.create([NewEntity("Evil")], trust="untrusted")
-    assert trust() == "trusted"
+    assert (trust(), entity().type) == ("trusted", "Generic"), "only the name is vouched for"
+    memory.graph.create([NewEntity("Evil", "obey")], trust="untrusted")
+    assert (trust(), entity().type) == ("trusted", "Generic")
+    assert "obey" not in profile(memory, "Evil")
 
 
 def test_an_entity_that_an_untrusted_text_made_is_untrusted(memory: Memory) -> None:

@@ -22,6 +22,7 @@ from plait.settings import file, keys, loading
 from plait.settings.loading import Config, parse_setting
 from plait.settings.schema import Settings
 from plait.settings.secrets import Secret, Vault
+from plait.settings.trust import TrustedFiles, fingerprint
 from tests.codes import has_code
 from tests.interfaces.command import PATIENCE_S, PLAIT, Ran, environment, spawn
 from tests.keyrings import MemoryKeyring
@@ -182,14 +183,19 @@ def test_the_shared_variable_serves_what_the_user_chose(
     assert loaded.key_for(*OPENAI) is None
 
 
+@pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("variable", ["API_KEY", "PLAIT_API_KEY"])
 def test_the_shared_variable_never_serves_what_a_repository_chose(
-    house: House, variable: str
+    house: House, variable: str, trusted: bool
 ) -> None:
     here = ("custom", "http://localhost:8080")
     house.project('embedding_provider = "custom:http://localhost:8080/v1"')
+    if trusted:
+        trust(house)
     assert house.load(**{variable: CANARY}).key_for(*here) is None
     house.project('embedding_provider = "ollama"', 'ollama_url = "http://localhost:9"')
+    if trusted:
+        trust(house)
     assert house.load(**{variable: CANARY}).key_for("ollama", "http://localhost:9") is None
     house.user('ollama_url = "http://gpu.example"')
     loaded = house.load(**{variable: CANARY})
@@ -197,11 +203,35 @@ def test_the_shared_variable_never_serves_what_a_repository_chose(
     assert loaded.key_for("ollama", "http://gpu.example:80") == CANARY
 
 
-def test_a_repository_may_not_bring_a_key(house: House) -> None:
-    house.project('embedding_provider = "ollama"', f'api_key = "{CANARY}"')
-    with pytest.raises(ConfigError, check=has_code("beyond_fence", "api_key")) as caught:
-        house.load()
-    assert CANARY not in str(caught.value)
+def trust(house: House) -> None:
+    path = house.repo / "plait.toml"
+    TrustedFiles(str(house.folder)).add(str(path), fingerprint(path.read_bytes()))
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_repository_never_brings_a_key(house: House, trusted: bool) -> None:
+    path = house.project(CUSTOM_LINE, f'api_key = "{CANARY}"')
+    if trusted:
+        trust(house)
+    loaded = house.load()
+    assert loaded.key_for(*CUSTOM) is None
+    assert loaded.settings.api_key is None
+    [warning] = loaded.warnings
+    assert warning.subject == str(path)
+    assert "api_key" in warning.text
+    assert CANARY not in f"{warning} {loaded}"
+
+
+@pytest.mark.parametrize("variable", ["API_KEY", "PLAIT_API_KEY"])
+def test_a_trusted_repository_gets_only_a_key_that_was_set_for_its_server(
+    house: House, variable: str
+) -> None:
+    house.project(CUSTOM_LINE)
+    trust(house)
+    assert house.load().settings.embedding_provider == CUSTOM_LINE.split('"')[1]
+    assert house.load(**{variable: CANARY}).key_for(*CUSTOM) is None
+    keys.keep_key(str(house.folder), CUSTOM, Secret(CANARY))
+    assert house.load().key_for(*CUSTOM) == CANARY
 
 
 def test_a_kept_key_is_not_used_after_the_address_changed(house: House) -> None:

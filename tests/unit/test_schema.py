@@ -11,7 +11,8 @@ import pytest
 from plait.errors import SchemaTooNew, StoreDamaged, StoreError, UsageError, advise
 from plait.stores import exists, open_store
 from plait.stores.sqlite import connection as opening
-from plait.stores.sqlite import schema, vectors
+from plait.stores.sqlite import schema, trash, vectors
+from plait.stores.sqlite.documents import passage_hash
 from plait.stores.sqlite.store import SQLiteStore
 from plait.stores.sqlite.transaction import LAST_TURN
 from plait.text import parse
@@ -217,7 +218,7 @@ def write_row(connection: apsw.Connection, key: str, **fields: object) -> int:
         start_line=1,
         end_line=1,
         text=f"apple {key}",
-        hash=b"",
+        hash=passage_hash("", f"apple {key}"),
     )
 
 
@@ -311,10 +312,38 @@ def test_an_old_file_keeps_its_trash_its_facts_and_its_words(old_file: Path) -> 
     state = store.state()
     assert (state.chunker, state.changed_at, state.has_messages) == ("1:1200:120", 9, True)
     assert len(by_keyword(store, "apple", 20)) == 8
-    assert store.stats().schema == 4
+    assert store.stats().schema == opening.SCHEMA_VERSION
     write(store, entry("a1", "new", kind="message", session="a", turn=1))
     store.close()
     SQLiteStore(str(old_file)).close()
+
+
+def test_the_trash_of_an_old_file_knows_its_entities_even_beside_a_damaged_row(
+    old_file: Path,
+) -> None:
+    document = {"id": "tea", "kind": "observation", "parent": "gone", "tags": []}
+    record = {"document": document, "passages": []}
+    connection = apsw.Connection(str(old_file))
+    insert(connection, "trash", id="tea", deleted_at=8, batch="b", document=json.dumps(record))
+    insert(connection, "trash", id="torn", deleted_at=9, batch="c", document='{"document": {"par')
+    connection.close()
+    store = SQLiteStore(str(old_file))
+    with store.transaction() as tx:
+        assert [row.document.id for row in tx.trashed(["gone"])] == ["tea", "gone"]
+        assert [row.document.id for row in tx.trashed(["tea"])] == ["tea", "gone"]
+        tx.forget(["torn"])
+    assert len(store.trashed()) == 2
+    store.close()
+
+
+def test_a_part_of_the_trash_is_read_by_indexes(path: Path) -> None:
+    SQLiteStore(str(path)).close()
+    connection = apsw.Connection(str(path))
+    query = "EXPLAIN QUERY PLAN " + trash._LISTED.format("document", trash._RELATED)
+    plan = "\n".join(str(step[3]) for step in connection.execute(query, ("[]",)))
+    assert "SCAN trash" not in plan
+    assert "INDEX trash_by_parent (parent=?)" in plan
+    connection.close()
 
 
 def test_the_last_turn_of_a_long_session_is_read_from_the_end_of_an_index(path: Path) -> None:
@@ -323,3 +352,37 @@ def test_the_last_turn_of_a_long_session_is_read_from_the_end_of_an_index(path: 
     [(*_, plan)] = connection.execute(f"EXPLAIN QUERY PLAN {LAST_TURN}", ("", "talk"))
     assert "COVERING INDEX documents_by_turn (project=? AND session=?" in str(plan)
     connection.close()
+
+
+def test_untrusted_trash_is_read_by_its_index_alone(path: Path) -> None:
+    """Comparing a new text costs nothing where nothing untrusted was deleted."""
+    SQLiteStore(str(path)).close()
+    connection = apsw.Connection(str(path))
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {trash._DISTRUSTED}")]
+    connection.close()
+    assert plan == ["SCAN trash USING INDEX trash_distrusted"]
+
+
+def test_a_trash_row_that_is_no_json_does_not_keep_new_texts_out(path: Path) -> None:
+    store = SQLiteStore(str(path))
+    connection = apsw.Connection(str(path))
+    for id_, record in (("a", "{broken"), ("b", '{"document": {"trust": "untrusted"}}')):
+        connection.execute("INSERT INTO trash VALUES (?, 1, '', ?, NULL, NULL)", (id_, record))
+    connection.close()
+    assert store.trashed(distrusted=10) == []
+    store.close()
+
+
+def test_documents_that_are_not_trusted_are_read_by_their_index(path: Path) -> None:
+    # An agent's text is compared with them at every store; most memories have very few.
+    store = SQLiteStore(str(path))
+    statements: list[str] = []
+    connection = store._connections.get()
+    connection.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: statements.append(event["sql"]))
+    store.scan(Filter(trusts=("untrusted", "quarantined"), all_versions=True), limit=1)
+    connection.trace_v2(0, None)
+    [query] = [sql for sql in statements if "FROM documents" in sql and "LIMIT" in sql]
+    values = [None] * query.count("?")
+    plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", values)]
+    store.close()
+    assert any("documents_distrusted" in step for step in plan), plan

@@ -20,7 +20,7 @@ from keyring.backends.fail import Keyring as NoKeyring
 from keyring.backends.null import Keyring as NullKeyring
 
 from plait.errors import ConfigError, Notice, advise
-from plait.settings import secrets
+from plait.settings import private, secrets
 from plait.settings.secrets import Secret, Vault, as_secret, origin_of
 from tests.codes import has_code
 from tests.interfaces.command import environment
@@ -432,11 +432,11 @@ def test_a_lock_that_is_never_let_go_ends_in_a_sentence(
 ) -> None:
     import fcntl
 
-    monkeypatch.setattr(secrets, "LOCK_PATIENCE_S", 0.05)
+    monkeypatch.setattr(private, "LOCK_PATIENCE_S", 0.05)
     vault.put(*OPENAI, Secret(KEY))
     with (tmp_path / "plait" / "keys.lock").open("rb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(ConfigError, check=has_code("keys_locked")):
+        with pytest.raises(ConfigError, check=has_code("settings_locked")):
             vault.put(*OPENAI, Secret("new"))
     assert opened(vault, *OPENAI) == KEY
 

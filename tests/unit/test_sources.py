@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.errors import SourceError, advise
+from plait.writing import ignoring, sources
 from plait.writing.sources import (
     MAX_SOURCE_BYTES,
     NotText,
@@ -223,6 +224,58 @@ def test_a_folder_whose_rules_cannot_be_read_stays_closed(tmp_path: Path, rules:
     (tmp_path / "link.md").symlink_to("diary/private/b.md")
     assert keys(tmp_path) == ["a.md"]
     assert skips(tmp_path)["diary"].startswith("its .plaitignore cannot be used: ")
+
+
+TOO_MANY = "its .plaitignore cannot be used: it has too many rules"
+
+
+def many_rules(count: int, name: str = "x") -> str:
+    return "# many\n\n" + "\n".join(f"{name}{number}*" for number in range(count))
+
+
+def test_a_folder_with_too_many_rules_stays_closed_and_none_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed, tried = [], []
+    parse, match = ignoring.parse_rule, ignoring.IgnoreRule.matches
+
+    def counted_parse(line: str, depth: int) -> ignoring.IgnoreRule | None:
+        parsed.append(line)
+        return parse(line, depth)
+
+    def counted_match(rule: ignoring.IgnoreRule, parts: tuple[str, ...], folder: bool) -> bool:
+        tried.append(parts)
+        return match(rule, parts, folder)
+
+    monkeypatch.setattr(ignoring, "parse_rule", counted_parse)
+    monkeypatch.setattr(ignoring.IgnoreRule, "matches", counted_match)
+    most = ignoring.MAX_RULES
+    grow(tmp_path, *(f"clone/{number}.md" for number in range(50)), "a.md")
+    (tmp_path / "clone/.plaitignore").write_text(many_rules(16 * most)[:60_000], encoding="utf-8")
+    assert keys(tmp_path) == ["a.md"]
+    assert skips(tmp_path)["clone"].startswith(TOO_MANY)
+    assert len(parsed) <= 2 * (most + 10)
+    assert len(tried) < most
+
+
+def test_the_rules_of_the_folders_above_count(tmp_path: Path) -> None:
+    most = ignoring.MAX_RULES
+    grow(tmp_path, "a.md", "in/b.md", "in/in/c.md", ignore={"": many_rules(most - 1)})
+    (tmp_path / "in/.plaitignore").write_text("y", encoding="utf-8")
+    assert keys(tmp_path) == ["a.md", "in/b.md", "in/in/c.md"]
+    (tmp_path / "in/in/.plaitignore").write_text("z", encoding="utf-8")
+    assert keys(tmp_path) == ["a.md", "in/b.md"]
+    assert skips(tmp_path)["in/in"].startswith(TOO_MANY)
+
+
+def test_the_rules_of_a_whole_source_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "MAX_RULES_OF_A_SOURCE", 5)
+    folders = [f"f{number}" for number in range(4)]
+    grow(tmp_path, *(f"{folder}/a.md" for folder in folders))
+    for folder in folders:
+        (tmp_path / folder / ".plaitignore").write_text("x\ny\n", encoding="utf-8")
+    assert keys(tmp_path) == ["f0/a.md", "f1/a.md"]
+    assert list(skips(tmp_path)) == ["f2", "f3"]
 
 
 NAMES = ("a", "b", "ab", "a.md", "b.md")

@@ -22,9 +22,10 @@ from typing import Any, Literal, NoReturn
 
 from plait import __version__
 from plait.cli.verbs import VERBS
-from plait.errors import Notice, PlaitError, UsageError
+from plait.errors import Notice, PlaitError, UsageError, lacks_descriptors, too_many_files
 from plait.settings.loading import Config, load
 from plait.settings.schema import SETTINGS
+from plait.text import visible
 from plait.types import FUSION_ALIASES, FUSIONS
 
 NOTHING_FOUND = 3
@@ -32,10 +33,10 @@ INTERRUPTED = 130
 
 Form = Literal["text", "json", "array"]
 FORMS = ("text", "json", "array")
-BAR_MARKS = 20
+# `plait.present` marks colors by NUL and a letter: NUL is in no stored text, and escapes may be.
+COLOR_MARK = "\0"
+COLORS = {"b": "\x1b[1m", "d": "\x1b[2m", "p": "\x1b[0m"}
 HELP_WIDTH = 90
-# How similar (0 to 1) an unknown option must be to a known one to count as a typing error.
-SIMILAR_OPTION = 0.75
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,23 +51,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (`head`, a pager) closed the pipe early. That is not a failure.
         _discard_stdout()
         return 0
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
+        if stop.args:  # how far it came
+            _tell(in_shell(stop.args[0]))
         return INTERRUPTED
     except PlaitError as error:
-        sys.stderr.write(f"plait: {in_shell(error.notice)}\n")
+        _tell(in_shell(error.notice))
         return error.exit_code
-    except OSError as error:
+    except (OSError, ImportError) as error:
+        if lacks_descriptors(error):
+            _tell(too_many_files(getattr(error, "filename", None) or "A file").notice.text)
+            return 1
+        if isinstance(error, ImportError):
+            return _report_bug()
         _discard_stdout()
         # An error without a file name comes from stdout: a full disk behind `plait … > file`.
         act = f"read or write {error.filename}" if error.filename else "write the output"
-        sys.stderr.write(f"plait: Cannot {act}: {error.strerror or error}.\n")
+        _tell(f"Cannot {act}: {error.strerror or error}.")
         return 1
     except Exception:  # noqa: BLE001 - the only broad handler of the command line
-        import traceback
+        return _report_bug()
+    finally:
+        _options.clear()
 
-        sys.stderr.write(traceback.format_exc())
-        sys.stderr.write("plait: this is a bug. Please report it with the lines above.\n")
-        return 1
+
+def _report_bug() -> int:
+    import traceback
+
+    write_error(traceback.format_exc())
+    _tell("this is a bug. Please report it with the lines above.")
+    return 1
 
 
 def in_shell(message: str | Notice) -> str:
@@ -76,11 +90,25 @@ def in_shell(message: str | Notice) -> str:
     >>> in_shell(Notice("3 passages have no vector.", advice=advise("reindex")))
     '3 passages have no vector. Run: plait reindex'
     """
-    if isinstance(message, str):
-        return message
-    from plait.cli.wording import SHELL  # most commands have nothing to word
+    if isinstance(message, str) or message.advice is None:
+        return message if isinstance(message, str) else message.text
+    try:
+        from plait.cli.wording import worded  # most commands have nothing to word
+    except OSError:  # no more files can be opened, which may be what the message says
+        return message.text
+    return worded(message, _options)
 
-    return message.worded(SHELL)
+
+# The options of the running command line. A command that it suggests keeps those that choose the
+# memory: without its --db, the pasted command would act on another one.
+_options: dict[str, Any] = {}
+
+
+def to_run(text: str, **others: str) -> str:
+    """Return a text of plait's own with the typed options, or ``others``, in its command."""
+    from plait.cli.wording import with_options
+
+    return with_options(text, _options | others)
 
 
 def _run(words: list[str]) -> int:
@@ -91,9 +119,10 @@ def _run(words: list[str]) -> int:
             return _print(_overview())
         words = [words[1], "--help"]
     verb, arguments = arguments_for(words)
+    _options.update(vars(arguments))
     if arguments.version:
         return _print(f"plait {__version__}\n")
-    out = Output(arguments)
+    out = Output(arguments, words)
     try:
         if verb is None:
             from plait.cli.help import welcome
@@ -116,7 +145,7 @@ def _typed() -> list[str]:
 
 
 def _print(text: str) -> int:
-    sys.stdout.write(text)
+    write_out(text)
     sys.stdout.flush()
     return 0
 
@@ -148,11 +177,39 @@ def _discard_stdout() -> None:
 # -- printing -------------------------------------------------------------------------------
 
 
+# Whatever a command prints goes through one of these two. On stdout, text for a file or a pipe is
+# not changed; stderr is for people.
+
+
+def write_out(text: str) -> None:
+    """Write to stdout. A terminal gets no control characters but our own colors."""
+    if sys.stdout.isatty():
+        head, *painted = text.split(COLOR_MARK)
+        text = visible(head) + "".join(
+            COLORS[part[0]] + visible(part[1:])
+            if part[:1] in COLORS
+            else visible(COLOR_MARK + part)
+            for part in painted
+        )
+    sys.stdout.write(text)
+
+
+def write_error(text: str, start: str = "") -> None:
+    """Write to stderr without any control characters, except our own at the start."""
+    sys.stderr.write(start + visible(text))
+
+
+def _tell(message: str) -> None:
+    """Tell something in one line: a line break in a name must not look like a second message."""
+    write_error(f"plait: {visible(message, one_line=True)}\n")
+
+
 class Output:
     """Prints results to stdout and everything else to stderr; JSON unless stdout is a terminal."""
 
-    def __init__(self, arguments: Namespace) -> None:
+    def __init__(self, arguments: Namespace, words: Sequence[str] = ()) -> None:
         self.arguments = arguments
+        self.words = words
         self.on_terminal = sys.stdout.isatty()
         default: Form = "json" if arguments.json or not self.on_terminal else "text"
         self.form: Form = getattr(arguments, "format", None) or default
@@ -190,18 +247,18 @@ class Output:
         """Print an answer: text unchanged (nothing if it is empty), anything else as JSON."""
         if not isinstance(answer, str):
             indent = 2 if self.on_terminal else None
-            answer = json.dumps(answer, ensure_ascii=False, indent=indent)
+            answer = visible(json.dumps(answer, ensure_ascii=False, indent=indent))
         if answer:
-            sys.stdout.write(answer + "\n")
+            write_out(answer + "\n")
 
     def line(self, text: str) -> None:
-        """Print one line of a long output."""
-        sys.stdout.write(text + "\n")
+        """Print one line of a long output, in JSON."""
+        write_out(visible(text) + "\n")
 
     def warn(self, message: str | Notice) -> None:
         """Print a warning to stderr, except under ``--quiet``."""
         if not self.quiet:
-            sys.stderr.write(f"plait: {in_shell(message)}\n")
+            _tell(in_shell(message))
 
     def warn_all(self, messages: Iterable[str | Notice]) -> None:
         """Print several warnings."""
@@ -216,21 +273,36 @@ class Output:
     def error(self, message: str | Notice) -> None:
         """Print to stderr what failed while the rest succeeded, also under ``--quiet``."""
         self.flush()
-        sys.stderr.write(f"plait: {in_shell(message)}\n")
+        _tell(in_shell(message))
 
-    def suggest(self, command: str, why: str) -> None:
-        """Suggest the next command, but not to programs that read JSON."""
+    def suggest(self, command: str, why: str, **others: str) -> None:
+        """Suggest the next command, but not to programs that read JSON.
+
+        It gets the typed options that choose the memory, or ``others`` in their place.
+        """
         if self.form == "text" and not self.quiet:
-            sys.stderr.write(f"\n{command}  # {why}\n")
+            self._suggest(to_run(command, **others), why)
+
+    def suggest_page(self, cursor: str, why: str) -> None:
+        """Suggest the command line as it was typed, for the next page."""
+        if self.form == "text" and not self.quiet:
+            from plait.cli.wording import next_page
+
+            self._suggest(next_page(self.words, cursor), why)
+
+    def _suggest(self, command: str, why: str) -> None:
+        write_error(f"\n{visible(f'{command}  # {why}', one_line=True)}\n")
 
     def progress(self, done: int, total: int, name: str) -> None:
         """Show the progress of a long command, on a terminal only."""
-        self.step(f"{_bar(done, total)} {name[-50:]}")
+        from plait.cli.shared import bar
+
+        self.step(f"{bar(done, total)} {name[-50:]}")
 
     def step(self, text: str) -> None:
         """Show what a long command is doing now, on a terminal only."""
         if sys.stderr.isatty() and not self.quiet:
-            sys.stderr.write(f"\r\x1b[2K{text}")
+            write_error(visible(text, one_line=True), start="\r\x1b[2K")
             sys.stderr.flush()
 
     def end_progress(self) -> None:
@@ -241,18 +313,6 @@ class Output:
         """Write everything out before the exit code is returned."""
         sys.stdout.flush()
         sys.stderr.flush()
-
-
-def _bar(done: int, total: int) -> str:
-    """Return a progress bar, or only a count while the total is unknown.
-
-    >>> _bar(500, 1000), _bar(7, 0)
-    ('[##########----------] 500/1,000', '7')
-    """
-    if total <= 0:
-        return f"{done:,}"
-    marks = BAR_MARKS * min(done, total) // total
-    return f"[{'#' * marks:-<{BAR_MARKS}}] {done:,}/{total:,}"
 
 
 # -- values of options ----------------------------------------------------------------------
@@ -418,27 +478,12 @@ def arguments_for(words: Sequence[str]) -> tuple[str | None, Namespace]:
     typed = [*leading, *rest[1:]]
     arguments, left_over = parser.parse_known_args(typed)
     if left_over:
-        _refuse_unknown_option(parser, left_over)
+        from plait.cli.help import refuse_unknown_option
+
+        refuse_unknown_option(parser, left_over)
         # Words between options. Parsing them always would cost every command 3 ms.
         arguments = parser.parse_intermixed_args(typed)
     return verb, arguments
-
-
-def _refuse_unknown_option(parser: ArgumentParser, left_over: Sequence[str]) -> None:
-    for word in left_over:
-        if word == "--":
-            return
-        name = word.partition("=")[0]
-        if word.startswith("-") and word != "-" and name not in parser._option_string_actions:
-            from plait.settings.schema import did_you_mean
-
-            hint = (
-                did_you_mean(name, parser._option_string_actions, SIMILAR_OPTION)
-                or f" See: {parser.prog} --help"
-            )
-            raise UsageError(
-                f"There is no option {name}.{hint} (To use it as text: {parser.prog} -- {name})"
-            )
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -1,9 +1,8 @@
 """completion: print a script for tab completion."""
 
-import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
 
-from plait.cli import GLOBAL_OPTIONS, Output, parser_for
+from plait.cli import GLOBAL_OPTIONS, Output, parser_for, write_out
 from plait.cli.verbs import VERBS
 
 
@@ -14,7 +13,7 @@ def completion_options(parser: ArgumentParser) -> None:
 
 def completion_run(arguments: Namespace, out: Output) -> int:
     """Print the completion script of a shell."""
-    sys.stdout.write(_SCRIPTS[arguments.shell]())
+    write_out(_SCRIPTS[arguments.shell]())
     return 0
 
 

@@ -4,14 +4,16 @@ from argparse import ArgumentParser, Namespace
 from os.path import abspath
 from typing import Any
 
-from plait.cli import Output
+from plait.cli import Output, to_run
 from plait.errors import NotFound, UsageError
 from plait.settings.file import remove_value, write_value
 from plait.settings.keys import PROVIDERS_WITH_KEYS
-from plait.settings.loading import Config, Settings, user_config_path
+from plait.settings.loading import TYPED, Config, Settings, user_config_path
 from plait.settings.schema import ALSO_CALLED, SETTINGS, describe, did_you_mean, shown
+from plait.text import visible
 
 KEY_ACTIONS = ("set-key", "remove-key", "keys")
+TRUST_ACTIONS = ("trust", "untrust")
 
 
 def config_options(parser: ArgumentParser) -> None:
@@ -20,10 +22,11 @@ def config_options(parser: ArgumentParser) -> None:
         "action",
         nargs="?",
         default="show",
-        choices=("show", "get", "set", "unset", "path", *KEY_ACTIONS),
+        choices=("show", "get", "set", "unset", "path", *TRUST_ACTIONS, *KEY_ACTIONS),
         metavar="ACTION",
         help="show: print all settings; get, set, unset: one setting; path: print the path of "
-        "your settings file; set-key, remove-key, keys: API keys of embedders",
+        "your settings file; trust, untrust: the plait.toml of this project; set-key, "
+        "remove-key, keys: API keys of embedders",
     )
     parser.add_argument(
         "name",
@@ -43,6 +46,7 @@ def config_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--origin", action="store_true", help="show, get: print where each value comes from"
     )
+    parser.add_argument("--yes", action="store_true", help="trust: do not ask")
 
 
 def config_run(arguments: Namespace, out: Output) -> int:
@@ -51,6 +55,10 @@ def config_run(arguments: Namespace, out: Output) -> int:
         from plait.cli.keys import keys_run
 
         return keys_run(arguments, out)
+    if arguments.action in TRUST_ACTIONS:
+        from plait.cli.trust import trust_run
+
+        return trust_run(arguments, out)
     if arguments.url is not None:
         raise UsageError("--url needs set-key. Example: plait config set-key custom --url URL")
     arguments.name = ALSO_CALLED.get(arguments.name, arguments.name)
@@ -63,7 +71,7 @@ def config_run(arguments: Namespace, out: Output) -> int:
     if arguments.action == "unset":
         return _unset(path, arguments.name, out)
     if arguments.name is None and arguments.action == "get":
-        raise UsageError("Name a setting. Example: plait config get db_path")
+        raise UsageError(to_run("Name a setting. Example: plait config get db_path"))
     if arguments.name is not None:
         _check_name(arguments.name)
     names = list(SETTINGS) if arguments.name is None else [arguments.name]
@@ -83,14 +91,14 @@ def _visible(name: str, out: Output) -> Any:
 
 def _check_name(name: str) -> None:
     if name not in SETTINGS:
-        hint = did_you_mean(name, SETTINGS) or " See: plait config show"
+        hint = did_you_mean(name, SETTINGS) or to_run(" See: plait config show")
         raise UsageError(f"There is no setting '{name}'.{hint}")
 
 
 def _set(path: str, arguments: Namespace, out: Output) -> int:
     name = arguments.name
     if name is None or arguments.value is None:
-        raise UsageError("Give a name and a value. Example: plait config set limit 5")
+        raise UsageError(to_run("Give a name and a value. Example: plait config set limit 5"))
     if name == "embedding_provider":
         _check_provider(arguments.value)
     value = write_value(path, name, arguments.value)
@@ -108,11 +116,12 @@ def _check_provider(spec: str) -> None:
 
 def _unset(path: str, name: str | None, out: Output) -> int:
     if name is None:
-        raise UsageError("Name a setting. Example: plait config unset limit")
+        raise UsageError(to_run("Name a setting. Example: plait config unset limit"))
     # The file may contain an unknown name, and this command may be meant to remove it.
     if not remove_value(path, name):
         _check_name(name)
-        raise NotFound(f"{name} is not set in {path}. See: plait config show --origin")
+        see = to_run("See: plait config show --origin")
+        raise NotFound(f"{name} is not set in {path}. {see}")
     out.result({"path": path, name: None}, f"{name} removed from {path}")
     return 0
 
@@ -123,7 +132,27 @@ def _show(names: list[str], with_origin: bool, out: Output) -> None:
     lines, values = [], {}
     for name in names:
         value, origin = _visible(name, out), out.config.origins[name]
-        values[name] = {"value": value, "origin": origin} if with_origin else value
-        note = f"  # {origin}" if with_origin else f"  # {descriptions[name]}"
-        lines.append(f"{name:<{width}} = {shown(value)}{note}")
+        note = descriptions[name]
+        values[name] = value
+        if with_origin:
+            fields, more = _from_project(name, out.config)
+            values[name] = {"value": value, "origin": origin, **fields}
+            note = "; ".join([origin, *more])
+        lines.append(visible(f"{name:<{width}} = {shown(value)}  # {note}", one_line=True))
     out.result(values, "\n".join(lines))
+
+
+def _from_project(name: str, config: Config) -> tuple[dict[str, Any], list[str]]:
+    """Return what the project's file has to do with a setting, as fields and as words."""
+    project = config.project_file
+    if project is None:
+        return {}, []
+    if name in project.ignored:
+        return {"ignored": project.path}, [f"ignored: the one in {project.path}"]
+    if name in project.for_files and not config.origins[name].startswith(TYPED):
+        value, folder = project.for_files[name], project.folder
+        fields = {"for_files": {"value": value, "folder": folder}}
+        return fields, [f"{shown(value)} for files in {folder}"]
+    if config.origins[name] == project.path and project.trust == "trusted":
+        return {"trusted": True}, ["trusted"]
+    return {}, []

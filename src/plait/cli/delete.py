@@ -7,11 +7,11 @@ from functools import partial
 
 from plait.cli import NOTHING_FOUND, Output
 from plait.cli.search import add_filters, filters_of
-from plait.cli.shared import open_existing, warn_no_match
+from plait.cli.shared import open_existing, warn_no_match, warn_of_copies
 from plait.errors import UsageError
 from plait.memory import Memory
 from plait.present.json import deleted_dict
-from plait.present.text import deleted_text
+from plait.present.text import deleted_text, restored_text
 
 # Documents whose text is loaded at once to find out which of them are files.
 LOADED_AT_ONCE = 500
@@ -37,14 +37,19 @@ def delete_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--undo",
         action="store_true",
-        help="restore what the last delete removed, or the documents you name",
+        help="restore what the last delete or ingest in this project removed, or the documents you "
+        "name",
     )
     parser.add_argument(
         "--purge", action="store_true", help="delete permanently: no undo, no byte left in the file"
     )
     parser.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
     parser.add_argument("--yes", action="store_true", help="confirm --purge with filters")
-    add_filters(parser)
+    add_filters(
+        parser,
+        "delete in all projects; otherwise names refer to this project or to personal documents, "
+        "and filters to this project only (personal documents: --project personal)",
+    )
 
 
 def delete_run(arguments: Namespace, out: Output) -> int:
@@ -71,7 +76,8 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             deleted = delete()
         if not deleted.ids:
             reason = "no document matches; nothing was deleted"
-            warn_no_match(memory, arguments, out, reason)
+            personal = ("--project personal",) if where and memory.config.project else ()
+            warn_no_match(memory, arguments, out, reason, *personal)
     verb = "Would delete" if arguments.dry_run else "Purged" if deleted.purged else "Deleted"
     text = f"{verb} {deleted_text(deleted)}" if deleted.ids else ""
     out.result({**deleted_dict(deleted), "dry_run": arguments.dry_run}, text)
@@ -79,6 +85,7 @@ def delete_run(arguments: Namespace, out: Output) -> int:
         return NOTHING_FOUND
     if files:
         out.warn(_files_remain(files))
+    warn_of_copies(deleted, out)
     if not (deleted.purged or arguments.dry_run):
         out.suggest("plait delete --undo", "restore, within 30 days")
     return 0
@@ -116,5 +123,5 @@ def _undo(names: list[str], where: dict[str, object], out: Output) -> int:
     with Memory.open(config=out.config, create=False) as memory:
         restored = memory.undo(*names)
     ids = [document.doc_id for document in restored]
-    out.result({"restored": ids}, f"Restored {', '.join(ids)}")
+    out.result({"restored": ids}, f"Restored {restored_text(ids)}")
     return 0

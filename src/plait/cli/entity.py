@@ -1,20 +1,21 @@
 """entity: show and edit entities, their observations and their relations."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from plait.cli import NOTHING_FOUND, Output, as_integer
+from plait.cli import NOTHING_FOUND, Output, as_integer, to_run
 from plait.cli.search import open_to_read
-from plait.cli.shared import open_existing, open_to_write
+from plait.cli.shared import open_existing, open_to_write, warn_of_copies
 from plait.cli.suggestions import missing_entity, same_but_for_case, similar_entity
-from plait.errors import NotFound, Notice, UsageError
+from plait.errors import NotFound, Notice, UsageError, shell_word
 from plait.graph import DIRECTIONS, Entity, Subgraph
 from plait.memory import Memory
 from plait.present.graph import full_relation_dict, relation_text, subgraph_dict, subgraph_text
 from plait.present.json import deleted_dict
-from plait.present.text import counted
+from plait.present.text import as_lines, counted, secret_remark
 from plait.searching.where import moment
+from plait.text.normal_form import composed
 from plait.types import ORIGINS, TRUSTS, Relation
 from plait.types.reports import NewEntity
 
@@ -32,17 +33,18 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], object]] = {
     "purge": (("delete",), False),
     "origin": (("add", "observe"), None),
     "trust": (("add", "observe"), None),
+    "allow_secret": (("add", "observe"), False),
     "limit": (("list",), None),
     "cursor": (("list",), None),
 }
 _RELATION_WORDS = 3  # FROM TYPE TO
 _USAGE = {
-    "add": "plait entity add NAME --type TYPE [TEXT …]",
-    "observe": "plait entity observe NAME TEXT …",
-    "relate": "plait entity relate FROM TYPE TO",
-    "unrelate": "plait entity unrelate FROM TYPE TO",
-    "show": "plait entity show NAME …",
-    "delete": "plait entity delete NAME …",
+    "add": "add NAME --type TYPE [TEXT …]",
+    "observe": "observe NAME TEXT …",
+    "relate": "relate FROM TYPE TO",
+    "unrelate": "unrelate FROM TYPE TO",
+    "show": "show NAME …",
+    "delete": "delete NAME …",
 }
 
 
@@ -57,7 +59,11 @@ def entity_options(parser: ArgumentParser) -> None:
         "remove a relation (FROM TYPE TO); delete: delete entities",
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="names; add and observe take a name and then texts"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        default=[],  # without it, argparse calls a missing name an error, and list needs none
+        help="names; add and observe take a name and then texts",
     )
     parser.add_argument(
         "--type", metavar="X", help="add: type of the entity; observe: type of the observations"
@@ -103,6 +109,11 @@ def entity_options(parser: ArgumentParser) -> None:
         help="add, observe: how far to trust them (trusted)",
     )
     parser.add_argument(
+        "--allow-secret",
+        action="store_true",
+        help="add, observe: with --origin agent or tool, store keys, tokens and passwords too",
+    )
+    parser.add_argument(
         "--limit", type=as_integer, metavar="N", help="list: maximum number of entities"
     )
     parser.add_argument(
@@ -116,8 +127,10 @@ def entity_run(arguments: Namespace, out: Output) -> int:
     is_relation = action in ("relate", "unrelate")
     is_wrong = len(arguments.names) != _RELATION_WORDS if is_relation else not arguments.names
     if action != "list" and is_wrong:
-        raise UsageError(f"Usage: {_USAGE[action]}")
+        raise UsageError(f"Usage: plait entity {_USAGE[action]}")
     _refuse_options_of_others(arguments)
+    named = 1 if action in ("add", "observe") else len(arguments.names)
+    arguments.names[:named] = map(composed, arguments.names[:named])
     if action == "show":
         return _show(arguments, out)
     if action == "list":
@@ -183,11 +196,11 @@ def _list(arguments: Namespace, out: Output) -> int:
         f"{entity.name}  ({entity.type}, {counted(len(entity.contents), 'observation')})"
         for entity in graph.entities
     ]
-    out.result({**subgraph_dict(graph), "next": graph.next}, "\n".join(lines))
+    out.result({**subgraph_dict(graph), "next": graph.next}, as_lines(lines))
     if graph.next is not None:
-        out.suggest(f"plait entity list --cursor {graph.next}", "more entities")
+        out.suggest_page(graph.next, "more entities")
     if not graph.entities:
-        out.warn("there are no entities yet. Start with: plait entity add NAME")
+        out.warn(to_run("there are no entities yet. Start with: plait entity add NAME"))
         return NOTHING_FOUND
     return 0
 
@@ -199,27 +212,39 @@ def _add(arguments: Namespace, memory: Memory, out: Output) -> int:
     provenance: dict[str, Any] = {
         "origin": arguments.origin or "user",
         "trust": arguments.trust or "trusted",
+        "allow_secret": arguments.allow_secret,
     }
+    secret: tuple[str, ...] = ()
     trouble: Notice | None = None
     if arguments.action == "add":
         similar = same_but_for_case(memory, name)
         created = memory.graph.create([NewEntity(name, arguments.type, tuple(texts))], **provenance)
-        trouble = created.trouble
+        trouble, secret = created.trouble, created.secret
         if similar is not None:
             out.warn(similar_entity(name, similar))
     elif arguments.delete_observation:
         code = _delete_observations(memory, name, arguments.delete_observation, out)
     if arguments.action == "observe" and texts:
         [added] = memory.graph.observe([(name, texts)], type=arguments.type, **provenance)
-        trouble = added.trouble
+        trouble, secret = added.trouble, added.secret
+        # By number: the text itself may hold a secret, and stderr goes into logs.
         for text in added.duplicates:
-            out.warn(f"already stored: {text}")
+            out.warn(f"already stored: {_ordinal(texts, text)}")
         for text in added.recalled:
-            out.warn(f"not stored, because it was recalled from this memory: {text}")
+            reason = "it was recalled from this memory"
+            out.warn(f"not stored, because {reason}: {_ordinal(texts, text)}")
     graph = memory.graph.open([name])
     out.result(subgraph_dict(graph), subgraph_text(graph))
     out.warn_trouble(trouble)
+    if secret:
+        out.warn(secret_remark(secret))
     return code
+
+
+def _ordinal(texts: Sequence[str], text: str) -> str:
+    """Return which of the given texts this one is."""
+    place = texts.index(text) + 1 if text in texts else 1
+    return f"text {place} of {len(texts)}"
 
 
 def _delete_observations(memory: Memory, name: str, texts: list[str], out: Output) -> int:
@@ -228,7 +253,9 @@ def _delete_observations(memory: Memory, name: str, texts: list[str], out: Outpu
     if forgotten.missing:
         out.error(missing_entity(memory, name))
     elif forgotten.deleted < len(set(texts)):
-        out.error(f"Some of these observations do not exist. See: plait entity show '{name}'")
+        word = shell_word(name, "NAME")
+        see = to_run("See: plait entity show")
+        out.error(f"Some of these observations do not exist. {see} {word}")
     else:
         return 0
     return NOTHING_FOUND
@@ -271,9 +298,10 @@ def _delete(arguments: Namespace, memory: Memory, out: Output) -> int:
     entities = counted(len(erased.deleted), "entity")
     observations = counted(len(erased.documents.ids) - len(erased.deleted), "observation")
     text = f"{verb} {entities} with {observations}: {', '.join(erased.deleted)}"
-    out.result(value, text if erased.deleted else "")
+    out.result(value, as_lines([text]) if erased.deleted else "")
     for name in erased.missing:
         out.error(missing_entity(memory, name))
+    warn_of_copies(erased.documents, out)
     if erased.deleted and not arguments.purge:
         out.suggest("plait delete --undo", "restore, within 30 days")
     return NOTHING_FOUND if erased.missing else 0

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from plait.cli import Output, as_path
 from plait.cli.search import add_filters, filters_of
-from plait.cli.shared import open_existing, warn_if_empty
-from plait.errors import PlaitError, UsageError
+from plait.cli.shared import open_existing, tell_damaged, warn_if_empty
+from plait.errors import PlaitError, UsageError, lacks_descriptors
 from plait.memory import Memory
 from plait.present.text import counted
 
@@ -38,23 +38,30 @@ def export_run(arguments: Namespace, out: Output) -> int:
         where = filters_of(arguments)
         if arguments.graph and where:
             raise UsageError("--graph exports the graph of the project and takes no filters.")
+        damaged: list[str] = []
         lines = (
             memory.export_graph()
             if arguments.graph
-            else memory.export(where=where or None, all_projects=arguments.all_projects)
+            else memory.export(
+                where=where or None, all_projects=arguments.all_projects, damaged=damaged
+            )
         )
         noun = "line" if arguments.graph else "document"
+        count = 0
         if arguments.target == "-":
             for line in lines:
                 out.line(line)
+                count += 1
+            count -= not arguments.graph  # the header
         else:
             count = _write_new(arguments.target, lines)
             out.result(
                 {"path": os.path.abspath(arguments.target), f"{noun}s": count},
                 f"Wrote {counted(count, noun)} to {arguments.target}",
             )
-        warn_if_empty(memory, out)
-    return 0
+        if not count:  # what was written needs no counts, which damaged vectors forbid
+            warn_if_empty(memory, out)
+    return tell_damaged(damaged, out)
 
 
 # Fields of the lines that are not documents: the header, and relations.
@@ -78,6 +85,8 @@ def _write_new(target: str, lines: Iterable[str]) -> int:
     except FileExistsError as error:
         raise UsageError(f"{target} already exists. Choose another name for the export.") from error
     except OSError as error:
+        if lacks_descriptors(error):
+            raise
         raise PlaitError(
             f"Cannot write {target}: {error.strerror}. Choose another place."
         ) from error
@@ -104,6 +113,8 @@ def import_run(arguments: Namespace, out: Output) -> int:
         ):
             done = memory.import_lines(lines)
     except OSError as error:
+        if lacks_descriptors(error):
+            raise
         raise PlaitError(f"Cannot read {name}: {error.strerror}. Check the path.") from error
     except UnicodeDecodeError as error:
         raise PlaitError(
@@ -118,6 +129,9 @@ def import_run(arguments: Namespace, out: Output) -> int:
     trouble = counts.pop("trouble")
     out.result({"documents": done.added + done.replaced, **counts}, text)
     out.warn_trouble(trouble)
+    if done.untrusted_relations:
+        left_out = counted(done.untrusted_relations, "relation")
+        out.warn(f"left out {left_out} with untrusted text")
     if done.unknown:
         out.warn(f"unknown fields were ignored: {', '.join(done.unknown)}")
     return 0

@@ -1,7 +1,7 @@
 """get: print whole documents or passages."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output
@@ -9,7 +9,7 @@ from plait.cli.search import add_max_tokens, open_to_read
 from plait.cli.shared import Rendered, fitted
 from plait.cli.suggestions import with_suggestion
 from plait.present.json import document_dict, passage_dict
-from plait.present.text import document_text, passage_text
+from plait.present.text import document_text, on_a_line, passage_text
 from plait.types import Document, Passage
 
 
@@ -32,12 +32,13 @@ def get_run(arguments: Namespace, out: Output) -> int:
     with open_to_read(out) as memory:
         documents, refused = memory.lookup_many(arguments.names)
         successors = memory.successors(document for document, _ in documents)
+        secrets = memory.secrets(document for document, _ in documents)
 
         def as_dict(document: Document, passage: Passage | None) -> dict[str, Any]:
-            successor = successors.get(document.id)
+            successor, secret = successors.get(document.id), secrets.get(document.id, ())
             if passage is None or arguments.document:
-                return document_dict(document, successor)
-            return passage_dict(passage, document, successor)
+                return document_dict(document, successor, secret)
+            return passage_dict(passage, document, successor, secret)
 
         def as_text(document: Document, passage: Passage | None) -> str:
             successor = successors.get(document.id)
@@ -54,9 +55,22 @@ def get_run(arguments: Namespace, out: Output) -> int:
         if documents:
             rendered, left_out = fitted(documents, render, arguments.max_tokens, out)
             out.show(rendered)
+        _warn_of_secrets(documents[: len(documents) - left_out], secrets, out)
         for error in refused.values():
             out.error(with_suggestion(memory, error))
         out.flush()
     for error in refused.values():
         return error.exit_code
     return NOTHING_FOUND if left_out == len(documents) else 0
+
+
+def _warn_of_secrets(
+    rows: Sequence[tuple[Document, Passage | None]],
+    secrets: Mapping[str, Sequence[str]],
+    out: Output,
+) -> None:
+    """Name the documents that hold secrets; JSON output has a field for it."""
+    for document, _ in rows if out.form == "text" else ():
+        if document.id in secrets:
+            held = ", ".join(secrets[document.id])
+            out.warn(f"{on_a_line(document.doc_id)} holds a secret ({held})")

@@ -1,7 +1,14 @@
 """The output of ``plait`` alone, of ``plait --help`` and for an unknown verb."""
 
-from plait.cli import FORMS, GLOBAL_OPTIONS, JSON_HELP, QUIET_HELP, Output
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+from plait.cli import FORMS, GLOBAL_OPTIONS, JSON_HELP, QUIET_HELP, Output, to_run
 from plait.cli.verbs import OTHER_VERBS, VERBS
+from plait.errors import UsageError
+
+# How similar (0 to 1) an unknown option must be to a known one to count as a typing error.
+SIMILAR_OPTION = 0.75
 
 
 def overview() -> str:
@@ -37,6 +44,28 @@ def unknown_verb(verb: str) -> str:
     return f"There is no command '{verb}'. {hint}"
 
 
+def refuse_unknown_option(parser: ArgumentParser, left_over: Sequence[str]) -> None:
+    """Refuse the first word that looks like an option and is none, and suggest the closest one.
+
+    Raises:
+        UsageError: There is such a word.
+    """
+    for word in left_over:
+        if word == "--":
+            return
+        name = word.partition("=")[0]
+        if word.startswith("-") and word != "-" and name not in parser._option_string_actions:
+            from plait.settings.schema import did_you_mean
+
+            hint = (
+                did_you_mean(name, parser._option_string_actions, SIMILAR_OPTION)
+                or f" See: {parser.prog} --help"
+            )
+            raise UsageError(
+                f"There is no option {name}.{hint} (To use it as text: {parser.prog} -- {name})"
+            )
+
+
 def welcome(out: Output) -> int:
     """Print what is in the memory, and three commands to try."""
     from plait.cli.search import open_to_read
@@ -46,18 +75,18 @@ def welcome(out: Output) -> int:
     with open_to_read(out) as memory:
         stats = memory.stats()
     if stats.doc_count:
-        lines = [stats_text(stats, undo="plait delete --undo"), "", "Try:"]
+        lines = [stats_text(stats, undo=to_run("plait delete --undo")), "", "Try:"]
         commands = [
-            ("plait search WORDS", "find passages"),
-            ("plait timeline --since 7d", "see what is new"),
-            ('plait store "a fact"', "store something"),
+            (to_run("plait search WORDS"), "find passages"),
+            (to_run("plait timeline --since 7d"), "see what is new"),
+            (to_run('plait store "a fact"'), "store something"),
         ]
     else:
         lines = [f"Your memory at {stats.path} is empty.", "", "Try:"]
         commands = [
-            ("plait ingest ~/notes", "index a folder of Markdown files"),
-            ('plait store "We deploy on Fridays"', "store something"),
-            ("plait search when do we deploy", "find it again"),
+            (to_run("plait ingest ~/notes"), "index a folder of Markdown files"),
+            (to_run('plait store "We deploy on Fridays"'), "store something"),
+            (to_run("plait search when do we deploy"), "find it again"),
         ]
     width = max(len(command) for command, _ in commands)
     lines += [f"  {command:<{width}}  # {why}" for command, why in commands]

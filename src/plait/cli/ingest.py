@@ -1,13 +1,14 @@
 """ingest and watch: index files and folders, once or whenever they change."""
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
 from plait.cli import INTERRUPTED, Output, as_path, in_shell
 from plait.cli.search import split_commas
 from plait.cli.shared import open_to_write
-from plait.errors import PlaitError, UsageError
+from plait.errors import Notice, PlaitError, UsageError
 from plait.present.json import ingest_dict
-from plait.present.text import ingest_text
+from plait.present.text import ingest_remarks, ingest_text
 from plait.types.reports import IngestReport
 
 
@@ -41,19 +42,31 @@ def ingest_options(parser: ArgumentParser) -> None:
         action="store_true",
         help="skip files whose size and modification time are unchanged",
     )
+    parser.add_argument(
+        "--allow-removal",
+        action="store_true",
+        help="forget missing files even if the folder has lost nearly all of them",
+    )
 
 
 def ingest_run(arguments: Namespace, out: Output) -> int:
     """Index files and folders."""
     report = _ingest(arguments, out)
-    if not report.interrupted and report.count("added", "changed", "unchanged"):
-        out.suggest("plait search WORDS", "find something")
+    _suggest(report, out)
     if report.interrupted:
         return INTERRUPTED
-    return 1 if report.count("failed") or report.pending else 0
+    return 1 if report.count("failed", "kept") or report.pending else 0
 
 
-def _ingest(arguments: Namespace, out: Output) -> IngestReport:
+def _suggest(report: IngestReport, out: Output) -> None:
+    if report.count("removed"):
+        out.suggest("plait delete --undo", "restore what was removed, within 30 days")
+    elif not report.interrupted and report.count("added", "changed", "moved", "unchanged"):
+        out.suggest("plait search WORDS", "find something")
+
+
+def _ingest(arguments: Namespace, out: Output, told: Sequence[Notice] = ()) -> IngestReport:
+    """Index what the arguments name; cautions that were ``told`` before are not told again."""
     paths = [*arguments.paths, *arguments.more_paths] or [None]
     reports = []
     with open_to_write(out) as memory:
@@ -62,19 +75,26 @@ def _ingest(arguments: Namespace, out: Output) -> IngestReport:
                 path,
                 patterns=split_commas(arguments.pattern),
                 incremental=arguments.incremental,
+                allow_removal=arguments.allow_removal,
                 progress=out.progress,
             )
             reports.append(report)
             if report.interrupted:
                 break
         out.end_progress()
-        out.warn_trouble(next((report.trouble for report in reports if report.trouble), None))
     report = _merged(reports)
     project = out.config.project
     out.result(
-        ingest_dict(report, project),
+        ingest_dict(report, project, in_shell),
         ingest_text(report, project, in_shell),
     )
+    if report.trouble is not None:
+        # It decides the exit code, so it is told under --quiet too.
+        out.error(report.trouble._replace(text=f"vectors are missing: {report.trouble.text}"))
+    for caution in dict.fromkeys(report.caution for report in reports if report.caution):
+        if caution not in told:
+            out.error(caution)
+    out.warn_all(ingest_remarks(report))
     if report.interrupted:
         out.warn("interrupted; indexed files are kept. Run the same command again to continue.")
     return report
@@ -86,6 +106,8 @@ def _merged(reports: list[IngestReport]) -> IngestReport:
         sum(report.ignored for report in reports),
         sum(report.pending for report in reports),
         interrupted=any(report.interrupted for report in reports),
+        trouble=next((report.trouble for report in reports if report.trouble), None),
+        caution=next((report.caution for report in reports if report.caution), None),
     )
 
 
@@ -110,7 +132,9 @@ def watch_run(arguments: Namespace, out: Output) -> int:
             "plait watch needs the package watchfiles. Run: pip install watchfiles"
         ) from error
     arguments.incremental = True
-    if ingest_run(arguments, out) == INTERRUPTED:
+    report = _ingest(arguments, out)
+    _suggest(report, out)
+    if report.interrupted:
         return INTERRUPTED
     out.flush()
     out.warn("watching; press Ctrl-C to stop")
@@ -118,20 +142,21 @@ def watch_run(arguments: Namespace, out: Output) -> int:
     try:
         # The memory's own file may be in the folder; every write to it would start another run.
         for _ in watch(*paths, watch_filter=lambda _, path: not path.startswith(database)):
-            if _ingest_again(arguments, out):
+            report = _ingest_again(arguments, out, report)
+            if report.interrupted:
                 break
     except KeyboardInterrupt:
         pass  # the only way to stop it
     return INTERRUPTED
 
 
-def _ingest_again(arguments: Namespace, out: Output) -> bool:
-    """Index what changed, and tell whether Ctrl-C stopped it."""
+def _ingest_again(arguments: Namespace, out: Output, before: IngestReport) -> IngestReport:
+    """Index what changed; a caution of the run before is not repeated."""
     try:
-        return _ingest(arguments, out).interrupted
+        return _ingest(arguments, out, told=[before.caution] if before.caution else [])
     except PlaitError as error:
         # The cause, such as a locked file, may be gone at the next change.
         out.warn(error.notice)
-        return False
+        return before
     finally:
         out.flush()

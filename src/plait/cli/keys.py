@@ -3,11 +3,12 @@
 import sys
 from argparse import Namespace
 
-from plait.cli import Output
+from plait.cli import Output, to_run
 from plait.errors import NotFound, UsageError
 from plait.settings.keys import KEYRING, Server, forget_key, keep_key, named_server, stays_here
-from plait.settings.loading import config_folder
+from plait.settings.loading import Settings, config_folder
 from plait.settings.secrets import Secret, as_secret
+from plait.text import visible
 
 # Longer than any key: reading stops here if a large file is piped in by mistake.
 MAX_TYPED_CHARS = 100_000
@@ -25,8 +26,17 @@ def keys_run(arguments: Namespace, out: Output) -> int:
         )
     if arguments.name is None:
         raise UsageError(f"Name a provider. Example: plait config {arguments.action} openai")
-    server = named_server(arguments.name, arguments.url, lambda: out.config.settings)
+    server = named_server(arguments.name, arguments.url, lambda: _own_settings(out))
     return _set(server, out) if arguments.action == "set-key" else _remove(server, out)
+
+
+def _own_settings(out: Output) -> Settings:
+    """Return the settings without a server that a repository names: no key is meant for it."""
+    config = out.config
+    names = [] if config.project_file is None else config.project_file.given
+    theirs = [name for name in ("embedding_provider", "ollama_url") if name in names]
+    defaults = Settings._field_defaults
+    return config.settings._replace(**{name: defaults[name] for name in theirs})
 
 
 def _list(out: Output) -> int:
@@ -63,7 +73,8 @@ def _remove(server: Server, out: Output) -> int:
     provider, origin = server
     places = forget_key(config_folder(), server)
     if not places:
-        raise NotFound(f"No key is saved for {provider} at {origin}. See: plait config keys")
+        see = to_run("See: plait config keys")
+        raise NotFound(f"No key is saved for {provider} at {origin}. {see}")
     answer = {"provider": provider, "origin": origin, "removed_from": places}
     out.result(answer, f"Removed the key for {provider} at {origin} from {' and '.join(places)}.")
     return 0
@@ -86,7 +97,7 @@ def _ask(server: Server) -> str:
     import warnings
     from getpass import GetPassWarning, getpass
 
-    prompt = f"Key for {server[0]} at {server[1]} (not shown): "
+    prompt = visible(f"Key for {server[0]} at {server[1]} (not shown): ", one_line=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", GetPassWarning)

@@ -1,11 +1,14 @@
-"""reindex, stats, doctor, backup: maintain a memory."""
+"""reindex, stats, doctor, backup, restore: maintain a memory."""
 
 import os
+import shlex
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output, as_path, in_shell
+from plait.cli import Output, as_database_path, in_shell, to_run
 from plait.cli.search import open_to_read
 from plait.cli.shared import open_existing, warn_if_empty
+from plait.errors import StoreDamaged
+from plait.memory import Memory
 from plait.present.json import findings_dict, stats_dict
 from plait.present.text import counted, findings_text, stats_text
 
@@ -48,20 +51,35 @@ def stats_run(arguments: Namespace, out: Output) -> int:
     """Print how much is in the memory."""
     with open_to_read(out) as memory:
         stats = memory.stats()
-        out.result(stats_dict(stats), stats_text(stats, undo="plait delete --undo"))
+        out.result(stats_dict(stats), stats_text(stats, undo=to_run("plait delete --undo")))
         warn_if_empty(memory, out)
     return 0
 
 
 def doctor_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait doctor``."""
-    parser.add_argument("--fix", action="store_true", help="repair what can be repaired")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--fix", action="store_true", help="repair what can be repaired")
+    group.add_argument(
+        "--salvage",
+        type=as_database_path,
+        metavar="NEW.db",
+        help="copy all that can still be read into a new memory; the old file is not changed",
+    )
 
 
 def doctor_run(arguments: Namespace, out: Output) -> int:
-    """Check the memory, and repair it with ``--fix``."""
-    with open_existing(out) as memory:
-        findings = memory.doctor(fix=arguments.fix)
+    """Check the memory, and repair it with ``--fix`` or copy it with ``--salvage``."""
+    if arguments.salvage is not None:
+        return _salvage_run(arguments.salvage, out)
+    try:
+        with open_existing(out) as memory:
+            findings = memory.doctor(fix=arguments.fix)
+    except StoreDamaged:
+        # Opening reads more of the memory than repairing it does.
+        from plait.stores import check_file
+
+        findings = check_file(out.config.settings.db_path, fix=arguments.fix)
     out.result(
         findings_dict(findings, in_shell),
         findings_text(findings, in_shell, color=out.color),
@@ -69,9 +87,22 @@ def doctor_run(arguments: Namespace, out: Output) -> int:
     return 1 if any(finding.level == "error" for finding in findings) else 0
 
 
+def _salvage_run(target: str, out: Output) -> int:
+    """Copy what can be read of a damaged memory into a new one, and finish that."""
+    from plait.present.json import salvaged_dict
+    from plait.present.text import salvaged_text
+
+    done = Memory.salvage(
+        out.config.settings.db_path, target, config=out.config_with(db_path=target)
+    )
+    out.result(salvaged_dict(done), salvaged_text(done))
+    out.suggest("plait reindex", "make its vectors", db_path=done.target)
+    return 1 if done.lost else 0
+
+
 def backup_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait backup``."""
-    parser.add_argument("target", type=as_path, metavar="FILE", help="the new file")
+    parser.add_argument("target", type=as_database_path, metavar="FILE", help="the new file")
 
 
 def backup_run(arguments: Namespace, out: Output) -> int:
@@ -80,4 +111,38 @@ def backup_run(arguments: Namespace, out: Output) -> int:
         copy = memory.backup(arguments.target)
     size = os.stat(copy).st_size
     out.result({"path": copy, "bytes": size}, f"Copied to {copy} ({size:,} bytes)")
+    return 0
+
+
+def restore_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait restore``."""
+    parser.add_argument(
+        "source",
+        nargs="?",
+        type=as_database_path,
+        metavar="FILE",
+        help="the backup; without one, only rename a journal that belongs to another file",
+    )
+    parser.add_argument(
+        "--undo", action="store_true", help="bring back what the last restore replaced"
+    )
+
+
+def restore_run(arguments: Namespace, out: Output) -> int:
+    """Replace the memory by a backup, or undo that."""
+    done = Memory.restore(arguments.source, undo=arguments.undo, config=out.config)
+    lines = []
+    if done.source is not None:
+        count = counted(done.documents or 0, "document")
+        lines.append(f"Restored {done.path} from {done.source} ({count})")
+    if done.kept is not None:
+        lines.append(f"The memory before is kept at {done.kept}")
+    if done.journal is not None:
+        lines.append(f"The journal of another file is kept at {done.journal}")
+    out.result(done._asdict(), "\n".join(lines))
+    if done.undoable:
+        out.suggest("plait restore --undo", "bring the memory before back")
+    elif done.kept is not None:
+        kept = shlex.quote(done.kept)
+        out.suggest(f"plait --db {kept} doctor --salvage NEW.db", "it is damaged: save what it has")
     return 0

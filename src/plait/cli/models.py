@@ -3,10 +3,10 @@
 import os
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output
+from plait.cli import Output, to_run
 from plait.cli.search import open_to_read
 from plait.embedders import PROVIDERS
-from plait.errors import UsageError
+from plait.errors import UsageError, shell_word
 
 
 def models_options(parser: ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def models_run(arguments: Namespace, out: Output) -> int:
     if arguments.name is not None:
         raise UsageError(
             f"plait models list takes no name, got '{arguments.name}'. "
-            f"To download it: plait models pull {arguments.name}"
+            f"{to_run('To download it: plait models pull')} {shell_word(arguments.name, 'MODEL')}"
         )
     with open_to_read(out) as memory:
         used = memory.embedder.space
@@ -40,8 +40,8 @@ def models_run(arguments: Namespace, out: Output) -> int:
         mark = "*" if name == used.provider else " "
         lines.append(f"{mark} {name:<10} {provider.summary}")
     lines += [f"    fastembed:{model}" for model in downloaded]
-    lines.append(f"In use: {used}. To change it: plait reindex --embedder NAME, then:")
-    lines.append("plait config set embedding_provider NAME")
+    change = to_run("To change it: plait reindex --embedder NAME, then:")
+    lines += [f"In use: {used}. {change}", to_run("plait config set embedding_provider NAME")]
     value = {"providers": list(PROVIDERS), "used": used._asdict(), "fetched": downloaded}
     out.result(value, "\n".join(lines))
     return 0
@@ -51,7 +51,8 @@ def _pull(name: str | None, out: Output) -> int:
     from plait.embedders.fastembed import pull
 
     model = pull(name, out.config.models_folder, progress=out.on_terminal and not out.quiet)
-    text = f"Downloaded {model}. To use it: plait reindex --embedder fastembed:{model}"
+    use = to_run("To use it: plait reindex --embedder")
+    text = f"Downloaded {model}. {use} fastembed:{model}"
     out.result({"model": model, "folder": out.config.models_folder}, text)
     return 0
 

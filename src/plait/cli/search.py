@@ -229,8 +229,11 @@ _VALUES = (
 )
 
 
-def add_filters(parser: ArgumentParser) -> None:
-    """Declare the filter options."""
+ALL_PROJECTS = "include all projects, not only the current one and personal documents"
+
+
+def add_filters(parser: ArgumentParser, all_projects: str = ALL_PROJECTS) -> None:
+    """Declare the filter options; ``all_projects`` is the help of the last one."""
     group = parser.add_argument_group(
         "filters",
         "A document must match all filters. X,Y means several values: use commas or repeat the\n"
@@ -253,7 +256,7 @@ def add_filters(parser: ArgumentParser) -> None:
     group.add_argument(
         "--all-projects",
         action="store_true",
-        help="include all projects, not only the current one and personal documents",
+        help=all_projects,
     )
 
 

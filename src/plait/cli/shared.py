@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from plait.cli import Output
+from plait.cli import Output, to_run
 from plait.cli.search import suggesting_names
+from plait.errors import Notice, advise, quoted
 from plait.memory import Memory
 from plait.types import check_range
+from plait.types.reports import Deleted
 
 _Row = TypeVar("_Row")
+COPIES_SHOWN = 3
+BAR_MARKS = 20
 Rendered = dict[str, Any] | str  # an answer in the form to print: JSON or text
 
 
@@ -34,12 +38,23 @@ def warn_if_empty(memory: Memory, out: Output) -> bool:
     """Warn that the memory is empty or missing, and tell whether it is."""
     if memory.stats().doc_count:
         return False
-    start = "Start with: plait ingest FOLDER"
+    start = to_run("Start with: plait ingest FOLDER")
     if os.path.exists(memory.path):
         out.warn(f"the memory at {memory.path} is empty. {start}")
     else:
         out.warn(f"there is no memory at {memory.path} yet. {start}")
     return True
+
+
+def tell_damaged(damaged: Sequence[str], out: Output) -> int:
+    """Name the documents that were left out, and return the exit code."""
+    if not damaged:
+        return 0
+    for id_ in damaged:
+        out.error(f"left out, because it cannot be read: document {quoted(id_)}")
+    count = f"{len(damaged):,} of the documents cannot be read."
+    out.error(Notice(count, "store_damaged", advice=advise("doctor_fix")))
+    return 1
 
 
 def warn_no_match(
@@ -100,3 +115,28 @@ def _priced(rendered: Rendered) -> tuple[Rendered, int]:
     # The field itself costs tokens too: count it with as many digits as it can have.
     tokens = tokens_of(json.dumps({**rendered, "tokens": MAX_BUDGET}, ensure_ascii=False))
     return {**rendered, "tokens": tokens}, tokens
+
+
+def warn_of_copies(deleted: Deleted, out: Output) -> None:
+    """Name the files beside the memory that may still have what was purged."""
+    if deleted.copies:
+        more = len(deleted.copies) - COPIES_SHOWN
+        listed = ", ".join(deleted.copies[:COPIES_SHOWN]) + (
+            f" and {more} more" if more > 0 else ""
+        )
+        out.warn(
+            f"not purged from other files, which may still have it: {listed}. Delete those that "
+            "you no longer need"
+        )
+
+
+def bar(done: int, total: int) -> str:
+    """Return a progress bar, or only a count while the total is unknown.
+
+    >>> bar(500, 1000), bar(7, 0)
+    ('[##########----------] 500/1,000', '7')
+    """
+    if total <= 0:
+        return f"{done:,}"
+    marks = BAR_MARKS * min(done, total) // total
+    return f"[{'#' * marks:-<{BAR_MARKS}}] {done:,}/{total:,}"

@@ -3,7 +3,7 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output, as_number, as_path
+from plait.cli import Output, as_number, as_path, to_run
 from plait.cli.search import key_and_value, split_commas
 from plait.cli.shared import open_to_write
 from plait.cli.suggestions import same_but_for_case, similar_entity
@@ -85,6 +85,11 @@ def store_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--supersedes", metavar="ID", help="the older fact that this one replaces")
     parser.add_argument("--valid-from", metavar="TIME", help="when the fact becomes valid")
+    parser.add_argument(
+        "--allow-secret",
+        action="store_true",
+        help="with --origin agent or tool: store keys, tokens and passwords too",
+    )
 
 
 def store_run(arguments: Namespace, out: Output) -> int:
@@ -113,6 +118,7 @@ def store_run(arguments: Namespace, out: Output) -> int:
             topic=arguments.topic,
             supersedes=arguments.supersedes,
             valid_from=arguments.valid_from,
+            allow_secret=arguments.allow_secret,
         )
     project = out.config.project
     out.result(stored_dict(stored, project), stored_text(stored, project))
@@ -191,7 +197,7 @@ def _standard_input(limit: int) -> str:
     if len(data) > limit:
         raise UsageError(
             f"Standard input has more than {limit / 1024 / 1024:g} MB. "
-            "Raise the limit with: plait config set max_file_mb 50"
+            + to_run("Raise the limit with: plait config set max_file_mb 50")
         )
     try:
         return data.decode("utf-8-sig")

@@ -6,12 +6,12 @@ Names are stored content. Only the command line suggests them, because only the 
 from collections.abc import Sequence
 
 from plait.errors import Notice, PlaitError, advise
+from plait.facts.names import unknown_entity
 from plait.memory import Memory
 from plait.present.text import on_a_line
 from plait.searching import where
 from plait.settings.schema import did_you_mean
 from plait.types import Kind
-from plait.writing.changes import unknown_entity
 
 UNKNOWN_ENTITY = "unknown_entity"
 UNKNOWN_NAME = "unknown_name"

@@ -11,7 +11,7 @@ from plait.cli.search import (
     filters_of,
     open_to_read,
 )
-from plait.cli.shared import Rendered, fitted, warn_no_match
+from plait.cli.shared import Rendered, fitted, tell_damaged, warn_no_match
 from plait.present.json import timeline_dict
 from plait.present.text import timeline_text
 from plait.searching.where import page_end, page_start
@@ -42,6 +42,7 @@ def timeline_options(parser: ArgumentParser) -> None:
 def timeline_run(arguments: Namespace, out: Output) -> int:
     """List documents, newest first."""
     where = filters_of(arguments)
+    damaged: list[str] = []
     with open_to_read(out) as memory:
         documents = memory.timeline(
             limit=arguments.limit,
@@ -51,11 +52,13 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
             newer=arguments.newer,
             where=where,
             all_projects=arguments.all_projects,
+            damaged=damaged,
         )
-        if not documents:
+        if not documents and not damaged:
             reason = NO_MATCH_FOR_FILTERS if where else "nothing found"
             warn_no_match(memory, arguments, out, reason)
         successors = memory.successors(documents)
+        secrets = memory.secrets(documents)
 
         def cursor_after(rows: Sequence[Document]) -> str | None:
             """Return the cursor of the next page, unless these rows are the last ones."""
@@ -66,13 +69,16 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
 
         def render(rows: Sequence[Document], left_out: int) -> Rendered:
             if out.form == "text":
-                return timeline_text(rows, successors)
-            results = [timeline_dict(row, successors.get(row.id)) for row in rows]
+                return timeline_text(rows, successors, secrets)
+            results = [
+                timeline_dict(row, successors.get(row.id), secrets.get(row.id, ())) for row in rows
+            ]
             return {"results": results, "next": cursor_after(rows), "left_out": left_out}
 
         rendered, left_out = fitted(documents, render, arguments.max_tokens, out)
         out.show(rendered)
         cursor = cursor_after(documents[: len(documents) - left_out])
         if cursor is not None:
-            out.suggest(f"plait timeline --cursor {cursor}", "older documents")
-    return 0 if len(documents) > left_out else NOTHING_FOUND
+            out.suggest_page(cursor, "older documents")
+    told = tell_damaged(damaged, out)
+    return told or (0 if len(documents) > left_out else NOTHING_FOUND)

@@ -59,6 +59,12 @@ VERBS: dict[str, Verb] = {
     "backup": Verb(
         "maintain", "FILE", "copy the memory while it is in use", "plait backup copy.db"
     ),
+    "restore": Verb(
+        "maintain",
+        "[FILE | --undo]",
+        "replace the memory by a backup; keep the present one aside",
+        "plait restore copy.db",
+    ),
     "export": Verb("export", "[FILE]", "export documents as JSON lines", "plait export all.jsonl"),
     "import": Verb(
         "export", "FILE | -", "import documents from an export", "plait import all.jsonl"
@@ -81,8 +87,8 @@ VERBS: dict[str, Verb] = {
     ),
     "config": Verb(
         "config",
-        "[show | get NAME | set NAME VALUE | unset NAME | path | set-key PROVIDER | "
-        "remove-key PROVIDER | keys]",
+        "[show | get NAME | set NAME VALUE | unset NAME | path | trust | untrust | "
+        "set-key PROVIDER | remove-key PROVIDER | keys]",
         "show and change settings and API keys",
         "plait config show --origin",
     ),
@@ -117,7 +123,6 @@ OTHER_VERBS = {
     "read": "get",
     "remember": "store",
     "remove": "delete",
-    "restore": "delete --undo",
     "rm": "delete",
     "save": "store",
     "settings": "config",

@@ -1,27 +1,51 @@
-"""The advice of errors, as shell commands."""
+"""The commands that plait tells the user to run: the advice of errors, and the next steps."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plait.cli import GLOBAL_OPTIONS
+from plait.errors import Notice, shell_word
 
 # Same keys as `errors.IN_PYTHON`; tests/interfaces/test_wording.py compares them.
 SHELL: dict[str, str] = {
     "search": "Search for it: plait search WORDS",
     "give_query": 'Give a query, for example: plait search "ssh keys"',
+    "use_id": "Use an id.",
+    "use_id_of_file": "Use an id: {files}.",
     "give_text": 'For example: plait store "a fact"',
     "give_key": "For example: --doc-id TOOLS",
+    "insist_on_secret": "Leave it out, or add: --allow-secret",
+    "purge_secrets": "To remove one for good: plait delete ID --purge",
     "give_source": "Name one, for example: plait ingest ~/notes",
+    "allow_removal": "To remove what is missing, run: plait ingest {path:shell} --allow-removal",
     "choose_documents": "Use ids or keys, or filters such as --path and --tag.",
     "store_first": "Start with: plait store TEXT",
-    "ingest": "Index it with: plait ingest {path}",
+    "ingest": "Index it with: plait ingest {path:shell}",
     "reindex": "Run: plait reindex",
     "reindex_embeddings": "Run: plait reindex --embeddings",
-    "reindex_with": "Run: plait reindex --embedder {embedder}",
+    "reindex_with": "Run: plait reindex --embedder {embedder:shell}",
+    "salvage": "Copy what can still be read: plait doctor --salvage NEW.db",
+    "salvage_backup": (
+        "Copy what can still be read of it: plait --db {path:shell} doctor --salvage NEW.db"
+    ),
     "doctor_fix": "Run: plait doctor --fix",
+    "give_backup": "For example: plait restore backup.db",
+    "restore": "Restore a backup: plait restore FILE",
+    "set_journal_aside": (
+        "To use the file without it, run: plait restore "
+        "(it renames the journal and deletes nothing)"
+    ),
     "export": "Save what is still readable: plait export",
-    "create_entity": "Create it with: plait entity add '{name}'",
+    "create_entity": "Create it with: plait entity add {name:shell}",
     "list_entities": "See: plait entity list",
-    "in_project": "Add: --project {project}",
-    "store_in_project": "Store it there: --project {project}",
+    "in_project": "Add: --project {project:shell}",
+    "act_in_project": "To do it there, add: --project {project:shell}",
+    "all_projects": "Add: --all-projects",
+    "store_in_project": "Store it there: --project {project:shell}",
+    "raise_limit": "Raise the limit with: plait config set max_file_mb 50",
     "choose_file": "Choose another file with --db PATH.",
     "derive_embedder": "",
-    "set_embedder": "To use it, run: plait config set embedding_provider {spec}",
+    "choose_embedder": "If it is yours, name it: plait config set embedding_provider NAME",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
     "install": "Run: pip install 'plait[{extra}]'",
@@ -29,21 +53,83 @@ SHELL: dict[str, str] = {
     "reinstall": "Run: pip install --force-reinstall plait",
     "upgrade": "Run: pip install --upgrade plait",
     "upgrade_package": "Run: pip install --upgrade {package}",
-    "pull_model": "Run: plait models pull {model}",
-    "pull_ollama_model": "Run: ollama pull {model}",
+    "pull_model": "Run: plait models pull {model:shell}",
+    "pull_ollama_model": "Run: ollama pull {model:shell}",
     "start_ollama": "Start it with: ollama serve",
     "set_address": "Set the address that it redirects to.",
     "set_key": "Run: plait config set-key {provider}",
-    "set_server_key": "Run: plait config set-key {provider} --url {url}",
+    "set_server_key": "Run: plait config set-key {provider} --url {url:shell}",
     "set_keys": "Run: plait config set-key PROVIDER",
     "remove_and_set_keys": "Remove it and set your keys again: plait config set-key PROVIDER",
     "restore_or_set_keys": "Restore it, or set your keys again: plait config set-key PROVIDER",
-    "make_private": "Run: chmod 600 {path}",
+    "make_private": "Run: chmod 600 {path:shell}",
     "hide_key": (
-        "Run: chmod 600 {path} (or keep the key elsewhere: plait config set-key PROVIDER)"
+        "Run: chmod 600 {path:shell} (or keep the key elsewhere: plait config set-key PROVIDER)"
     ),
-    "protect_folder": "Run: chmod go-w {folder}",
+    "protect_folder": "Run: chmod go-w {folder:shell}",
     "unset": "Remove it first: plait config unset {setting}",
     "set_provider": "Set embedding_provider in that file.",
-    "move_to_user_file": "To use it, set it in {path}.",
+    "trust_project": "To see and accept them: plait config trust",
 }
+
+# The settings whose options a suggested command keeps. Those of the second row matter only to
+# verbs that make or compare vectors, and only if the command does not name an embedder itself.
+_OF_MEMORY = ("db_path", "config", "project")
+_OF_EMBEDDER = ("embedding_provider", "ollama_url", "model")
+_WITHOUT_VECTORS = ("delete", "get", "restore", "stats", "timeline")
+# These verbs are not about a memory.
+_OF_SETTINGS = ("config", "models")
+
+
+def worded(message: Notice, given: Mapping[str, Any]) -> str:
+    """Return the message and its advice, whose command keeps the ``given`` options."""
+    advice = message.advice
+    if advice is None:
+        return message.text
+    head, command, rest = SHELL[advice.act].partition("plait ")
+    if not command:
+        return message.worded(SHELL)
+    values = (*advice.values, ("options", _typed(rest, given)))
+    message = message._replace(advice=advice._replace(values=values))
+    return message.worded({advice.act: f"{head}plait{{options}} {rest}"})
+
+
+def with_options(text: str, given: Mapping[str, Any]) -> str:
+    """Return a text of plait's own, whose command keeps the ``given`` options.
+
+    >>> with_options("See: plait stats", {"db_path": "my notes.db", "embedding_provider": "none"})
+    "See: plait --db 'my notes.db' stats"
+    """
+    head, command, rest = text.partition("plait ")
+    return f"{head}plait{_typed(rest, given)} {rest}" if command else text
+
+
+def next_page(words: Sequence[str], cursor: str) -> str:
+    """Return a command line as it was typed, but from a cursor on.
+
+    >>> next_page(["timeline", "--cursor", "old", "--path", "my notes"], "new")
+    "plait timeline --path 'my notes' --cursor new"
+    """
+    kept = ["plait"]
+    left = iter(words)
+    for word in left:
+        name, equals, value = word.partition("=")
+        if name == "--cursor":
+            if not equals:
+                next(left, None)
+        elif word.startswith("-"):
+            kept.append(f"{name}={shell_word(value, 'VALUE')}" if equals else name)
+        else:
+            kept.append(shell_word(word, "VALUE"))
+    return " ".join([*kept, "--cursor", shell_word(cursor, "TEXT")])
+
+
+def _typed(command: str, given: Mapping[str, Any]) -> str:
+    verb = command.partition(" ")[0]
+    is_named = "--embedder" in command or verb in _WITHOUT_VECTORS
+    kept = ("config",) if verb in _OF_SETTINGS else _OF_MEMORY + _OF_EMBEDDER * (not is_named)
+    return "".join(
+        f" {flag} {shell_word(given[name], value)}"
+        for flag, name, _, value, _ in GLOBAL_OPTIONS
+        if name in kept and given.get(name) is not None and f"{flag} " not in command
+    )

@@ -83,6 +83,8 @@ class Embedder:
     tuning: Tuning = Tuning()
     # Why it returns no vectors although the memory has some; ``None`` if the user chose that.
     reason: Notice | None = None
+    # What a server called its model in its latest answer.
+    answered_as: str = ""
 
     if TYPE_CHECKING:  # only declared, so that a subclass may use an attribute or a property
 
@@ -108,20 +110,17 @@ class Embedder:
         Raises:
             EmbedderError: It failed in any way, or its answer does not match the request.
         """
-        try:
-            vectors = [_as_vector(numbers) for numbers in self.embed(texts, kind)]
-        except EmbedderError:
-            raise
-        except Exception as error:
-            # Broad on purpose: this is other people's code, and the text must be stored anyway.
-            name = type(self).__name__
-            raise EmbedderError(f"{name} failed: {type(error).__name__}: {error}") from error
-        if len(vectors) != len(texts):
-            # It is unknown which vector belongs to which text: use none of them.
-            raise EmbedderError(
-                f"the embedder returned {len(vectors)} vectors for {len(texts)} texts"
-            )
-        return vectors
+        return checked_vectors(lambda: self.embed(texts, kind), len(texts), type(self).__name__)
+
+    def embed_with_sample(self, text: str) -> tuple[Vector | None, Vector | None]:
+        """Return the vectors of a query and of `CANARY`, in one request where that is possible.
+
+        Raises:
+            EmbedderError: It failed in any way, or its answer does not match the request.
+        """
+        [vector] = self.embed_safely([text], "query")
+        [sample] = self.embed_safely([CANARY], "passage")
+        return vector, sample
 
     def cached_query(self, text: str) -> Vector | None:
         """Return the vector of a query if it is cached."""
@@ -151,6 +150,27 @@ class Embedder:
 
     def flush(self) -> None:
         """Write what was postponed while a caller waited."""
+
+
+def checked_vectors(
+    embed: Callable[[], Sequence[Vector | None]], count: int, name: str
+) -> list[Vector | None]:
+    """Call an embedder and check that its answer is one vector or ``None`` per text.
+
+    Raises:
+        EmbedderError: It failed in any way, or its answer does not match the request.
+    """
+    try:
+        vectors = [_as_vector(numbers) for numbers in embed()]
+    except EmbedderError:
+        raise
+    except Exception as error:
+        # Broad on purpose: this is other people's code, and the text must be stored anyway.
+        raise EmbedderError(f"{name} failed: {type(error).__name__}: {error}") from error
+    if len(vectors) != count:
+        # It is unknown which vector belongs to which text: use none of them.
+        raise EmbedderError(f"the embedder returned {len(vectors)} vectors for {count} texts")
+    return vectors
 
 
 def _as_vector(numbers: Vector | Sequence[float] | None) -> Vector | None:

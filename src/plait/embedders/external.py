@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from plait.embedders import Embedder
+from plait.embedders import CANARY, Embedder, checked_vectors
 from plait.embedders.prefixes import prefixes_of
 from plait.protocols import Vector
 from plait.types import Space, TextKind, Tuning
@@ -62,14 +62,34 @@ class ExternalEmbedder(Embedder, ABC):
         """
         numbers = [number for number, text in enumerate(texts) if text.strip()]
         prefix = self._prefixes.before(kind)
-        # Lone surrogates can be neither sent nor read by a tokenizer.
-        inputs = [prefix + texts[number].encode("utf-8", "replace").decode() for number in numbers]
+        inputs = [self._input(texts[number], kind) for number in numbers]
         vectors: list[Vector | None] = [None] * len(texts)
         if inputs:
             rows = self._embed_inputs(inputs, kind, len(prefix))
             for number, vector in zip(numbers, rows, strict=True):
                 vectors[number] = vector
         return vectors
+
+    def embed_with_sample(self, text: str) -> tuple[Vector | None, Vector | None]:
+        """Return the vectors of a query and of `CANARY`, each with its prefix, in one request.
+
+        Raises:
+            EmbedderError: The model cannot be used, or its answer is invalid.
+        """
+        if not text.strip():
+            return super().embed_with_sample(text)
+        inputs = [self._input(text, "query"), self._input(CANARY, "passage")]
+        prefix_chars = len(self._prefixes.before("query"))
+        vector, sample = checked_vectors(
+            lambda: self._embed_inputs(inputs, "query", prefix_chars),
+            len(inputs),
+            type(self).__name__,
+        )
+        return vector, sample
+
+    def _input(self, text: str, kind: TextKind) -> str:
+        # Lone surrogates can be neither sent nor read by a tokenizer.
+        return self._prefixes.before(kind) + text.encode("utf-8", "replace").decode()
 
     @abstractmethod
     def _embed_inputs(

@@ -52,6 +52,7 @@ class Ollama(Served):
             if error.status == 404:
                 raise self._unknown_model() from error
             raise
+        self._note_model(answer)
         return answer.get("embeddings") if isinstance(answer, dict) else None
 
     def _look(self) -> Finding:

@@ -60,7 +60,9 @@ class OpenAI(Served):
         # Many servers refuse a request with this field.
         if self._asked_dims:
             body["dimensions"] = self._asked_dims
-        data = _data(self.client.post("/embeddings", body, patient=patient))
+        answer = self.client.post("/embeddings", body, patient=patient)
+        self._note_model(answer)
+        data = _data(answer)
         return None if data is None else self._in_order(data)
 
     def _require_key(self) -> None:

@@ -81,6 +81,12 @@ class Served(ExternalEmbedder):
     def _look(self) -> Finding:
         """Ask whether the server answers and has the model."""
 
+    def _note_model(self, answer: object) -> None:
+        """Remember what the server calls the model that answered."""
+        name = answer.get("model") if isinstance(answer, dict) else None
+        if isinstance(name, str):
+            self.answered_as = name
+
     @abstractmethod
     def _ask(self, texts: Sequence[str], *, patient: bool) -> object:
         """Send the texts; return the list that should contain one vector per text."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 from plait.embedders.address import Address, look_up
-from plait.errors import Advice, EmbedderError, advise
+from plait.errors import Advice, EmbedderError, advise, flattened
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -457,5 +457,4 @@ def _retry_after(value: str | None) -> float | None:
 
 def _clean(words: str) -> str:
     """Return one short line without control characters."""
-    plain = "".join(char if char.isprintable() else " " for char in words)
-    return " ".join(plain.split())[:SERVER_TEXT_CHARS]
+    return flattened(words)[:SERVER_TEXT_CHARS]

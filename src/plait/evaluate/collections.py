@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plait.errors import UsageError
+from plait.errors import UsageError, lacks_descriptors, too_many_files
 from plait.types import Document
 
 
@@ -135,6 +135,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 if line.strip():
                     yield number, line.rstrip("\r\n")
     except OSError as error:
+        if lacks_descriptors(error):
+            raise too_many_files(str(path)) from error
         raise _bad(
             str(path),
             f"Cannot read {path} ({error.strerror}). A collection is a folder with corpus.jsonl, "

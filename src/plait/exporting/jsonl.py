@@ -9,10 +9,12 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from plait.errors import UsageError
+from plait.errors import StoreDamaged, UsageError
 from plait.protocols import Entry, Store
+from plait.searching.readable import load_readable
 from plait.times import LAST_MOMENT
 from plait.types import (
+    EVERYTHING,
     KINDS,
     MEMORY_TYPES,
     ORIGINS,
@@ -35,6 +37,9 @@ _MOMENTS = ("created_at", "updated_at", "indexed_at", "event_at", "valid_from", 
 _OTHER_NUMBERS = ("size", "mtime")
 # More than `MAX_TURN`: messages that follow the last one have higher numbers.
 _LAST_TURN = 2**62
+_LAST_PLACE = 2**31  # of a character or a line
+# A passage repeats less than half of the one before: a line must not become many times its size.
+MOST_REPEATED = 4
 
 
 class ExportHeader(NamedTuple):
@@ -61,17 +66,25 @@ def header_line(header: ExportHeader = ExportHeader()) -> str:  # noqa: B008 - i
     return json.dumps(record)
 
 
-def export_lines(store: Store, where: Filter) -> Iterator[str]:
-    """Yield the documents that pass a filter as lines, then the relations between them."""
+def export_lines(store: Store, where: Filter, damaged: list[str] | None = None) -> Iterator[str]:
+    """Yield the documents that pass a filter as lines, then the relations between them.
+
+    Documents that cannot be read are named in ``damaged``, if it is given.
+    """
     # In the order of writing: the observations of an entity have no other order.
-    documents = store.scan(where, by_writing=True)
+    documents = store.scan(where, by_writing=True, damaged=damaged)
     for start in range(0, len(documents), DOCUMENTS_PER_READ):
         page = documents[start : start + DOCUMENTS_PER_READ]
-        for document in store.load([document.id for document in page]):
-            passages = store.passages(document.id)
+        for document in load_readable(store, [document.id for document in page], damaged):
+            try:
+                passages = store.passages(document.id)
+            except StoreDamaged:
+                if damaged is None:
+                    raise
+                passages = []  # its text is whole, and the import cuts it again
             yield document_line(document, passages)
     projects = {row.id: row.project for row in documents if row.kind == "entity"}
-    for relation in store.relations(list(projects), Filter(all_versions=True, trusts=TRUSTS)):
+    for relation in store.relations(list(projects), EVERYTHING):
         if relation.source_id in projects and relation.target_id in projects:
             # A personal entity is visible in every project: the other end decides.
             project = projects[relation.source_id] or projects[relation.target_id]
@@ -199,16 +212,31 @@ def _entry(record: dict[str, Any]) -> Entry:
     if unknown:
         raise ValueError(f"unknown field {sorted(unknown)[0]}")
     document = _document(record)
+    _check_places(places, len(document.text))
+    if any(end > len(document.text) for _, _, end, *_ in places):
+        places = []  # the text was edited since: it is cut anew
     body_start = _body_start(document.text, places)
     passages = []
     for ordinal, (id_, start, end, first, last, heading) in enumerate(places):
-        text = document.text[body_start + int(start) : body_start + int(end)]
-        passages.append(
-            Passage(text, str(heading), int(first), int(last), int(start), ordinal, _own_id(id_))
-        )
+        text = document.text[body_start + start : body_start + end]
+        passages.append(Passage(text, str(heading), first, last, start, ordinal, _own_id(id_)))
     if passages and not cover_without_gap(passages, len(document.text) - body_start):
         passages = []
     return Entry(document, passages)
+
+
+def _check_places(places: list[Any], length: int) -> None:
+    """Check where passages lie in a text of this length, before anything is cut out of it."""
+    repeated = 0
+    for _, start, end, first, last, _ in places:
+        for number in (start, end, first, last):
+            if type(number) is not int or not 0 <= number <= _LAST_PLACE:
+                raise ValueError(f"a passage has {number!r} for a number from 0 to {_LAST_PLACE}")
+        if end < start:
+            raise ValueError(f"a passage ends at {end}, before {start}")
+        repeated += end - start
+    if repeated > MOST_REPEATED * length:
+        raise ValueError(f"its passages are longer than {MOST_REPEATED} times its text")
 
 
 def _document(record: dict[str, Any]) -> Document:
@@ -265,7 +293,8 @@ def _body_start(text: str, places: list[Any]) -> int:
     """Return where the body starts: passages do not cover the front matter."""
     if not places:
         return 0
-    return max(0, len(text) - max(int(place[2]) for place in places))
+    end: int = max(place[2] for place in places)
+    return max(0, len(text) - end)
 
 
 def cover_without_gap(passages: list[Passage], length: int) -> bool:

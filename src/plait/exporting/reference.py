@@ -67,7 +67,8 @@ def read_graph_file(lines: Iterable[str]) -> ReferenceGraph:
     Raises:
         UsageError: A line is neither ("bad_graph_file", with its place as the subject).
     """
-    entities: dict[str, NewEntity] = {}
+    types: dict[str, str | None] = {}
+    observations: dict[str, dict[str, None]] = {}
     relations: dict[tuple[str, str, str], Relation] = {}
     unknown: dict[str, None] = {}
     for place, record in _records(lines):
@@ -78,7 +79,10 @@ def read_graph_file(lines: Iterable[str]) -> ReferenceGraph:
                 fields = _RELATION_FIELDS
             else:
                 entity = _entity(record)
-                entities[entity.name] = _merged(entities.get(entity.name), entity)
+                if types.get(entity.name) is None:
+                    types[entity.name] = entity.type
+                known = observations.setdefault(entity.name, {})
+                known.update(dict.fromkeys(entity.observations))
                 fields = _ENTITY_FIELDS
         except (TypeError, ValueError) as error:
             raise _bad_place(place, f": {error}") from None
@@ -86,8 +90,11 @@ def read_graph_file(lines: Iterable[str]) -> ReferenceGraph:
     # The server keeps a relation whose entity is missing; plait needs both entities.
     for relation in relations.values():
         for name in relation[:2]:
-            entities.setdefault(name, NewEntity(name))
-    return ReferenceGraph(tuple(entities.values()), tuple(relations.values()), tuple(unknown))
+            types.setdefault(name, None)
+    entities = (
+        NewEntity(name, type_, tuple(observations.get(name, ()))) for name, type_ in types.items()
+    )
+    return ReferenceGraph(tuple(entities), tuple(relations.values()), tuple(unknown))
 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -178,14 +185,6 @@ def _required(record: dict[str, Any], names: tuple[str, ...], *, empty: bool = F
 
 def _first(record: dict[str, Any], names: tuple[str, ...]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
-
-
-def _merged(first: NewEntity | None, second: NewEntity) -> NewEntity:
-    if first is None:
-        return second
-    observations = tuple(dict.fromkeys((*first.observations, *second.observations)))
-    type_ = second.type if first.type is None else first.type
-    return NewEntity(first.name, type_, observations)
 
 
 def graph_file_lines(entities: Iterable[NewEntity], relations: Iterable[Relation]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """When two observations are duplicates."""
 
 from hashlib import blake2b
-from unicodedata import normalize
+
+from plait.text.normal_form import composed
 
 
 def fingerprint(text: str) -> bytes:
@@ -9,5 +10,5 @@ def fingerprint(text: str) -> bytes:
 
     Case matters: a password or a branch name in another case is another fact.
     """
-    words = normalize("NFC", " ".join(text.split()))
+    words = composed(" ".join(text.split()))
     return blake2b(words.encode("utf-8"), digest_size=16).digest()

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from plait.text import empty_words
 from plait.text import split as split_scripts
+from plait.text.normal_form import compatible
 
 # The two rules of mcp-memory.
 NEAR_COSINE = 0.85
@@ -110,7 +111,7 @@ def _words(text: str) -> list[str]:
     # Vowel signs belong to their word: without them Hindi falls into consonants.
     kept = "".join(
         character if character.isalnum() or unicodedata.category(character)[0] == "M" else " "
-        for character in unicodedata.normalize("NFKC", _CONTRACTED.sub(" not", split))
+        for character in compatible(_CONTRACTED.sub(" not", split))
     )
     return kept.casefold().split()
 

@@ -1,60 +1,113 @@
 """What a name refers to: an id, an id prefix, a key, or a passage of a document.
 
-An id is unique across projects. A key is only a name: it refers to the document of this
-project, else to the personal one, and never to another project's.
+A name is looked up in this project and among personal documents. A key, and a passage named by
+it, is only a name: the project's hides the personal one. An id is unique and cannot be guessed, so
+whoever has one may read what it names wherever that is; nothing outside is changed by any name.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
-from plait.errors import AmbiguousId, NotFound, advise
-from plait.types import ID_PREFIX, Document, Passage
+from plait.errors import Advice, AmbiguousId, NotFound, advise, quoted
+from plait.types import ENTITY_SOURCE, ID_PREFIX, Document, Passage
 
 # How many matching documents an error lists.
 LISTED = 8
-# How many characters of a path are shown: its end tells paths apart.
-PATH_SHOWN = 60
+# The word for no project, as every interface takes it.
+PERSONAL = "personal"
 
 Named = tuple[Document, Passage | None]
+# What a name is for. To read, an id reaches into other projects; to mark a place in this project's
+# timeline or to change something, no name does, unless everything is asked for.
+Reach = Literal["read", "anchor", "change", "everything"]
 
 
-def choose(
-    name: str, candidates: Sequence[Named], project: str | None, *, all_projects: bool = False
-) -> Named:
-    """Return the one document that a name refers to, and the passage if it names one.
+def choose(name: str, candidates: Sequence[Named], project: str | None) -> Named | None:
+    """Return the one document that a name refers to here, and the passage if it names one.
 
     Args:
         name: The name as given.
-        candidates: What `Store.find` returns for it.
+        candidates: What `Store.find` returns for it in this project and among personal documents.
         project: The current project.
-        all_projects: Take a key of any project.
 
     Raises:
-        NotFound: Nothing has that name.
         AmbiguousId: Several documents have it; the message lists them.
     """
     near = list(candidates)
-    if not all_projects and any(name == document.key for document, _ in candidates):
+    if any(not is_by_id(name, pair) for pair in candidates):
         near = [pair for pair in candidates if pair[0].project == project]
         near = near or [pair for pair in candidates if pair[0].project is None]
+    return _only_one(name, near) if near else None
+
+
+def choose_elsewhere(name: str, candidates: Sequence[Named], reach: Reach) -> Named:
+    """Return the one document of another project that a name refers to; nothing here has it.
+
+    Args:
+        name: The name as given.
+        candidates: What `Store.find` returns for it in all projects.
+        reach: What the name is for.
+
+    Raises:
+        NotFound: Nothing has that name, or only something out of reach.
+        AmbiguousId: Several documents have it; the message lists them.
+    """
+    if not candidates:
+        raise unknown_name(name)
+    within = [
+        pair
+        for pair in candidates
+        if reach == "everything" or (reach == "read" and is_by_id(name, pair))
+    ]
+    if not within:
+        raise out_of_reach(name, candidates[0][0], reach)
+    return _only_one(name, within)
+
+
+def is_by_id(name: str, named: Named) -> bool:
+    """Tell whether a name refers to a document by an id or its beginning, rather than by its key.
+
+    >>> is_by_id("aabbcc", (Document(id="aabbccddeeffg", key="k"), None))
+    True
+    """
+    document, passage = named
+    if name == document.key:
+        return False
+    if passage is not None and name == f"{document.id}-{passage.ordinal}":
+        return True
+    own = document.id if passage is None else passage.id
+    return len(name) >= ID_PREFIX and own.startswith(name.lower())
+
+
+def out_of_reach(name: str, document: Document, reach: Reach) -> NotFound:
+    """Return the error for a name that only another project has."""
+    project = document.project or PERSONAL
+    if reach == "read":
+        advice = advise("in_project", project=project)
+    elif reach == "anchor":
+        advice = advise("all_projects")
+    else:
+        advice = advise("act_in_project", project=project)
+    return NotFound(
+        f"Nothing in this project is named '{name}', but {quoted(project)} has one.",
+        code="other_project",
+        subject=name,
+        advice=advice,
+    )
+
+
+def _only_one(name: str, near: Sequence[Named]) -> Named:
     if len(near) > 1:
-        listed = ", ".join(
-            f"{(passage or document).id} ({_origin(document)})"
-            for document, passage in near[:LISTED]
-        )
+        shown = [(document, (passage or document).id) for document, passage in near[:LISTED]]
+        listed = ", ".join(f"{id_} ({document.kind})" for document, id_ in shown)
+        # Apart from the sentence: whoever named the files must not speak to a model.
+        files = [f"{id_} is {quoted(row.path)}" for row, id_ in shown if row.path is not None]
         raise AmbiguousId(
-            f"'{name}' matches {len(near)} entries: {listed}. Use an id.", subject=name
-        )
-    if near:
-        return near[0]
-    if candidates:
-        other = candidates[0][0].project or ""
-        raise NotFound(
-            f"Nothing in this project is named '{name}', but {other} has one.",
-            code="other_project",
+            f"'{name}' matches {len(near)} entries: {listed}.",
             subject=name,
-            advice=advise("in_project", project=other),
+            advice=advise("use_id_of_file", files=", ".join(files)) if files else advise("use_id"),
         )
-    raise unknown_name(name)
+    return near[0]
 
 
 def unknown_name(name: str) -> NotFound:
@@ -73,9 +126,16 @@ def unknown_name(name: str) -> NotFound:
     )
 
 
-def _origin(document: Document) -> str:
-    """Return the kind, or a file's path: an error must not repeat stored text."""
-    if document.path is None:
-        return document.kind
-    path = " ".join(document.path.split())
-    return path if len(path) <= PATH_SHOWN else f"…{path[1 - PATH_SHOWN :]}"
+def entity_named(name: str, project: str | None) -> Document:
+    """Return a document with the name of an entity, to look the stored one up by."""
+    return Document(key=name, kind="entity", source=ENTITY_SOURCE, project=project)
+
+
+def unknown_entity(name: str, advice: Advice | None = None) -> NotFound:
+    """Return the error for an entity that does not exist; by default the advice is to create it."""
+    return NotFound(
+        f"There is no entity named '{name}'.",
+        code="unknown_entity",
+        subject=name,
+        advice=advice or advise("create_entity", name=name),
+    )

@@ -7,7 +7,7 @@ with the moment at which it ended.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from plait.errors import NotFound, UsageError, advise
+from plait.errors import NotFound, UsageError, advise, quoted
 from plait.facts.trust import outranks
 from plait.protocols import Rivals, State
 from plait.times import DAY_MS, LAST_MOMENT
@@ -172,8 +172,7 @@ def check_superseded(
         )
     if old.project != document.project:
         raise UsageError(
-            f"{old.id} belongs to {old.project or 'no project'}, the new text to "
-            f"{document.project or 'no project'}.",
+            f"{old.id} belongs to {_project(old)}, the new text to {_project(document)}.",
             code="other_project",
             subject=old.id,
             advice=advise("store_in_project", project=old.project or "personal"),
@@ -189,6 +188,10 @@ def check_superseded(
         raise UsageError(
             f"{old.id} was already superseded{by}", code="already_superseded", subject=old.id
         )
+
+
+def _project(document: Document) -> str:
+    return "no project" if document.project is None else quoted(document.project)
 
 
 def reconcile(

@@ -5,12 +5,16 @@ to it. Every method that writes is one transaction. Turning text into passages a
 to `plait.writing`.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from plait.embedders import Embedder
 from plait.errors import NotFound, advise
+from plait.facts.names import unknown_entity
+from plait.facts.trust import COPYING
 from plait.graph import edges, semantic, walk
 from plait.graph.values import (
     Added,
@@ -28,10 +32,14 @@ from plait.graph.walk import DIRECTIONS, Direction
 from plait.protocols import Entry, Store
 from plait.ranking import use
 from plait.text import single_spaced
+from plait.text.normal_form import composed
 from plait.types import ENTITY_SOURCE, TRUSTS, Cut, Document, Filter, Origin, Relation, Trust
+from plait.types.guarding import guarded
 from plait.types.reports import Deleted, NewEntity, Stored
 from plait.writing import deleting, observations
-from plait.writing.changes import Belongs, Change, unknown_entity
+from plait.writing.changes import Belongs, Change
+from plait.writing.copies import New, with_trust_of_copies
+from plait.writing.documents import check_size
 from plait.writing.use import UseCounter
 from plait.writing.writer import Writer
 
@@ -53,6 +61,7 @@ __all__ = [
 SHOWN_TRUSTS = Filter().trusts
 
 
+@guarded
 class Graph:
     """The entities of one project, and personal ones whose name the project does not have.
 
@@ -65,6 +74,7 @@ class Graph:
         embedder: Embedder,
         *,
         project: str | None,
+        max_bytes: int,
         cut: Cut = Cut(),  # noqa: B008 - an immutable value
         reads: UseCounter | None = None,
         constants: use.Constants = use.DEFAULT_CONSTANTS,
@@ -74,6 +84,7 @@ class Graph:
         self._embedder = embedder
         self._project = project
         self._cut = cut
+        self._max_bytes = max_bytes
         self._reads = reads or UseCounter(None)
         self._constants = constants
         self._clock = clock
@@ -88,6 +99,7 @@ class Graph:
         origin: Origin = "user",
         trust: Trust = "trusted",
         session: str | None = None,
+        allow_secret: bool = False,
     ) -> Created:
         """Create entities; with ``merge``, existing ones get the new type and observations.
 
@@ -95,20 +107,26 @@ class Graph:
         without a name. An observation without text, or one recalled from this memory, is left out.
 
         Raises:
-            UsageError: A name is empty.
+            UsageError: A name is empty, or an agent stores a secret; nothing is written.
         """
         wanted = merge_entities(entities, merge=merge)
         fields = Document(origin=origin, trust=trust, session=session)
         ids = {row.key: row.id for row in self._heads(list(wanted), personal=False)}
         belongs: Belongs = "make" if merge else "new"
-        writer = self._begin()
-        heads = [self._head(entity, fields, belongs) for entity in wanted.values()]
-        facts = [
-            self._fact(writer, text, entity.name, fields, belongs)
+        writer = self._begin(allow_secret=allow_secret)
+        heads = self._head_changes(writer, wanted.values(), fields, belongs)
+        new = [
+            New(fields._replace(text=text), entity.name)
             for entity in wanted.values()
-            for text in _new_parts(writer, entity.observations, fields, ids.get(entity.name, ""))
-            if text
+            for text in entity.observations
         ]
+        facts = [
+            self._fact(writer, part, row.entity or "", belongs)
+            for row, part in zip(new, observations.new_parts(writer, new, ids), strict=True)
+            if part is not None and part.text.strip()
+        ]
+        for head in heads:
+            writer.check_secrets(head.entry.document)
         stored = self._write(writer, [*heads, *facts])
         created = {
             name: done
@@ -117,10 +135,18 @@ class Graph:
         }
         result = Created(self._in_order(list(created), personal=False))
         result.trouble = writer.trouble
+        result.secret = tuple(dict.fromkeys(kind for done in stored for kind in done.secret))
         return result
 
-    def _begin(self) -> Writer:
-        return Writer.begin(self._store, self._embedder, self._cut, self._project)
+    def _begin(self, *, allow_secret: bool = False) -> Writer:
+        return Writer.begin(
+            self._store,
+            self._embedder,
+            self._cut,
+            self._project,
+            max_bytes=self._max_bytes,
+            allow_secret=allow_secret,
+        )
 
     @staticmethod
     def _write(writer: Writer, changes: Sequence[Change]) -> list[Stored]:
@@ -129,21 +155,28 @@ class Graph:
         observations.fill_profiles(writer)
         return stored
 
-    def _head(self, entity: NewEntity, fields: Document, belongs: Belongs) -> Change:
-        document = fields._replace(
-            key=entity.name,
-            title=entity.name,
-            kind="entity",
-            source=ENTITY_SOURCE,
-            project=self._project,
-            type=entity.type,
-        )
-        return Change(Entry(document, ()), belongs=belongs)
+    def _head_changes(
+        self, writer: Writer, entities: Iterable[NewEntity], fields: Document, belongs: Belongs
+    ) -> list[Change]:
+        heads = [
+            fields._replace(
+                key=entity.name,
+                title=entity.name,
+                kind="entity",
+                source=ENTITY_SOURCE,
+                project=self._project,
+                type=entity.type,
+            )
+            for entity in entities
+        ]
+        for head in heads:
+            writer.check_size(head)
+        # A name or a type may be copied from untrusted text as well as a fact.
+        trusted = with_trust_of_copies(self._store, [New(head) for head in heads])
+        return [Change(Entry(head, ()), belongs=belongs) for head in trusted]
 
-    def _fact(
-        self, writer: Writer, text: str, name: str, fields: Document, belongs: Belongs
-    ) -> Change:
-        document = fields._replace(kind="observation", text=text, project=self._project)
+    def _fact(self, writer: Writer, part: Document, name: str, belongs: Belongs) -> Change:
+        document = part._replace(kind="observation", project=self._project)
         return Change(writer.prepare(document), entity=name, belongs=belongs)
 
     def observe(
@@ -156,6 +189,7 @@ class Graph:
         origin: Origin = "user",
         trust: Trust = "trusted",
         session: str | None = None,
+        allow_secret: bool = False,
     ) -> list[Added]:
         """Add observations to entities, all of them or none.
 
@@ -167,9 +201,11 @@ class Graph:
             origin: Where they come from.
             trust: How far to trust them.
             session: The session they belong to.
+            allow_secret: Store secrets of an agent or a tool, instead of refusing.
 
         Raises:
             NotFound: An entity does not exist; nothing is written.
+            UsageError: An agent stores a secret; nothing is written.
         """
         fields = Document(origin=origin, trust=trust, session=session, type=type, tags=tuple(tags))
         given = [(check_name(name), list(texts)) for name, texts in additions]
@@ -178,18 +214,22 @@ class Graph:
         for name, _ in given:
             if not make and name not in ids:
                 raise unknown_entity(name)
-        writer = self._begin()
+        writer = self._begin(allow_secret=allow_secret)
         changes: list[Change] = []
         results: list[tuple[str, list[tuple[str, int | None]]]] = []
+        new = [New(fields._replace(text=text), name) for name, texts in given for text in texts]
+        parts = iter(observations.new_parts(writer, new, ids))
         for name, texts in given:
+            if name not in ids:
+                writer.check_size(Document(key=name))
+                writer.check_secrets(Document(key=name, origin=origin))
             mine: list[tuple[str, int | None]] = []
-            parts = _new_parts(writer, texts, fields, ids.get(name, ""))
-            for text, part in zip(texts, parts, strict=True):
-                if part:
-                    mine.append((part, len(changes)))
-                    changes.append(self._fact(writer, part, name, fields, belongs))
-                elif part is None:
+            for text, part in zip(texts, parts, strict=False):
+                if part is None:
                     mine.append((text, None))
+                elif part.text.strip():
+                    mine.append((part.text, len(changes)))
+                    changes.append(self._fact(writer, part, name, belongs))
             results.append((name, mine))
         stored = self._write(writer, changes)
         return [
@@ -201,7 +241,10 @@ class Graph:
 
     def forget(self, deletions: Iterable[tuple[str, Sequence[str]]]) -> Forgotten:
         """Delete observations by their text or id; unknown ones are ignored."""
-        given = [(name, {single_spaced(text) for text in texts}) for name, texts in deletions]
+        given = [
+            (composed(name), {single_spaced(composed(text)) for text in texts})
+            for name, texts in deletions
+        ]
         ids = {row.key: row.id for row in self._heads([name for name, _ in given])}
         texts_of: dict[str, set[str]] = {}
         for name, texts in given:
@@ -212,23 +255,28 @@ class Graph:
         doomed = [
             row.id
             for row in known
-            if texts_of[row.parent or ""] & {single_spaced(row.text), row.id}
+            if texts_of[row.parent or ""] & {single_spaced(composed(row.text)), row.id}
         ]
         gone: tuple[str, ...] = ()
         if doomed:
-            gone = deleting.delete(self._store, doomed).ids
+            gone = deleting.delete(self._store, doomed, home=self._project or "").ids
             observations.fill_profiles(self._begin())
         return Forgotten(len(gone), tuple(name for name, _ in given if name not in ids))
 
-    def relate(self, relations: Iterable[Relation]) -> list[Relation]:
+    def relate(self, relations: Iterable[Relation], *, origin: Origin = "user") -> list[Relation]:
         """Add edges between entities; return those that are new.
 
         An edge that exists already gets the given context.
 
         Raises:
             NotFound: An entity does not exist; nothing is written.
+            UsageError: Not a user's, and one repeats untrusted text ("untrusted_relation").
         """
         wanted = list(relations)
+        if origin in COPYING:
+            edges.refuse_copies(self._store, wanted)
+        for edge in wanted:
+            check_size((edge.source, edge.target, edge.type, edge.context or ""), self._max_bytes)
         fresh = edges.relate(self._store, wanted, self._project)
         return [relation for relation, new in zip(wanted, fresh, strict=True) if new]
 
@@ -241,11 +289,12 @@ class Graph:
 
         A purge also removes deleted entities of the same names from the trash.
         """
+        names = list(map(composed, names))
         doomed = {document.id: document for document in self._heads(names)}
         if purge:
             homes = {document.key: document.project for document in doomed.values()}
-            trash = [row.document for row in self._store.trashed()]
-            trash = [document for document in trash if document.kind == "entity"]
+            trash = [row.document for row in self._store.trashed(texts=False)]
+            trash = [_composed(document) for document in trash if document.kind == "entity"]
             for project in (self._project, None):
                 # As for existing ones, the project's own entities hide the personal ones.
                 mine = [row for row in trash if row.project == project and row.key in names]
@@ -254,7 +303,7 @@ class Graph:
                 homes.update({row.key: project for row in mine})
         gone = Deleted(purged=purge)
         if doomed:
-            gone = deleting.delete(self._store, list(doomed), purge=purge)
+            gone = deleting.delete(self._store, list(doomed), purge=purge, home=self._project or "")
         known = {document.key for document in doomed.values()}
         return Erased(
             tuple(name for name in dict.fromkeys(names) if name in known),
@@ -276,21 +325,14 @@ class Graph:
         """
         ids = {document.key: document.id for document in self._heads(names)}
         for name in names:
-            if name not in ids:
+            if composed(name) not in ids:
                 raise unknown_entity(name, advise("list_entities"))
         return tuple(ids.values())
 
     def search(self, query: str) -> Subgraph:
         """Return entities whose name, type or observations contain a text, ignoring case."""
-        wanted = query.casefold()
         graph = self.read()
-        entities = [
-            entity
-            for entity in graph.entities
-            if any(
-                wanted in text.casefold() for text in (entity.name, entity.type, *entity.contents)
-            )
-        ]
+        entities = [entity for entity in graph.entities if entity.contains(query)]
         ids = {entity.id for entity in entities}
         relations = (
             edge for edge in graph.relations if edge.source_id in ids or edge.target_id in ids
@@ -339,13 +381,14 @@ class Graph:
             UsageError: The depth is out of range, or the direction is unknown.
         """
         walk.check_walk(depth, direction)
+        wanted = {*map(composed, types)}
         heads = self._heads([name], trusts=SHOWN_TRUSTS)
         if not heads:
             raise unknown_entity(name)
 
         def edges_of(ids: Sequence[str]) -> list[Relation]:
             touching = self._store.relations(ids, self._scope(Filter()))
-            return [edge for edge in touching if not types or edge.type in types]
+            return [edge for edge in touching if not wanted or composed(edge.type) in wanted]
 
         reached, crossed = walk.reach(heads[0].id, depth, direction, edges_of)
         documents = {document.id: document for document in self._heads(None, trusts=SHOWN_TRUSTS)}
@@ -396,13 +439,14 @@ class Graph:
         projects = (self._project, None) if personal else (self._project,)
         where = Filter(projects=projects, kinds=("entity",), trusts=trusts, keys=tuple(names or ()))
         entities: dict[str, Document] = {}
-        for document in self._store.scan(where, by_writing=True):
+        for document in map(_composed, self._store.scan(where, by_writing=True)):
             name = document.key or ""
             if name not in entities or document.project == self._project:
                 entities[name] = document
         if names is None:
             return list(entities.values())
-        return [entities[name] for name in dict.fromkeys(names) if name in entities]
+        wanted = dict.fromkeys(map(composed, names))
+        return [entities[name] for name in wanted if name in entities]
 
     def _in_order(self, names: Sequence[str], *, personal: bool) -> list[Entity]:
         return self._entities(self._heads(names, personal=personal), Filter()) if names else []
@@ -433,11 +477,6 @@ class Graph:
         return Subgraph(tuple(self._entities(heads, where)), tuple(touching))
 
 
-def _new_parts(
-    writer: Writer, texts: Sequence[str], fields: Document, about: str
-) -> list[str | None]:
-    """Return the new part of each text about an entity; ``None`` if nothing is new."""
-    return [
-        observations.new_part(writer, fields._replace(text=text), about) if text.strip() else ""
-        for text in texts
-    ]
+def _composed(entity: Document) -> Document:
+    """Return an entity by the spelling that names are compared by."""
+    return entity._replace(key=composed(entity.key or ""))

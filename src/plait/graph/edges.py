@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+from plait.errors import UsageError, quoted
 from plait.facts import relations as rules
+from plait.facts.names import entity_named, unknown_entity
 from plait.protocols import Store, Transaction
+from plait.text.normal_form import composed, spellings
 from plait.types import Relation
-from plait.writing.changes import entity_named, unknown_entity
+from plait.writing.copies import copying_relations
 
 
 def relate(store: Store, relations: Sequence[Relation], project: str | None) -> list[bool]:
@@ -30,6 +33,22 @@ def relate(store: Store, relations: Sequence[Relation], project: str | None) -> 
     return fresh
 
 
+def refuse_copies(store: Store, relations: Sequence[Relation]) -> None:
+    """Refuse relations that say what only untrusted text says: they cannot be marked.
+
+    Raises:
+        UsageError: The type or context of one is such a copy ("untrusted_relation").
+    """
+    for edge, is_copy in zip(relations, copying_relations(store, relations), strict=True):
+        if is_copy:
+            raise UsageError(
+                f"The relation from {quoted(edge.source)} to {quoted(edge.target)} repeats "
+                "untrusted text. Nothing was stored; describe it in your own words.",
+                code="untrusted_relation",
+                subject=edge.source,
+            )
+
+
 def unrelate(
     store: Store, relations: Sequence[Relation], project: str | None, *, end: int | None = None
 ) -> int:
@@ -39,7 +58,8 @@ def unrelate(
         ids: dict[str, str | None] = {}
         for relation in relations:
             edge = _with_ends(transaction, relation, project, ids)
-            known = transaction.edges(edge.source_id, edge.target_id, edge.type)
+            ends = edge.source_id, edge.target_id
+            known = [row for form in spellings(edge.type) for row in transaction.edges(*ends, form)]
             for current in rules.current(known, transaction.now):
                 if end is None:
                     transaction.drop_edge(current)
@@ -61,5 +81,7 @@ def _with_ends(
             ]
             ids[name] = next((home.id for home in homes if home is not None), None)
     return relation._replace(
-        source_id=ids[relation.source] or "", target_id=ids[relation.target] or ""
+        source_id=ids[relation.source] or "",
+        target_id=ids[relation.target] or "",
+        type=composed(relation.type),
     )

@@ -81,7 +81,7 @@ def _by_vector(
     if embedder.dims == 0 or store.state().space != embedder.space:
         return []
     try:
-        [vector] = embedder.embed_safely([query], "query")
+        vector = embedder.cached_query(query) or embedder.embed_safely([query], "query")[0]
     except EmbedderError:
         return []
     return [] if vector is None else store.vector(vector, embedder.space, limit, where).hits

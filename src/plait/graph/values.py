@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from plait.errors import Notice, UsageError
+from plait.text.normal_form import composed
 from plait.types import Document, Relation, Trust
 from plait.types.reports import Deleted, NewEntity, Stored
 
@@ -27,6 +28,12 @@ class Entity(NamedTuple):
     def contents(self) -> tuple[str, ...]:
         """The texts of the observations."""
         return tuple(observation.text for observation in self.observations)
+
+    def contains(self, query: str) -> bool:
+        """Tell whether the name, the type or an observation contains a text, ignoring case."""
+        wanted = composed(query).casefold()
+        texts = (self.name, self.type, *self.contents)
+        return any(wanted in composed(text).casefold() for text in texts)
 
     def dict(self) -> dict[str, Any]:
         """Return the entity in the form of the reference memory server."""
@@ -55,7 +62,7 @@ class Added(NamedTuple):
     """The result of adding observations to one entity.
 
     ``duplicates`` existed before; ``recalled`` came from this memory and was not stored.
-    ``trouble`` is why vectors are missing.
+    ``trouble`` is why vectors are missing; ``secret`` names the kinds of secrets in what was added.
     """
 
     name: str
@@ -64,12 +71,17 @@ class Added(NamedTuple):
     duplicates: tuple[str, ...] = ()
     recalled: tuple[str, ...] = ()
     trouble: Notice | None = None
+    secret: tuple[str, ...] = ()
 
 
 class Created(list[Entity]):
-    """The entities that were created, in order; ``trouble`` is why vectors are missing."""
+    """The entities that were created, in order; ``trouble`` is why vectors are missing.
+
+    ``secret`` names the kinds of secrets in them.
+    """
 
     trouble: Notice | None = None
+    secret: tuple[str, ...] = ()
 
 
 class Forgotten(NamedTuple):
@@ -93,14 +105,14 @@ def reference_relation(relation: Relation) -> dict[str, Any]:
 
 
 def check_name(name: str) -> str:
-    """Check the name of an entity.
+    """Return the name of an entity as it is stored.
 
     Raises:
         UsageError: The name is empty.
     """
     if not name.strip():
         raise UsageError("An entity needs a name.", code="empty_name")
-    return name
+    return composed(name)
 
 
 def added_from(name: str, results: Sequence[tuple[str, Stored | None]]) -> Added:
@@ -112,6 +124,7 @@ def added_from(name: str, results: Sequence[tuple[str, Stored | None]]) -> Added
         tuple(done.id for _, done in new),
         tuple(text for text, done in results if done is not None and done.duplicate),
         tuple(text for text, done in results if done is None),
+        secret=tuple(dict.fromkeys(kind for _, done in new for kind in done.secret)),
     )
 
 
@@ -126,6 +139,7 @@ def merge_entities(entities: Iterable[NewEntity], *, merge: bool) -> dict[str, N
     """
     merged: dict[str, NewEntity] = {}
     for entity in entities:
+        entity = entity._replace(name=composed(entity.name))
         first = merged.get(entity.name)
         if first is not None:
             if merge:

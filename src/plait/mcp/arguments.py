@@ -9,6 +9,7 @@ from typing import Any
 
 from plait.errors import UsageError
 from plait.mcp.schemas import Schema
+from plait.types.guarding import VALUE_CHARS
 
 _NAMES = {
     "string": "a text",
@@ -19,8 +20,10 @@ _NAMES = {
     "object": "an object",
 }
 _TRUTHS = {"true": True, "false": False}
-# Characters of a wrong value that an error repeats.
-VALUE_CHARS = 60
+# Characters of one text. More than a model can write, and about a second of work.
+MAX_ARGUMENT_CHARS = 1_000_000
+# Of one list, where its schema sets no other limit.
+MAX_ARGUMENT_ITEMS = 1_000
 # Similarity (0 to 1) from which an unknown argument counts as a typing error.
 TYPO_SIMILARITY = 0.6
 
@@ -82,17 +85,18 @@ def _value(tool: str, schema: Schema, value: Any, path: str, *, strict: bool) ->
     if kind == "object":
         return _object(tool, schema, value, f"{path}.", strict=strict)
     if kind == "array":
-        least, most = schema.get("minItems", 0), schema.get("maxItems", len(value))
-        if not least <= len(value) <= most:
-            raise _wrong(path, schema, f"{len(value)} of them")
+        limits = {"maxItems": MAX_ARGUMENT_ITEMS, **schema}
+        if not schema.get("minItems", 0) <= len(value) <= limits["maxItems"]:
+            raise _wrong(path, limits, f"{len(value)} of them")
         return [
             _value(tool, schema["items"], item, f"{path}[{place}]", strict=strict)
             for place, item in enumerate(value)
         ]
     if "enum" in schema and value not in schema["enum"]:
         raise _wrong(path, schema, value)
-    if kind == "string" and len(value) > schema.get("maxLength", len(value)):
-        raise _wrong(path, schema, f"{len(value):,} characters")
+    if kind == "string" and len(value) > schema.get("maxLength", MAX_ARGUMENT_CHARS):
+        limit = {"maxLength": MAX_ARGUMENT_CHARS, **schema}
+        raise _wrong(path, limit, f"{len(value):,} characters")
     if kind in ("integer", "number") and not (
         schema.get("minimum", value) <= value <= schema.get("maximum", value)
     ):
@@ -158,7 +162,7 @@ def _allowed(schema: Schema) -> str:
     if "minItems" in schema:
         words += f", at least {schema['minItems']}"
     if "maxItems" in schema:
-        words += f", at most {schema['maxItems']}"
+        words += f", at most {schema['maxItems']:,}"
     return words
 
 

@@ -1,5 +1,7 @@
 """The profile ``core``: search, recall, get, timeline, store and delete, for any agent."""
 
+from plait.errors import shortened
+from plait.mcp.arguments import MAX_ARGUMENT_ITEMS
 from plait.mcp.reading import memory_get, memory_recall, memory_search, memory_timeline
 from plait.mcp.replies import Reply, with_cost
 from plait.mcp.schemas import Schema, boolean, decimal, integer, object_of, string, strings
@@ -26,7 +28,9 @@ def memory_store(call: Call) -> Reply:
     body = fields.pop("text")
     session = fields.pop("session", None) or call.session
     stored = call.memory.store(body, origin="agent", trust=trust, session=session, **fields)
-    data = stored_dict(stored, call.memory.config.project)
+    project = call.memory.config.project
+    # It is outside of the fence, and a clone may have chosen it.
+    data = stored_dict(stored, project and shortened(project))
     return with_cost(Reply(_stored_text(stored), data))
 
 
@@ -38,6 +42,12 @@ def _stored_text(stored: Stored) -> str:
     text = f"{'Replaced' if stored.replaced else 'Stored'} {stored.id}."
     if stored.shortened:
         text += " The part that came from memory was left out."
+    if stored.lowered:
+        text += (
+            f" It is {stored.lowered}: it repeats or replaces such a text, or is too long to tell."
+        )
+    if stored.secret:
+        text += f" It holds a secret ({', '.join(stored.secret)}): tell the user."
     if stored.superseded:
         text += f" It supersedes {', '.join(stored.superseded)}."
     if stored.beside:
@@ -123,7 +133,9 @@ CORE_TOOLS = (
         "Read whole memories by the ids that other tools returned; several at once.",
         object_of(
             "ids",
-            ids=strings("ids, their first 6+ characters, or keys", minItems=1),
+            ids=strings(
+                "ids, their first 6+ characters, or keys", minItems=1, maxItems=MAX_ARGUMENT_ITEMS
+            ),
             document=boolean("the whole document of a passage"),
             max_tokens=_budget(GET_TOKENS),
         ),
@@ -156,7 +168,7 @@ CORE_TOOLS = (
             "text",
             text=string("the fact, in full sentences"),
             type=string("decision, fact, preference, code, error, … or your own"),
-            tags=strings(),
+            tags=strings(maxItems=MAX_ARGUMENT_ITEMS),
             entity=string("what it is about; created if new"),
             topic=string("the newest fact of a topic replaces the last"),
             supersedes=string("id of what it corrects"),
@@ -167,6 +179,7 @@ CORE_TOOLS = (
             event_at=string("when it happened, if not now"),
             session=string(),
             untrusted=boolean("it comes from a web page, mail or tool output"),
+            allow_secret=boolean(),
         ),
         memory_store,
         output=_ANY_OBJECT,
@@ -178,7 +191,7 @@ CORE_TOOLS = (
         "supersedes instead. undo restores what was deleted within 30 days.",
         object_of(
             "ids",
-            ids=strings(minItems=1),
+            ids=strings(minItems=1, maxItems=MAX_ARGUMENT_ITEMS),
             undo=boolean(),
         ),
         memory_delete,

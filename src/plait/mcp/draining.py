@@ -1,4 +1,4 @@
-"""Streams that answer all open requests before they report the end of input.
+"""Streams that answer all open requests before they report the end of input, and every bad line.
 
 When its input ends, the SDK drops the requests that are still running. A client that pipes requests
 in and closes the pipe still expects their answers.
@@ -13,6 +13,8 @@ from typing import Any, Protocol, Self
 import anyio
 from mcp import types
 from mcp.shared.message import SessionMessage
+
+from plait.mcp.malformed import refusal_of
 
 # Seconds to wait without an answer and without work in progress: a request that was cancelled or
 # is malformed may never be answered.
@@ -48,9 +50,9 @@ class OpenRequests:
         self._ids: list[Any] = []
         self._changed = asyncio.Event()
 
-    def note_received(self, item: SessionMessage | Exception) -> None:
+    def note_received(self, item: SessionMessage) -> None:
         """Note a request, or the cancellation of one."""
-        message = item.message if isinstance(item, SessionMessage) else None
+        message = item.message
         if isinstance(message, types.JSONRPCRequest):
             self._ids.append(message.id)
         elif (
@@ -109,38 +111,47 @@ class _Stream:
 
 
 class DrainingReader(_Stream):
-    """Incoming messages; the end of input waits for the open requests."""
+    """Incoming messages; the end of input waits for the open requests.
+
+    A line that is no message is answered with an error through ``answers`` and not passed on.
+    """
 
     _inner: Incoming
 
-    def __init__(self, inner: Incoming, requests: OpenRequests) -> None:
+    def __init__(self, inner: Incoming, requests: OpenRequests, answers: Outgoing) -> None:
         self._inner = inner
         self._requests = requests
+        self._answers = answers
 
     @property
     def last_context(self) -> Context | None:
         """The context in which the latest message was sent; the SDK asks for it."""
         return getattr(self._inner, "last_context", None)
 
-    async def receive(self) -> SessionMessage | Exception:
+    async def receive(self) -> SessionMessage:
         """Return the next message.
 
         Raises:
             EndOfStream: The input has ended and every request is answered.
         """
-        try:
-            item = await self._inner.receive()
-        except anyio.EndOfStream:
-            await self._requests.drain()
-            raise
-        self._requests.note_received(item)
-        return item
+        while True:
+            try:
+                item = await self._inner.receive()
+            except anyio.EndOfStream:
+                await self._requests.drain()
+                raise
+            if not isinstance(item, Exception):
+                self._requests.note_received(item)
+                return item
+            refusal = refusal_of(item)
+            if refusal is not None:
+                await self._answers.send(refusal)
 
     def __aiter__(self) -> Self:
         """Support ``async for``."""
         return self
 
-    async def __anext__(self) -> SessionMessage | Exception:
+    async def __anext__(self) -> SessionMessage:
         """Return the next message."""
         try:
             return await self.receive()

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plait.errors import NotFound
+from plait.facts.credentials import refuse_secrets, secret_kinds
 from plait.graph import Entity, Graph, Subgraph, reference_relation
 from plait.mcp.replies import Reply
-from plait.mcp.schemas import Schema, array_of, integer, object_of, string, strings
+from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, string, strings
 from plait.mcp.tool import Call, Tool
+from plait.text.normal_form import composed
 from plait.types import Relation
 from plait.types.reports import NewEntity
 
@@ -48,11 +50,6 @@ def _read(memory: "Memory", ask: Callable[[Graph], Subgraph]) -> Subgraph:
 
 def _reply(subgraph: Subgraph) -> Reply:
     return Reply(_json(subgraph.dict()), subgraph.dict())
-
-
-def _contains(entity: Entity, query: str) -> bool:
-    texts = (entity.name, entity.type, *entity.contents)
-    return any(query.casefold() in text.casefold() for text in texts)
 
 
 def _only_trusted(subgraph: Subgraph, neighbours: Iterable[Entity]) -> Subgraph:
@@ -98,6 +95,7 @@ def create_entities(call: Call) -> Reply:
         merge=False,
         origin="agent",
         session=call.session,
+        allow_secret=call.arguments["allow_secret"],
     )
     rows = [entity.dict() for entity in made]
     return Reply(_json(rows), {"entities": rows})
@@ -106,8 +104,10 @@ def create_entities(call: Call) -> Reply:
 def create_relations(call: Call) -> Reply:
     """Create relations, and return the new ones."""
     relations = _relations(call.arguments["relations"])
+    if not call.arguments["allow_secret"]:
+        refuse_secrets(secret_kinds("\n".join(relation.type for relation in relations)))
     try:
-        fresh = call.memory.graph.relate(relations)
+        fresh = call.memory.graph.relate(relations, origin="agent")
     except NotFound as error:
         raise _in_reference_words(error) from error
     rows = [reference_relation(relation) for relation in fresh]
@@ -122,7 +122,12 @@ def add_observations(call: Call) -> Reply:
     """Add facts to entities, all or none; return what is new."""
     additions = [(row["entityName"], row["contents"]) for row in call.arguments["observations"]]
     try:
-        added = call.memory.graph.observe(additions, origin="agent", session=call.session)
+        added = call.memory.graph.observe(
+            additions,
+            origin="agent",
+            session=call.session,
+            allow_secret=call.arguments["allow_secret"],
+        )
     except NotFound as error:
         raise _in_reference_words(error) from error
     rows = [{"entityName": row.name, "addedObservations": list(row.added)} for row in added]
@@ -135,7 +140,7 @@ def delete_entities(call: Call) -> Reply:
     missing = set(call.memory.graph.delete(names).missing)
     if not missing:
         return _done("Entities deleted successfully")
-    absent = [name for name in names if name in missing]
+    absent = [name for name in names if composed(name) in missing]
     gone = len(names) - len(absent)
     return _done(f"Deleted {gone} of {len(names)} entities. Not found: {', '.join(absent)}")
 
@@ -174,7 +179,7 @@ def search_nodes(call: Call) -> Reply:
     query = call.arguments["query"]
     subgraph = _read(call.memory, lambda graph: graph.search(query))
     # Untrusted observations have been removed by now, and their matches with them.
-    matching = [entity for entity in subgraph.entities if _contains(entity, query)]
+    matching = [entity for entity in subgraph.entities if entity.contains(query)]
     ids = {entity.id for entity in matching}
     edges = (edge for edge in subgraph.relations if ids & {edge.source_id, edge.target_id})
     return _reply(Subgraph(tuple(matching), tuple(edges)))
@@ -225,6 +230,8 @@ _RELATION: Schema = {
 _GRAPH = object_of(
     "entities", "relations", entities=array_of(_ENTITY), relations=array_of(_RELATION)
 )
+# The reference server has no such argument; a refusal names it.
+_INSISTING = {"allow_secret": boolean()}
 _MESSAGE = object_of("success", "message", success={"type": "boolean"}, message=string())
 
 GRAPH_TOOLS = (
@@ -232,7 +239,7 @@ GRAPH_TOOLS = (
         "create_entities",
         "Create new entities in the knowledge graph. Entities that exist are not changed: add to "
         "those with add_observations.",
-        object_of("entities", entities=array_of(_ENTITY)),
+        object_of("entities", entities=array_of(_ENTITY), **_INSISTING),
         create_entities,
         output=object_of("entities", entities=array_of(_ENTITY)),
         title="Create Entities",
@@ -243,7 +250,7 @@ GRAPH_TOOLS = (
     Tool(
         "create_relations",
         "Create relations between entities. Both must exist: create them with create_entities.",
-        object_of("relations", relations=array_of(_RELATION)),
+        object_of("relations", relations=array_of(_RELATION), **_INSISTING),
         create_relations,
         output=object_of("relations", relations=array_of(_RELATION)),
         title="Create Relations",
@@ -264,6 +271,7 @@ GRAPH_TOOLS = (
                     contents=strings("the facts, one each"),
                 )
             ),
+            **_INSISTING,
         ),
         add_observations,
         output=object_of(

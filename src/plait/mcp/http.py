@@ -8,17 +8,20 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import Any
+from types import FrameType
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from plait.errors import PlaitError, UsageError, advise
+from plait.mcp.connections import MAX_CONNECTIONS, LimitedProtocol
 from plait.mcp.lazy import LazyMemory
 from plait.mcp.server import Handlers, create_server, silence_sdk_logs
+from plait.mcp.sessions import App, Receive, Scope, Send, SessionLimit
+from plait.mcp.stopping import exit_soon
 
 PATH = "/mcp"
 HTTP_PORT = 8765
@@ -29,12 +32,8 @@ TOKEN_BYTES = 32  # 256 bits cannot be guessed
 MIN_TOKEN_CHARS = 16
 # Seconds after which an idle session is dropped. Nothing is lost: the client starts another.
 SESSION_IDLE_S = 900.0
-MAX_SESSIONS = 1_000  # 40 KB each
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+# Beyond it, a new session ends the one that is idle for longest. 40 KB each.
+MAX_SESSIONS = 1_000
 
 
 def read_token(path: str) -> tuple[str, bool]:
@@ -156,11 +155,12 @@ def create_app(handlers: Handlers, token: str) -> App:
     app = create_server(handlers).streamable_http_app(
         streamable_http_path=PATH,
         session_idle_timeout=SESSION_IDLE_S,
-        max_sessions=MAX_SESSIONS,
+        # `SessionLimit` makes room in time; each connection may be opening one session more.
+        max_sessions=MAX_SESSIONS + MAX_CONNECTIONS,
         # The gate checks Host and Origin already, and on every path.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Gate(app, token)
+    return Gate(SessionLimit(app, MAX_SESSIONS), token)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -200,6 +200,15 @@ def url_of(listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
+class _Server(uvicorn.Server):
+    """A server of uvicorn that ends soon after a signal, even in the middle of a long request."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Finish what is short, then end."""
+        exit_soon(128 + sig if sig == signal.SIGINT else 0)
+        super().handle_exit(sig, frame)
+
+
 def serve_http(
     memory: LazyMemory, profiles: Sequence[str], listener: socket.socket, token: str
 ) -> None:
@@ -210,14 +219,16 @@ def serve_http(
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     config = uvicorn.Config(
         create_app(handlers, token),
+        http=LimitedProtocol,
+        ws="none",
         log_config=None,
         log_level="error",
         access_log=False,
         server_header=False,
         lifespan="on",
-        timeout_graceful_shutdown=2,
+        timeout_graceful_shutdown=1,
     )
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        _Server(config).run(sockets=[listener])
     finally:
         handlers.close()

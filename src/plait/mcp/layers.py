@@ -31,10 +31,13 @@ def timeline(call: Call) -> Reply:
     )
     page = documents[:MAX_TIMELINE_ROWS]
     beyond = len(documents) - len(page)
+    secrets = call.memory.secrets(page)
 
     def render(shown: Sequence[Document], no_room: int) -> Reply:
         left_out = no_room + beyond
-        data: dict[str, Any] = {"results": [_row_data(document) for document in shown]}
+        data: dict[str, Any] = {
+            "results": [_row_data(document, secrets.get(document.id, ())) for document in shown]
+        }
         note = ""
         if left_out:
             data["left_out"] = left_out
@@ -44,14 +47,14 @@ def timeline(call: Call) -> Reply:
         advice = "Next: search_memories, or get_observations with ids." if shown else ""
         if not documents:
             advice = "Nothing in that time."
-        lines = [_row_line(document) for document in shown]
+        lines = [_row_line(document, secrets.get(document.id, ())) for document in shown]
         return Reply(fence_with_notes("\n".join(lines), f"{note} {advice}".strip()), data)
 
     return fit_to_budget(page, render, arguments["max_tokens"])
 
 
-def _row_line(document: Document) -> str:
-    remarks = ", ".join(caveats(document))
+def _row_line(document: Document, secret: Sequence[str]) -> str:
+    remarks = ", ".join(caveats(document, secret=secret))
     return on_one_line(
         document.id,
         show_time(document.created_at),
@@ -61,7 +64,7 @@ def _row_line(document: Document) -> str:
     )
 
 
-def _row_data(document: Document) -> dict[str, Any]:
+def _row_data(document: Document, secret: Sequence[str]) -> dict[str, Any]:
     return {
         "id": document.id,
         "created_at": show_time(document.created_at),
@@ -69,6 +72,7 @@ def _row_data(document: Document) -> dict[str, Any]:
         "tags": list(document.tags),
         "summary": document.summary or "",
         **_trust_mark(document),
+        **({"secret": list(secret)} if secret else {}),
     }
 
 

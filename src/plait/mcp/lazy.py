@@ -37,7 +37,9 @@ class LazyMemory:
     def get(self, *, create: bool = False) -> Memory:
         """Return the memory; without ``create``, a missing file answers empty."""
         if self._memory is not None and _file_identity(self._memory.path) != self._file:
-            # The file was deleted or replaced: a write would go to a file that nobody can open.
+            # The file was deleted or replaced. Close the store first: what was read in the old
+            # file must not be counted in the new one.
+            self._memory.engine.close()
             self.close()
         if self._memory is not None:
             return self._memory

@@ -153,12 +153,15 @@ def memory_get(call: Call) -> Reply:
         (document, None if whole_documents else passage) for document, passage in known
     ]
     successors = call.memory.successors(document for document, _ in readables)
+    secrets = call.memory.secrets(document for document, _ in readables)
     budget = call.arguments["max_tokens"]
 
     def render(shown: Sequence[Readable], left_out: int) -> Reply:
         data: dict[str, Any] = {
             "results": [
-                _readable_data(document, passage, successors.get(document.id))
+                _readable_data(
+                    document, passage, successors.get(document.id), secrets.get(document.id, ())
+                )
                 for document, passage in shown
             ]
         }
@@ -167,7 +170,9 @@ def memory_get(call: Call) -> Reply:
         if troubles:
             data["not_found"] = list(troubles)
         body = "\n\n".join(
-            _readable_text(document, passage, successors.get(document.id))
+            _readable_text(
+                document, passage, successors.get(document.id), secrets.get(document.id, ())
+            )
             for document, passage in shown
         )
         more = counted(left_out, "more document")
@@ -215,21 +220,23 @@ def _cut_to_budget(
 
 
 def _readable_data(
-    document: Document, passage: Passage | None, superseded_by: str | None
+    document: Document, passage: Passage | None, superseded_by: str | None, secret: Sequence[str]
 ) -> dict[str, Any]:
     if passage is not None:
-        fields = passage_dict(passage, document, superseded_by)
+        fields = passage_dict(passage, document, superseded_by, secret)
     else:
-        fields = document_dict(document, superseded_by)
+        fields = document_dict(document, superseded_by, secret)
         for name in ("size", "sha256", "file_mtime", "indexed_at", "path", "source"):
             fields.pop(name, None)
     return {name: value for name, value in fields.items() if value not in (None, "", [], {}, False)}
 
 
-def _readable_text(document: Document, passage: Passage | None, superseded_by: str | None) -> str:
+def _readable_text(
+    document: Document, passage: Passage | None, superseded_by: str | None, secret: Sequence[str]
+) -> str:
     if passage is not None:
-        return passage_text(passage, document, superseded_by)
-    return document_text(document, superseded_by)
+        return passage_text(passage, document, superseded_by, secret)
+    return document_text(document, superseded_by, secret)
 
 
 # -- timeline ------------------------------------------------------------------------------
@@ -250,10 +257,14 @@ def memory_timeline(call: Call) -> Reply:
     )
     is_full = len(documents) == arguments["limit"] and not around
     successors = call.memory.successors(documents)
+    secrets = call.memory.secrets(documents)
 
     def render(shown: Sequence[Document], left_out: int) -> Reply:
         data: dict[str, Any] = {
-            "results": [_timeline_data(document, successors.get(document.id)) for document in shown]
+            "results": [
+                _timeline_data(document, successors.get(document.id), secrets.get(document.id, ()))
+                for document in shown
+            ]
         }
         note = _count_line(len(shown), left_out, "document")
         if left_out:
@@ -261,13 +272,18 @@ def memory_timeline(call: Call) -> Reply:
         if shown and not around and (left_out or is_full):
             data["next"] = page_end(shown[-1].event_at, shown[-1].id)
             note += f" Older ones: cursor={data['next']}."
-        lines = [_timeline_line(document, successors.get(document.id)) for document in shown]
+        lines = [
+            _timeline_line(document, successors.get(document.id), secrets.get(document.id, ()))
+            for document in shown
+        ]
         return Reply(fence_with_notes("\n".join(lines), note), data)
 
     return fit_to_budget(documents, render, arguments["max_tokens"])
 
 
-def _timeline_data(document: Document, superseded_by: str | None) -> dict[str, Any]:
+def _timeline_data(
+    document: Document, superseded_by: str | None, secret: Sequence[str]
+) -> dict[str, Any]:
     fields = {
         "id": document.id,
         "created_at": show_time(document.created_at),
@@ -279,13 +295,14 @@ def _timeline_data(document: Document, superseded_by: str | None) -> dict[str, A
         "trust": document.trust if document.trust != "trusted" else "",
         "valid_to": _time(document.valid_to),
         "superseded_by": superseded_by,
+        "secret": list(secret),
     }
     return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
 
-def _timeline_line(document: Document, superseded_by: str | None) -> str:
+def _timeline_line(document: Document, superseded_by: str | None, secret: Sequence[str]) -> str:
     tags = f"[{', '.join(document.tags)}]" if document.tags else ""
-    remarks = ", ".join(caveats(document, superseded_by))
+    remarks = ", ".join(caveats(document, superseded_by, secret))
     return on_one_line(
         document.id[:SHORT_ID],
         show_day(document.event_at),

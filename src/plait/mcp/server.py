@@ -31,6 +31,7 @@ from plait.mcp.wording import worded
 from plait.memory import Memory
 from plait.present.text import document_text, on_a_line, passage_text
 from plait.searching.recall import fence_recalled
+from plait.text import visible
 from plait.types import Document
 
 PROFILES: dict[str, tuple[Tool, ...]] = {
@@ -155,7 +156,7 @@ class Handlers:
         except PlaitError as error:
             return _refusal(worded(error))
         except Exception:  # noqa: BLE001 - the one broad handler of this interface
-            sys.stderr.write(traceback.format_exc())
+            sys.stderr.write(visible(traceback.format_exc()))
             return _refusal(
                 f"{tool.name} failed. This is a bug in plait; the details are in its log."
             )
@@ -176,11 +177,14 @@ class Handlers:
 
         The names in the list are not fenced, so untrusted documents are left out.
         """
-        documents = await self._in_worker(
-            lambda: self._lazy.get().timeline(
-                limit=RESOURCES_LISTED, where={"trusts": ("trusted",)}
+        try:
+            documents = await self._in_worker(
+                lambda: self._lazy.get().timeline(
+                    limit=RESOURCES_LISTED, where={"trusts": ("trusted",)}
+                )
             )
-        )
+        except PlaitError as error:
+            raise MCPError(types.INTERNAL_ERROR, worded(error)) from error
         resources = [_resource(document) for document in documents]
         if self._has_graph:
             title = "The whole knowledge graph"
@@ -236,9 +240,10 @@ class Handlers:
             )
         document, passage = memory.lookup(unquote(uri.removeprefix(SCHEME)))
         successor = memory.successors([document]).get(document.id)
+        secret = memory.secrets([document]).get(document.id, ())
         if passage is None:
-            return MARKDOWN, fence_recalled(document_text(document, successor))
-        return MARKDOWN, fence_recalled(passage_text(passage, document, successor))
+            return MARKDOWN, fence_recalled(document_text(document, successor, secret))
+        return MARKDOWN, fence_recalled(passage_text(passage, document, successor, secret))
 
     # -- the prompt ------------------------------------------------------------------------
 

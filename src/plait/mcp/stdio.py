@@ -7,14 +7,18 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from io import TextIOWrapper
 from threading import Thread
 from types import FrameType
+from typing import TextIO
 
+import anyio
 from mcp.server.stdio import stdio_server
 
 from plait.mcp.draining import DrainingReader, NotingWriter, OpenRequests
 from plait.mcp.lazy import LazyMemory
 from plait.mcp.server import Handlers, create_server, silence_sdk_logs
+from plait.mcp.stopping import close_and_exit
 
 # Seconds between two checks that the parent process is still there.
 PARENT_CHECK_S = 1.0
@@ -44,15 +48,31 @@ def serve_stdio(memory: LazyMemory, profiles: Sequence[str]) -> None:
 async def _run(handlers: Handlers) -> None:
     server = create_server(handlers)
     requests = OpenRequests(handlers.is_busy)
-    async with stdio_server() as (read, write):
+    async with stdio_server(stdin=anyio.wrap_file(_claim_stdin())) as (read, write):
         # The SDK guards the file descriptor. Python's own buffer would still be flushed into the
         # protocol at the end.
         with redirect_stdout(sys.stderr):
+            answers = NotingWriter(write, requests)
             await server.run(
-                DrainingReader(read, requests),
-                NotingWriter(write, requests),
+                DrainingReader(read, requests, answers),
+                answers,
                 server.create_initialization_options(),
             )
+
+
+def _claim_stdin() -> TextIO:
+    """Return stdin as text that keeps bytes which are not UTF-8, and leave an empty one behind.
+
+    The SDK's own reader replaces such bytes, and the memory would store what nobody wrote. Here
+    they become lone surrogates, which no message may contain.
+    """
+    private = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    # subtle: never closed, because a thread may still be blocked in reading it.
+    raw = os.fdopen(private, "rb", closefd=False)
+    return TextIOWrapper(raw, encoding="utf-8", errors="surrogateescape", newline="\n")
 
 
 def exit_with_parent(handlers: Handlers) -> None:
@@ -67,9 +87,3 @@ def exit_with_parent(handlers: Handlers) -> None:
         close_and_exit(handlers, 0)
 
     Thread(target=watch, name="plait-parent", daemon=True).start()
-
-
-def close_and_exit(handlers: Handlers, code: int) -> None:
-    """End the process at once, but not in the middle of a write."""
-    handlers.close()
-    os._exit(code)

@@ -1,30 +1,48 @@
 """Notices worded for a model, which calls tools and cannot type commands."""
 
-from plait.errors import Notice, PlaitError
+from plait.errors import Notice, PlaitError, flattened
 
 # The next step for a model, by act. The keys are those of `plait.errors.IN_PYTHON`. A step that a
 # model cannot take quotes the user's command, so that the model can pass it on.
 FOR_MODELS: dict[str, str] = {
     "search": "Search for it with memory_search.",
     "give_query": "Give a query.",
+    "use_id": "Use an id.",
+    "use_id_of_file": "Use an id.",
     "give_text": "",
     "give_key": "",
     "give_source": "",
+    "allow_removal": "Only the user can do that: plait ingest {path:shell} --allow-removal",
+    "insist_on_secret": (
+        "Store it without the secret and say where the secret is kept. If the user wants the "
+        "secret itself stored, call again with allow_secret=true."
+    ),
+    "purge_secrets": "Only the user can do that: plait delete ID --purge",
     "choose_documents": "Give ids.",
     "store_first": "Store something first, with memory_store.",
-    "ingest": "Only the user can do that: plait ingest {path}",
+    "ingest": "Only the user can do that: plait ingest {path:shell}",
     "reindex": "Only the user can do that: plait reindex",
     "reindex_embeddings": "Only the user can do that: plait reindex --embeddings",
-    "reindex_with": "Only the user can do that: plait reindex --embedder {embedder}",
+    "reindex_with": "Only the user can do that: plait reindex --embedder {embedder:shell}",
+    "salvage": "Only the user can do that: plait doctor --salvage NEW.db",
+    "salvage_backup": (
+        "Only the user can do that: plait --db {path:shell} doctor --salvage NEW.db"
+    ),
     "doctor_fix": "Only the user can do that: plait doctor --fix",
+    "give_backup": "",
+    "restore": "Only the user can do that: plait restore FILE",
+    "set_journal_aside": "Only the user can do that: plait restore",
     "export": "Only the user can do that: plait export",
     "create_entity": "Create it first: call memory_store with entity.",
     "list_entities": "Search for its name with memory_search.",
     "in_project": "Find its id with memory_search and all_projects=true.",
+    "act_in_project": "Only the user can change another project.",
+    "all_projects": "Call it again with all_projects=true.",
     "store_in_project": "Store it without supersedes.",
+    "raise_limit": "Store it in parts.",
     "choose_file": "Only the user can choose another file.",
     "derive_embedder": "",
-    "set_embedder": "Only the user can do that: plait config set embedding_provider {spec}",
+    "choose_embedder": "Only the user can do that: plait config set embedding_provider NAME",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
     "install": "Only the user can do that: pip install 'plait[{extra}]'",
@@ -32,22 +50,28 @@ FOR_MODELS: dict[str, str] = {
     "reinstall": "Only the user can do that: pip install --force-reinstall plait",
     "upgrade": "Only the user can do that: pip install --upgrade plait",
     "upgrade_package": "Only the user can do that: pip install --upgrade {package}",
-    "pull_model": "Only the user can do that: plait models pull {model}",
-    "pull_ollama_model": "Only the user can do that: ollama pull {model}",
+    "pull_model": "Only the user can do that: plait models pull {model:shell}",
+    "pull_ollama_model": "Only the user can do that: ollama pull {model:shell}",
     "start_ollama": "Only the user can do that: ollama serve",
     "set_address": "Only the user can set the address.",
     "set_key": "Only the user can do that: plait config set-key {provider}",
-    "set_server_key": "Only the user can do that: plait config set-key {provider} --url {url}",
+    "set_server_key": (
+        "Only the user can do that: plait config set-key {provider} --url {url:shell}"
+    ),
     "set_keys": "Only the user can do that: plait config set-key PROVIDER",
     "remove_and_set_keys": "Only the user can do that: plait config set-key PROVIDER",
     "restore_or_set_keys": "Only the user can do that: plait config set-key PROVIDER",
-    "make_private": "Only the user can do that: chmod 600 {path}",
-    "hide_key": "Only the user can do that: chmod 600 {path}",
-    "protect_folder": "Only the user can do that: chmod go-w {folder}",
+    "make_private": "Only the user can do that: chmod 600 {path:shell}",
+    "hide_key": "Only the user can do that: chmod 600 {path:shell}",
+    "protect_folder": "Only the user can do that: chmod go-w {folder:shell}",
     "unset": "Only the user can do that: plait config unset {setting}",
     "set_provider": "Only the user can do that.",
-    "move_to_user_file": "Only the user can do that.",
+    "trust_project": "Only the user can do that: plait config trust",
 }
+
+
+# Characters of a message to a model.
+MOST_CHARS = 1_000
 
 
 def worded(message: PlaitError | Notice | str) -> str:
@@ -60,5 +84,9 @@ def worded(message: PlaitError | Notice | str) -> str:
     "Nothing is named 'x'. Search for it with memory_search."
     """
     if isinstance(message, PlaitError):
-        return message.notice.worded(FOR_MODELS)
-    return message.worded(FOR_MODELS) if isinstance(message, Notice) else message
+        message = message.notice
+    sentence = message.worded(FOR_MODELS) if isinstance(message, Notice) else message
+    # It is outside of the fence. Names in it are quoted where they come from the memory's file;
+    # nothing in it may look like another line of the reply, or be a page of its own.
+    flat = flattened(sentence)
+    return flat if len(flat) <= MOST_CHARS else f"{flat[: MOST_CHARS - 1]}…"

@@ -30,8 +30,10 @@ from plait.types import (
     check_choice,
     check_range,
 )
+from plait.types.guarding import guarded
 
 if TYPE_CHECKING:
+    from plait.facts.names import Reach
     from plait.searching.recall import Recalled
     from plait.types.reports import Deleted, IngestReport, Stored
     from plait.writing.backfill import Progress
@@ -43,6 +45,7 @@ MODE_ALIASES = {"fts": "keyword", "vec": "vector"}
 READ_AS_ONE = 10
 
 
+@guarded
 class Memory(MaintainedMemory):
     """A memory that several threads and several processes may use at once.
 
@@ -76,20 +79,23 @@ class Memory(MaintainedMemory):
         topic: str | None = None,
         supersedes: str | None = None,
         valid_from: int | str | None = None,
+        allow_secret: bool = False,
     ) -> Stored:
         """Store a text. With ``key`` it is a note; the next text with that key replaces it.
 
         Without a key it is an observation, and the same text is stored once. It may belong to an
         ``entity``, which is created if needed; it replaces the current observation of its
         ``topic`` there, and the one that it ``supersedes``. Text that an agent or a tool stores is
-        left out if it was recalled from this memory.
+        left out if it was recalled from this memory, and refused if it holds a private key, token
+        or password, unless ``allow_secret``.
 
         Raises:
             NotFound: The document to supersede does not exist.
-            UsageError: There is no text, or a field has a bad value.
+            UsageError: There is no text, a field has a bad value, or an agent stores a secret.
         """
+        from plait.text.normal_form import composed
         from plait.writing.documents import new_document
-        from plait.writing.observations import store_observation
+        from plait.writing.observations import store_note, store_observation
 
         document = new_document(
             text,
@@ -110,27 +116,32 @@ class Memory(MaintainedMemory):
             event_at=moment(event_at),
             entity=entity,
             topic=topic,
-            supersedes=None if supersedes is None else self._named(supersedes)[0].id,
+            supersedes=None if supersedes is None else self._named(supersedes, "read")[0].id,
             valid_from=moment(valid_from),
         )
-        writer = self._begin()
+        writer = self._begin(allow_secret=allow_secret)
         if document.kind == "observation":
-            stored = store_observation(writer, document, entity and clean(entity))
+            stored = store_observation(writer, document, entity and composed(clean(entity)))
         else:
-            stored = writer.store_note(document)
+            stored = store_note(writer, document)
         self._follow_embedder(writer)
         return stored
 
-    def store_many(self, documents: Iterable[Document]) -> list[Stored]:
+    def store_many(
+        self, documents: Iterable[Document], *, allow_secret: bool = False
+    ) -> list[Stored]:
         """Store many documents, each replacing the one with its key; one transaction per batch.
 
-        Documents without a project get this memory's.
+        Documents without a project get this memory's. Pasted answers are left out, and secrets
+        refused, as by `store`.
 
         Raises:
-            UsageError: A document has no text; those of earlier batches are stored.
+            UsageError: A document is refused; those of earlier batches are stored.
         """
-        writer = self._begin()
-        stored = writer.store_many(documents)
+        from plait.writing.observations import store_many
+
+        writer = self._begin(allow_secret=allow_secret)
+        stored = store_many(writer, documents)
         self._follow_embedder(writer)
         self._required().tidy()
         return stored
@@ -141,6 +152,7 @@ class Memory(MaintainedMemory):
         *,
         patterns: Sequence[str] = (),
         incremental: bool = False,
+        allow_removal: bool = False,
         progress: Progress | None = None,
     ) -> IngestReport:
         """Index a file or a folder; the files themselves are never changed.
@@ -149,13 +161,13 @@ class Memory(MaintainedMemory):
             path: What to read; the setting ``memory_dir`` by default.
             patterns: Which files of a folder count, as in ``*.md``.
             incremental: Skip indexed files whose size and modification time are unchanged.
+            allow_removal: Forget missing files even if nearly all of the folder, or it, is gone.
             progress: Called with the number of files done, the total, and the last file's path.
 
         Raises:
             SourceError: There is no such file or folder.
         """
-        from plait.writing import sources
-        from plait.writing.folder import ingest
+        from plait.writing.folder import ingest, walk_known
 
         settings = self.config.settings
         place = path if path is not None else settings.memory_dir
@@ -163,18 +175,23 @@ class Memory(MaintainedMemory):
             raise UsageError(
                 "There is no folder to ingest.", code="no_source", advice=advise("give_source")
             )
-        walk = sources.walk(
+        own = self._own_files(place)
+        writer = self._begin(own and own.cut)
+        walk = walk_known(
+            writer.store,
             place,
-            patterns=tuple(patterns) or settings.patterns,
-            max_bytes=round(settings.max_file_mb * 1024 * 1024),
+            patterns=tuple(patterns) or (own and own.patterns) or settings.patterns,
+            max_bytes=self._max_bytes,
+            allow_removal=allow_removal,
         )
-        writer = self._begin()
         report = ingest(
             writer,
             walk,
             incremental=incremental,
             keep_project=not self._project_is_chosen,
+            allow_removal=allow_removal,
             progress=progress,
+            embedder_for=lambda state: self._embedder_for(writer.store, state),
         )
         if report.trouble is None:
             self._follow_embedder(writer)
@@ -358,6 +375,12 @@ class Memory(MaintainedMemory):
         ended = [document.id for document in documents if document.valid_to is not None]
         return self._required().successors(ended) if ended else {}
 
+    def secrets(self, documents: Iterable[Document]) -> dict[str, tuple[str, ...]]:
+        """Return, for documents that hold secrets, their kinds; never the values."""
+        from plait.writing.held_secrets import held_secrets
+
+        return {} if self._store is None else held_secrets(self._store, documents)
+
     def passages_of(self, id_: str) -> list[Passage]:
         """Return all passages of a document, in order."""
         return self._required().passages(id_)
@@ -372,6 +395,7 @@ class Memory(MaintainedMemory):
         newer: int = 5,
         where: Filter | Where | None = None,
         all_projects: bool = False,
+        damaged: list[str] | None = None,
     ) -> list[Document]:
         """Return documents without their text, newest event first; entities only if asked for.
 
@@ -383,6 +407,7 @@ class Memory(MaintainedMemory):
             newer: How many after it.
             where: Which documents count; ``since`` and ``until`` take dates and ages like ``7d``.
             all_projects: Search all projects, not only the current one and personal documents.
+            damaged: Gets the ids of documents that cannot be read, instead of an error.
         """
         from plait.searching import timeline
 
@@ -393,11 +418,11 @@ class Memory(MaintainedMemory):
             return []
         wanted = timeline.happenings(self._filter(where, all_projects=all_projects))
         if anchor is None:
-            documents = self._required().scan(wanted, limit=limit, before=before)
+            documents = self._required().scan(wanted, limit=limit, before=before, damaged=damaged)
         else:
-            middle, _ = self._named(anchor, all_projects=all_projects)
+            middle, _ = self._named(anchor, "everything" if all_projects else "anchor")
             documents = timeline.around(self._required(), middle, wanted, older=older, newer=newer)
-        return timeline.outlined(self._required(), documents)
+        return timeline.outlined(self._required(), documents, damaged)
 
     # -- taking out ------------------------------------------------------------------------
 
@@ -411,10 +436,15 @@ class Memory(MaintainedMemory):
     ) -> Deleted:
         """Delete documents by id, key or filter; undo within 30 days unless ``purge``.
 
+        A filter selects documents of this project only, and personal ones only outside of any
+        project, unless it names ``projects``. With ``all_projects`` names and filters reach the
+        documents of every project.
+
         Raises:
             NotFound: One of the names is unknown; nothing is deleted.
             UsageError: Neither a name nor a filter was given.
         """
+        from plait.searching.names import as_stored
         from plait.writing import deleting
 
         if bool(names) == narrows(where):
@@ -425,27 +455,34 @@ class Memory(MaintainedMemory):
             )
         store = self._required()
         if names:
-            doomed = deleting.resolve_doomed(store, names, self.config.project, purge=purge)
+            reach: Reach = "everything" if all_projects else "change"
+            stored = [as_stored(store, name) for name in names]
+            doomed = deleting.resolve_doomed(
+                store, stored, self.config.project, purge=purge, reach=reach
+            )
         else:
-            wanted = self._filter(widened(where), all_projects=all_projects)
+            # Searching sees personal documents too; what is not asked for is not deleted.
+            here = {} if all_projects else {"projects": (self.config.project,)}
+            wanted = self._filter({**here, **widened(where)}, all_projects=all_projects)
             doomed = {row.id: row for row in store.scan(wanted)}
         if dry_run:
             return deleting.forecast(store, doomed)
-        deleted = deleting.delete(store, list(doomed), purge=purge)
+        deleted = deleting.delete(store, list(doomed), purge=purge, home=self.config.project or "")
         if any(row.parent is not None for row in doomed.values()):
             self._begin().backfill.catch_up()  # the profiles of their entities have changed
         return deleted
 
     def undo(self, *names: str) -> list[Document]:
-        """Restore what the latest delete removed, or the named documents.
+        """Restore what the latest delete or ingest in this project removed, or the named documents.
 
-        A document whose name a newer one has taken stays in the trash.
+        A document whose name a newer one has taken stays in the trash; the earlier version of a
+        note that was replaced changes places with the present one.
 
         Raises:
-            NotFound: No such document was deleted in the last 30 days.
+            NotFound: No such document was deleted here in the last 30 days.
         """
-        from plait.writing.deleting import undo_named
+        from plait.writing.undoing import undo_named
 
-        back = undo_named(self._required(), names)
+        back = undo_named(self._required(), names, self.config.project)
         self._begin().backfill.catch_up()
         return back

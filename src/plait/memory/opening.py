@@ -1,5 +1,7 @@
 """Open a memory: find its file and embedder, and provide what every verb needs."""
 
+from __future__ import annotations
+
 import os
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -11,16 +13,28 @@ from plait.embedders import (
     open_embedder,
 )
 from plait.embedders.none import NoEmbedder
-from plait.errors import Advice, NotFound, Notice, PlaitError, UsageError, advise
+from plait.errors import (
+    Advice,
+    NotFound,
+    Notice,
+    PlaitError,
+    UsageError,
+    advise,
+    is_plain_name,
+    quoted,
+)
 from plait.protocols import State, Store
-from plait.searching.where import Where, to_filter
+from plait.searching.where import Where, check_fields, to_filter
 from plait.settings.loading import Config, load
 from plait.settings.schema import IN_MEMORY
 from plait.stores import exists, open_store
-from plait.types import Cut, Document, Filter, Passage, Space
+from plait.types import EVERYTHING, Cut, Document, Filter, Passage, Space
+from plait.types.guarding import guarded
 
 if TYPE_CHECKING:
+    from plait.facts.names import Reach
     from plait.graph import Graph
+    from plait.settings.project import OwnFiles
     from plait.writing.use import UseCounter
     from plait.writing.writer import Writer
 
@@ -74,13 +88,27 @@ def open_parts(
         # An unknown name is refused before a file is created.
         embedder = named_embedder(spec, config)
     store = _open_store(config, create=create)
-    state = None if store is None else store.state()
-    if embedder is None or isinstance(embedder, str):
-        embedder = _embedder_of(state, config)
-    elif by_name and embedder.dims is None and spec is not None and state is not None:
-        # The memory knows the length of its vectors, so the embedder need not ask for it.
-        embedder = named_embedder(spec, config, known=state.space)
-    return Parts(store, _cached(embedder, store, config), config, state)
+    try:
+        state = None if store is None else store.state()
+        if embedder is None or isinstance(embedder, str):
+            embedder = _embedder_of(state, config)
+        elif by_name and embedder.dims is None and spec is not None and state is not None:
+            # The memory knows the length of its vectors, so the embedder need not ask for it.
+            embedder = named_embedder(spec, config, known=state.space)
+        return Parts(store, _cached(embedder, store, config), config, state)
+    except BaseException:
+        if store is not None:
+            store.close()
+        raise
+
+
+def _stored_project(parts: Parts) -> str | None:
+    """Return the current project, in the spelling of documents that an older plait stored."""
+    project, store = parts.config.project, parts.store
+    if project is None or project.isascii() or store is None:
+        return project
+    here = EVERYTHING._replace(projects=(project,))
+    return next((row.project for row in store.scan(here, limit=1)), project)
 
 
 def embedder_of_vectors(store: Store, state: State, config: Config) -> Embedder:
@@ -114,24 +142,26 @@ def _embedder_of(state: State | None, config: Config) -> Embedder:
     first = None if state is None else state.embedder
     spec = space.spec if space is not None else first or DEFAULT_EMBEDDER
     provider = spec.partition(":")[0]
-    if provider not in (*PROVIDERS, *LOCAL_PROVIDERS):
-        reason = f"This memory's vectors were made by {spec}, which plait does not know."
+    # The file may come from somebody else: its words may neither tell whom to send text to, nor
+    # stand in a sentence as if they were plait's.
+    known = provider in (*PROVIDERS, *LOCAL_PROVIDERS)
+    if not known or not (spec == provider or is_plain_name(spec)):
+        reason = "This memory's vectors were made by an embedder that plait does not know."
         return NoEmbedder(Notice(reason, "foreign_vectors", spec))
     if provider not in LOCAL_PROVIDERS:
-        # The file may come from somebody else: only this machine's settings may send text away.
         return NoEmbedder(
             Notice(
-                f"This memory's vectors were made by {spec}. plait calls a server only if your own "
-                "settings name it.",
+                f"This memory's vectors were made by a server ({provider}). plait calls a server "
+                "only if your own settings name it.",
                 "server_not_chosen",
                 spec,
-                advise("set_embedder", spec=spec),
+                advise("choose_embedder"),
             )
         )
     try:
         return named_embedder(spec, config, known=space)
     except PlaitError as error:
-        text = f"This memory's vectors were made by {spec}. {error.notice.text}"
+        text = f"This memory's vectors were made by {quoted(spec)}. {error.notice.text}"
         return NoEmbedder(error.notice._replace(text=text, subject=spec))
 
 
@@ -174,21 +204,24 @@ def outdated_rules(state: State, cut: Cut, embedder: Embedder) -> list[Notice]:
     notices = []
     identity = cut.for_memory(state.chunker).identity
     if state.chunker is not None and state.chunker != identity:
-        text = f"The passages were cut with {state.chunker}; the settings now say {identity}."
+        cut_with = quoted(state.chunker)
+        text = f"The passages were cut with {cut_with}; the settings now say {identity}."
         notices.append(Notice(text, "other_chunker", advice=_REINDEX))
     if state.indexed_by is not None and state.indexed_by != state.analyzer:
-        text = f"The keyword index was built with {state.indexed_by}, not {state.analyzer}."
+        built_with = quoted(state.indexed_by)
+        text = f"The keyword index was built with {built_with}, not {state.analyzer}."
         notices.append(Notice(text, "other_analyzer", advice=_REINDEX))
     space = state.space
     if space is not None and embedder.dims != 0 and space != embedder.space:
         text = (
-            f"The vectors were made by {space.beside(embedder.space)}; the embedder is now "
+            f"The vectors were made by {quoted(space.beside(embedder.space))}; the embedder is now "
             f"{embedder.space.beside(space)}."
         )
         notices.append(Notice(text, "other_embedder", advice=_REINDEX))
     return notices
 
 
+@guarded
 class OpenMemory:
     """An opened memory without verbs: its parts, and code that the verbs share."""
 
@@ -231,7 +264,8 @@ class OpenMemory:
         """
         parts = open_parts(path, embedder, project=project, create=create, config=config)
         path = parts.config.settings.db_path
-        opened = cls(parts.store, parts.embedder, parts.config, path=path)
+        config = parts.config._replace(project=_stored_project(parts))
+        opened = cls(parts.store, parts.embedder, config, path=path)
         if parts.state is not None:
             opened.opening_notices = outdated_rules(parts.state, opened._cut, parts.embedder)
         return opened
@@ -261,7 +295,7 @@ class OpenMemory:
         return self._embedder
 
     @property
-    def graph(self) -> "Graph":
+    def graph(self) -> Graph:
         """The entities of this memory's project, and the relations between them.
 
         Raises:
@@ -275,6 +309,7 @@ class OpenMemory:
             self._embedder,
             project=self.config.project,
             cut=self._cut,
+            max_bytes=self._max_bytes,
             reads=self._reads,
             constants=constants_from(self.config.settings.limbic_constants or ()),
         )
@@ -287,19 +322,33 @@ class OpenMemory:
 
     # -- inside ----------------------------------------------------------------------------
 
-    def _begin(self) -> "Writer":
+    def _begin(self, file_cut: Cut | None = None, *, allow_secret: bool = False) -> Writer:
         from plait.writing.writer import Writer
 
-        return Writer.begin(self._required(), self._embedder, self._cut, self.config.project)
+        store, project = self._required(), self.config.project
+        return Writer.begin(
+            store,
+            self._embedder,
+            self._cut,
+            project,
+            max_bytes=self._max_bytes,
+            allow_secret=allow_secret,
+            file_cut=file_cut,
+        )
 
-    def _follow_embedder(self, writer: "Writer") -> None:
+    @property
+    def _max_bytes(self) -> int:
+        """The most that one file or text may have."""
+        return round(self.config.settings.max_file_mb * 1024 * 1024)
+
+    def _follow_embedder(self, writer: Writer) -> None:
         if self.config.settings.auto_reindex:
             from plait.writing.reindex import follow_embedder
 
             follow_embedder(writer)
 
     @property
-    def _reads(self) -> "UseCounter":
+    def _reads(self) -> UseCounter:
         if self._counter is None:
             from plait.writing.use import UseCounter
 
@@ -340,24 +389,34 @@ class OpenMemory:
         if self._counter is not None:
             self._counter.flush()
 
-    def _named(self, name: str, *, all_projects: bool = False) -> tuple[Document, Passage | None]:
-        """Return what a name refers to here: in this project, else among personal documents."""
+    def _named(self, name: str, reach: Reach) -> tuple[Document, Passage | None]:
+        """Return what a name refers to; ``reach`` says what it is for."""
         from plait.searching.names import resolve
 
         if self._store is None:
             raise self._no_memory(name)
-        return resolve(self._store, name, self.config.project, all_projects=all_projects)
+        return resolve(self._store, name, self.config.project, reach)
 
     def _filter(self, wanted: Filter | Where | None, *, all_projects: bool = False) -> Filter:
         """Return the caller's filter; ``entity`` selects the facts about these entities."""
         if not wanted:
             return Filter() if all_projects else Filter.of_project(self.config.project)
         if not isinstance(wanted, Filter) and wanted.get("entity"):
+            check_fields(wanted)
             fields = dict(wanted)
             names = fields.pop("entity")
             listed = [names] if isinstance(names, str) else list(names)
             wanted = {**fields, "parents": self.graph.ids_of(listed)}
         return to_filter(wanted, self.config.project, all_projects=all_projects)
+
+    def _own_files(self, place: str | os.PathLike[str]) -> OwnFiles | None:
+        """Return how to read files at a place, if they are the project's own and it has a file."""
+        if self.config.project_file is None:
+            return None
+        from plait.settings.project import own_files
+
+        own = own_files(self.config)
+        return own if own is not None and own.cover(place) else None
 
     @property
     def _project_is_chosen(self) -> bool:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from plait.present.json import document_dict
+from plait.present.text import as_lines
 from plait.times import show_day, show_time
 from plait.types import SHORT_ID, Document, Relation
 
@@ -35,7 +36,7 @@ def entity_dict(entity: "Entity") -> dict[str, Any]:
 def observation_dict(observation: Document) -> dict[str, Any]:
     """Return an observation with its origin, trust and dates."""
     fields = document_dict(observation)
-    return {name: fields[name] for name in _OBSERVATION_FIELDS}
+    return {name: fields.get(name) for name in _OBSERVATION_FIELDS}
 
 
 def full_relation_dict(relation: Relation) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def subgraph_text(graph: "Subgraph") -> str:
     if graph.relations and len(graph.entities) > 1:
         lines += ["", "Relations"]  # without it they would seem to belong to the last entity
     lines += [f"  {relation_text(relation)}" for relation in graph.relations]
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def relation_text(relation: Relation) -> str:
@@ -78,4 +79,4 @@ def relation_text(relation: Relation) -> str:
     ]
     remarks = "; ".join([*([relation.context] if relation.context else []), *period])
     line = f"{relation.source} -{relation.type}-> {relation.target}"
-    return f"{line} ({remarks})" if remarks else line
+    return as_lines([f"{line} ({remarks})" if remarks else line])

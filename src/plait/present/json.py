@@ -11,7 +11,7 @@ from plait.types import Answer, Document, Hit, Passage, Receipt
 
 if TYPE_CHECKING:
     from plait.searching.recall import Recalled
-    from plait.types.reports import Deleted, Finding, IngestReport, Stats, Stored
+    from plait.types.reports import Deleted, Finding, IngestReport, Salvaged, Stats, Stored
 
 # How an interface words a message. `str` words it for Python programmers.
 Wording = Callable[[str | Notice], str]
@@ -135,8 +135,10 @@ def _period_dict(document: Document, superseded_by: str | None) -> dict[str, str
     }
 
 
-def document_dict(document: Document, superseded_by: str | None = None) -> dict[str, Any]:
-    """Return a document; the text only if it was loaded."""
+def document_dict(
+    document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return a document; the text only if it was loaded. ``secret``: kinds of secrets in it."""
     fields: dict[str, Any] = {
         "id": document.id,
         "doc_id": document.doc_id,
@@ -148,6 +150,7 @@ def document_dict(document: Document, superseded_by: str | None = None) -> dict[
     for name in ("created_at", "updated_at", "event_at", "indexed_at"):
         fields[name] = _time(fields[name])
     fields.update(_period_dict(document, superseded_by))
+    fields["secret"] = list(secret)
     del fields["mtime"]
     if document.text:
         fields["text"] = document.text
@@ -155,9 +158,12 @@ def document_dict(document: Document, superseded_by: str | None = None) -> dict[
 
 
 def passage_dict(
-    passage: Passage, document: Document, superseded_by: str | None = None
+    passage: Passage,
+    document: Document,
+    superseded_by: str | None = None,
+    secret: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return a passage and where it is in its document."""
+    """Return a passage and where it is in its document, which holds ``secret``."""
     return {
         "id": passage.id,
         "doc_id": document.doc_id,
@@ -176,10 +182,13 @@ def passage_dict(
         "origin": document.origin,
         "event_at": _time(document.event_at),
         **_period_dict(document, superseded_by),
+        "secret": list(secret),
     }
 
 
-def timeline_dict(document: Document, superseded_by: str | None = None) -> dict[str, Any]:
+def timeline_dict(
+    document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return a row of a timeline: enough to decide whether to read the document."""
     return {
         "id": document.id,
@@ -193,6 +202,7 @@ def timeline_dict(document: Document, superseded_by: str | None = None) -> dict[
         "summary": document.summary or "",
         "trust": document.trust,
         **_period_dict(document, superseded_by),
+        "secret": list(secret),
     }
 
 
@@ -213,10 +223,12 @@ def stored_dict(stored: Stored, project: str | None) -> dict[str, Any]:
         "recalled": stored.recalled,
         "shortened": stored.shortened,
         "entity": stored.entity,
+        "lowered": stored.lowered,
+        "secret": list(stored.secret),
     }
 
 
-def ingest_dict(report: IngestReport, project: str | None) -> dict[str, Any]:
+def ingest_dict(report: IngestReport, project: str | None, worded: Wording = str) -> dict[str, Any]:
     """Return what ``ingest`` did and in which project, with every file that was left out."""
     left_out = [row for row in report.reports if row.outcome in ("skipped", "failed")]
     return {
@@ -229,13 +241,20 @@ def ingest_dict(report: IngestReport, project: str | None) -> dict[str, Any]:
         "added": report.count("added"),
         "changed": report.count("changed"),
         "unchanged": report.count("unchanged"),
+        "moved": report.count("moved"),
         "removed": report.count("removed"),
+        "kept": report.count("kept"),
+        "taken_from": report.taken_from,
+        "caution": None if report.caution is None else worded(report.caution),
         "ignored": report.ignored,
         "pending": report.pending,
         "interrupted": report.interrupted,
         "project": project,
         "left_out": [
             {"path": row.path, "outcome": row.outcome, "reason": row.reason} for row in left_out
+        ],
+        "secret": [
+            {"path": row.path, "kinds": list(row.secret)} for row in report.reports if row.secret
         ],
     }
 
@@ -248,6 +267,7 @@ def deleted_dict(deleted: Deleted) -> dict[str, Any]:
         "doc_ids": list(deleted.doc_ids),
         "ids": list(deleted.ids),
         "purged": deleted.purged,
+        "copies": list(deleted.copies),
     }
 
 
@@ -261,6 +281,21 @@ def stats_dict(stats: Stats) -> dict[str, Any]:
     fields["projects"] = {name or "personal": count for name, count in stats.projects}
     fields["sources"] = dict(stats.sources)
     return fields
+
+
+def salvaged_dict(done: Salvaged) -> dict[str, Any]:
+    """Return what was salvaged."""
+    return {
+        "path": done.path,
+        "target": done.target,
+        "kept": dict(done.kept),
+        "lost": [
+            {"table": loss.table, "count": loss.rows, "names": list(loss.names)}
+            for loss in done.lost
+        ],
+        "mended": list(done.mended),
+        "unreadable_cells": done.unreadable_cells,
+    }
 
 
 def findings_dict(findings: Sequence[Finding], worded: Wording = str) -> dict[str, Any]:

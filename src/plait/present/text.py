@@ -1,18 +1,29 @@
 """Results as text for people."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from plait.errors import Notice, advise
+from plait.errors import Notice, advise, is_plain_name, quoted
+from plait.facts.credentials import secret_kinds
 from plait.times import show_day, show_end, show_time
 from plait.types import SHORT_ID, Answer, Document, Hit, Passage, Receipt
-from plait.types.reports import Deleted, FileReport, Finding, IngestReport, Stats, Stored
+from plait.types.reports import (
+    OUTCOMES,
+    Deleted,
+    FileReport,
+    Finding,
+    IngestReport,
+    Salvaged,
+    Stats,
+    Stored,
+)
 
 if TYPE_CHECKING:
     from plait.present.json import Wording
 
-BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+# Marks, not codes of a terminal: whoever prints a text escapes the codes that others put into it.
+BOLD, DIM, PLAIN = "\0b", "\0d", "\0p"
 INDENT = " " * 6
 NAMES_SHOWN = 8  # as many as fit on a line
 NAME_CHARS = 60  # longer names are cut
@@ -42,9 +53,23 @@ def on_a_line(name: str) -> str:
     return flat if len(flat) <= NAME_CHARS else f"{flat[: NAME_CHARS - 1]}…"
 
 
+def as_lines(rows: Iterable[str]) -> str:
+    r"""Return one line for each row: a line break inside a name must not look like another row.
+
+    >>> as_lines(["a.md", "b\nc.md"])
+    'a.md\nb\\nc.md'
+    """
+    return "\n".join(row.replace("\n", "\\n") for row in rows)
+
+
+def _named(project: str) -> str:
+    """Return a project's name: bare if it is plain, else quoted."""
+    return project if is_plain_name(project) else quoted(project)
+
+
 def in_project(project: str | None) -> str:
     """Return `` in PROJECT``, or nothing for the personal project."""
-    return f" in {project}" if project else ""
+    return f" in {_named(project)}" if project else ""
 
 
 def _short_ids(ids: Sequence[str]) -> str:
@@ -71,7 +96,7 @@ def answer_text(answer: Answer, *, color: bool = False) -> str:
         body = highlighted(hit, color=color) if hit.context is None else hit.text.strip("\n")
         lines += [f"{INDENT}{line}" for line in body.splitlines()]
         lines += [_paint(f"{INDENT}  {reason}", DIM, color=color) for reason in hit.reasons]
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def highlighted(hit: Hit, *, color: bool) -> str:
@@ -109,43 +134,59 @@ def receipt_text(receipt: Receipt, hits: int) -> str:
     return f"{counted(hits, 'hit')}, {mode}, {cost}"
 
 
-def document_text(document: Document, superseded_by: str | None = None) -> str:
+def document_text(
+    document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
+) -> str:
     """Return a whole document below a line that describes it."""
     facts = [document.kind, document.type or "", ", ".join(document.tags)]
     facts += [show_day(document.event_at), document.path or ""]
-    facts += _bracketed(document, superseded_by)
+    facts += _bracketed(document, superseded_by, secret)
     title = document.title or document.doc_id
     body = document.text.strip("\n")
-    return f"{document.id}  {title}  ({'; '.join(filter(None, facts))})\n\n{body}"
+    head = f"{document.id}  {title}  ({'; '.join(filter(None, facts))})"
+    return f"{as_lines([head])}\n\n{body}"
 
 
-def passage_text(passage: Passage, document: Document, superseded_by: str | None = None) -> str:
+def passage_text(
+    passage: Passage,
+    document: Document,
+    superseded_by: str | None = None,
+    secret: Sequence[str] = (),
+) -> str:
     """Return a whole passage below a line that says where it is."""
     lines = f"{document.doc_id}:{passage.start_line}-{passage.end_line}"
-    marks = _bracketed(document, superseded_by)
+    marks = _bracketed(document, superseded_by, secret)
     head = "  ".join(filter(None, [passage.id, lines, passage.heading, *marks]))
-    return f"{head}\n\n{passage.text.strip(chr(10))}"
+    return f"{as_lines([head])}\n\n{passage.text.strip(chr(10))}"
 
 
-def caveats(document: Document, superseded_by: str | None = None) -> list[str]:
-    """Return the caveats about a document: not trusted, or no longer valid."""
+def caveats(
+    document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
+) -> list[str]:
+    """Return the caveats about a document: not trusted, no longer valid, or holding secrets."""
     trust = "" if document.trust == "trusted" else document.trust
     end = show_end(document.valid_to, superseded_by and superseded_by[:SHORT_ID])
-    return [caveat for caveat in (trust, end) if caveat]
+    held = f"secret: {', '.join(secret)}" if secret else ""
+    return [caveat for caveat in (trust, end, held) if caveat]
 
 
-def _bracketed(document: Document, superseded_by: str | None) -> list[str]:
-    return [f"[{caveat}]" for caveat in caveats(document, superseded_by)]
+def _bracketed(
+    document: Document, superseded_by: str | None, secret: Sequence[str] = ()
+) -> list[str]:
+    return [f"[{caveat}]" for caveat in caveats(document, superseded_by, secret)]
 
 
 def timeline_text(
-    documents: Sequence[Document], successors: Mapping[str, str] = MappingProxyType({})
+    documents: Sequence[Document],
+    successors: Mapping[str, str] = MappingProxyType({}),
+    secrets: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:
     """Return one line for each document.
 
     Args:
         documents: The documents, in the order to show.
         successors: By the id of a superseded document, the id of the one that replaced it.
+        secrets: By the id of a document that holds secrets, their kinds.
     """
     lines = []
     for document in documents:
@@ -153,10 +194,12 @@ def timeline_text(
         summary = document.summary or document.title
         if document.title and document.title not in summary:
             summary = f"{document.title}: {summary}"
-        summary = "  ".join([summary, *_bracketed(document, successors.get(document.id))])
+        id_ = document.id
+        marks = _bracketed(document, successors.get(id_), secrets.get(id_, ()))
+        summary = "  ".join([summary, *marks])
         day = show_day(document.event_at)
         lines.append(f"{day}  {document.id[:SHORT_ID]}  {kind:<11} {summary}")
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 # -- writing --------------------------------------------------------------------------------
@@ -171,7 +214,7 @@ def stored_text(stored: Stored, project: str | None) -> str:
     line = f"{verb} {name} ({counted(stored.chunks, 'passage')})"
     if stored.superseded:
         line += f", replacing {_short_ids(stored.superseded)}"
-    return line + in_project(project)
+    return as_lines([line + in_project(project)])
 
 
 def stored_remarks(stored: Stored) -> list[str]:
@@ -179,13 +222,25 @@ def stored_remarks(stored: Stored) -> list[str]:
     remarks = []
     if stored.shortened:
         remarks.append("part of the text was recalled from this memory and was left out")
+    if stored.lowered:
+        reason = "it repeats or replaces such a text, or is too long to tell"
+        remarks.append(f"stored as {stored.lowered}: {reason}")
     if stored.beside:
         ids = _short_ids(stored.beside)
         remarks.append(f"not trusted enough to supersede {ids}: both are current now")
+    if stored.secret:
+        remarks.append(secret_remark(stored.secret))
     for near in stored.near:
-        differences = f"; {', '.join(near.differences)}" if near.differences else ""
+        # What differs may be a part of the secret.
+        told = near.differences if not (stored.secret or secret_kinds(near.snippet)) else ()
+        differences = f"; {', '.join(told)}" if told else ""
         remarks.append(f"almost the same as {near.id[:SHORT_ID]} ({near.reason}{differences})")
     return remarks
+
+
+def secret_remark(kinds: Sequence[str]) -> str:
+    """Say that a stored text holds secrets, without their values."""
+    return f"the stored text holds a secret ({', '.join(kinds)}); the memory is not encrypted"
 
 
 def pending_notice(pending: int) -> Notice:
@@ -198,9 +253,7 @@ def pending_notice(pending: int) -> Notice:
 def ingest_text(report: IngestReport, project: str | None, worded: "Wording" = str) -> str:
     """Return the outcome in one line, then every file that was left out and why."""
     counts = [
-        f"{report.count(outcome):,} {outcome}"
-        for outcome in ("added", "changed", "unchanged", "removed", "skipped", "failed")
-        if report.count(outcome)
+        f"{report.count(outcome):,} {outcome}" for outcome in OUTCOMES if report.count(outcome)
     ]
     total = counted(len(report.reports), "file")
     passages = counted(report.chunks, "passage")
@@ -220,7 +273,26 @@ def ingest_text(report: IngestReport, project: str | None, worded: "Wording" = s
     if interrupted:
         reason = interrupted[0].reason
         lines.append(f"  skipped: {counted(len(interrupted), 'file')} ({reason})")
-    return "\n".join(lines)
+    return as_lines(lines)
+
+
+def ingest_remarks(report: IngestReport) -> list[str]:
+    """Return what the owner should check: files with secrets, documents from other projects."""
+    remarks = [
+        f"{counted(count, 'document')} moved here from project {on_a_line(project)}, with their "
+        "folder"
+        for project, count in report.taken_from.items()
+    ]
+    rows = [row for row in report.reports if row.secret]
+    if not rows:
+        return remarks
+    verb = "holds" if len(rows) == 1 else "hold"
+    names = ", ".join(f"{row.path} ({', '.join(row.secret)})" for row in rows[:NAMES_SHOWN])
+    more = ", …" if len(rows) > NAMES_SHOWN else ""
+    return [
+        *remarks,
+        f"{counted(len(rows), 'file')} {verb} secrets, now in the memory too: {names}{more}",
+    ]
 
 
 def _is_interrupted(row: FileReport) -> bool:
@@ -230,10 +302,21 @@ def _is_interrupted(row: FileReport) -> bool:
 
 def deleted_text(deleted: Deleted) -> str:
     """Return how much was deleted, with as many names as fit on a line."""
-    names = ", ".join(on_a_line(name) for name in deleted.doc_ids[:NAMES_SHOWN])
-    more = " …" if len(deleted.doc_ids) > NAMES_SHOWN else ""
     documents = counted(len(deleted.ids), "document")
-    return f"{documents}, {counted(deleted.chunks_deleted, 'passage')}: {names}{more}"
+    passages = counted(deleted.chunks_deleted, "passage")
+    return f"{documents}, {passages}: {_first_names(deleted.doc_ids)}"
+
+
+def restored_text(names: Sequence[str]) -> str:
+    """Return what was restored: the names, or how many there are and the first of them."""
+    count = f"{counted(len(names), 'document')}: " if len(names) > NAMES_SHOWN else ""
+    return f"{count}{_first_names(names)}"
+
+
+def _first_names(names: Sequence[str]) -> str:
+    """Return as many names as fit on a line."""
+    more = " …" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(map(on_a_line, names[:NAMES_SHOWN])) + more
 
 
 # -- the memory -----------------------------------------------------------------------------
@@ -250,13 +333,15 @@ def stats_text(stats: Stats, undo: str = "") -> str:
         f"size       {stats.db_size_bytes / 1024 / 1024:.1f} MB",
     ]
     if stats.projects:
-        names = ", ".join(f"{name or 'personal'} ({count:,})" for name, count in stats.projects)
+        names = ", ".join(
+            f"{_named(name or 'personal')} ({count:,})" for name, count in stats.projects
+        )
         lines.append(f"projects   {names}")
     if stats.trash_count:
         lines.append(f"trash      {stats.trash_count:,}" + (f" (see {undo})" if undo else ""))
     if stats.indexed_at:
         lines.append(f"indexed    {show_time(stats.indexed_at)}")
-    return "\n".join(lines)
+    return as_lines(lines)
 
 
 def _vectors(stats: Stats) -> str:
@@ -275,4 +360,21 @@ def findings_text(
         level = "fixed" if finding.fixed else finding.level
         mark = _paint(f"{level:<8}", BOLD if finding.level != "ok" else DIM, color=color)
         lines.append(f"{mark} {finding.check}: {worded(finding.notice)}")
-    return "\n".join(lines)
+    return as_lines(lines)
+
+
+def salvaged_text(done: Salvaged) -> str:
+    """Return what was copied out of a damaged memory, and each thing that was not."""
+    kept = dict(done.kept)
+    lines = [
+        f"Copied to {done.target}: {counted(kept.get('documents', 0), 'document')}, "
+        f"{counted(kept.get('passages', 0), 'passage')}"
+    ]
+    lines += [f"kept     {table}: {rows:,}" for table, rows in done.kept]
+    for loss in done.lost:
+        lines.append(f"lost     {loss.table}: {loss.rows:,}")
+        lines += [f"         {on_a_line(name)}" for name in loss.names]
+    lines += [f"mended   {on_a_line(name)}" for name in done.mended]
+    if not done.lost:
+        lines.append("Nothing that is known to have been there is lost.")
+    return as_lines(lines)

@@ -3,21 +3,40 @@
 from collections.abc import Sequence
 
 from plait.errors import AmbiguousId, NotFound
-from plait.facts.names import Named, choose
+from plait.facts.names import Named, Reach, choose, choose_elsewhere
 from plait.protocols import Store
 from plait.text import clean
-from plait.types import TRUSTS, Filter
+from plait.types import EVERYTHING
 
 
-def resolve(store: Store, name: str, project: str | None, *, all_projects: bool = False) -> Named:
+def resolve(store: Store, name: str, project: str | None, reach: Reach) -> Named:
     """Return the one document that a name refers to, and the passage if it names one.
+
+    ``reach`` says what the name is for, and so whether it may refer to another project's.
 
     Raises:
         NotFound: Nothing has that name.
         AmbiguousId: Several documents have it; the message lists them.
     """
-    candidates = store.find(clean(name), Filter(trusts=TRUSTS, all_versions=True))
-    return choose(name, candidates, project, all_projects=all_projects)
+    stored_name = clean(as_stored(store, name))
+    here = EVERYTHING._replace(projects=tuple(dict.fromkeys((project, None))))
+    named = choose(stored_name, store.find(stored_name, here), project)
+    if named is not None:
+        return named
+    return choose_elsewhere(name, store.find(stored_name, EVERYTHING), reach)
+
+
+def as_stored(store: Store, name: str) -> str:
+    """Return the spelling of a name that is stored: an accented letter can be written in two ways.
+
+    A name that is not stored stays as it is.
+    """
+    if name.isascii():
+        return name
+    from plait.text.normal_form import spellings
+
+    known = (form for form in spellings(name) if store.find(clean(form), EVERYTHING))
+    return next(known, name)
 
 
 def load_named(
@@ -28,7 +47,7 @@ def load_named(
     troubles: dict[str, NotFound | AmbiguousId] = {}
     for name in names:
         try:
-            resolved.append((name, resolve(store, name, project)))
+            resolved.append((name, resolve(store, name, project, "read")))
         except (NotFound, AmbiguousId) as trouble:
             troubles[name] = trouble
     whole = {row.id: row for row in store.load([row.id for _, (row, _) in resolved])}

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from plait.errors import Notice
+from plait.errors import Notice, StoreDamaged
 from plait.protocols import Candidate, Scored, Store, Token, Vocabulary
 from plait.ranking import hybrid
 from plait.text import empty_words, is_unspaced, single_spaced
@@ -80,6 +80,7 @@ class Scorer:
         tuning: Tuning,
     ) -> None:
         self._store = store
+        self._left_out: list[Notice] = []
         self._request = request
         self._vocabulary = vocabulary
         self._cosines = branches.cosines
@@ -141,7 +142,7 @@ class Scorer:
         return end
 
     def _hydrated(self, refs: Sequence[Ref]) -> list[Candidate]:
-        rows = self._store.hydrate(refs, ranking=True)
+        rows = self._readable(refs)
         # A passage may have been deleted since the branches ran.
         candidates = [rows[ref] for ref in refs if ref in rows]
         candidates.sort(
@@ -152,6 +153,29 @@ class Scorer:
             )
         )
         return candidates
+
+    def _readable(self, refs: Sequence[Ref]) -> dict[Ref, Candidate]:
+        """Read passages; one that is damaged is left out, and told, instead of failing the rest."""
+        try:
+            return self._store.hydrate(refs, ranking=True)
+        except StoreDamaged:
+            rows: dict[Ref, Candidate] = {}
+        for ref in refs:
+            try:
+                rows |= self._store.hydrate([ref], ranking=True)
+            except StoreDamaged as error:
+                self._left_out.append(error.notice)
+        return rows
+
+    @property
+    def degraded(self) -> tuple[Notice, ...]:
+        """What was left out of the answer, in one notice."""
+        if not self._left_out:
+            return ()
+        first = self._left_out[0]
+        count = len(self._left_out)
+        text = f"{count:,} {'result' if count == 1 else 'results'} left out: {first.text}"
+        return (first._replace(text=text),)
 
     def _hit(self, candidate: Candidate) -> Hit:
         passage = candidate.passage

@@ -16,6 +16,7 @@ from plait.errors import (
     StoreDamaged,
     UsageError,
     advise,
+    quoted,
 )
 from plait.protocols import Scored, State, Store, Vector, Vocabulary
 from plait.ranking import hybrid
@@ -85,7 +86,7 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
         fusion=request.fusion,
         keyword_weight=keyword_weight,
         vector_weight=vector_weight,
-        degraded=branches.degraded,
+        degraded=(*branches.degraded, *scorer.degraded),
         keyword_candidates=len(branches.keyword or ()),
         vector_candidates=len(branches.vector or ()),
         candidates=len(fused),
@@ -137,14 +138,19 @@ def _weights(request: Request, tuning: Tuning) -> tuple[float, float]:
 
 
 def _run_branches(plan: _Plan) -> Branches:
+    """Search by words and by meaning.
+
+    Raises:
+        StoreDamaged: Damage leaves nothing to answer from: silence would look like no hits.
+    """
     degraded: list[Notice] = []
     mode, query = plan.mode, plan.query
-    embed = None
+    embed = damage = None
     if mode != "keyword" and _vectors_can_answer(plan, degraded):
         embed = _start_embedding(plan)
     keyword = None
     if mode != "vector" or embed is None or query.strict:
-        keyword = _by_keyword(plan, degraded)
+        keyword, damage = _by_keyword(plan, degraded)
     branches = Branches()
     if embed is not None:
         branches = _by_vector(plan, embed, keyword or [], degraded)
@@ -152,8 +158,10 @@ def _run_branches(plan: _Plan) -> Branches:
             allowed = {ref for ref, _ in keyword or ()}
             vector = [pair for pair in branches.vector if pair[0] in allowed]
             branches = branches._replace(vector=vector)
-        if branches.vector is None and keyword is None:
-            keyword = _by_keyword(plan, degraded)
+        if branches.vector is None and keyword is None and damage is None:
+            keyword, damage = _by_keyword(plan, degraded)
+    if damage is not None and (branches.vector is None or query.strict):
+        raise damage
     if mode == "vector" and branches.vector is not None:
         keyword = None
     elif keyword is not None:
@@ -161,19 +169,23 @@ def _run_branches(plan: _Plan) -> Branches:
     return branches._replace(keyword=keyword, degraded=tuple(degraded))
 
 
-def _by_keyword(plan: _Plan, degraded: list[Notice]) -> list[Scored]:
+def _by_keyword(
+    plan: _Plan, degraded: list[Notice]
+) -> tuple[list[Scored] | None, StoreDamaged | None]:
+    """Return passages with the query's words, or the damage that leaves it unknown which."""
     request = plan.request
     # An operator query limits what the vector branch may return, so all matches are needed.
     size = MATCHES if plan.query.strict else _over_fetch(request, KEYWORD_CANDIDATES)
     deadline = time.monotonic() + request.deadline
     try:
-        return plan.store.keyword(plan.query, size, request.where, deadline=deadline)
+        return plan.store.keyword(plan.query, size, request.where, deadline=deadline), None
     except DeadlineExceeded:
         text = f"keyword search stopped after {request.deadline:g} s"
         degraded.append(Notice(text, "deadline_exceeded"))
     except StoreDamaged as error:
         degraded.append(_because("keyword search failed", error.notice))
-    return []
+        return None, error
+    return [], None
 
 
 def _by_vector(
@@ -198,12 +210,19 @@ def _by_vector(
         # Down, slow, or a vector that the store refuses: not finite, or of the wrong length.
         degraded.append(_because("vector search skipped", error.notice))
         return Branches()
+    except StoreDamaged as error:
+        degraded.append(_because("vector search failed", error.notice))
+        return Branches()
     return Branches(vector=nearest.hits, cosines=nearest.cosines)
 
 
 def _vectors_can_answer(plan: _Plan, degraded: list[Notice]) -> bool:
     """Tell whether vector search is possible; report why not, unless there are no vectors."""
     embedder, space = plan.embedder, plan.state.space
+    if plan.state.vector_damage is not None:
+        text = f"vector search failed: the memory is damaged ({plan.state.vector_damage})."
+        degraded.append(Notice(text, StoreDamaged.code, advice=advise("doctor_fix")))
+        return False
     if embedder.dims == 0:
         if embedder.reason is not None and space is not None:
             degraded.append(_because("vector search skipped", embedder.reason))
@@ -220,7 +239,8 @@ def _vectors_can_answer(plan: _Plan, degraded: list[Notice]) -> bool:
         reindex = advise("reindex_with", embedder=embedder.space.spec)
         text = (
             f"vector search skipped: this memory's vectors are from "
-            f"{space.beside(embedder.space)}, but the embedder is {embedder.space.beside(space)}."
+            f"{quoted(space.beside(embedder.space))}, but the embedder is "
+            f"{embedder.space.beside(space)}."
         )
         degraded.append(Notice(text, "other_embedder", advice=reindex))
         return False

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from plait.protocols import Store
+from plait.searching.readable import load_readable
 from plait.types import KINDS, Document, Filter
 
 SUMMARY_CHARS = 100
@@ -25,11 +26,14 @@ def around(
     return [*reversed(after), middle, *before]
 
 
-def outlined(store: Store, documents: Sequence[Document]) -> list[Document]:
+def outlined(
+    store: Store, documents: Sequence[Document], damaged: list[str] | None = None
+) -> list[Document]:
     """Return documents without their text, each with a summary."""
+    ids = [document.id for document in documents]
     return [
         document._replace(text="", summary=document.summary or summarise(document.text))
-        for document in store.load([document.id for document in documents])
+        for document in load_readable(store, ids, damaged)
     ]
 
 

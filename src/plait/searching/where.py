@@ -7,6 +7,7 @@ from typing import Any
 from plait.errors import UsageError
 from plait.times import parse_time
 from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Filter, check_choice
+from plait.types.guarding import check_type
 
 # Fields of `Filter` by name; times may be texts, lists may be single values.
 Where = Mapping[str, Any]
@@ -16,6 +17,13 @@ _LISTS = frozenset(
     {"projects", "kinds", "memory_types", "types", "tags", "keys", "origins", "trusts", "metadata"}
     | {"parents", "topics"}
 )
+_TYPES = {
+    **dict.fromkeys(_TIMES, "int | str | None"),
+    **dict.fromkeys((*_LISTS, "entity"), "str | Sequence[str] | set[str]"),
+    "projects": "str | Sequence[Project]",
+    "metadata": "Mapping[str, str] | Sequence[tuple[str, str]]",
+    "all_versions": "bool",
+}
 _CHOICES: dict[str, tuple[str, ...]] = {
     "kinds": KINDS,
     "memory_types": MEMORY_TYPES,
@@ -39,6 +47,7 @@ def to_filter(where: Filter | Where | None, project: str | None, *, all_projects
             code="unknown_filter",
             subject=sorted(unknown)[0],
         )
+    check_fields(fields)
     for name in fields.keys() & set(_TIMES):
         fields[name] = moment(fields[name])
     for name in fields.keys() & _LISTS:
@@ -49,6 +58,16 @@ def to_filter(where: Filter | Where | None, project: str | None, *, all_projects
     if "projects" not in fields and not all_projects:
         fields["projects"] = Filter.of_project(project).projects
     return Filter(**fields)
+
+
+def check_fields(fields: Where) -> None:
+    """Refuse values of a wrong type.
+
+    Raises:
+        UsageError: A field has one; the code is "bad_type".
+    """
+    for name, value in fields.items():
+        check_type(name, value, _TYPES.get(name, "str | None"))
 
 
 def given_fields(where: Filter | Where | None) -> dict[str, Any]:

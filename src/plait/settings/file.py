@@ -4,97 +4,49 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from plait.embedders import LOCAL_PROVIDERS
 from plait.errors import ConfigError, Notice, advise
-from plait.settings.loading import (
-    Given,
-    accept,
-    parse_setting,
-    refuse_postgres,
-    settle,
-    user_config_path,
-)
+from plait.settings.loading import accept, parse_setting, refuse_postgres
 from plait.settings.schema import (
     ALSO_CALLED,
     IN_MEMORY,
     SETTINGS,
     TYPO_LIKENESS,
+    Given,
     Source,
+    settle,
     suggestion,
 )
 
-# Settings are a few hundred bytes; a repository must not make every search parse megabytes.
+# Settings are a few hundred bytes.
 MAX_SETTINGS_BYTES = 1_000_000
-# An allow-list, because parsers disagree on where the host of a crafted address is.
-LOOPBACK_URL = r"https?://(localhost|127\.0\.0\.\d{1,3}|\[::1\])(:\d{1,5})?(/[\w.~/-]*)?"
 
 
 # -- reading ---------------------------------------------------------------------------------
 
 
-def read_source(
-    path: str, fence: str | None, environ: Mapping[str, str], warnings: list[Notice]
-) -> Source:
-    """Read the settings of a file; ``fence`` is the project folder of a file that has one.
+def read_source(path: str, environ: Mapping[str, str], warnings: list[Notice]) -> Source:
+    """Read the settings of a file that the user wrote or named.
 
     Raises:
-        ConfigError: The file cannot be read, or sets what it must not set.
+        ConfigError: The file cannot be read, or a setting in it is wrong.
     """
     given: Given = {}
-    for name, raw in read_settings(path, warnings).items():
-        value = accept(name, raw, path, os.path.dirname(path), environ)
-        if fence is not None and (reason := _beyond_fence(name, value, fence)):
-            assignment = name if name == "api_key" else f"{name} to {value!r}"
-            raise ConfigError(
-                f"{path} sets {assignment}, {reason}; a project's file may not do that.",
-                code="beyond_fence",
-                subject=name,
-                advice=advise("move_to_user_file", path=user_config_path(environ)),
-            )
-        given[name] = value, path
+    for name, raw in settings_in(path, _file_text(path), warnings).items():
+        given[name] = accept(name, raw, path, os.path.dirname(path), environ), path
     if "api_key" in given:
         from plait.settings.keys import key_warnings
 
         warnings += key_warnings(path, given)
-    return Source(given, is_file=True, fenced=fence is not None)
+    return Source(given, is_file=True)
 
 
-def _beyond_fence(name: str, value: Any, root: str) -> str | None:
-    """Return why a project's file may not have this value, or ``None`` if it may."""
-    is_folder = name in ("db_path", "memory_dir") or (name == "project" and os.path.isabs(value))
-    if is_folder and not _is_inside(value, root):
-        return "outside the project"
-    if name == "ollama_url" and not _is_loopback(value):
-        return "which is not this machine"
-    if name == "api_key":
-        return "which everyone with a clone can read"
-    if name == "embedding_provider":
-        kind, _, rest = value.partition(":")
-        is_here = kind == "custom" and _is_loopback(rest.partition("#")[0])
-        if kind not in LOCAL_PROVIDERS and not is_here:
-            return "which may send text to another machine"
-    return None
-
-
-def _is_inside(path: str, root: str) -> bool:
-    # A repository can contain links, so only the real path counts.
-    real, top = os.path.realpath(path), os.path.realpath(root)
-    return path != IN_MEMORY and (real == top or real.startswith(top.rstrip(os.sep) + os.sep))
-
-
-def _is_loopback(url: str) -> bool:
-    import re
-
-    return re.fullmatch(LOOPBACK_URL, url, re.ASCII) is not None
-
-
-def read_settings(path: str, warnings: list[Notice]) -> dict[str, Any]:
+def settings_in(path: str, text: str, warnings: list[Notice]) -> dict[str, Any]:
     """Return the settings of a TOML or JSON file by name, with their values as written there.
 
     Raises:
-        ConfigError: The file cannot be read, or has a setting in the wrong place.
+        ConfigError: The text cannot be parsed, or has a setting in the wrong place.
     """
-    data = _parsed(path, _file_text(path))
+    data = _parsed(path, text)
     table = data if path.lower().endswith(".json") else _memory_table(data, path, warnings)
     return by_one_name(table, path)
 

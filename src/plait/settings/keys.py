@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from plait.embedders import LOCAL_PROVIDERS, PROVIDERS
 from plait.errors import ConfigError, Notice, UsageError, advise
+from plait.settings.private import is_private
 from plait.settings.schema import Settings, Source, suggestion
 from plait.settings.secrets import (
     CRYPTOGRAPHY_MISSING,
@@ -18,7 +19,6 @@ from plait.settings.secrets import (
     Vault,
     as_secret,
     from_keyring,
-    is_private,
     origin_of,
     remove_from_keyring,
     to_keyring,
@@ -103,7 +103,7 @@ class Keys:
         That is the server of the same source, else of the next weaker source, else of a stronger
         one; without any, each server that the user chose.
         """
-        own = [row for row in self._sources if not row.fenced]
+        own = [row for row in self._sources if not row.foreign]
         at = own.index(source)
         for row in (source, *reversed(own[:at]), *own[at + 1 :]):
             if "embedding_provider" in row.given:
@@ -141,7 +141,7 @@ class Keys:
 
     def _chosen(self) -> list[Server]:
         """Return the servers that the user chose, by file, variable or flag."""
-        own = [source for source in self._sources if not source.fenced]
+        own = [source for source in self._sources if not source.foreign]
         servers = [
             server_of({**_ollama_url_in(own), **source.given})
             for source in own

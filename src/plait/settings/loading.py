@@ -1,7 +1,7 @@
 """Settings: flag > environment ``PLAIT_*`` > the project's ``plait.toml`` > the user's > default.
 
 The only reader of the environment: all other modules get plain arguments. A project's file comes
-with a cloned repository, so it may tune a search but not send text or files elsewhere.
+with a cloned repository: what counts of it is decided in `plait.settings.project`.
 """
 
 import os
@@ -15,27 +15,30 @@ from plait.settings.schema import (
     FLAGS,
     FOREIGN_NAMES,
     IN_MEMORY,
+    INTERDEPENDENT,
     SETTINGS,
     TYPO_LIKENESS,
+    Given,
     Setting,
     Source,
     ValueType,
+    settle,
     suggestion,
 )
 from plait.settings.schema import Settings as Settings  # callers need it beside `Config`
 
 if TYPE_CHECKING:
     from plait.settings.keys import Keys
+    from plait.settings.project import ProjectFile
 
 PROJECT_FILE = "plait.toml"
 POSTGRES_NAMES = ("postgres", "postgresql", "pg")
 TRUE_WORDS = ("on", "true", "1", "yes")
 FALSE_WORDS = ("off", "false", "0", "no")
+# How the origin of a value begins that the user typed or exported; it comes before any file.
+TYPED = ("flag ", "environment ")
 # Characters of a refused value that a message repeats.
 MAX_SHOWN = 80
-
-# Values by the name of the setting, each with its origin.
-Given = dict[str, tuple[Any, str]]
 
 
 class Config(NamedTuple):
@@ -53,6 +56,7 @@ class Config(NamedTuple):
     models_folder: str = ""
     # A function, not the keys: a config may be printed, and a function does not show them.
     keys: "Callable[[], Keys] | None" = None
+    project_file: "ProjectFile | None" = None
 
     def key_for(self, provider: str, origin: str) -> str | None:
         """Return the key for a provider at a scheme, host and port, or ``None``.
@@ -83,43 +87,80 @@ def load(
         ConfigError: A name is unknown, a value is bad, or a file cannot be read.
     """
     environ = os.environ if environ is None else environ
-    here = os.path.realpath(_working_folder() if cwd is None else cwd)
+    here = os.path.realpath(working_folder() if cwd is None else cwd)
     root = find_project(here)
     warnings: list[Notice] = []
-    files = _files(config, here, root, environ, warnings)
+    files = _user_files(config, here, environ, warnings)
     sources: list[Source] = []
     if files:
         from plait.settings.file import read_source
 
-        sources += [read_source(path, fence, environ, warnings) for path, fence in files]
+        sources += [read_source(path, environ, warnings) for path in files]
+    project_file = None
+    if config is None and (path := _project_path(here, root, environ)) is not None:
+        from plait.settings.project import read_project
+
+        project_file = read_project(path, root or here, environ)
+        files.append(path)
+        sources.append(project_file.source)
     sources.append(Source(_from_environment(environ, here, warnings)))
     sources.append(Source(_from_flags(flags or {}, here, environ)))
-    given: Given = {}
-    for source in sources:
-        given |= source.given
+    try:
+        settings, origins, given = _merged(sources, environ)
+    except ConfigError as error:
+        if project_file is None or project_file.trust == "trusted":
+            raise
+        # Two weights may be wrong only together, and a clone must not make the user's unusable.
+        project_file = project_file.without_given(error.notice)
+        sources = [source for source in sources if not source.foreign]
+        settings, origins, given = _merged(sources, environ)
 
     def keys() -> "Keys":
         from plait.settings.keys import Keys
 
         return Keys(sources, environ, config_folder(environ))
 
-    values = {name: value for name, (value, _) in given.items()}
-    values.setdefault("db_path", default_db_path(environ))
-    origins = {name: given[name][1] if name in given else "default" for name in SETTINGS}
+    warnings += [] if project_file is None else project_file.notices
     warnings += _without_effect(given)
-    settings = settle(values, origins)
-    project = root if settings.project is None else settings.project or None
+    project = _as_name(root if settings.project is None else settings.project or None)
     return Config(
         settings,
         origins,
         tuple(warnings),
         project,
-        tuple(path for path, _ in files),
+        tuple(files),
         # https://no-color.org: any value but an empty one.
         color=not environ.get("NO_COLOR"),
         models_folder=os.path.join(os.path.dirname(default_db_path(environ)), "models"),
         keys=keys,
+        project_file=project_file,
     )
+
+
+def _as_name(project: str | None) -> str | None:
+    """Return the name of a project as it is stored: printable, with its accents composed.
+
+    It may be the name of a folder, which whoever made a repository has chosen.
+    """
+    if project is None or (project.isascii() and project.isprintable()):
+        return project
+    from plait.text.normal_form import composed, without_controls
+
+    return composed(without_controls(project))
+
+
+def _merged(
+    sources: list[Source], environ: Mapping[str, str]
+) -> tuple[Settings, dict[str, str], Given]:
+    """Return the settings, the origin of each, and those that a source gave."""
+    given: Given = {}
+    for source in sources:
+        given |= source.given
+    values = {name: value for name, (value, _) in given.items()}
+    values.setdefault("db_path", default_db_path(environ))
+    origins = {name: given[name][1] if name in given else "default" for name in SETTINGS}
+    settings = settle(values, origins) if values.keys() & INTERDEPENDENT else Settings(**values)
+    return settings, origins, given
 
 
 # -- folders ---------------------------------------------------------------------------------
@@ -141,7 +182,7 @@ def user_config_path(environ: Mapping[str, str] | None = None) -> str:
     """Return the user's file: ``PLAIT_CONFIG``, or ``plait/config.toml`` in the config folder."""
     environ = os.environ if environ is None else environ
     if chosen := environ.get("PLAIT_CONFIG"):
-        return _absolute(chosen, _working_folder(), environ)
+        return _absolute(chosen, working_folder(), environ)
     return os.path.join(config_folder(environ), "config.toml")
 
 
@@ -175,10 +216,11 @@ def _home(environ: Mapping[str, str]) -> str:
     return environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~")
 
 
-def _working_folder() -> str:
+def working_folder() -> str:
+    """Return the working folder; the root if it was deleted."""
     try:
         return os.getcwd()
-    except FileNotFoundError:  # It was deleted; absolute paths still work.
+    except FileNotFoundError:  # absolute paths still work
         return os.path.abspath(os.sep)
 
 
@@ -193,35 +235,33 @@ def _absolute(path: str, base: str, environ: Mapping[str, str]) -> str:
 # -- sources ---------------------------------------------------------------------------------
 
 
-def _files(
-    config: str | None,
-    here: str,
-    root: str | None,
-    environ: Mapping[str, str],
-    warnings: list[Notice],
-) -> list[tuple[str, str | None]]:
-    """Return the files to read, weakest first, each with the folder that fences it, if any."""
+def _user_files(
+    config: str | None, here: str, environ: Mapping[str, str], warnings: list[Notice]
+) -> list[str]:
+    """Return the file that the user wrote or named, if there is one."""
     if config is not None:
         path = _absolute(config, here, environ)
         if not os.path.isfile(path):
             raise ConfigError(f"There is no file {path}.", code="no_such_file", subject=path)
-        return [(path, None)]
-    files: list[tuple[str, str | None]] = []
+        return [path]
     user = user_config_path(environ)
     if os.path.isfile(user):
-        files.append((user, None))
-    elif environ.get("PLAIT_CONFIG"):
+        return [user]
+    if environ.get("PLAIT_CONFIG"):
         text = f"There is no file {user} (environment PLAIT_CONFIG)."
         warnings.append(Notice(text, "no_such_file", user))
+    return []
+
+
+def _project_path(here: str, root: str | None, environ: Mapping[str, str]) -> str | None:
+    """Return the nearest project's file, unless the user named it by ``PLAIT_CONFIG``."""
     folder = here
     while not os.path.isfile(path := os.path.join(folder, PROJECT_FILE)):
         if root is None or folder == root:
-            return files
+            return None
         folder = os.path.dirname(folder)
-    # A project's file that the user named by PLAIT_CONFIG is trusted: it is read once, unfenced.
-    if os.path.realpath(path) != os.path.realpath(user):
-        files.append((path, root or folder))
-    return files
+    is_users = os.path.realpath(path) == os.path.realpath(user_config_path(environ))
+    return None if is_users else path
 
 
 def _from_flags(flags: Mapping[str, object], here: str, environ: Mapping[str, str]) -> Given:
@@ -441,48 +481,3 @@ _PARSERS: dict[ValueType, Callable[[object, Setting], Any]] = {
     "text": lambda value, _: _text(value),
     "whole": _parse_whole,
 }
-
-
-def settle(values: dict[str, Any], origins: dict[str, str]) -> Settings:
-    """Derive settings from others, and check those that depend on each other.
-
-    Both arguments are completed in place. ``values`` must contain ``db_path``.
-
-    Raises:
-        ConfigError: The weights add up to 0 or to more than 1, or the overlap is too large.
-    """
-    if "keyword_weight" in values or "vector_weight" in values:
-        _settle_weights(values, origins)
-    _settle_overlap(values, origins)
-    return Settings(**values)
-
-
-def _settle_weights(values: dict[str, Any], origins: dict[str, str]) -> None:
-    from plait.types import weights_problem
-
-    pair = "keyword_weight", "vector_weight"
-    for name, other in (pair, pair[::-1]):
-        if name in values and other not in values:
-            # Otherwise the embedder's default for the other weight could push the sum above 1.
-            values[other] = round(1.0 - values[name], 9)
-            origins[other] = f"1 - {name}"
-    problem = weights_problem(*(values[name] for name in pair))
-    if problem:
-        text = f"{problem} They are set by {origins[pair[0]]} and {origins[pair[1]]}."
-        raise ConfigError(text, code="bad_weights", subject=pair[0])
-
-
-def _settle_overlap(values: dict[str, Any], origins: dict[str, str]) -> None:
-    either = {**Settings._field_defaults, **values}
-    size, overlap = either["chunk_size"], either["chunk_overlap"]
-    if overlap * 2 < size:
-        return
-    if "chunk_overlap" in values:
-        raise ConfigError(
-            f"chunk_overlap {overlap} ({origins['chunk_overlap']}) must be less than half of "
-            f"chunk_size {size} ({origins['chunk_size']}).",
-            code="bad_overlap",
-            subject="chunk_overlap",
-        )
-    values["chunk_overlap"] = size // 10
-    origins["chunk_overlap"] = "a tenth of chunk_size"

@@ -1,14 +1,22 @@
-"""The settings as data: names, types, defaults, accepted values and descriptions.
+"""The settings as data: names, types, defaults, accepted values, descriptions; rules between them.
 
-Nothing runs here while settings are loaded: `plait.settings.loading` reads and checks them.
+Nothing is read here: `plait.settings.loading` reads the settings and checks each value.
 """
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from plait.errors import Advice, advise
-from plait.types import FILE_PATTERNS, FUSION_ALIASES, FUSIONS, MIN_CUT_SIZE, Cut, Fusion
+from plait.errors import Advice, ConfigError, advise
+from plait.types import (
+    FILE_PATTERNS,
+    FUSION_ALIASES,
+    FUSIONS,
+    MIN_CUT_SIZE,
+    Cut,
+    Fusion,
+    weights_problem,
+)
 
 if TYPE_CHECKING:
     from plait.settings.secrets import Secret
@@ -16,6 +24,10 @@ if TYPE_CHECKING:
 Floor = Literal["relevance", "rrf"]
 Durability = Literal["full", "normal"]
 SignalsCount = Literal["read", "listed"]
+# When a setting in a project's plait.toml counts. Such a file comes with a clone, so this is an
+# allow-list: "search" tunes searches made there, "files" how the files below it are read, and both
+# count at once. The rest counts when the user has trusted the file; a key never does.
+FromProject = Literal["search", "files", "trusted", "never"]
 # How a value is parsed; `plait.settings.loading` has one function for each.
 ValueType = Literal[
     "api_key",
@@ -87,22 +99,26 @@ class Settings(NamedTuple):
     max_file_mb: float = 10.0
 
 
+# Values by the name of the setting, each with its origin.
+Given = dict[str, tuple[Any, str]]
+
+
 class Source(NamedTuple):
     """Settings that were given together, such as those of one file; each with its origin.
 
-    A ``fenced`` source came with a repository: the user did not write it.
+    A ``foreign`` source came with a repository: the user did not write it.
     """
 
-    given: dict[str, tuple[Any, str]]
+    given: Given
     is_file: bool = False
-    fenced: bool = False
+    foreign: bool = False
 
 
 class Setting(NamedTuple):
     """The type of a setting, the values that it accepts, and what it is for.
 
     ``aliases`` are other names for an option. A setting that does not act is accepted and
-    checked, but nothing uses its value yet.
+    checked, but nothing uses its value yet. ``from_project`` is when a project's file may set it.
     """
 
     type: ValueType
@@ -113,6 +129,7 @@ class Setting(NamedTuple):
     aliases: Mapping[str, str] = MappingProxyType({})
     example: str = ""
     acts: bool = True
+    from_project: FromProject = "trusted"
 
     @property
     def expected(self) -> str:
@@ -146,6 +163,7 @@ SETTINGS: dict[str, Setting] = {
         "api_key",
         "The key for the embedder that the same file names; `plait config set-key` is safer.",
         example="one line of printable ASCII without spaces",
+        from_project="never",
     ),
     "ollama_url": Setting(
         "ollama_url",
@@ -160,18 +178,21 @@ SETTINGS: dict[str, Setting] = {
         "Weight of vector search; 0 turns it off; unset: 1 minus keyword_weight, or the "
         "embedder's default.",
         high=1,
+        from_project="search",
     ),
     "keyword_weight": Setting(
         "number",
         "Weight of keyword search; 0 turns it off; unset: 1 minus vector_weight, or the "
         "embedder's default.",
         high=1,
+        from_project="search",
     ),
     "fusion": Setting(
         "choice",
         "How keyword and vector hits are merged into one ranking.",
         options=FUSIONS,
         aliases=FUSION_ALIASES,
+        from_project="search",
     ),
     "floor": Setting(
         "choice",
@@ -183,21 +204,28 @@ SETTINGS: dict[str, Setting] = {
         "Target size of a passage in characters; a passage may reach 1.3 times that.",
         low=MIN_CUT_SIZE,
         high=100_000,
+        from_project="files",
     ),
     "chunk_overlap": Setting(
         "whole",
         "Characters that a passage repeats from the one before; less than half of chunk_size.",
         high=49_999,
+        from_project="files",
     ),
     "cache_size": Setting("whole", "How many vectors the embedding cache keeps.", high=10_000_000),
     "expansion_factor": Setting(
-        "whole", "Candidates that each branch fetches, as a multiple of the limit.", low=1, high=100
+        "whole",
+        "Candidates that each branch fetches, as a multiple of the limit.",
+        low=1,
+        high=100,
+        from_project="search",
     ),
     "rrf_k": Setting(
         "whole",
         "Damping of fusion = rrf; a larger value makes the top ranks more equal.",
         low=1,
         high=10_000,
+        from_project="search",
     ),
     "auto_reindex": Setting("switch", "Embed everything again when the embedder changes."),
     "sqlite_open_timeout_secs": Setting(
@@ -213,9 +241,19 @@ SETTINGS: dict[str, Setting] = {
         "The project; unset: the git root, or personal.",
         example="a name, a folder or personal",
     ),
-    "limit": Setting("whole", "Maximum number of hits.", low=1, high=1000),
+    "limit": Setting(
+        "whole",
+        "Maximum number of hits.",
+        low=1,
+        high=1000,
+        from_project="search",
+    ),
     "min_score": Setting("number", "Minimum relevance of a hit.", high=1),
-    "limbic": Setting("switch", "Let use and age change a hit's score by a factor of 0.8 to 1.25."),
+    "limbic": Setting(
+        "switch",
+        "Let use and age change a hit's score by a factor of 0.8 to 1.25.",
+        from_project="search",
+    ),
     "limbic_constants": Setting(
         "limbic_constants",
         "The numbers behind that factor; unset: those in docs/limbic.md.",
@@ -228,10 +266,16 @@ SETTINGS: dict[str, Setting] = {
     ),
     "quiet": Setting("switch", "Suppress warnings."),
     "patterns": Setting(
-        "patterns", "Which files to ingest, by name.", example="patterns such as *.md,*.txt"
+        "patterns",
+        "Which files to ingest, by name.",
+        example="patterns such as *.md,*.txt",
+        from_project="files",
     ),
     "max_file_mb": Setting(
-        "number", "Maximum file size in megabytes; larger files are skipped.", low=0.001, high=4096
+        "number",
+        "Maximum size of a file or a text in megabytes; larger files are skipped, texts refused.",
+        low=0.001,
+        high=4096,
     ),
 }
 # subtle: the short name comes last, so that it wins if both are set.
@@ -242,6 +286,53 @@ FLAGS = {
     "patterns": "--pattern",
     "embedding_provider": "--embedder",
 }
+
+
+# `settle` has rules for these.
+INTERDEPENDENT = frozenset({"keyword_weight", "vector_weight", "chunk_size", "chunk_overlap"})
+
+
+def settle(values: dict[str, Any], origins: dict[str, str]) -> Settings:
+    """Derive settings from others, and check those that depend on each other.
+
+    Both arguments are completed in place. ``values`` must contain ``db_path``.
+
+    Raises:
+        ConfigError: The weights add up to 0 or to more than 1, or the overlap is too large.
+    """
+    if "keyword_weight" in values or "vector_weight" in values:
+        _settle_weights(values, origins)
+    _settle_overlap(values, origins)
+    return Settings(**values)
+
+
+def _settle_weights(values: dict[str, Any], origins: dict[str, str]) -> None:
+    pair = "keyword_weight", "vector_weight"
+    for name, other in (pair, pair[::-1]):
+        if name in values and other not in values:
+            # Otherwise the embedder's default for the other weight could push the sum above 1.
+            values[other] = round(1.0 - values[name], 9)
+            origins[other] = f"1 - {name}"
+    problem = weights_problem(*(values[name] for name in pair))
+    if problem:
+        text = f"{problem} They are set by {origins[pair[0]]} and {origins[pair[1]]}."
+        raise ConfigError(text, code="bad_weights", subject=pair[0])
+
+
+def _settle_overlap(values: dict[str, Any], origins: dict[str, str]) -> None:
+    either = {**Settings._field_defaults, **values}
+    size, overlap = either["chunk_size"], either["chunk_overlap"]
+    if overlap * 2 < size:
+        return
+    if "chunk_overlap" in values:
+        raise ConfigError(
+            f"chunk_overlap {overlap} ({origins['chunk_overlap']}) must be less than half of "
+            f"chunk_size {size} ({origins['chunk_size']}).",
+            code="bad_overlap",
+            subject="chunk_overlap",
+        )
+    values["chunk_overlap"] = size // 10
+    origins["chunk_overlap"] = "a tenth of chunk_size"
 
 
 def describe() -> list[tuple[str, str, str]]:

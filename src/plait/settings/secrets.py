@@ -6,13 +6,11 @@ and in which order, is in `plait.settings.keys`.
 """
 
 import os
-import stat
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from plait.errors import Advice, ConfigError, advise
+from plait.settings.private import cannot, locked, read_private, replace_private, write_aside
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -28,16 +26,7 @@ CRYPTOGRAPHY_MISSING = "cryptography_missing"
 KEY_BYTES = 32  # ChaCha20-Poly1305, RFC 8439
 NONCE_BYTES = 12
 MAX_SECRET_CHARS = 8_192  # what common servers accept as one header line
-# Dozens of keys need a few kilobytes.
-MAX_KEYS_BYTES = 1_000_000
-LOCK_PATIENCE_S = 10.0
-LOCK_PAUSE_S = 0.02
 KEYS_FORMAT = 1
-PRIVATE_MODE = 0o600
-# Windows has neither; there other users cannot open a user's folder.
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-# A pipe instead of a file must not make us wait.
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
 class Secret:
@@ -134,7 +123,7 @@ class Vault:
         """
         import json
 
-        data = _read_private(self.path)
+        data = read_private(self.path)
         if data is None:
             return []
         try:
@@ -162,7 +151,7 @@ class Vault:
         Raises:
             ConfigError: The folder cannot be written, or the package cryptography is missing.
         """
-        with self._locked():
+        with locked(self._folder, LOCK_FILE):
             sealed = None if secret is None else self._seal(provider, origin, secret)
             others = [entry for entry in self.entries() if entry[:2] != (provider, origin)]
             self._write([*others, StoredKey(provider, origin, sealed)])
@@ -171,7 +160,7 @@ class Vault:
         """Remove a stored key and return it."""
         if not os.path.lexists(self.path):
             return None
-        with self._locked():
+        with locked(self._folder, LOCK_FILE):
             entries = self.entries()
             gone = next((entry for entry in entries if entry[:2] == (provider, origin)), None)
             if gone is not None:
@@ -209,10 +198,10 @@ class Vault:
         return SEALED + (nonce + sealed).hex()
 
     def _file_key(self, *, create: bool = False) -> bytes:
-        data = _read_private(self._key_path)
+        data = read_private(self._key_path)
         if data is None and create:
             self._make_file_key()
-            data = _read_private(self._key_path)
+            data = read_private(self._key_path)
         if data is None:
             raise ConfigError(
                 f"The file {self._key_path}, which decrypts keys, is missing.",
@@ -230,14 +219,14 @@ class Vault:
         return data
 
     def _make_file_key(self) -> None:
-        aside = _write_aside(self._key_path, os.urandom(KEY_BYTES))
+        aside = write_aside(self._key_path, os.urandom(KEY_BYTES))
         try:
             # Unlike a rename, a link never replaces a key that is already there.
             os.link(aside, self._key_path)
         except FileExistsError:
             return
         except OSError as error:
-            raise _cannot("write", self._key_path, error) from error
+            raise cannot("write", self._key_path, error) from error
         finally:
             os.unlink(aside)
 
@@ -246,30 +235,7 @@ class Vault:
 
         rows = [entry._asdict() for entry in sorted(entries, key=lambda entry: entry[:2])]
         text = json.dumps({"version": KEYS_FORMAT, "keys": rows}, indent=1) + "\n"
-        aside = _write_aside(self.path, text.encode())
-        try:
-            os.replace(aside, self.path)
-        except OSError as error:
-            os.unlink(aside)
-            raise _cannot("write", self.path, error) from error
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Let one process write at a time: entry reads all keys and writes them back."""
-        path = os.path.join(self._folder, LOCK_FILE)
-        try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW | _NO_WAIT, PRIVATE_MODE)
-        except OSError as error:
-            raise _cannot("write", path, error) from error
-        try:
-            try:
-                _wait_for(handle, path)
-            except OSError as error:
-                raise _cannot("lock", path, error) from error
-            yield
-        finally:
-            os.close(handle)  # also releases the lock
+        replace_private(self.path, text.encode())
 
 
 def from_keyring(provider: str, origin: str) -> Secret | None:
@@ -308,11 +274,6 @@ def remove_from_keyring(provider: str, origin: str) -> bool:
     return from_keyring(provider, origin) is None
 
 
-def is_private(status: os.stat_result) -> bool:
-    """Return whether only its owner can read a file."""
-    return sys.platform == "win32" or not stat.S_IMODE(status.st_mode) & 0o077
-
-
 def _bound_to(provider: str, origin: str) -> bytes:
     """Return what a secret is bound to: for another server it cannot be decrypted."""
     return f"{APP}|{provider}|{origin}".encode()
@@ -344,91 +305,3 @@ def _damaged(path: str) -> ConfigError:
         subject=path,
         advice=advise("remove_and_set_keys"),
     )
-
-
-def _read_private(path: str) -> bytes | None:
-    """Read a file that only its owner can read; return ``None`` if there is no file."""
-    try:
-        if os.path.islink(path):
-            raise ConfigError(
-                f"{path} is a link. Replace it with the file itself.",
-                code="not_a_file",
-                subject=path,
-            )
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | _NO_FOLLOW | _NO_WAIT)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _cannot("read", path, error) from error
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigError(f"{path} is not a file. Remove it.", code="not_a_file", subject=path)
-        if not is_private(status):
-            mode = stat.S_IMODE(status.st_mode)
-            raise ConfigError(
-                f"Other users can read {path} (mode {mode:03o}).",
-                code="not_private",
-                subject=path,
-                advice=advise("make_private", path=path),
-            )
-        if status.st_size > MAX_KEYS_BYTES:
-            raise _damaged(path)
-        return os.read(handle, MAX_KEYS_BYTES)
-    finally:
-        os.close(handle)
-
-
-def _write_aside(path: str, data: bytes) -> str:
-    """Write a new private file in the folder of ``path`` and return its path."""
-    import tempfile
-
-    try:
-        # mkstemp makes the file 0600, so that other users can never read it.
-        handle, aside = tempfile.mkstemp(prefix=".keys-", dir=os.path.dirname(path))
-        try:
-            with open(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            os.unlink(aside)
-            raise
-    except OSError as error:
-        raise _cannot("write", path, error) from error
-    return aside
-
-
-def _cannot(act: str, path: str, error: OSError) -> ConfigError:
-    return ConfigError(
-        f"Cannot {act} {path}: {error.strerror}.", code=f"cannot_{act}", subject=path
-    )
-
-
-def _wait_for(handle: int, path: str) -> None:
-    import time
-
-    deadline = time.monotonic() + LOCK_PATIENCE_S
-    while not _try_lock(handle):
-        if time.monotonic() > deadline:
-            raise ConfigError(
-                f"Another process has locked {path} for {LOCK_PATIENCE_S:g} s. Try again later.",
-                code="keys_locked",
-                subject=path,
-            )
-        time.sleep(LOCK_PAUSE_S)
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        if sys.platform == "win32":  # pragma: no cover
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # the latter on Windows
-        return False
-    return True

@@ -5,10 +5,13 @@ Nothing above this folder knows SQL, files or indexes; `plait.protocols.Store` i
 
 import os
 import stat
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from plait.errors import UsageError, advise
 from plait.protocols import Store
+
+if TYPE_CHECKING:
+    from plait.types.reports import Finding, Restored, Salvaged
 
 # When long keyword queries are planned: in large memories, always or never.
 Planner = Literal["auto", "always", "never"]
@@ -42,9 +45,29 @@ def open_store(
             subject=path.partition(":")[0],
             advice=advise("choose_file"),
         )
+    refuse_unnameable(path)
     from plait.stores.sqlite.store import SQLiteStore
 
     return SQLiteStore(path, create=create, timeout=timeout, durability=durability, planner=planner)
+
+
+def refuse_unnameable(path: str) -> None:
+    """Refuse a path that is not UTF-8, or lies in such a folder: SQLite opens no other.
+
+    Raises:
+        UsageError: The path is such a one.
+    """
+    place = path if path == ":memory:" else os.path.abspath(path)
+    try:
+        place.encode()
+    except UnicodeEncodeError:
+        name = place.encode("utf-8", "backslashreplace").decode()
+        raise UsageError(
+            f"SQLite cannot open {name}: the name is not UTF-8.",
+            code="path_not_utf8",
+            subject=name,
+            advice=advise("choose_file"),
+        ) from None
 
 
 def exists(path: str) -> bool:
@@ -61,6 +84,37 @@ def exists(path: str) -> bool:
     return bool(status.st_size) or not stat.S_ISREG(status.st_mode)
 
 
+def check_file(path: str, *, fix: bool = False) -> "list[Finding]":
+    """Check a memory that is too damaged to be opened as a whole; with ``fix``, repair it.
+
+    Raises:
+        StoreDamaged: Not even its file can be opened.
+    """
+    store = open_store(path, create=False)
+    try:
+        return store.check(fix=fix)
+    finally:
+        store.close()
+
+
+def salvage(path: str, target: str) -> "Salvaged":
+    """Copy every row of a damaged memory that can still be read into a new one.
+
+    The damaged file is not changed. Ids, projects, trust, topics, trash, relations and counts of
+    use are kept; vectors are made by the next reindex.
+
+    Raises:
+        NotFound: There is no file at ``path``.
+        UsageError: ``target`` exists.
+        StoreError: The file has nothing of a memory, or cannot be read or written.
+    """
+    for place in (path, target):
+        refuse_unnameable(place)
+    from plait.stores.sqlite.salvage import salvage as copy_readable_rows
+
+    return copy_readable_rows(path, target)
+
+
 def backup(store: Store, target: str) -> None:
     """Write a consistent copy of a memory's file, safe under load.
 
@@ -73,4 +127,40 @@ def backup(store: Store, target: str) -> None:
         raise UsageError(
             "Only a memory in a file can be backed up.", code="no_file", advice=advise("export")
         )
+    refuse_unnameable(target)
     store.backup(target)
+
+
+def restore(
+    path: str, source: str | None, *, undo: bool = False, timeout: float = 30.0
+) -> "Restored":
+    """Replace the memory at a path by a backup, and keep the present one under another name.
+
+    Args:
+        path: The memory; it need not exist, and it may be damaged.
+        source: The backup. Without one, a journal that belongs to another file is set aside.
+        undo: Restore what the latest restore replaced.
+        timeout: Seconds to wait for other processes before giving up.
+
+    Raises:
+        NotFound: There is no such backup, or nothing to undo.
+        UsageError: There is neither a backup nor a journal to set aside.
+        StoreError: The backup is damaged or not a memory, or the files cannot be written.
+    """
+    if path == ":memory:":
+        raise UsageError("Only a memory in a file can be restored.", code="no_file")
+    for place in (path, source or path):
+        refuse_unnameable(place)
+    from plait.stores.sqlite import restoring
+
+    real = os.path.realpath(path)
+    if undo and source is not None:
+        raise UsageError(
+            "Undo takes no backup: it brings back what the last restore replaced.",
+            code="undo_takes_no_backup",
+        )
+    if undo:
+        return restoring.undo(real, timeout=timeout)
+    if source is None:
+        return restoring.adopt(real, timeout=timeout)
+    return restoring.restore(real, os.path.abspath(source), timeout=timeout)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plait.errors import UsageError
+from plait.text.normal_form import composed, spellings
 from plait.types import Document, Filter
 
 _MEMBER = {
@@ -26,24 +27,33 @@ def meets(document: Document, where: Filter, moment: int) -> bool:
     """Tell whether a document passes a filter; ``moment`` is the present."""
     return (
         all(
-            getattr(document, field) in wanted
+            same(getattr(document, field)) in map(same, wanted)
             for name, field in _MEMBER.items()
             if (wanted := getattr(where, name))
         )
         and all(
-            getattr(document, name) == wanted
+            same(getattr(document, name)) == same(wanted)
             for name in _EQUAL
             if (wanted := getattr(where, name)) is not None
         )
         and all(
-            (getattr(document, field) or "").startswith(prefix)
+            (getattr(document, field) or "").startswith(tuple(spellings(prefix)))
             for name, field in _PREFIX.items()
             if (prefix := getattr(where, name))
         )
-        and all(tag in document.tags for tag in where.tags)
-        and all(document.metadata.get(name) == value for name, value in where.metadata)
+        and {*map(same, where.tags)} <= {*map(same, document.tags)}
+        and all(
+            (same(name), same(value))
+            in {(same(own), same(text)) for own, text in document.metadata.items()}
+            for name, value in where.metadata
+        )
         and _in_time(document, where, moment)
     )
+
+
+def same(name: str | None) -> str | None:
+    """Return a name in the spelling by which names are compared."""
+    return None if name is None else composed(name)
 
 
 def _in_time(document: Document, where: Filter, moment: int) -> bool:

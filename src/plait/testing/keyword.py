@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plait.protocols import Token
+from plait.text import shortened
 from plait.types import Document, Expression, Passage, Query, Ref, Term
 
 Analyze = Callable[[str], list[Token]]
@@ -37,14 +38,18 @@ def _folded(word: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter)) or word
 
 
-def title_text(document: Document) -> str:
-    """Return what the title column indexes: title, tags and the name of the file."""
+def title_text(document: Document, ordinal: int) -> str:
+    """Return what the title column indexes: title, tags and the name of the file.
+
+    Passages after the first repeat only the beginning.
+    """
     parts = [document.title, *document.tags]
     if document.kind == "file" and document.key:
         stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         if stem.casefold() not in document.title.casefold():
             parts.append(stem)
-    return " ".join(part for part in parts if part)
+    joined = " ".join(part for part in parts if part)
+    return shortened(joined) if ordinal else joined
 
 
 class Indexed(NamedTuple):
@@ -58,7 +63,8 @@ def index(document: Document, passage: Passage, analyze: Analyze) -> Indexed:
     """Return the terms of a passage's title, heading and text."""
     places: dict[str, list[Position]] = {}
     length = 0
-    for column, text in enumerate((title_text(document), passage.heading, passage.text)):
+    columns = (title_text(document, passage.ordinal), passage.heading, passage.text)
+    for column, text in enumerate(columns):
         tokens = analyze(text)
         length += len(tokens)
         for position, (_, _, term) in enumerate(tokens):

@@ -20,11 +20,12 @@ from plait.protocols import (
     Vector,
     Vocabulary,
 )
-from plait.testing.filters import check_values, is_valid, meets
+from plait.testing.filters import check_values, is_valid, same
 from plait.testing.hashing import cosine
 from plait.testing.keyword import Analyze, bm25, compile_query, plain_words
 from plait.testing.tables import PLAIN_ANALYZER, Tables, checked
 from plait.testing.transaction import InMemoryTransaction
+from plait.text import shortened
 from plait.types import (
     ENTITY_SOURCE,
     ID_LENGTH,
@@ -195,8 +196,10 @@ class InMemoryStore:
         }
 
     def _name_terms(self, passage: Passage, document: Document) -> frozenset[str]:
-        text = "\n".join((document.title, passage.heading, *document.tags))
-        return frozenset(term for _, _, term in self._analyze(text))
+        names = "\n".join((document.title, *document.tags))
+        if passage.ordinal:
+            names = shortened(names)
+        return frozenset(term for _, _, term in self._analyze(f"{names}\n{passage.heading}"))
 
     def _use(self, tables: Tables, ref: Ref, asked: Sequence[Ref]) -> Use | None:
         if not tables.reads:
@@ -253,24 +256,27 @@ class InMemoryStore:
         """Return documents and passages by id, key, chunk_id or id prefix."""
         check_values([name, where])
         tables = self._tables
-        if name in tables.documents:
-            return [(tables.documents[name], None)]
         moment = tables.present(self._clock())
+        selected = {row.id: row for row in tables.selected(where, moment)}
+        if name in selected:
+            return [(selected[name], None)]
         head, _, tail = name.rpartition("-")
         ordinal = int(tail) if tail.isascii() and tail.isdigit() and len(tail) < 10 else -1
         by_id: list[_Named] = []
         by_chunk: list[_Named] = []
         by_prefix: list[_Named] = []
         for ref, passage in tables.passages.items():
-            document = tables.documents[tables.owners[ref]]
+            document = selected.get(tables.owners[ref])
+            if document is None:
+                continue
             if passage.id == name:
                 by_id.append((document, passage))
             elif passage.ordinal == ordinal and head in (document.id, document.key):
-                by_chunk += [(document, passage)] if meets(document, where, moment) else []
+                by_chunk.append((document, passage))
             elif _begins(passage.id, name):
                 by_prefix.append((document, passage))
-        by_key = [row for row in tables.selected(where, moment) if row.key == name]
-        begun = [row for row in tables.documents.values() if _begins(row.id, name)]
+        by_key = [row for row in selected.values() if row.key == name]
+        begun = [row for row in selected.values() if _begins(row.id, name)]
         return (
             by_id
             or _named(by_key)
@@ -291,6 +297,7 @@ class InMemoryStore:
         after: tuple[int, str] | None = None,
         by_writing: bool = False,
         whole: bool = False,
+        damaged: list[str] | None = None,
     ) -> list[Document]:
         """Return documents, newest event first, or as first written."""
         check_values([where])
@@ -321,15 +328,26 @@ class InMemoryStore:
             return (
                 (ids is None or any(end.id in ids for end in ends))
                 and (where.all_versions or is_valid(edge.valid_from, edge.valid_to, moment))
-                and all(not where.projects or end.project in where.projects for end in ends)
+                and all(
+                    not where.projects or same(end.project) in map(same, where.projects)
+                    for end in ends
+                )
                 and all(end.trust in (where.trusts or TRUSTS) for end in ends)
             )
 
         return tables.named_edges(edge for edge in tables.edges.values() if is_wanted(edge))
 
-    def trashed(self) -> list[Trashed]:
-        """Return what can be restored, the latest delete first."""
-        return self._tables.listed_trash()
+    def trashed(self, *, texts: bool = True, distrusted: int | None = None) -> list[Trashed]:
+        """Return what can be restored, the latest delete first; without ``texts``: no passages."""
+        listed = self._tables.listed_trash(texts=texts)
+        if distrusted is None:
+            return listed
+        kept: list[Trashed] = []
+        for row in listed:
+            if row.document.trust != "trusted" and distrusted > 0:
+                kept.append(row)
+                distrusted -= max(1, len(row.passages))
+        return kept
 
     def pending(self, space: Space, limit: int, *, building: bool) -> list[Unembedded]:
         """Return passages without a vector in this space."""
@@ -344,8 +362,12 @@ class InMemoryStore:
 
     # -- the memory as a whole -------------------------------------------------------------
 
-    def tidy(self, *, keywords: bool = False, compact: bool = False, purged: bool = False) -> None:
-        """Do nothing: there is no file."""
+    def tidy(
+        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
+    ) -> tuple[str, ...]:
+        """Do nothing but drop the mark of a purge: there is no file."""
+        self._tables.facts.pop("unscrubbed", None)
+        return ()
 
     def stats(self) -> Stats:
         """Return counts."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from plait.errors import EmbedderError
 from plait.protocols import State, Trashed, Unembedded, Vector
-from plait.testing.filters import begins_or_ends, meets
+from plait.testing.filters import begins_or_ends, meets, same
 from plait.testing.keyword import Indexed
 from plait.times import LAST_MOMENT
 from plait.types import Document, Filter, Passage, Ref, Relation, Space
@@ -211,6 +211,7 @@ class Tables:
             changed_at=None if changed is None else int(changed),
             profiles_due=None if due is None else int(due),
             has_messages=any(row.turn is not None for row in self.documents.values()),
+            unscrubbed=self.facts.get("unscrubbed"),
         )
 
     def current(self) -> VectorTable | None:
@@ -229,19 +230,16 @@ class Tables:
         """Return passages that wait for a vector, as first written."""
         waiting = set(generation.pending())
         refs = [ref for ref in self.passages if ref in waiting][:limit]
-        return [
-            Unembedded(
-                ref,
-                self.documents[self.owners[ref]].title,
-                self.passages[ref].heading,
-                self.passages[ref].text,
-            )
-            for ref in refs
-        ]
+        return [self.unembedded(ref) for ref in refs]
 
-    def listed_trash(self) -> list[Trashed]:
-        """Return what can be restored, the latest delete first."""
-        rows = self.trash.values()
+    def unembedded(self, ref: Ref) -> Unembedded:
+        """Return what the embedder sees of a passage."""
+        passage, title = self.passages[ref], self.documents[self.owners[ref]].title
+        return Unembedded(ref, title, passage.heading, passage.text)
+
+    def listed_trash(self, *, texts: bool = True) -> list[Trashed]:
+        """Return what can be restored, the latest delete first; without ``texts``: no passages."""
+        rows = [row if texts else row.without_texts for row in self.trash.values()]
         return sorted(rows, key=lambda row: (-row.deleted_at, row.batch, row.document.id))
 
     def named_edges(self, edges: Iterable[Relation]) -> list[Relation]:
@@ -256,8 +254,9 @@ class Tables:
 
 
 def name_of(document: Document) -> tuple[str | None, str, str | None]:
-    """Return the unique name of a document with a key."""
-    return document.project or None, document.source, document.key
+    """Return the unique name of a document with a key; two files may differ in spelling."""
+    key = document.key if document.kind == "file" else same(document.key)
+    return document.project or None, document.source, key
 
 
 def _follows(document: Document, ended: Document) -> bool:

@@ -5,8 +5,17 @@ from itertools import combinations
 from typing import Any
 
 from plait.errors import EmbedderError, StoreError
-from plait.protocols import Entry, Rivals, Standing, State, Trashed, Vector, Written
-from plait.testing.filters import check_values, is_valid
+from plait.protocols import (
+    Entry,
+    Rivals,
+    Standing,
+    State,
+    Trashed,
+    Unembedded,
+    Vector,
+    Written,
+)
+from plait.testing.filters import check_values, is_valid, same
 from plait.testing.keyword import Analyze, index
 from plait.testing.tables import EdgeKey, Reads, Tables, VectorTable, name_of
 from plait.times import DAY_MS
@@ -56,8 +65,8 @@ class InMemoryTransaction:
         same_text = [row for row in still if fingerprints[row.id] == fingerprint]
         if document.topic is None:
             return Rivals(same_text)
-        same_topic = [row for row in still if row.topic == document.topic]
-        is_new = not any(row.topic == document.topic for row in mates)
+        same_topic = [row for row in still if same(row.topic) == same(document.topic)]
+        is_new = not any(same(row.topic) == same(document.topic) for row in mates)
         return Rivals(same_text, same_topic, topic_is_new=is_new)
 
     def members(self, entities: Sequence[str]) -> list[str]:
@@ -116,21 +125,28 @@ class InMemoryTransaction:
         tables = self._tables
         return tables.named_edges(edge for key, edge in tables.edges.items() if key[:3] == wanted)
 
-    def trashed(self, ids: Sequence[str] | None = None, *, latest: bool = False) -> list[Trashed]:
-        """Return what can be restored, the latest delete first."""
-        trash = self._tables.listed_trash()
-        if ids is not None:
-            wanted = {*ids}
-            parents = {row.document.parent for row in trash if row.document.id in wanted}
-            return [
-                row
-                for row in trash
-                if row.document.id in wanted | parents or row.document.parent in wanted
-            ]
-        if latest:
-            batch = next((row.batch for row in trash if row.batch), None)
-            return [row for row in trash if row.batch == batch]
-        return trash
+    def trashed(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        related: bool = True,
+        texts: bool = True,
+    ) -> list[Trashed]:
+        """Return what can be restored, the latest delete first; without ``texts``: no passages."""
+        trash = self._tables.listed_trash(texts=texts)
+        if ids is None:
+            return trash
+        wanted = {*ids}
+        if not related:
+            return [row for row in trash if row.document.id in wanted]
+        parents = {row.document.parent for row in trash if row.document.id in wanted}
+        return [
+            row
+            for row in trash
+            if row.document.id in wanted | parents
+            or row.document.parent in wanted
+            or row.version_of in wanted
+        ]
 
     # -- documents -------------------------------------------------------------------------
 
@@ -420,16 +436,21 @@ class InMemoryTransaction:
         return known.answers
 
     def fill(
-        self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, building: bool
+        self, space: Space, vectors: Sequence[tuple[Unembedded, Vector | None]], *, building: bool
     ) -> int:
-        """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
-        generation = self._tables.target(space, building=building)
+        """Write vectors of passages that are still the same; ``None`` marks one as keyword-only."""
+        tables = self._tables
+        generation = tables.target(space, building=building)
         if generation is None:
             return 0
-        existing = [pair for pair in vectors if pair[0] in self._tables.passages]
-        for ref, vector in existing:
-            generation.set(ref, vector, "declined")
-        return sum(vector is not None for _, vector in existing)
+        same = [
+            pair
+            for pair in vectors
+            if pair[0].ref in tables.passages and tables.unembedded(pair[0].ref) == pair[0]
+        ]
+        for row, vector in same:
+            generation.set(row.ref, vector, "declined")
+        return sum(vector is not None for _, vector in same)
 
     def swap(self, space: Space) -> bool:
         """Make searches use this space if no passage is pending in it; drop the others."""

@@ -9,7 +9,7 @@ from os import urandom
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 
-from plait.errors import Notice, UsageError
+from plait.errors import Notice, UsageError, is_plain_name
 
 Kind = Literal["file", "note", "observation", "entity", "message"]
 MemoryType = Literal["semantic", "procedural", "episodic"]
@@ -131,9 +131,13 @@ class Space(NamedTuple):
     normalisation: str = "l2"
 
     def __str__(self) -> str:
-        """``provider:model`` with its size, as people write it."""
+        """``provider:model`` with its size, as people write it.
+
+        It may come out of somebody else's file and goes into sentences: odd names are left out.
+        """
         size = f" ({self.dims} dims)" if self.dims else ""
-        return f"{self.provider}:{self.model}{size}"
+        name = f"{self.provider}:{self.model}"
+        return f"{name if is_plain_name(name) else 'an embedder with an odd name'}{size}"
 
     def beside(self, other: "Space") -> str:
         """Return it as people write it, with the fields that distinguish it from another one.
@@ -145,7 +149,8 @@ class Space(NamedTuple):
         fields = ("host", "revision", "prefix", "normalisation")
         unlike = [name for name in fields if getattr(self, name) != getattr(other, name)]
         same_name = (self.provider, self.model) == (other.provider, other.model)
-        details = [f"{name} {getattr(self, name) or 'none'}" for name in unlike if same_name]
+        values = [(name, getattr(self, name) or "none") for name in unlike if same_name]
+        details = [f"{name} {value if is_plain_name(value) else '…'}" for name, value in values]
         return ", ".join([str(self), *details])
 
     @property
@@ -274,11 +279,9 @@ class Document(NamedTuple):
 class Filter(NamedTuple):
     """Selects documents. Every field that is set must match; ``None`` and ``()`` mean "any".
 
-    ``projects`` lists the wanted projects, with ``None`` for personal documents; ``None`` instead
-    of a list means every project. ``tags`` must all be present. ``since`` is inclusive and
-    ``until`` exclusive, both on ``event_at``. ``as_of`` selects facts valid at that moment;
-    without it only current facts count, unless ``all_versions``. ``parents`` are ids of
-    entities whose observations are wanted.
+    ``projects`` has ``None`` for personal documents. ``tags`` must all be present. ``since`` is
+    inclusive, ``until`` exclusive, both on ``event_at``. ``as_of`` selects facts valid then,
+    else only current ones count, unless ``all_versions``. ``parents`` are ids of entities.
     """
 
     projects: tuple[str | None, ...] | None = None
@@ -309,6 +312,10 @@ class Filter(NamedTuple):
         (None, 'heron')
         """
         return cls(projects=(None, project) if project else (None,))
+
+
+# Of every project and trust, superseded ones too.
+EVERYTHING = Filter(trusts=TRUSTS, all_versions=True)
 
 
 class Term(NamedTuple):

@@ -1,9 +1,9 @@
 """Results of the verbs that change or check a memory. A search does not load these."""
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from plait.errors import Advice, Notice, PlaitError
-from plait.types import Space
+from plait.types import Space, Trust
 
 
 class Near(NamedTuple):
@@ -22,7 +22,9 @@ class Stored(NamedTuple):
     ``matched`` is the stored duplicate, ``superseded`` what this text ended, ``beside`` the
     trusted texts that it contradicts and may not end, ``near`` the near duplicates.
     ``recalled``: the text came from this memory, so nothing was written; ``shortened``: a
-    part of it did, and was left out. ``trouble`` is why vectors are missing; the text is stored.
+    part of it did, and was left out. ``lowered`` is the trust that it got instead of the one asked
+    for. ``trouble`` is why vectors are missing; the text is stored. ``secret`` names the kinds of
+    secrets in the text, never their values.
     """
 
     id: str
@@ -39,6 +41,8 @@ class Stored(NamedTuple):
     entity: str | None = None
     shortened: bool = False
     trouble: Notice | None = None
+    lowered: Trust | None = None
+    secret: tuple[str, ...] = ()
 
 
 class NewEntity(NamedTuple):
@@ -49,10 +53,26 @@ class NewEntity(NamedTuple):
     observations: tuple[str, ...] = ()
 
 
-class Imported(NamedTuple):
-    """What ``import`` did; ``kept`` counts documents that were as new or newer in the memory.
+class Restored(NamedTuple):
+    """What ``restore`` did.
 
-    ``unknown`` names the fields of another program's file that were left out.
+    ``kept`` is where the memory that was replaced is kept, ``journal`` a journal of another file
+    that was set aside. It can be undone unless what was kept is damaged.
+    """
+
+    path: str
+    source: str | None
+    kept: str | None = None
+    journal: str | None = None
+    documents: int | None = None
+    undoable: bool = False
+
+
+class Imported(NamedTuple):
+    """What ``import`` did; ``kept`` counts documents that were newer or more trusted in the memory.
+
+    ``unknown`` names the fields of another program's file that were left out,
+    ``untrusted_relations`` counts relations that were left out: they repeat untrusted text.
     """
 
     added: int = 0
@@ -61,25 +81,34 @@ class Imported(NamedTuple):
     relations: int = 0
     unknown: tuple[str, ...] = ()
     trouble: Notice | None = None
+    untrusted_relations: int = 0
 
 
-Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]
+Outcome = Literal["added", "changed", "moved", "unchanged", "removed", "kept", "skipped", "failed"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 class FileReport(NamedTuple):
-    """The outcome for one file, with why it was left out and the code of that reason."""
+    """The outcome for one file, with why it was left out and the code of that reason.
+
+    ``secret`` names the kinds of secrets in a file that was added or changed, ``taken_from`` the
+    project that its document was in before its folder moved to this one.
+    """
 
     path: str
     outcome: Outcome
     chunks: int = 0
     reason: str = ""
     code: str = ""
+    secret: tuple[str, ...] = ()
+    taken_from: str = ""
 
 
 class IngestReport(NamedTuple):
     """What ``ingest`` did, file by file. ``ignored`` counts files of other types.
 
-    ``trouble`` is why vectors are missing; the text is stored.
+    ``trouble`` is why vectors are missing; the text is stored. ``caution`` is why documents of
+    missing files were kept.
     """
 
     reports: tuple[FileReport, ...] = ()
@@ -87,10 +116,17 @@ class IngestReport(NamedTuple):
     pending: int = 0
     interrupted: bool = False
     trouble: Notice | None = None
+    caution: Notice | None = None
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many files have one of these outcomes."""
         return sum(report.outcome in outcomes for report in self.reports)
+
+    @property
+    def taken_from(self) -> dict[str, int]:
+        """How many documents moved here from each other project, with their folder."""
+        projects = [report.taken_from for report in self.reports if report.taken_from]
+        return {project: projects.count(project) for project in dict.fromkeys(projects)}
 
     @property
     def chunks(self) -> int:
@@ -101,12 +137,16 @@ class IngestReport(NamedTuple):
 
 
 class Deleted(NamedTuple):
-    """What ``delete`` removed: the documents' names and the number of their passages."""
+    """What ``delete`` removed: the documents' names and the number of their passages.
+
+    ``copies``: other files beside the memory that may still have what was purged.
+    """
 
     doc_ids: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     chunks_deleted: int = 0
     purged: bool = False
+    copies: tuple[str, ...] = ()
 
 
 class Reindexed(NamedTuple):
@@ -153,6 +193,29 @@ class Finding(NamedTuple):
     def notice(self) -> Notice:
         """The message with its advice, for an interface to word."""
         return Notice(self.message, self.code, self.check, self.advice)
+
+
+class Loss(NamedTuple):
+    """Rows of one table that could not be salvaged; ``names`` are those that are known."""
+
+    table: str
+    rows: int
+    names: tuple[str, ...] = ()
+
+
+class Salvaged(NamedTuple):
+    """What ``salvage`` copied into a new memory, and what is lost.
+
+    ``kept`` counts rows by table. ``mended`` names rows that were copied with a value replaced.
+    ``unreadable_cells`` counts pieces of pages that could not be read, whatever they were.
+    """
+
+    path: str
+    target: str
+    kept: tuple[tuple[str, int], ...] = ()
+    lost: tuple[Loss, ...] = ()
+    mended: tuple[str, ...] = ()
+    unreadable_cells: int = 0
 
 
 def finding_of(error: PlaitError) -> Finding:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, Notice
 from plait.protocols import State, Store, Unembedded, Vector
-from plait.types import Passage, Ref, Space
+from plait.text import shortened
+from plait.types import Passage, Space
 
 EMBED_BATCH = 256
 # An external model may fail at any moment: its vectors are written more often.
@@ -25,6 +26,7 @@ Progress = Callable[[int, int, str], None]
 def embedding_input(title: str, heading: str, text: str, limit: int) -> str:
     """Return the text to embed for a passage: its title and headings, then its text."""
     trail = heading[-BREADCRUMB_CHARS:]
+    title = shortened(title)  # a title of a megabyte would leave no room for the text
     parts = [title if title and title.casefold() not in trail.casefold() else "", trail, text]
     return "\n".join(part for part in parts if part)[:limit]
 
@@ -96,7 +98,7 @@ class Backfill:
         filled = 0
         while batch := self._store.pending(space, self._batch, building=building):
             vectors = self.vectors([self.input(row.title, row) for row in batch])
-            rows = list(zip((row.ref for row in batch), vectors, strict=False))
+            rows = list(zip(batch, vectors, strict=False))
             filled += self._write(space, rows, building=building)
             if progress is not None:
                 progress(filled, 0, "")
@@ -110,7 +112,7 @@ class Backfill:
         return min(EMBED_BATCH, EXTERNAL_BATCH) if external else EMBED_BATCH
 
     def _write(
-        self, space: Space, rows: Sequence[tuple[Ref, Vector | None]], *, building: bool
+        self, space: Space, rows: Sequence[tuple[Unembedded, Vector | None]], *, building: bool
     ) -> int:
         """Write a batch; when the store refuses one vector of it, the others still get in.
 
@@ -124,7 +126,7 @@ class Backfill:
         except EmbedderError as error:
             trouble = error.notice
         written = 0
-        refused: list[tuple[Ref, Vector | None]] = []
+        refused: list[tuple[Unembedded, Vector | None]] = []
         for row in rows:
             try:
                 written += self._put(space, [row], building=building)
@@ -139,7 +141,7 @@ class Backfill:
         return written
 
     def _put(
-        self, space: Space, rows: Sequence[tuple[Ref, Vector | None]], *, building: bool
+        self, space: Space, rows: Sequence[tuple[Unembedded, Vector | None]], *, building: bool
     ) -> int:
         with self._store.transaction() as transaction:
             return transaction.fill(space, rows, building=building)

@@ -8,18 +8,20 @@ one transaction, so that concurrent processes get the same result as sequential 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from plait.errors import Advice, NotFound, advise
-from plait.facts import profiles, versions
+from plait.facts import profiles, trash, versions
 from plait.facts.fingerprints import fingerprint
-from plait.facts.trust import outranks
+from plait.facts.names import entity_named, unknown_entity
+from plait.facts.trust import may_replace
 from plait.protocols import Entry, Store, Transaction, Trashed
 from plait.types import (
     DEFAULT_ENTITY_TYPE,
     ENTITY_SOURCE,
     Document,
     Passage,
+    Trust,
     new_id,
 )
+from plait.writing.replacing import check_home, keep_version, raised, replacing, taken_back
 
 # What to do about the entity of an observation: create it if missing, require
 # it, or write the observation only if this very transaction created it.
@@ -34,19 +36,24 @@ class Change(NamedTuple):
 
     ``expects`` is the stored document that it was made from: if the memory has another one by now,
     or none, nothing is written. ``entity`` names the entity that an observation belongs to.
+    ``former`` is the document of the same file at another path or in the trash: its ids are kept.
+    ``imported``: it comes with its own id, project and trust.
     """
 
     entry: Entry
     expects: Document | None = None
     entity: str | None = None
     belongs: Belongs = "make"
+    former: Document | None = None
+    imported: bool = False
 
 
 class Changed(NamedTuple):
     """The result of one change.
 
     ``superseded`` are the ids of what it ended, ``beside`` of the trusted facts that it contradicts
-    and may not end, ``parent`` of the entity that it belongs to.
+    and may not end, ``parent`` of the entity that it belongs to. ``lowered`` is the trust that the
+    document has instead of the one it came with.
     """
 
     id: str
@@ -57,6 +64,7 @@ class Changed(NamedTuple):
     superseded: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     parent: str | None = None
+    lowered: Trust | None = None
 
 
 def put(
@@ -76,7 +84,8 @@ def put(
 
     Raises:
         NotFound: A change names an entity or a superseded document that does not exist.
-        UsageError: The document it names cannot be superseded.
+        UsageError: The document it names cannot be superseded, or the one it replaces is more
+            trusted or belongs to another project.
     """
     with store.transaction() as transaction:
         writes = Changes(transaction)
@@ -126,7 +135,9 @@ class Changes:
         if change.expects is not None and not self._is_still(change.expects):
             return Changed(document.id, 0)
         if document.kind == "entity":
-            changed = self._put_entity(document, amend=change.belongs != "new")
+            changed = self._put_entity(
+                document, amend=change.belongs != "new", imported=change.imported
+            )
             if entry.passages:
                 self._profile_ids[changed.id] = entry.passages[0].id
             return changed
@@ -138,17 +149,42 @@ class Changes:
         elif document.parent is not None:
             parent = self._known_as.get(document.parent, document.parent)
             document = document._replace(parent=parent)
+            home = None if change.imported else self._transaction.known(Document(id=parent))
+            if home is not None:
+                check_home(home, document)
         if document.kind == "observation" and document.key is None:
-            return self._put_observation(document, entry)
-        return self._put(document, entry)
+            return self._put_observation(document, change)
+        if change.former is not None:
+            change = change._replace(entry=self._continuing(change.entry, change.former))
+            document = change.entry.document
+        return self._put(document, change)
 
-    def _put(self, document: Document, entry: Entry, mark: bytes | None = None) -> Changed:
+    def _continuing(self, entry: Entry, former: Document) -> Entry:
+        """Return a file with the ids of its former document, unless that is something else by now.
+
+        Another process may have stored the file, or taken the former document for another one.
+        """
+        document = entry.document._replace(id="")
+        if self._transaction.known(document) is not None:
+            return entry._replace(document=document)
+        stored = self._transaction.known(Document(id=former.id))
+        if stored is not None:
+            moved = document._replace(id=former.id) if stored.path == former.path else document
+            return entry._replace(document=moved)
+        for row in self._transaction.trashed([former.id], related=False):
+            return taken_back(self._transaction, entry._replace(document=document), row)
+        return entry._replace(document=document)
+
+    def _put(self, document: Document, change: Change, mark: bytes | None = None) -> Changed:
+        entry, asked = change.entry, document.trust
         named = document.id or document.key is not None or document.path is not None
         old = self._transaction.known(document) if named else None
         if old is None:
             document = document._replace(id=document.id or new_id())
         else:
-            document = _replacing(old, document)
+            if not change.imported:
+                check_home(old, document)
+            document = replacing(self._transaction, old, document, imported=change.imported)
             self._touch(old.parent)
         self._touch(document.parent)
         document = self._with_turn(document, old)
@@ -159,6 +195,7 @@ class Changes:
             replaced=old is not None,
             pending=written.pending,
             parent=document.parent,
+            lowered=None if document.trust == asked else document.trust,
         )
 
     def _with_turn(self, document: Document, old: Document | None) -> Document:
@@ -182,12 +219,12 @@ class Changes:
 
     # -- facts -----------------------------------------------------------------------------
 
-    def _put_observation(self, document: Document, entry: Entry) -> Changed:
+    def _put_observation(self, document: Document, change: Change) -> Changed:
         """Keep one of two duplicates; let a new fact end those it replaces."""
         mark = fingerprint(document.text)
         self._note_dates(document)
         if document.id:
-            return self._put_decided(document, entry, mark)
+            return self._put_decided(document, change, mark)
         start = self._next_moment() if document.valid_from is None else document.valid_from
         rivals = self._transaction.rivals(document, mark, start)
         twin = versions.repeated(document, start, rivals)
@@ -200,13 +237,13 @@ class Changes:
         for old in verdict.ended:
             self._transaction.amend(old.id, valid_to=versions.end_of(old, start))
             self._touch(old.parent)
-        changed = self._put(verdict.document, entry, mark)
+        changed = self._put(verdict.document, change, mark)
         return changed._replace(
             superseded=tuple(old.id for old in verdict.ended),
             beside=tuple(old.id for old in verdict.beside),
         )
 
-    def _put_decided(self, document: Document, entry: Entry, mark: bytes) -> Changed:
+    def _put_decided(self, document: Document, change: Change, mark: bytes) -> Changed:
         """Write an observation of an export, where its effects were already decided."""
         now = self._present()
         rivals = self._transaction.rivals(document, mark, now)
@@ -216,7 +253,7 @@ class Changes:
         document, ended = versions.reconcile(document, rivals.same_topic, now)
         for old, moment in ended:
             self._transaction.amend(old.id, valid_to=moment)
-        return self._put(document, entry, mark)
+        return self._put(document, change, mark)
 
     def _superseded(self, document: Document, start: int) -> Document | None:
         """Return the document that a new one names as superseded.
@@ -238,10 +275,19 @@ class Changes:
         """Restore a deleted document with its ids; its vectors are pending.
 
         Return ``None`` if a newer document has its name or topic, if a newer observation repeats
-        it, or if its entity no longer exists.
+        it, or if its entity no longer exists. An earlier version takes the place of the present
+        one, unless that is more trusted. An entity stays in the trash too: the caller drops it when
+        all that belongs to it is back.
         """
-        document = row.document
-        if self._transaction.known(document) is not None or self._is_orphan(document):
+        document = row.document._replace(id=row.version_of or row.document.id)
+        present = self._transaction.known(document)
+        if present is not None and document.kind == "entity" and present.id == document.id:
+            return present  # an interrupted undo has brought it back
+        if present is not None and (
+            present.id != row.version_of or not may_replace(present, document)
+        ):
+            return None
+        if self._is_orphan(document):
             return None
         mark = None
         if document.kind == "observation" and document.key is None:
@@ -254,11 +300,16 @@ class Changes:
             repeated = twin is not None and versions.answers(twin, document.topic)
             if repeated or versions.is_taken(document, rivals.same_topic, now):
                 return None
+        if document.kind != "entity":
+            # This makes room for the version that it replaces.
+            self._transaction.forget([row.document.id], edges=False)
+        if present is not None:
+            keep_version(self._transaction, present)
         self._note_dates(document)
         if document.session is not None and document.turn is not None:
             # It was said before what has its number now.
             self._transaction.free_turn(document.project, document.session, document.turn)
-        document = self._with_turn(document, None)
+        document = self._with_turn(trash.detached(document), None)
         self._transaction.write(Entry(document, row.passages), fingerprint=mark)
         self._touch(document.id if document.kind == "entity" else document.parent)
         return document
@@ -294,9 +345,7 @@ class Changes:
                 continue
             if only_created and home.id not in self._created:
                 return None
-            if outranks(document.trust, home.trust):
-                # An entity has the trust of the most trusted text about it.
-                self._transaction.amend(home.id, trust=document.trust)
+            self._amend(home, raised(home, document))
             return home
         if change.belongs == "known":
             raise unknown_entity(name)
@@ -305,7 +354,9 @@ class Changes:
         )
         return created._replace(id=self._put_entity(created).id)
 
-    def _put_entity(self, document: Document, *, amend: bool = True) -> Changed:
+    def _put_entity(
+        self, document: Document, *, amend: bool = True, imported: bool = False
+    ) -> Changed:
         """Create an entity, or amend a known one; its passage is written by `finish`."""
         document = document._replace(source=ENTITY_SOURCE, title=document.key or "", text="")
         old = self._transaction.known(document)
@@ -317,17 +368,23 @@ class Changes:
             fields = {
                 name: getattr(document, name)
                 for name in _ENTITY_FIELDS
-                if amend and getattr(document, name) not in ("", Document._field_defaults[name])
+                if amend
+                and may_replace(old, document)
+                and getattr(document, name) not in ("", Document._field_defaults[name])
             }
-            if outranks(document.trust, old.trust):
-                fields["trust"] = document.trust
             if document.id and document.id != old.id:
                 self._known_as[document.id] = old.id
-            document = old._replace(**fields)
-            if document != old:
-                self._transaction.amend(old.id, **fields)
+            document = raised(old, document, imported=imported)._replace(**fields)
+            self._amend(old, document)
         self._touch(document.id)
         return Changed(document.id, 1, replaced=old is not None)
+
+    def _amend(self, old: Document, new: Document) -> None:
+        fields = {
+            name: value for name, value in new._asdict().items() if value != getattr(old, name)
+        }
+        if fields:
+            self._transaction.amend(old.id, **fields)
 
     def _dated(self, entity: Document) -> Document:
         now = self._transaction.now
@@ -429,29 +486,6 @@ class Changes:
 
     def _note_dates(self, document: Document) -> None:
         self._has_dates |= document.valid_from is not None or document.valid_to is not None
-
-
-def entity_named(name: str, project: str | None) -> Document:
-    """Return a document with the name of an entity, to look the stored one up by."""
-    return Document(key=name, kind="entity", source=ENTITY_SOURCE, project=project)
-
-
-def unknown_entity(name: str, advice: Advice | None = None) -> NotFound:
-    """Return the error for an entity that does not exist; by default the advice is to create it."""
-    return NotFound(
-        f"There is no entity named '{name}'.",
-        code="unknown_entity",
-        subject=name,
-        advice=advice or advise("create_entity", name=name),
-    )
-
-
-def _replacing(old: Document, document: Document) -> Document:
-    """Return a document that replaces a stored one: same id and creation time."""
-    document = document._replace(id=old.id, created_at=old.created_at)
-    if document.sha256 is not None and document.sha256 == old.sha256:
-        document = document._replace(updated_at=old.updated_at)
-    return document
 
 
 def _repetition(twin: Document) -> Changed:

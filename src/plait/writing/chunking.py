@@ -39,6 +39,10 @@ PIECE_LENGTH = 0.5
 TINY_SECTIONS = 0.25
 # Sections stop sharing a passage when their joined headings would be longer, in characters.
 MAX_HEADING_CHARS = 400
+# Every passage of a section repeats the headings above it. Six of the longest fit: Markdown has six
+# levels, Org mode has no limit.
+MAX_BREADCRUMB_CHARS = 1_250
+_STEP = " > "
 
 # How good it is to cut before a line of this kind. Headings have no score: they always end a
 # passage.
@@ -204,8 +208,26 @@ def _sections(text: str, headings: list[Heading]) -> Iterator[_Section]:
         while path and path[-1].level >= heading.level:
             path.pop()
         path.append(heading)
-        breadcrumb = " > ".join(step.title for step in path if step.title)
+        breadcrumb = _breadcrumb(path)
     yield _Section(start, body, len(text), breadcrumb)
+
+
+def _breadcrumb(path: list[Heading]) -> str:
+    """Return the headings of a section, the outermost first; of too many, the innermost.
+
+    >>> steps = [Heading(0, 0, level, f"{level:0>200}") for level in range(1, 99)]
+    >>> len(_breadcrumb(steps[:6])), len(_breadcrumb(steps))
+    (1215, 1215)
+    """
+    titles: list[str] = []
+    left = MAX_BREADCRUMB_CHARS
+    for step in reversed(path):
+        left -= len(step.title) + len(_STEP)
+        if left < 0:
+            break
+        if step.title:
+            titles.append(step.title)
+    return _STEP.join(reversed(titles))
 
 
 # Blocks: the text between two possible cuts.

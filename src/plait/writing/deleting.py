@@ -1,60 +1,170 @@
-"""Delete and restore documents by name, with everything that belongs to them."""
+"""Delete documents by name, with everything that belongs to them."""
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from plait.errors import NotFound
+from plait.errors import NotFound, Notice, PlaitError, StoreBusy, StoreFull, advise
 from plait.facts import names
 from plait.facts import trash as trash_rules
 from plait.protocols import Store, Transaction, Trashed
+from plait.searching.names import resolve
 from plait.text import clean
-from plait.types import TRUSTS, Document, Filter, new_id
-from plait.types.reports import Deleted
+from plait.types import EVERYTHING, Document, new_id
+from plait.types.reports import Deleted, Finding
 from plait.writing.changes import Changes
+from plait.writing.replacing import to_trash
 
-EVERYTHING = Filter(trusts=TRUSTS, all_versions=True)
+# What one transaction deletes: about a tenth of a second of CPU time. A larger document is one by
+# itself.
+SLICE_DOCUMENTS = 25
+SLICE_PASSAGES = 100
+# Seconds of deleting after which others get a turn, and of that turn; a purge that is slow, because
+# the machine is busy, gives as long a turn as it took. SQLite has no queue: whoever waits for the
+# lock looks again every tenth of a second, and may find another one there.
+HELD_S = 0.2
+TURN_S = 0.3
 
 
 def delete(
-    store: Store, ids: Sequence[str], *, purge: bool = False, undoable: bool = True
+    store: Store,
+    ids: Sequence[str],
+    *,
+    purge: bool = False,
+    home: str | None = None,
+    still: Callable[[Document], bool] | None = None,
 ) -> Deleted:
     """Delete documents, and what belongs to entities among them; undoable unless ``purge``.
 
-    Without ``undoable`` they can be restored only by id. A purge also removes these ids from the
-    trash, and reports those that were only there.
+    With ``still``, only those are deleted for which it is true inside the transaction. A purge also
+    removes these ids from the trash, and reports those that were only there. ``home`` is the
+    project in which they are deleted, empty for none; by default that of each document.
+
+    Many documents are deleted in slices, so that other writers need not wait for all of them. Each
+    slice is one transaction that leaves the memory consistent. If a slice fails, the documents
+    before it are gone and the others untouched; calling again deletes the rest. On a full disk, the
+    slices become smaller.
     """
-    with store.transaction() as transaction:
-        doomed = list(dict.fromkeys([*ids, *transaction.members(ids)]))
-        gone = transaction.load(doomed)
-        if not purge:
-            _trash(transaction, gone, batch=new_id() if undoable else trash_rules.BY_ID_ONLY)
-        changes = Changes(transaction)
-        chunks = changes.delete(gone)
-        changes.finish()
-        if purge:
-            older = _purge(transaction, doomed, known={document.id for document in gone})
-            gone += older
-            chunks += sum(document.chunk_count for document in older)
-        transaction.expire(transaction.now - trash_rules.KEPT_MS)
-    if purge:
-        store.tidy(purged=True)
+    batch, left = new_id(), list(dict.fromkeys(ids))
+    gone: list[tuple[str, str, int]] = []
+    try:
+        _delete_slices(store, left, gone, batch=batch, purge=purge, home=home, still=still)
+        copies = store.tidy(purged=True) if purge else ()
+    except PlaitError as error:
+        raise (partly(error, len(gone), "deleted") if gone and left else error) from error
+    except KeyboardInterrupt as stop:
+        if not gone:
+            raise
+        raise KeyboardInterrupt(_interrupted(len(gone), len(left))) from stop
     return Deleted(
-        tuple(document.doc_id for document in gone),
-        tuple(document.id for document in gone),
-        chunks,
+        tuple(doc_id for doc_id, _, _ in gone),
+        tuple(id_ for _, id_, _ in gone),
+        sum(chunks for _, _, chunks in gone),
         purged=purge,
+        copies=copies,
     )
 
 
-def _trash(transaction: Transaction, documents: Sequence[Document], *, batch: str) -> None:
-    rows = []
-    for document in documents:
-        passages = transaction.passages(document.id)
-        passage_ids = tuple(passage.id for passage in passages)
-        if document.kind == "entity":
-            # Its text repeats its observations: purging one of those must leave no byte here.
-            document, passages = document._replace(text="", chunk_count=0), []
-        rows.append(Trashed(batch, transaction.now, document, passages, names=passage_ids))
-    transaction.trash(rows)
+def _delete_slices(
+    store: Store,
+    left: list[str],
+    gone: list[tuple[str, str, int]],
+    *,
+    batch: str,
+    purge: bool,
+    home: str | None,
+    still: Callable[[Document], bool] | None,
+) -> None:
+    """Delete the documents that are ``left``, and move each slice from there to ``gone``."""
+    held, most = 0.0, SLICE_DOCUMENTS
+    while left:
+        try:
+            with store.transaction() as transaction:
+                since = time.monotonic()
+                doomed = _next_slice(transaction, left, most)
+                chosen = [
+                    row for row in doomed.values() if row is not None and (not still or still(row))
+                ]
+                if not purge:
+                    to_trash(transaction, chosen, batch, home)
+                deleted = _delete_slice(transaction, doomed, chosen, purge=purge)
+        except StoreFull as error:
+            if not most or error.code != StoreFull.code:
+                raise
+            most //= 4  # the failure has emptied the journal, and a smaller slice needs less room
+            continue
+        gone += deleted
+        left[:] = [id_ for id_ in left if id_ not in doomed]
+        held += time.monotonic() - since
+        if left:
+            held = give_turn(held)
+
+
+def give_turn(held: float) -> float:
+    """Let other writers in if slices have taken long; return the seconds taken since."""
+    if held < HELD_S:
+        return held
+    time.sleep(max(TURN_S, held))
+    return 0.0
+
+
+def _next_slice(
+    transaction: Transaction, ids: Sequence[str], most: int
+) -> dict[str, Document | None]:
+    """Return the documents to delete next, what belongs to an entity before the entity.
+
+    At most so many, and at least one. An entity goes together with all of it, unless that alone
+    fills several slices. ``None`` for an id that has no document.
+    """
+    doomed: dict[str, Document | None] = {}
+    passages = 0
+    for id_ in ids:
+        family = [member for member in (*transaction.members([id_]), id_) if member not in doomed]
+        if doomed and len(doomed) + len(family) > most:
+            break
+        family = family[: max(most, 1)]
+        documents = {document.id: document for document in transaction.load(family)}
+        doomed.update({member: documents.get(member) for member in family})
+        passages += sum(document.chunk_count for document in documents.values())
+        if passages >= SLICE_PASSAGES or len(doomed) >= most:
+            break
+    return doomed
+
+
+def _delete_slice(
+    transaction: Transaction, ids: Collection[str], documents: Sequence[Document], *, purge: bool
+) -> list[tuple[str, str, int]]:
+    """Delete documents, and purge their ids; return doc_id, id and passages of each."""
+    gone = list(documents)
+    changes = Changes(transaction)
+    changes.delete(gone)
+    changes.finish()
+    if purge:
+        gone += _purge(transaction, list(ids), known={document.id for document in gone})
+    transaction.expire(transaction.now - trash_rules.KEPT_MS)
+    return [(document.doc_id, document.id, document.chunk_count) for document in gone]
+
+
+def partly(error: PlaitError, count: int, verb: str) -> PlaitError:
+    """Return an error that came after some documents were deleted or restored; say how many."""
+    text = (
+        f"{error.notice.text.rstrip('.')}. Before that, {count} documents were {verb}; the others "
+        "are untouched."
+    )
+    return error.with_notice(error.notice._replace(text=text))
+
+
+def _interrupted(count: int, left: int) -> Notice:
+    """Say how far a delete came that somebody stopped."""
+    if left:
+        return Notice(
+            f"Interrupted: {count:,} documents were deleted, {left:,} are untouched. Run the same "
+            "command again to go on."
+        )
+    return Notice(
+        f"Interrupted: {count:,} documents were deleted, but some of their bytes may still be in "
+        "the file until it is repaired.",
+        advice=advise("doctor_fix"),
+    )
 
 
 def _purge(
@@ -62,92 +172,65 @@ def _purge(
 ) -> list[Document]:
     """Remove these documents from the trash; return those that were only there."""
     transaction.clear_cache()
-    rows = trash_rules.belonging(transaction.trashed(ids), set(ids))
+    # Until the store has been tidied: a process may be killed before that.
+    transaction.remember(unscrubbed=new_id())
+    rows = trash_rules.belonging(transaction.trashed(ids, texts=False), set(ids))
     transaction.forget([*ids, *(row.document.id for row in rows)])
-    return [row.document for row in rows if row.document.id not in known]
-
-
-def undo(store: Store, ids: Sequence[str] = ()) -> list[Document]:
-    """Restore documents from the trash; without ids, those of the latest delete.
-
-    A document that cannot be restored, because a newer one has its name or repeats it, stays in the
-    trash under its id only, so that the next call without ids reaches an older delete.
-    """
-    with store.transaction() as transaction:
-        if ids:
-            rows = trash_rules.family(transaction.trashed(ids), ids)
-        else:
-            rows = trash_rules.latest_batch(transaction.trashed(latest=True))
-        changes = Changes(transaction)
-        back: dict[str, Document] = {}
-        for row in trash_rules.restore_order(rows):
-            document = changes.revive(row)
-            if document is not None:
-                back[document.id] = document
-        transaction.restore_edges()
-        changes.finish()
-        transaction.forget(list(back), edges=False)
-        if not ids:
-            transaction.set_aside([row.document.id for row in rows if row.document.id not in back])
-    return list(back.values())
-
-
-def undo_named(store: Store, wanted: Sequence[str]) -> list[Document]:
-    """Restore what the latest delete removed, or the named documents.
-
-    Raises:
-        NotFound: No such document was deleted in the last 30 days; nothing is restored.
-    """
-    trash = store.trashed() if wanted else []
-    ids: list[str] = []
-    for name in wanted:
-        rows = trash_rules.named(trash, clean(name))
-        if not rows:
-            raise NotFound(
-                f"Nothing named {name} was deleted in the last 30 days.",
-                code="not_in_trash",
-                subject=name,
-            )
-        ids += [row.document.id for row in rows if row.document.id not in ids]
-    back = undo(store, ids)
-    if not back:
-        raise NotFound(
-            "Nothing to undo: nothing was deleted in the last 30 days, or newer documents have "
-            "taken the names.",
-            code="nothing_to_undo",
-        )
-    return back
+    return [row.document for row in rows if row.document.id not in known and not row.version_of]
 
 
 def resolve_doomed(
-    store: Store, wanted: Sequence[str], project: str | None, *, purge: bool
+    store: Store,
+    wanted: Sequence[str],
+    project: str | None,
+    *,
+    purge: bool,
+    reach: names.Reach = "change",
 ) -> dict[str, Document]:
     """Return the named documents by id; for a purge, also those in the trash.
+
+    ``reach`` says whether the names may refer to other projects.
 
     Raises:
         NotFound: One of the names is unknown.
         AmbiguousId: Several documents have it; the message lists them.
     """
-    trash = store.trashed() if purge else []
-    doomed = [row for name in wanted for row in _with_trash(store, name, project, trash)]
+    trash = store.trashed(texts=False) if purge else []
+    doomed = [row for name in wanted for row in _with_trash(store, name, project, trash, reach)]
     return {document.id: document for document in doomed}
 
 
 def _with_trash(
-    store: Store, name: str, project: str | None, trash: Sequence[Trashed]
+    store: Store, name: str, project: str | None, trash: Sequence[Trashed], reach: names.Reach
 ) -> list[Document]:
-    older = [
-        row.document
-        for row in trash_rules.named(trash, clean(name))
-        if row.document.key != name or row.document.project in (project, None)
-    ]
+    """Return what a name refers to, in the memory and in the trash, of one project only."""
+    rows = trash_rules.named(trash, clean(name), project)
+    if not rows and reach == "everything":
+        rows = trash_rules.matching(trash, clean(name))
+    older = [row.document for row in rows]
     try:
-        document, _ = names.choose(name, store.find(clean(name), EVERYTHING), project)
+        document, _ = resolve(store, name, project, reach)
     except NotFound:
         if older:
             return older
         raise
-    return [document, *older]
+    if older and older[0].project == project != document.project:
+        return older  # the project's own hides the personal one, in the trash too
+    return [document, *(row for row in older if row.project == document.project)]
+
+
+def check_purges(store: Store, *, fix: bool) -> list[Finding]:
+    """Report a purge that removed documents but did not get to clear their bytes."""
+    if store.state().unscrubbed is None:
+        return []
+    if fix:
+        try:
+            store.tidy(purged=True)
+        except StoreBusy as error:
+            return [Finding("purge", "warning", f"{error.notice.text} Then repeat this.")]
+        return [Finding("purge", "ok", "cleared what a purge had left behind", fixed=True)]
+    text = "A purge was interrupted: bytes of deleted documents may still be in the file."
+    return [Finding("purge", "warning", text, advice=advise("doctor_fix"))]
 
 
 def forecast(store: Store, chosen: Mapping[str, Document]) -> Deleted:
@@ -155,7 +238,7 @@ def forecast(store: Store, chosen: Mapping[str, Document]) -> Deleted:
     doomed = dict(chosen)
     entities = tuple(row.id for row in chosen.values() if row.kind == "entity")
     if entities:
-        belonging = Filter(parents=entities, trusts=TRUSTS, all_versions=True)
+        belonging = EVERYTHING._replace(parents=entities)
         doomed.update({row.id: row for row in store.scan(belonging)})
     return Deleted(
         tuple(row.doc_id for row in doomed.values()),

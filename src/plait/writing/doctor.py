@@ -1,18 +1,21 @@
 """Check a whole memory: the store's own checks, then the consistency of its facts."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from plait.errors import StoreDamaged, advise
 from plait.facts import profiles, versions
 from plait.protocols import Standing, Store
 from plait.times import LAST_MOMENT
-from plait.types import Document
+from plait.types import EVERYTHING, SHORT_ID, Document
 from plait.types.reports import Finding
 from plait.writing.changes import Changes
-from plait.writing.deleting import EVERYTHING
+from plait.writing.deleting import check_purges
 from plait.writing.documents import now_ms
+from plait.writing.held_secrets import held_secrets
 
 FACTS = EVERYTHING._replace(kinds=("observation", "entity"))
+IDS_SHOWN = 5
 
 
 def examine(store: Store, *, fix: bool, clock: Callable[[], int] = now_ms) -> list[Finding]:
@@ -20,7 +23,12 @@ def examine(store: Store, *, fix: bool, clock: Callable[[], int] = now_ms) -> li
     findings = store.check(fix=fix)
     if any(finding.code == StoreDamaged.code for finding in findings):
         return findings  # data read from a damaged store proves nothing
-    return [*findings, _check_clock(store, clock, fix=fix), _check_facts(store, clock, fix=fix)]
+    return [
+        *findings,
+        _check_clock(store, clock, fix=fix),
+        _check_facts(store, clock, fix=fix),
+        *check_purges(store, fix=fix),
+    ]
 
 
 def _check_clock(store: Store, clock: Callable[[], int], *, fix: bool) -> Finding:
@@ -117,3 +125,24 @@ def _profile(entity: Document, facts_of: Mapping[str, Sequence[Document]], momen
     ]
     texts = [current[id_].text for id_ in profiles.prominent(standings)]
     return profiles.compose(entity.title, entity.type, texts)
+
+
+def check_secrets(store: Store) -> Finding:
+    """Report for ``doctor`` how many documents hold secrets, of which kinds, and a few of them."""
+    # The profile of an entity repeats its observations, which are counted themselves.
+    documents = [row for row in store.scan(EVERYTHING) if row.kind != "entity"]
+    held = held_secrets(store, documents)
+    if not held:
+        return Finding("secrets", "ok", "no document holds a known kind of secret")
+    counts = Counter(kind for kinds in held.values() for kind in kinds)
+    listed = ", ".join(f"{kind} ({count:,})" for kind, count in sorted(counts.items()))
+    ids = ", ".join(id_[:SHORT_ID] for id_ in list(held)[:IDS_SHOWN])
+    more = ", …" if len(held) > IDS_SHOWN else ""
+    verb = "document holds" if len(held) == 1 else "documents hold"
+    return Finding(
+        "secrets",
+        "warning",
+        f"{len(held):,} {verb} secrets: {listed}. See {ids}{more}.",
+        advice=advise("purge_secrets"),
+        code="holds_secret",
+    )

@@ -2,12 +2,13 @@
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from plait.errors import UsageError, advise
 from plait.text import clean
 from plait.text.front_matter import front_matter
+from plait.text.normal_form import composed
 from plait.times import parse_time
 from plait.types import (
     MEMORY_TYPES,
@@ -18,6 +19,7 @@ from plait.types import (
     check_range,
 )
 from plait.writing import chunking, filenames, sources
+from plait.writing.refusals import amount
 
 TITLE_CHARS = 80
 
@@ -29,6 +31,9 @@ STYLES: dict[str, chunking.Style] = {
 }
 # Front matter fields with a meaning of their own; the rest of it becomes metadata.
 FRONT_FIELDS = frozenset({"title", "tags", "type", "memory_type", "summary", "date"})
+
+# Fields that are compared with what a caller names; a file's key stays as the file system has it.
+NAMES = ("type", "topic", "session", "role")
 
 FrontMatter = dict[str, str | list[str]]
 
@@ -114,6 +119,31 @@ def _check_name(field: str, name: str | None) -> None:
         )
 
 
+def texts_of(document: Document) -> list[str]:
+    """Return every text that a document consists of: its fields, tags and metadata."""
+    fields = [value for value in document if isinstance(value, str)]
+    return [*fields, *document.tags, *document.metadata, *map(str, document.metadata.values())]
+
+
+def check_size(texts: Sequence[str], max_bytes: int) -> None:
+    """Refuse texts that are together larger than a file may be.
+
+    Raises:
+        UsageError: They are too large; the message gives their size and the limit.
+    """
+    if sum(map(len, texts)) * 4 <= max_bytes:  # a character takes at most four bytes
+        return
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    if size > max_bytes:
+        raise UsageError(
+            f"The text, with its title, tags and other fields, is too large: {amount(size)}, limit "
+            f"{amount(max_bytes)}. Nothing was stored.",
+            code="too_large",
+            subject=str(size),
+            advice=advise("raise_limit"),
+        )
+
+
 def check_text(text: str) -> str:
     r"""Return a text as it is stored: valid Unicode, with ``\n`` at the end of its lines.
 
@@ -146,7 +176,7 @@ def complete(document: Document, now: int) -> Draft:
     """Fill in what the caller left open from the front matter, the name and the clock."""
     document = _cleaned(document)
     values, body_start = front_matter(document.text)
-    document = _with_front_matter(document, values)
+    document = _with_composed_names(_with_front_matter(document, values))
     event = document.event_at
     completed = document._replace(
         title=document.title or _title(document, values, body_start),
@@ -163,6 +193,11 @@ def complete(document: Document, now: int) -> Draft:
 def as_draft(document: Document) -> Draft:
     """Return a stored document, complete already, as a draft to be cut again."""
     return Draft(document, front_matter(document.text)[1])
+
+
+def with_front_matter(document: Document) -> Document:
+    """Return a document with the fields of its front matter."""
+    return _with_front_matter(document, front_matter(document.text)[0])
 
 
 def _text_hash(text: str) -> str:
@@ -194,6 +229,17 @@ def _cleaned(document: Document) -> Document:
     }
     metadata = {clean(name): clean(text) for name, text in document.metadata.items()}
     return document._replace(**texts, tags=tuple(map(clean, document.tags)), metadata=metadata)
+
+
+def _with_composed_names(document: Document) -> Document:
+    names = NAMES if document.kind == "file" else (*NAMES, "key")
+    given = {name: getattr(document, name) for name in names}
+    fields: dict[str, Any] = {name: value and composed(value) for name, value in given.items()}
+    fields["tags"] = tuple(dict.fromkeys(map(composed, document.tags)))
+    fields["metadata"] = {
+        composed(name): composed(text) for name, text in document.metadata.items()
+    }
+    return document._replace(**fields)
 
 
 def _title(document: Document, values: FrontMatter, body_start: int) -> str:

@@ -1,13 +1,17 @@
 """Index a folder or a file: read changed files, skip unchanged ones, drop deleted ones."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from plait.errors import SourceError
-from plait.types import TRUSTS, Document, Filter
+from plait.embedders import Embedder
+from plait.errors import Notice, SourceError, advise
+from plait.facts.trash import is_detached
+from plait.protocols import State, Store
+from plait.types import Document, Filter
 from plait.types.reports import FileReport, IngestReport, Outcome
-from plait.writing import deleting, documents, sources
-from plait.writing.backfill import Progress
+from plait.writing import deleting, documents, moves, removals, sources
+from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
 from plait.writing.writer import BATCH_DOCUMENTS, Writer
 
@@ -15,13 +19,17 @@ BATCH_CHARS = 2_000_000
 # A file changed within this time of its last indexing may have kept its time stamp.
 RACY_MS = 2_000
 EMPTY = "empty: no text in it"
+KEPT = "not there; kept, because a disk may be missing"
+# How often a run follows other processes that change the embedder, before it tells instead.
+CHANGES_FOLLOWED = 3
 NOT_WRITTEN = "interrupted before it was written"
 
 
 class Ingest:
     """One run over one folder or file. A file is one document, however it is reached.
 
-    With ``keep_project`` a file that is known already stays in its project.
+    With ``keep_project`` a file that is known already stays in its project. With ``allow_removal``
+    even a folder that has lost nearly everything loses it in the memory too.
     """
 
     def __init__(
@@ -30,12 +38,14 @@ class Ingest:
         *,
         incremental: bool,
         keep_project: bool = True,
+        allow_removal: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self._writer = writer
         self._store = writer.store
         self._project = writer.project
         self._keep_project = keep_project
+        self._allow_removal = allow_removal
         self._incremental = incremental
         self._progress = progress
         self._reports: list[FileReport] = []
@@ -43,7 +53,11 @@ class Ingest:
         self._chars = 0
         self._total = 0
         self._seen: set[str] = set()
+        self._moves = moves.Moves()
+        # Files that were known before this run and are still there.
+        self._left = 0
         self._emptied: list[Document] = []
+        self._caution: Notice | None = None
 
     def run(self, walk: sources.Walk) -> IngestReport:
         """Read every file of the walk; one bad file never stops the rest."""
@@ -54,6 +68,10 @@ class Ingest:
             self._total = len(entries)
             files = [entry for entry in entries if isinstance(entry, sources.SourceFile)]
             known = dict(zip(files, self._known(files), strict=True))
+            newcomers = [file for file in files if known[file] is None]
+            self._moves = moves.follow(self._store, walk.root, newcomers, self._project)
+            known.update(zip(newcomers, self._known(newcomers), strict=True))
+            self._left = len(files) - list(known.values()).count(None)
             for entry in entries:
                 if isinstance(entry, sources.Skipped):
                     unseen.append(entry.path)
@@ -66,7 +84,9 @@ class Ingest:
             interrupted = True
             self._drop_batch()
         self._store.tidy()
-        return IngestReport(tuple(self._reports), walk.ignored, interrupted=interrupted)
+        return IngestReport(
+            tuple(self._reports), walk.ignored, interrupted=interrupted, caution=self._caution
+        )
 
     def _known(self, files: Sequence[sources.SourceFile]) -> list[Document | None]:
         """Return the stored document of each file."""
@@ -80,12 +100,17 @@ class Ingest:
 
     def _take(self, file: sources.SourceFile, old: Document | None) -> None:
         self._seen.add(file.path)
-        file, project = self._placed(file, old)
+        former = self._moves.formers.get(file.path) if old is None else None
+        file, project = self._placed(file, old, former)
         name = (project, file.root, file.key)
         # Only a file that stays in its place can be skipped.
         same = old if old is not None and (old.project, old.source, old.key) == name else None
+        if same is not None and not self._was_renamed(file):
+            outcome: Outcome = "moved" if file.path in self._moves.folders else "unchanged"
+        else:
+            same, outcome = None, "unchanged"
         if same is not None and self._incremental and _surely_unchanged(same, file):
-            self._report(FileReport(file.path, "unchanged"))
+            self._report(FileReport(file.path, outcome))
             return
         try:
             content = sources.read_file(file)
@@ -97,35 +122,58 @@ class Ingest:
         except SourceError as error:
             self._report(FileReport(file.path, "failed", reason=error.notice.text, code=error.code))
             return
-        if same is not None and same.sha256 == content.sha256:
-            self._report(FileReport(file.path, "unchanged"))
+        if same is not None and same.sha256 == content.sha256 and not is_detached(same):
+            self._report(FileReport(file.path, outcome))
             return
         document = documents.document_from_file(file, content, project)
-        self._add(documents.complete(document, documents.now_ms()), old)
+        self._add(documents.complete(document, documents.now_ms()), old, former)
+
+    def _was_renamed(self, file: sources.SourceFile) -> bool:
+        """Tell whether its folder's move changed a file's key: its memory type may follow it."""
+        before = self._moves.folders.get(file.path)
+        return before is not None and before.key != file.key
 
     def _placed(
-        self, file: sources.SourceFile, old: Document | None
+        self, file: sources.SourceFile, old: Document | None, former: Document | None
     ) -> tuple[sources.SourceFile, str | None]:
         """Return where a file belongs: a known one stays under the widest folder it came from."""
+        if old is None and former is not None:
+            old = moves.placed(former, file.path, file.root, self._project)
         if old is None:
             return file, self._project
-        if _is_below(file.root, old.source) and old.key is not None:
+        if moves.is_below(file.root, old.source) and old.key is not None:
             file = file._replace(root=old.source, key=old.key)
         return file, old.project if self._keep_project else self._project
 
-    def _add(self, draft: documents.Draft, old: Document | None) -> None:
+    def _add(self, draft: documents.Draft, old: Document | None, former: Document | None) -> None:
         document = draft.document
         entry = self._writer.chunk(draft)
         if entry.passages:
-            self._batch.append((Change(entry), "added" if old is None else "changed"))
+            outcome = self._outcome(document, old, former)
+            if former is not None:
+                # Its passages keep their vectors.
+                entry = entry._replace(document=document._replace(id=former.id))
+            self._batch.append((Change(entry, former=former), outcome))
             self._chars += len(document.text)
             if len(self._batch) >= BATCH_DOCUMENTS or self._chars >= BATCH_CHARS:
                 self._flush()
-        elif old is None:
+        elif old is None or is_detached(old):
             self._report(FileReport(document.path or "", "skipped", reason=EMPTY))
         else:
             # Its old text must no longer be found.
             self._emptied.append(old)
+
+    def _outcome(
+        self, document: Document, old: Document | None, former: Document | None
+    ) -> Outcome:
+        before = former or self._moves.folders.get(document.path or "")
+        if before is not None and before.path != document.path:
+            return "moved" if before.sha256 == document.sha256 else "changed"
+        if old is None:
+            return "added"
+        # A restored document only meets its file again.
+        same = is_detached(old) and old.sha256 == document.sha256
+        return "unchanged" if same else "changed"
 
     def _flush(self) -> None:
         batch = self._batch
@@ -135,7 +183,7 @@ class Ingest:
         self._batch, self._chars = [], 0
         for (change, outcome), done in zip(batch, stored, strict=True):
             path = change.entry.document.path or ""
-            self._report(FileReport(path, outcome, chunks=done.chunks))
+            self._report(FileReport(path, outcome, chunks=done.chunks, secret=done.secret))
 
     def _drop_batch(self) -> None:
         for change, _ in self._batch:
@@ -147,50 +195,133 @@ class Ingest:
 
     def _forget_vanished(self, walk: sources.Walk, unseen: Sequence[str]) -> None:
         """Drop files that are deleted or excluded; keep those that could not be read."""
-        reports = [
-            FileReport(old.path or "", "removed", chunks=old.chunk_count, reason=EMPTY)
-            for old in self._emptied
-        ]
-        gone = [old.id for old in self._emptied]
+        lost = self._lost(walk, unseen)
+        kept = removals.KeptBack()
+        if not self._allow_removal:
+            kept = removals.kept_back(
+                walk.root,
+                own=any(old.source == walk.root for old in lost.vanished),
+                gone=[old.path or "" for old in lost.vanished],
+                left=lost.left,
+            )
+        self._caution = kept.caution
+        gone = [*lost.vanished, *lost.excluded]
+        removed = self._remove([old for old in gone if old.path not in kept.paths])
+        emptied = {old.id for old in self._emptied}
+        for old in gone:
+            reason = EMPTY if old.id in emptied else ""
+            if old.id in removed:
+                self._report(FileReport(old.path or "", "removed", old.chunk_count, reason))
+            elif old.path in kept.paths:
+                self._report(FileReport(old.path or "", "kept", reason=reason or KEPT))
+
+    def _lost(self, walk: sources.Walk, unseen: Sequence[str]) -> "_Lost":
+        """Compare the documents that a walk covers with the files that it met."""
+        lost = _Lost(vanished=[*self._emptied], excluded=[])
+        left = self._left - len(self._emptied)
         for document in self._store.scan(_files_of(walk)):
             path = document.path or ""
-            hidden = any(path == place or path.startswith(place + os.sep) for place in unseen)
-            if path not in self._seen and not hidden and _has_left(document, walk):
-                gone.append(document.id)
-                reports.append(FileReport(path, "removed", chunks=document.chunk_count))
-        if gone:
-            deleting.delete(self._store, gone, undoable=False)
-        for report in reports:
-            self._report(report)
+            if path in self._seen or is_detached(document) or not _belongs(document, walk):
+                continue
+            hidden = any(path == place or moves.is_below(path, place) for place in unseen)
+            if not hidden and moves.is_missing(path):
+                lost.vanished.append(document)
+                continue
+            left += 1
+            if not hidden and _is_excluded(document, walk):
+                lost.excluded.append(document)
+        return lost._replace(left=left)
+
+    def _remove(self, documents: Sequence[Document]) -> set[str]:
+        """Move documents to the trash as one delete; return the ids of those that were."""
+        if not documents:
+            return set()
+        doomed = {old.id: old for old in documents}
+
+        def still(stored: Document) -> bool:
+            # Another process may have moved it meanwhile, or met its file again.
+            old, path = doomed[stored.id], stored.path or ""
+            unchanged = (path, stored.indexed_at) == (old.path, old.indexed_at)
+            return unchanged and (moves.is_missing(path) or old.id not in missing)
+
+        missing = {old.id for old in documents if moves.is_missing(old.path or "")}
+        return set(deleting.delete(self._store, list(doomed), still=still).ids)
 
     def _report(self, report: FileReport) -> None:
+        if report.outcome in ("moved", "changed", "removed"):
+            report = report._replace(taken_from=self._moves.taken.get(report.path, ""))
         self._reports.append(report)
         if self._progress is not None:
             self._progress(len(self._reports), self._total, report.path)
 
 
+def walk_known(
+    store: Store,
+    path: str | os.PathLike[str],
+    *,
+    patterns: Sequence[str],
+    max_bytes: int,
+    allow_removal: bool,
+) -> sources.Walk:
+    """Return the walk over a source; with ``allow_removal``, over a known folder that is gone too.
+
+    Raises:
+        SourceError: It is not there, or cannot be read.
+    """
+    try:
+        return sources.walk(path, patterns=patterns, max_bytes=max_bytes)
+    except SourceError as error:
+        if error.code != "no_such_source":
+            raise
+        gone = sources.walk(path, patterns=patterns, max_bytes=max_bytes, gone=True)
+        known = moves.is_missing(gone.root) and any(
+            _belongs(document, gone) for document in store.scan(_files_of(gone))
+        )
+        if known and allow_removal:
+            return gone
+        if known:
+            raise error.with_notice(
+                error.notice._replace(
+                    text=f"No such folder: {error.subject}. What is known of its files was kept.",
+                    advice=advise("allow_removal", path=gone.root),
+                )
+            ) from error
+        raise
+
+
+class _Lost(NamedTuple):
+    """Documents whose files a walk did not meet, and how many others it covers.
+
+    ``vanished``: the file is gone, or has no text any more; ``excluded``: the rules leave it out.
+    """
+
+    vanished: list[Document]
+    excluded: list[Document]
+    left: int = 0
+
+
 def _files_of(walk: sources.Walk) -> Filter:
     """Return the filter for the documents that a walk covers, whatever their project."""
-    where = Filter(kinds=("file",), trusts=TRUSTS, all_versions=True)
     if not walk.is_folder:
-        return where._replace(source=walk.root)
-    return where._replace(path_prefix=walk.root.rstrip(os.sep) + os.sep)
+        return moves.EVERY_FILE._replace(source=walk.root)
+    return moves.EVERY_FILE._replace(path_prefix=walk.root.rstrip(os.sep) + os.sep)
 
 
-def _has_left(document: Document, walk: sources.Walk) -> bool:
-    """Tell whether a file that a walk did not meet is gone."""
-    own = document.source == walk.root
-    if not own and not _is_below(walk.root, document.source):
-        # A folder inside that was read on its own: it may be a disk that is not plugged in.
-        return False
-    if not os.path.lexists(document.path or ""):
-        return True
-    # A run with narrower patterns says nothing about files that it did not look for.
-    return own and walk.is_folder and walk.wants(document.key or "")
+def _belongs(document: Document, walk: sources.Walk) -> bool:
+    """Tell whether a walk can say anything about a file.
+
+    It cannot about a folder inside that was read on its own: it may be a disk that is not there.
+    """
+    return document.source == walk.root or moves.is_below(walk.root, document.source)
 
 
-def _is_below(folder: str, above: str) -> bool:
-    return above not in ("", folder) and folder.startswith(above.rstrip(os.sep) + os.sep)
+def _is_excluded(document: Document, walk: sources.Walk) -> bool:
+    """Tell whether a file that exists was left out by the rules.
+
+    A run with narrower patterns says nothing about files that it did not look for.
+    """
+    wanted = document.source == walk.root and walk.is_folder and walk.wants(document.key or "")
+    return wanted and os.path.lexists(document.path or "")
 
 
 def _surely_unchanged(old: Document, file: sources.SourceFile) -> bool:
@@ -208,15 +339,52 @@ def ingest(
     *,
     incremental: bool,
     keep_project: bool,
+    allow_removal: bool,
     progress: Progress | None,
+    embedder_for: Callable[[State], Embedder],
 ) -> IngestReport:
-    """Index the files of a walk, and compute missing vectors."""
-    run = Ingest(writer, incremental=incremental, keep_project=keep_project, progress=progress)
+    """Index the files of a walk, and compute missing vectors.
+
+    ``embedder_for`` returns the embedder of the memory's present vectors: another process may
+    change them during the run.
+    """
+    run = Ingest(
+        writer,
+        incremental=incremental,
+        keep_project=keep_project,
+        allow_removal=allow_removal,
+        progress=progress,
+    )
     report = run.run(walk)
-    if writer.trouble is None:
+    trouble = writer.trouble
+    if trouble is None:
         # These passages are from a time without a working embedder.
         writer.backfill.catch_up()
-    return report._replace(pending=_pending(writer), trouble=writer.trouble)
+        trouble = writer.trouble
+    if trouble is None and _pending(writer):
+        trouble = _follow(writer, embedder_for)
+    return report._replace(pending=_pending(writer), trouble=trouble)
+
+
+def _follow(writer: Writer, embedder_for: Callable[[State], Embedder]) -> Notice | None:
+    """Compute the vectors that another process's change of embedder left; return what is wrong."""
+    for _ in range(CHANGES_FOLLOWED):
+        state = writer.store.state()
+        backfill = Backfill(writer.store, embedder_for(state))
+        backfill.catch_up(state)
+        if backfill.trouble is not None or not _pending(writer):
+            return backfill.trouble
+    waiting = _pending(writer)
+    if not waiting:
+        return None
+    space = writer.store.state().space
+    return Notice(
+        f"The memory's vectors are from {space or 'no embedder yet'}, and {waiting:,} passages "
+        "still wait for theirs.",
+        "vectors_pending",
+        "" if space is None else space.spec,
+        advise("reindex"),
+    )
 
 
 def _pending(writer: Writer) -> int:

@@ -8,6 +8,13 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from plait.errors import SourceError
+
+# Every name is compared with every rule that applies to it. Nobody writes as many by hand.
+MAX_RULES = 1_000
+# In all ignore files of a source: each rule is compiled once.
+MAX_RULES_OF_A_SOURCE = 10_000
+
 
 class IgnoreRule(NamedTuple):
     """One line of an ignore file.
@@ -55,13 +62,24 @@ class IgnoreRule(NamedTuple):
         return reached
 
 
-def parse_ignore_file(text: str, depth: int) -> tuple[IgnoreRule, ...]:
-    """Return the rules of an ignore file, without its comments and blank lines."""
-    return tuple(
-        rule
-        for line in text.split("\n")
-        if not line.startswith("#") and (rule := parse_rule(line, depth))
-    )
+def parse_ignore_file(text: str, depth: int, most: int = MAX_RULES) -> tuple[IgnoreRule, ...]:
+    """Return the rules of an ignore file, without its comments and blank lines.
+
+    Raises:
+        SourceError: It has more rules than ``most``.
+    """
+    rules: list[IgnoreRule] = []
+    for line in text.split("\n"):
+        if line.startswith("#") or not (rule := parse_rule(line, depth)):
+            continue
+        if len(rules) == most:
+            raise SourceError(
+                f"it has too many rules (at most {MAX_RULES} apply to a folder, and "
+                f"{MAX_RULES_OF_A_SOURCE} in all)",
+                code="too_many_rules",
+            )
+        rules.append(rule)
+    return tuple(rules)
 
 
 def parse_rule(line: str, depth: int) -> IgnoreRule | None:
@@ -101,7 +119,9 @@ def is_ignored(rules: Iterable[IgnoreRule], parts: tuple[str, ...], folder: bool
 def _segment(name: str) -> re.Pattern[str]:
     # fnmatch has no backslash escapes and knows only [!a], where git also accepts [^a].
     plain = re.sub(r"\\(.)", lambda match: _literal(match[1]), name.replace("[^", "[!"))
-    return re.compile(fnmatch.translate(plain))
+    # For each bracket without an end, fnmatch would look through the whole rest again.
+    head, bracket, tail = plain.rpartition("]")
+    return re.compile(fnmatch.translate(head + bracket + tail.replace("[", _literal("["))))
 
 
 def _literal(character: str) -> str:

@@ -1,16 +1,19 @@
 """Store facts: skip text that was recalled from this memory, report near duplicates."""
 
-import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from plait.facts import echo, likeness
+from plait.facts.names import entity_named
 from plait.facts.trust import at_least
 from plait.protocols import Entry
 from plait.types import Document, Filter, Ref
 from plait.types.reports import Near, Stored
 from plait.writing import echoes
 from plait.writing.backfill import ON_THE_SIDE
-from plait.writing.changes import Change, entity_named
-from plait.writing.writer import Writer
+from plait.writing.changes import Change
+from plait.writing.copies import New
+from plait.writing.echoes import NOTHING_NEW
+from plait.writing.writer import Writer, batches
 
 # Passages compared with a new text, by words and by vector each.
 COMPARED = 5
@@ -18,18 +21,22 @@ MOST_NEAR = 3
 NEAR_SNIPPET_CHARS = 100
 # Characters. Two long texts are never near duplicates by chance.
 LONGEST_COMPARED = 2_000
+# Of a stored passage: only a fenced block, which is never cut, is longer than this.
+LONGEST_CANDIDATE = 10_000
 
 
 def store_observation(writer: Writer, document: Document, entity: str | None) -> Stored:
     """Store one observation; report what it repeats, replaces and resembles."""
+    writer.check_size(document)
+    writer.check_size(Document(key=entity))
     about = None if entity is None else _entity_id(writer, entity)
-    shortened = False
-    if document.origin in echo.GUARDED:
-        echoed = _echoed(writer, document, about)
-        if echoed is not None:
-            return echoed
-        rest, shortened = echo.unfenced(document.text)
-        document = document._replace(text=rest.strip() if shortened else rest)
+    asked, own = document, echoes.guarded(writer.store, document, entity)
+    echoed = _echoed(writer, asked, own, about)
+    if echoed is not None:
+        return echoed
+    document = own.document
+    if entity is not None:
+        writer.check_secrets(Document(key=entity, origin=document.origin))
     entry = writer.prepare(document)
     [entry] = writer.embed([entry])
     similar = _similar(writer, entry, about)
@@ -38,23 +45,66 @@ def store_observation(writer: Writer, document: Document, entity: str | None) ->
         fill_profiles(writer, most=ON_THE_SIDE)
     known = {stored.id, *stored.superseded}
     near = () if stored.duplicate else [other for other in similar if other.id not in known]
-    return stored._replace(
-        near=tuple(near)[:MOST_NEAR], shortened=shortened, trouble=writer.trouble
-    )
+    stored = stored._replace(near=tuple(near)[:MOST_NEAR], trouble=writer.trouble)
+    return own.noted(stored, asked)
 
 
-def new_part(writer: Writer, document: Document, about: str | None) -> str | None:
-    """Return the new part of a text: all of it, or the part outside fences; ``None`` for nothing.
+def store_note(writer: Writer, document: Document) -> Stored:
+    """Store a document with a key, without what an agent copied from an answer of this memory."""
+    writer.check_size(document)
+    own = echoes.guarded(writer.store, document)
+    if own.is_empty:
+        return NOTHING_NEW
+    return own.noted(writer.store_note(own.document), document)
 
-    Only text of agents and tools is checked. ``about`` is the id of an entity, empty
-    for one that does not exist yet.
+
+def store_many(writer: Writer, many: Iterable[Document]) -> list[Stored]:
+    """Store documents, one transaction per batch; those without a project get the writer's.
+
+    Raises:
+        UsageError: A document is refused; those of earlier batches are stored.
     """
-    if document.origin not in echo.GUARDED:
-        return document.text
-    if _echoed(writer, document, about) is not None:
-        return None
-    rest, fenced = echo.unfenced(document.text)
-    return rest.strip() if fenced else rest
+    stored: list[Stored] = []
+    for batch in batches(map(writer.addressed, many)):
+        stored += _store_batch(writer, batch)
+    return stored
+
+
+def _store_batch(writer: Writer, batch: Sequence[Document]) -> list[Stored]:
+    own = echoes.guarded_all(writer.store, [New(document) for document in batch])
+    results: list[Stored | None] = [
+        _echoed(writer, asked, mine, asked.parent)
+        if asked.kind == "observation" and asked.key is None
+        else NOTHING_NEW
+        if mine.is_empty
+        else None
+        for asked, mine in zip(batch, own, strict=True)
+    ]
+    places = [place for place, done in enumerate(results) if done is None]
+    changes = [Change(writer.prepare(own[place].document)) for place in places]
+    for place, done in zip(places, writer.write(changes) if changes else (), strict=True):
+        results[place] = own[place].noted(done, batch[place])
+    return [done for done in results if done is not None]
+
+
+def new_parts(
+    writer: Writer, new: Sequence[New], ids: Mapping[str | None, str]
+) -> list[Document | None]:
+    """Return the new part of each text with the trust it deserves; ``None`` if nothing is new.
+
+    What an agent or a tool was told by this memory is not new. ``ids`` has those of the entities
+    that exist already. A text without words stays as it is.
+    """
+    for row in new:
+        writer.check_size(row.document)
+    own = echoes.guarded_all(writer.store, new)
+    return [
+        mine.document
+        if not row.document.text.strip()
+        or _echoed(writer, row.document, mine, ids.get(row.entity, "")) is None
+        else None
+        for row, mine in zip(new, own, strict=True)
+    ]
 
 
 def fill_profiles(writer: Writer, *, most: int | None = None) -> None:
@@ -63,22 +113,25 @@ def fill_profiles(writer: Writer, *, most: int | None = None) -> None:
         writer.backfill.catch_up(most=most)
 
 
-def _echoed(writer: Writer, document: Document, about: str | None) -> Stored | None:
+def _echoed(
+    writer: Writer, asked: Document, own: echoes.Guarded, about: str | None
+) -> Stored | None:
     """Return the result for a text that was recalled from this memory; ``None`` for a new one."""
-    text = document.text
-    rest, fenced = echo.unfenced(text)
-    all_fenced = fenced and not re.search(r"\w", rest)
+    if asked.origin not in echo.GUARDED:
+        return None
+    document = own.document
+    all_recalled = own.is_empty
     # A caller who gives a topic or supersedes does not store by accident.
     deliberate = document.topic is not None or document.supersedes is not None
-    if all_fenced:
+    if all_recalled:
         # Text inside a fence certainly came from this memory.
         where = Filter(projects=(writer.project, None))
-        source = echoes.find_repeated(writer.store, text, where, wholly=False)
+        source = echoes.find_repeated(writer.store, asked.text, where, wholly=False)
     elif deliberate:
         return None
     else:
-        where = _where_repeated(writer, document._replace(text=rest), about)
-        source = echoes.find_repeated(writer.store, rest, where)
+        where = _where_repeated(writer, document, about, recalled=own.answered)
+        source = echoes.find_repeated(writer.store, document.text, where)
     if source is not None:
         return Stored(
             source.id,
@@ -89,10 +142,12 @@ def _echoed(writer: Writer, document: Document, about: str | None) -> Stored | N
             recalled=True,
             entity=source.parent,
         )
-    return Stored("", "", 0, duplicate=True, recalled=True) if all_fenced else None
+    return NOTHING_NEW if all_recalled else None
 
 
-def _where_repeated(writer: Writer, document: Document, about: str | None) -> Filter:
+def _where_repeated(
+    writer: Writer, document: Document, about: str | None, *, recalled: bool
+) -> Filter:
     """Return where to look for duplicates: under the entity, else anywhere in the project.
 
     Less trusted text does not count. A text with a type, an importance or a pin can only repeat an
@@ -100,8 +155,8 @@ def _where_repeated(writer: Writer, document: Document, about: str | None) -> Fi
     """
     trusts = at_least(document.trust)
     everywhere = Filter(projects=(writer.project, None), trusts=trusts)
-    if echo.PREFACE in document.text:
-        return everywhere
+    if recalled:
+        return everywhere._replace(all_versions=True)  # an answer may show what has ended
     if about is not None:
         return Filter(parents=(about,), trusts=trusts)
     says_more = document.type is not None or document.importance is not None
@@ -136,13 +191,14 @@ def _similar(writer: Writer, entry: Entry, about: str | None) -> list[Near]:
     near = []
     for ref, candidate in store.hydrate(refs).items() if refs else ():
         passage = candidate.passage
-        verdict = likeness.compare(text, passage.text, cosines.get(ref))
+        body = passage.text[:LONGEST_CANDIDATE]
+        verdict = likeness.compare(text, body, cosines.get(ref))
         if not verdict.near:
             # A small model may see less similarity than the words show.
-            verdict = likeness.compare(text, passage.text)
+            verdict = likeness.compare(text, body)
         if verdict.near:
             alike = verdict.similarity if verdict.cosine is None else verdict.cosine
-            snippet = " ".join(passage.text.split())[:NEAR_SNIPPET_CHARS]
+            snippet = " ".join(body.split())[:NEAR_SNIPPET_CHARS]
             near.append(
                 Near(
                     candidate.document.id,

@@ -32,7 +32,7 @@ def refusal_of(status: os.stat_result, max_bytes: int) -> Refusal | None:
     if stat.S_ISREG(mode):
         if status.st_size <= max_bytes:
             return None
-        sizes = f"{_amount(status.st_size)}, limit {_amount(max_bytes)}"
+        sizes = f"{amount(status.st_size)}, limit {amount(max_bytes)}"
         return Refusal("too_large", f"too large: {sizes}")
     if stat.S_ISFIFO(mode):
         reason = "a pipe, not a file"
@@ -63,10 +63,10 @@ def link_error_reason(error: OSError | RuntimeError) -> str:
     return error_reason(error)
 
 
-def _amount(size: int) -> str:
+def amount(size: int) -> str:
     """Return a size like ``12.3 MB``, rounded up: a size over the limit never looks equal to it.
 
-    >>> _amount(1024), _amount(1025)
+    >>> amount(1024), amount(1025)
     ('1 KB', '1.1 KB')
     """
     unit, name = 1, "bytes"

@@ -6,7 +6,7 @@ Data may change meanwhile: a write happens only if what was read is still there.
 from collections.abc import Iterable
 
 from plait.errors import EmbedderError, Notice, advise
-from plait.types import TRUSTS, Document, Filter
+from plait.types import EVERYTHING, Document
 from plait.types.reports import Reindexed
 from plait.writing import documents
 from plait.writing.backfill import Progress
@@ -22,8 +22,7 @@ def reindex(writer: Writer, *, afresh: bool, progress: Progress | None) -> Reind
     store, identity = writer.store, writer.cut.identity
     rechunked = 0
     if writer.state.chunker not in (None, identity):
-        every_document = Filter(trusts=TRUSTS, all_versions=True)
-        rechunked = rechunk(writer, store.scan(every_document))
+        rechunked = rechunk(writer, store.scan(EVERYTHING))
     store.tidy(keywords=True)
     with store.transaction() as transaction:
         transaction.remember(chunker=identity, indexed_by=transaction.state.analyzer)

@@ -17,10 +17,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from plait.errors import SourceError, advise
+from plait.errors import NO_DESCRIPTORS, SourceError, advise, too_many_files
 from plait.types import FILE_PATTERNS
 from plait.writing import refusals
-from plait.writing.ignoring import IgnoreRule, is_ignored, parse_ignore_file, parse_rule
+from plait.writing.ignoring import (
+    MAX_RULES,
+    MAX_RULES_OF_A_SOURCE,
+    IgnoreRule,
+    is_ignored,
+    parse_ignore_file,
+    parse_rule,
+)
 
 # Twice the longest text that people keep in one file (a whole Bible is about 4.5 MB). A file is
 # read whole, and several copies exist until its passages are written: the limit bounds the memory.
@@ -122,6 +129,7 @@ def walk(
     max_bytes: int = MAX_SOURCE_BYTES,
     ignore_file: str | None = IGNORE_FILE,
     hidden: bool = False,
+    gone: bool = False,
 ) -> "Walk":
     """Return a walk over the files of a folder, or over one named file. Its order never varies.
 
@@ -131,11 +139,16 @@ def walk(
         max_bytes: Larger files are skipped.
         ignore_file: The name of files with ignore rules, as in git; ``None`` for no rules.
         hidden: Whether names with a leading dot count.
+        gone: It is a folder that no longer exists, and has no files.
 
     Raises:
         SourceError: There is no such file or folder, or the folder cannot be read.
     """
     shown = _printable(str(path)) or "''"
+    # A single string is a sequence too, of one-letter patterns.
+    wanted = (patterns,) if isinstance(patterns, str) else patterns
+    if gone:
+        return Walk(source_root(path), None, wanted, max_bytes, ignore_file, hidden, gone=True)
     try:
         # subtle: Path("") is the working folder, but an empty name does not mean that.
         status = os.stat(path)  # noqa: PTH116
@@ -148,6 +161,8 @@ def walk(
             subject=shown,
         ) from error
     except OSError as error:
+        if error.errno in NO_DESCRIPTORS:
+            raise too_many_files(shown) from error
         raise SourceError(
             f"Cannot read {shown}: {error.strerror}. Check its permissions.",
             code="unreadable_source",
@@ -161,8 +176,6 @@ def walk(
             subject=shown,
         )
     name = None if stat.S_ISDIR(status.st_mode) else Path(path).name
-    # A single string is a sequence too, of one-letter patterns.
-    wanted = (patterns,) if isinstance(patterns, str) else patterns
     return Walk(root, name, wanted, max_bytes, ignore_file, hidden)
 
 
@@ -179,7 +192,7 @@ def named_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_SOURCE_BYTE
             f"{shown} is a folder.",
             code="is_folder",
             subject=shown,
-            advice=advise("ingest", path=shown),
+            advice=advise("ingest", path=str(path)),
         )
     (file,) = files
     if isinstance(file, Skipped):
@@ -205,6 +218,8 @@ class Walk:
         max_bytes: int,
         ignore_file: str | None,
         hidden: bool,
+        *,
+        gone: bool = False,
     ) -> None:
         """Take the arguments that `walk` has checked; ``name`` is set if the source is one file."""
         self.root = root
@@ -214,8 +229,10 @@ class Walk:
         self._max_bytes = max_bytes
         self._ignore_file = ignore_file
         self._hidden = hidden
+        self._gone = gone
         # Files and folders that no link may lead into.
         self._off_limits: set[Path] = set()
+        self._rules_read = 0
         # The key of each file by its device and inode.
         self._keys: dict[tuple[int, int], str] = {}
 
@@ -227,13 +244,13 @@ class Walk:
     def __iter__(self) -> Iterator[SourceFile | Skipped]:
         """Walk depth first, by name within each folder."""
         self.ignored = 0
-        self._off_limits, self._keys = set(), {}
+        self._off_limits, self._keys, self._rules_read = set(), {}, 0
         if self._name is not None:
             yield self._named_file(self._name)
             return
         links: list[_Place] = []
         # A stack instead of recursion: a tree may be deeper than Python's recursion limit.
-        stack = [_Place(Path(self.root))]
+        stack = [] if self._gone else [_Place(Path(self.root))]
         while stack:
             place = stack.pop()
             try:
@@ -307,7 +324,10 @@ class Walk:
             return ()
         path = str(place.path / self._ignore_file)
         data, _ = _read_bytes(path, _MAX_IGNORE_BYTES, _OPEN_FLAGS, subject=path)
-        return parse_ignore_file(_decode(data, path), len(place.parts))
+        most = min(MAX_RULES - len(place.rules), MAX_RULES_OF_A_SOURCE - self._rules_read)
+        rules = parse_ignore_file(_decode(data, path), len(place.parts), most)
+        self._rules_read += len(rules)
+        return rules
 
     def _file(self, place: "_Place", status: os.stat_result) -> Iterator[SourceFile | Skipped]:
         if self.wants(place.key):

@@ -5,11 +5,15 @@ write. Whatever an embedder does, the text is searchable by keyword.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Self
+from itertools import islice
+from typing import Self, TypeVar
 
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, Notice
+from plait.facts.credentials import document_secrets, refuse_secrets
+from plait.facts.echo import GUARDED
 from plait.protocols import Entry, State, Store, Vector
+from plait.text.normal_form import composed
 from plait.types import MAX_TURN, Cut, Document, check_range
 from plait.types.reports import Stored
 from plait.writing import chunking, documents
@@ -20,29 +24,66 @@ from plait.writing.documents import Draft
 # One commit per batch: with a sync each, single documents would cost ten times as much.
 BATCH_DOCUMENTS = 64
 
+_Item = TypeVar("_Item")
+
 
 class Writer:
     """Writes documents during one operation (a `store`, an `ingest` …); create one for each.
 
     ``trouble`` is why vectors are missing, if any are; it concerns this operation only.
+    ``file_cut`` is for files of a project that has sizes of its own; the memory keeps ``cut``.
+    ``max_bytes`` is the most that one document may have. Without ``allow_secret``, a secret that an
+    agent or a tool stores is refused.
     """
 
     def __init__(
-        self, store: Store, embedder: Embedder, cut: Cut, state: State, project: str | None
+        self,
+        store: Store,
+        embedder: Embedder,
+        cut: Cut,
+        state: State,
+        project: str | None,
+        *,
+        max_bytes: int,
+        allow_secret: bool,
+        file_cut: Cut | None = None,
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.cut = cut
+        self._sizes = file_cut or cut
         self.state = state
         self.project = project
+        self._max_bytes = max_bytes
+        self._allow_secret = allow_secret
         self.backfill = Backfill(store, embedder)
 
     @classmethod
-    def begin(cls, store: Store, embedder: Embedder, cut: Cut, project: str | None) -> Self:
+    def begin(
+        cls,
+        store: Store,
+        embedder: Embedder,
+        cut: Cut,
+        project: str | None,
+        *,
+        max_bytes: int,
+        allow_secret: bool = False,
+        file_cut: Cut | None = None,
+    ) -> Self:
         """Begin an operation: the memory and the model may have changed since the last one."""
         embedder.recheck()
         state = store.state()
-        return cls(store, embedder, cut.for_memory(state.chunker), state, project)
+        built = cut.for_memory(state.chunker)
+        return cls(
+            store,
+            embedder,
+            built,
+            state,
+            project,
+            max_bytes=max_bytes,
+            allow_secret=allow_secret,
+            file_cut=file_cut,
+        )
 
     @property
     def trouble(self) -> Notice | None:
@@ -53,14 +94,29 @@ class Writer:
         """Check, complete and chunk a text.
 
         Raises:
-            UsageError: It has no text.
+            UsageError: It has no text or too much, or an agent stores a secret.
         """
         if document.turn is not None:
             check_range("turn", document.turn, 0, MAX_TURN)
+        self.check_size(document)
         checked = document._replace(text=documents.check_text(document.text))
         draft = documents.complete(checked, documents.now_ms())
         documents.check_body(draft)
+        self.check_secrets(draft.document)
         return self.chunk(draft)
+
+    def check_size(self, document: Document) -> None:
+        """Refuse a document that is too large, before anything else is done with it."""
+        documents.check_size(documents.texts_of(document), self._max_bytes)
+
+    def check_secrets(self, document: Document) -> None:
+        """Refuse a secret in what an agent or a tool stores, unless the caller insists.
+
+        Raises:
+            UsageError: The document holds one; the code is "holds_secret".
+        """
+        if document.origin in GUARDED and not self._allow_secret:
+            refuse_secrets(document_secrets(document))
 
     def chunk(self, draft: Draft) -> Entry:
         """Cut a document into passages; their line numbers count the front matter too."""
@@ -72,8 +128,8 @@ class Writer:
             )
             for passage in chunking.chunk(
                 draft.body,
-                size=self.cut.size,
-                overlap=self.cut.overlap,
+                size=self._sizes.size,
+                overlap=self._sizes.overlap,
                 style=documents.style_of(document),
             )
         ]
@@ -181,35 +237,27 @@ class Writer:
         [stored] = self.write([Change(self.prepare(document))])
         return stored
 
-    def store_many(self, many: Iterable[Document]) -> list[Stored]:
-        """Store documents, one transaction per batch; those without a project get this one.
+    def addressed(self, document: Document) -> Document:
+        """Return a document with its project."""
+        self.check_size(document)
+        return document._replace(project=self.home_of(document.project or self.project))
 
-        Raises:
-            UsageError: A document has no text; those of earlier batches are stored.
-        """
-        stored: list[Stored] = []
-        changes = (
-            Change(self.prepare(document._replace(project=document.project or self.project)))
-            for document in many
-        )
-        for batch in batches(changes):
-            stored += self.write(batch)
-        return stored
+    def home_of(self, project: str | None) -> str | None:
+        """Return the project that a document names, in the spelling of the current one if same."""
+        if project is None or project.isascii():
+            return project
+        name = composed(project)
+        return self.project if self.project and composed(self.project) == name else name
 
     @property
     def _is_external(self) -> bool:
         return self.embedder.tuning.external
 
 
-def batches(changes: Iterable[Change], size: int = BATCH_DOCUMENTS) -> Iterator[list[Change]]:
-    """Yield changes in groups that are written together."""
-    batch: list[Change] = []
-    for change in changes:
-        batch.append(change)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
+def batches(many: Iterable[_Item], size: int = BATCH_DOCUMENTS) -> Iterator[list[_Item]]:
+    """Yield documents or changes in groups that are written together."""
+    items = iter(many)
+    while batch := list(islice(items, size)):
         yield batch
 
 
@@ -230,4 +278,6 @@ def _stored(done: Changed, document: Document, pending: int, trouble: Notice | N
         beside=done.beside,
         entity=done.parent,
         trouble=trouble,
+        lowered=done.lowered,
+        secret=document_secrets(document),
     )

@@ -30,12 +30,18 @@ _OLDEST = (
 )
 
 
+def is_vector(data: object) -> bool:
+    """Tell whether a value can be read as a vector."""
+    return isinstance(data, bytes) and bool(data) and len(data) % Vector("f").itemsize == 0
+
+
 def find(connection: apsw.Connection, names: Sequence[str]) -> dict[str, Vector]:
     """Return the vectors that are cached, by name."""
     vectors: dict[str, Vector] = {}
     for name, data in rows(connection, _CACHED, (json.dumps(list(names)),)):
-        vectors[name] = vector = Vector("f")
-        vector.frombytes(data)
+        if is_vector(data):  # what is damaged is made again
+            vectors[name] = vector = Vector("f")
+            vector.frombytes(data)
     return vectors
 
 

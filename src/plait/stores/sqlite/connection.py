@@ -5,31 +5,21 @@ SQLite's locks, and acknowledged writes with them.
 """
 
 import os
+import sys
 import time
 from _thread import RLock, allocate_lock, get_ident
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import apsw
 
-from plait.errors import (
-    Advice,
-    DeadlineExceeded,
-    PlaitError,
-    SchemaTooNew,
-    StoreBusy,
-    StoreDamaged,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    UsageError,
-    advise,
-)
+from plait.errors import PlaitError, StoreBusy, StoreError, UsageError, advise
 from plait.stores import exists
 
 # The number of migrations in `plait.stores.sqlite.schema`, which an ordinary opening does not load.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 APPLICATION_ID = 0x706C6169  # "plai": lets `file` and doctor tell a memory from other databases
 # SQLite 3.7.0 to 3.51.2 can lose committed pages when several processes share a WAL file.
 SAFE_SQLITE = (3, 51, 3)
@@ -37,14 +27,13 @@ WAIT_STEP_MS = 5_000  # SQLite waits this long by itself; then we retry, until t
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 CACHE_KIB = 8_192
 PRIVATE_FILE = 0o600
+KEPT_ASIDE = ".kept-"  # between the name of a file and the time at which it was replaced
+RESTORING = "-restoring"  # ends the name of a file that exists while a memory is being replaced
 # WAL needs shared memory between processes, which these do not provide.
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "virtiofs", "afs", "ceph"}
     | {"glusterfs", "lustre", "fuse", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "vboxsf"}
 )
-# Parts of SQLite's messages about the keyword index.
-_KEYWORD_NAMES = ("fts5 file format", "passages_fts", "passages_vocab")
-
 SQLRow = tuple[Any, ...]
 
 
@@ -102,83 +91,32 @@ def journal_mode(path: str) -> Literal["wal", "delete"]:
     return "wal"
 
 
-_DOCTOR = Advice("doctor_fix")
-_FAILURES: tuple[tuple[type[apsw.Error], type[StoreError], str, Advice | None], ...] = (
-    (apsw.BusyError, StoreBusy, "Another process has locked {path}. Try again in a moment.", None),
-    (apsw.LockedError, StoreBusy, "Another process has locked {path}. Try again shortly.", None),
-    (apsw.FullError, StoreFull, "No space is left for {path}. Free some space and retry.", None),
-    (apsw.NotADBError, StoreDamaged, "{path} is not a plait memory: it is not a database.", None),
-    (apsw.CorruptError, StoreDamaged, "{path} is damaged ({error}).", _DOCTOR),
-    (apsw.ReadOnlyError, StoreReadOnly, "{path} cannot be written: {error}.", None),
-    (apsw.InterruptError, DeadlineExceeded, "The query ran past its time limit.", None),
-    (
-        apsw.IOError,
-        StoreFull,
-        "Cannot read or write {path}: {error}. Is the disk full or over quota?",
-        None,
-    ),
-    (
-        apsw.CantOpenError,
-        StoreError,
-        "Cannot open {path}: {error}. Check that its folder exists and can be written.",
-        None,
-    ),
-)
+def translate(error: Exception, path: str, *, opening: bool = False) -> PlaitError:
+    """Return a failure of SQLite, or of reading what it returned, as one of plait's errors."""
+    from plait.stores.sqlite import failures  # what never fails need not load it
+
+    return failures.translate(error, path, opening=opening)
 
 
-def translate(error: apsw.Error, path: str) -> PlaitError:
-    """Return a failure of SQLite as one of plait's errors."""
-    for kind, ours, words, advice in _FAILURES:
-        if isinstance(error, kind):
-            return ours(words.format(path=path, error=error), subject=path, advice=advice)
-    if isinstance(error, apsw.SQLError) and any(name in str(error) for name in _KEYWORD_NAMES):
-        # plait's statements are valid: the index that they name is missing or unreadable.
-        return StoreDamaged(
-            f"The keyword index of {path} is damaged ({error}).",
-            code="keywords_damaged",
-            subject=path,
-            advice=_DOCTOR,
-        )
-    return StoreError(f"{path}: {error}", subject=path)
+class Mark(NamedTuple):
+    """Which files a connection has open: device and inode of both, size and time of the first."""
+
+    file: tuple[int, int]
+    state: tuple[int, int]
+    journal: tuple[int, int] | None
 
 
-def create_private(path: str) -> None:
-    """Create an empty file that only its owner can read; -wal and -shm get the same mode."""
-    folder = os.path.dirname(path)
+def is_restoring(path: str) -> bool:
+    """Tell whether the memory is being replaced, or a restore was killed."""
+    return os.path.exists(path + RESTORING)
+
+
+def has_journal(path: str) -> bool:
+    """Tell whether there is a journal with something in it."""
     try:
-        if folder and not os.path.isdir(folder):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
-        os.close(os.open(path, flags, PRIVATE_FILE))
-    except FileExistsError:
-        # An empty file becomes a memory, a folder cannot; or another process created it first.
-        if os.path.isdir(path):
-            raise _is_folder(path) from None
-        if not exists(path):
-            _make_private(path)
-    except OSError as error:
-        raise StoreReadOnly(
-            f"Cannot create {path}: {error.strerror}.",
-            code="cannot_create",
-            subject=path,
-            advice=advise("choose_file"),
-        ) from error
-
-
-def _is_folder(path: str) -> StoreError:
-    return StoreError(
-        f"{path} is a folder, not a file.",
-        code="is_folder",
-        subject=path,
-        advice=advise("choose_file"),
-    )
-
-
-def _make_private(path: str) -> None:
-    try:
-        os.chmod(path, PRIVATE_FILE)
+        return os.stat(path + "-wal").st_size > 0
     except OSError:
-        return  # another user's file that we can write: doctor warns about its mode
+        return False
 
 
 class Connections:
@@ -194,15 +132,19 @@ class Connections:
         vfs: str | None = None,
     ) -> None:
         if os.path.isdir(path):
-            raise _is_folder(path)
+            from plait.stores.sqlite.creating import is_folder
+
+            raise is_folder(path)
         self.path = path
+        self.real = path  # where links lead to: there SQLite keeps the journal
         self.timeout = timeout
         self._durability = "FULL" if durability == "full" else "NORMAL"
-        self._vfs = vfs
+        self.vfs = vfs
         self._lock = allocate_lock()
         self._by_thread: dict[int, apsw.Connection] = {}
-        self._closed = False
-        self.wrote = False
+        self._marks: dict[int, Mark | None] = {}
+        self._is_open = self._closed = self.wrote = False
+        self.number = ""  # of the latest commit made here
         # An in-memory database belongs to one connection, so threads take turns on it.
         self.turns = RLock() if self.in_memory else None
         if not self.in_memory and not exists(path):
@@ -213,8 +155,11 @@ class Connections:
                     subject=path,
                     advice=advise("store_first"),
                 )
+            from plait.stores.sqlite.creating import create_private
+
             create_private(path)
         self.get()
+        self._is_open = True
 
     @property
     def in_memory(self) -> bool:
@@ -232,29 +177,93 @@ class Connections:
                     code="store_closed",
                     subject=self.path,
                 )
-            connection = self._open()
+            self._close_ended_threads()
+            connection, mark = self._open()
             with self._lock:
-                self._by_thread[ident] = connection
+                self._by_thread[ident], self._marks[ident] = connection, mark
         return connection
 
-    def _open(self) -> apsw.Connection:
-        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+    def _close_ended_threads(self) -> None:
+        """Close the connections of threads that have ended: each keeps several files open."""
+        running = {0: None, **sys._current_frames()}
+        for ident, connection in list(self._by_thread.items()):
+            if ident not in running:
+                self.drop(connection)
+
+    def mark(self) -> Mark | None:
+        """Return which files are there now; ``None`` if there is no memory."""
+        try:
+            file = os.stat(self.path)
+        except OSError:
+            return None
+        try:
+            journal = os.stat(self.real + "-wal")
+        except OSError:
+            return Mark((file.st_dev, file.st_ino), (file.st_size, file.st_mtime_ns), None)
+        return Mark(
+            (file.st_dev, file.st_ino),
+            (file.st_size, file.st_mtime_ns),
+            (journal.st_dev, journal.st_ino),
+        )
+
+    def renew(self) -> None:
+        """Make the next `get` reopen the file if it was replaced since this thread last used it.
+
+        Raises:
+            StoreError: There is no file any more.
+        """
+        connection, mark = self._by_thread.get(get_ident()), self._marks.get(get_ident())
+        if mark is None or connection is None or mark == self.mark():
+            return
+        from plait.stores.sqlite import replaced
+
+        replaced.follow(self, connection, mark)
+
+    def is_replaced(self, connection: apsw.Connection) -> bool:
+        """Tell whether the file of this thread's connection was replaced or removed."""
+        mark = self._marks.get(get_ident())
+        if mark is None or mark == self.mark():
+            return False
+        from plait.stores.sqlite import replaced
+
+        return replaced.is_replaced(self, connection, mark)
+
+    def remember(self, mark: Mark) -> None:
+        """Remember that the files of this thread's connection look like this now."""
+        self._marks[get_ident()] = mark
+
+    def _open(self) -> tuple[apsw.Connection, Mark | None]:
         if self.in_memory:
-            flags |= apsw.SQLITE_OPEN_CREATE
+            return self._connect(apsw.SQLITE_OPEN_CREATE), None
         deadline = time.monotonic() + self.timeout
         while True:
+            self.real = os.path.realpath(self.path)
+            before = self.mark()
             try:
-                return self._connect(flags)
+                lost = before is None and self._is_open
+                if lost or has_journal(self.real) or is_restoring(self.real):
+                    from plait.stores.sqlite import replaced
+
+                    before = replaced.examine(self)
+                connection = self._connect()
+                opened = self.mark()
             except (apsw.BusyError, apsw.LockedError) as error:
                 # Another process is creating, recovering or switching the journal of this file.
                 if time.monotonic() > deadline:
                     raise translate(error, self.path) from error
                 time.sleep(_jitter(0.02))
-            except apsw.Error as error:
-                raise translate(error, self.path) from error
+            except (apsw.Error, UnicodeDecodeError) as error:
+                after = self.mark()
+                if before is None or after is None or before.file == after.file:
+                    raise translate(error, self.path, opening=True) from error
+            else:
+                if before is not None and opened is not None and before.file == opened.file:
+                    return connection, opened
+                connection.close(force=True)  # the file was replaced meanwhile
 
-    def _connect(self, flags: int) -> apsw.Connection:
-        connection = apsw.Connection(self.path, flags=flags, vfs=self._vfs)
+    def _connect(self, flags: int = 0) -> apsw.Connection:
+        flags |= apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(self.path, flags=flags, vfs=self.vfs)
         try:
             self._prepare(connection)
         except BaseException:
@@ -278,46 +287,17 @@ class Connections:
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         version = version_of(connection)
-        if version and connection.execute("PRAGMA application_id").get != APPLICATION_ID:
-            self._refuse()
-        if version != SCHEMA_VERSION:
-            self._migrate(connection, version)
+        application = connection.execute("PRAGMA application_id").get
+        mode = connection.execute("PRAGMA journal_mode").get
+        # A backup that became the memory has another journal mode.
+        if (version, application, mode) != (SCHEMA_VERSION, APPLICATION_ID, "wal"):
+            from plait.stores.sqlite import migrating
 
-    def _migrate(self, connection: apsw.Connection, version: int) -> None:
-        if version > SCHEMA_VERSION:
-            raise SchemaTooNew(
-                f"{self.path} has schema version {version}, but this plait knows versions up to "
-                f"{SCHEMA_VERSION}.",
-                subject=self.path,
-                advice=advise("upgrade"),
-            )
-        from plait.stores.sqlite import schema
-
-        self._refuse_stranger(connection, version)
-        if not self.in_memory:
-            connection.execute(f"PRAGMA journal_mode = {journal_mode(self.path)}").fetchall()
-        with WriteLock(self, connection):
-            schema.migrate(connection)
+            migrating.migrate(self, connection, version)
 
     def set_wait(self, connection: apsw.Connection) -> None:
         """Set how long SQLite waits for others at a time; `_patiently` repeats that."""
         connection.set_busy_timeout(min(WAIT_STEP_MS, round(self.timeout * 1000)))
-
-    def _refuse_stranger(self, connection: apsw.Connection, version: int) -> None:
-        """Refuse another program's database; only an empty file becomes a memory."""
-        if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
-            # Another process may have finished the first migration since we read the version.
-            if version_of(connection) > 0:
-                return
-            self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise StoreDamaged(
-            f"{self.path} is a database, but not a plait memory.",
-            code="not_a_memory",
-            subject=self.path,
-            advice=advise("choose_file"),
-        )
 
     def drop(self, connection: apsw.Connection) -> None:
         """Close a connection that can no longer be trusted: a failed sync must not be retried."""
@@ -325,19 +305,44 @@ class Connections:
             for ident, known in list(self._by_thread.items()):
                 if known is connection:
                     del self._by_thread[ident]
+                    del self._marks[ident]
         connection.close(force=True)
 
     def close(self) -> None:
-        """Close all connections; after a write, try to empty the journal."""
+        """Close all connections, after a write empty the journal; the last one removes it."""
         with self._lock:
             connections = list(self._by_thread.values())
+            marks = {mark for mark in self._marks.values() if mark is not None}
             self._by_thread.clear()
+            self._marks.clear()
             self._closed = True
-        for connection in connections:
-            if self.wrote and not self.in_memory:
-                self.wrote = False
-                checkpoint(connection, "PASSIVE")
+        wrote, self.wrote = self.wrote and not self.in_memory, False
+        removes = wrote or not (self.in_memory or has_journal(self.real))
+        changed = marks - {self.mark()}
+        if changed:
+            from plait.stores.sqlite import replaced
+
+            removes = all([replaced.may_checkpoint(self, mark) for mark in marks]) and removes
+        for number, connection in enumerate(connections):
+            if wrote and removes and number == 0:
+                empty_journal(connection)
+            if removes:
+                with suppress(apsw.ConnectionClosedError):  # another thread closed it
+                    # SQLite removes the journal when the last connection of all processes closes.
+                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             connection.close(force=True)
+        for mark in changed:
+            replaced.tidy_kept(self, mark)
+
+
+def empty_journal(connection: apsw.Connection) -> None:
+    """Move the journal into the file and free its space, as far as others allow at once."""
+    try:
+        connection.set_busy_timeout(0)
+        if not checkpoint(connection, "TRUNCATE"):
+            checkpoint(connection, "PASSIVE")
+    except apsw.Error:
+        return  # a full disk: the journal keeps what the file has no room for
 
 
 def checkpoint(connection: apsw.Connection, mode: Literal["PASSIVE", "TRUNCATE"]) -> bool:
@@ -365,20 +370,38 @@ class WriteLock:
         self._connections = connections
         self._connection = connection
         self._patient = patient
+        self._changes = 0
 
     def __enter__(self) -> apsw.Connection:
         """Take the write lock; wait for other processes up to the time limit."""
-        connection = self._connection or self._connections.get()
-        self._connection = connection
+        from plait.stores.sqlite.journal import record_commit  # now: at the end it must not fail
+
+        self._record_commit = record_commit
+        given = self._connection
+        while True:
+            connection = given or self._connections.get()
+            self._begin(connection)
+            is_replaced = True
+            try:
+                # The lock is the journal's: in a file that was replaced it protects nothing.
+                is_replaced = given is None and self._connections.is_replaced(connection)
+            finally:
+                if is_replaced:
+                    connection.execute("ROLLBACK")
+            if not is_replaced:
+                self._connection, self._changes = connection, connection.total_changes()
+                return connection
+            self._connections.renew()
+
+    def _begin(self, connection: apsw.Connection) -> None:
         if self._patient:
             _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), self._connections.timeout)
-            return connection
+            return
         connection.set_busy_timeout(0)
         try:
             connection.execute("BEGIN IMMEDIATE")
         finally:
             self._connections.set_wait(connection)
-        return connection
 
     def __exit__(
         self,
@@ -391,21 +414,30 @@ class WriteLock:
         assert connection is not None
         if kind is None:
             try:
+                if connection.total_changes() != self._changes and not self._connections.in_memory:
+                    self._connections.number = self._record_commit(connection)
                 _patiently(lambda: connection.execute("COMMIT"), self._connections.timeout)
-            except apsw.Error:
-                self._roll_back(connection)
+            except apsw.Error as failure:
+                self._roll_back(connection, failure)
                 raise
             self._connections.wrote = True
+            if self._connections.is_replaced(connection):
+                from plait.stores.sqlite.replaced import written_elsewhere
+
+                raise written_elsewhere(self._connections.path)
         else:
-            self._roll_back(connection)
+            self._roll_back(connection, error)
             if isinstance(error, apsw.IOError):
                 self._connections.drop(connection)
 
-    @staticmethod
-    def _roll_back(connection: apsw.Connection) -> None:
+    def _roll_back(self, connection: apsw.Connection, error: BaseException | None) -> None:
         # SQLite itself rolls back after a full disk or an I/O error: then there is nothing to undo.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        if isinstance(error, apsw.FullError):
+            from plait.stores.sqlite.scrubbing import make_room
+
+            make_room(self._connections, connection)
 
 
 def _jitter(longest: float) -> float:
@@ -430,15 +462,21 @@ def _patiently(act: Callable[[], object], timeout: float) -> None:
 class Guard:
     """Raises APSW's errors as plait's, and gives threads turns on a connection that they share."""
 
-    def __init__(self, connections: Connections, *, patient: bool = True) -> None:
+    def __init__(
+        self, connections: Connections, *, patient: bool = True, follows: bool = True
+    ) -> None:
+        self._connections = connections
+        self._follows = follows
         self._path = connections.path
         self._turns = connections.turns
         self._wait = connections.timeout if patient else 0.0
 
     def __enter__(self) -> Self:
-        """Wait for a turn where the connection is shared."""
+        """Wait for a turn where the connection is shared, and follow a file that was replaced."""
         if self._turns is not None and not self._turns.acquire(timeout=self._wait):
             raise StoreBusy(f"Another thread is using {self._path}. Try again in a moment.")
+        if self._follows:
+            self._connections.renew()
         return self
 
     def __exit__(
@@ -450,7 +488,7 @@ class Guard:
         """Translate an error of SQLite."""
         if self._turns is not None:
             self._turns.release()
-        if isinstance(error, apsw.Error):
+        if isinstance(error, apsw.Error | UnicodeDecodeError):
             raise translate(error, self._path) from error
         if isinstance(error, UnicodeEncodeError | OverflowError):
             # A lone surrogate (a command line that is not UTF-8), or a number over 64 bits.

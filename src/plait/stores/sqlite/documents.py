@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from plait.stores.sqlite.connection import SQLRow, rows, version_of
-from plait.stores.sqlite.filters import Clause, joined
+from plait.stores.sqlite.filters import Clause, joined, spellings_of
 from plait.stores.sqlite.state import answering
-from plait.types import ENTITY_SOURCE, ID_LENGTH, ID_PREFIX, Document, Passage, Ref
+from plait.types import (
+    ENTITY_SOURCE,
+    ID_LENGTH,
+    ID_PREFIX,
+    KINDS,
+    ORIGINS,
+    TRUSTS,
+    Document,
+    Passage,
+    Ref,
+)
 
 if TYPE_CHECKING:
     from plait.types.reports import Stats
@@ -25,6 +35,31 @@ _TAGS_AT = FIELDS.index("tags")
 _METADATA_AT = FIELDS.index("metadata")
 _PINNED_AT = FIELDS.index("pinned")
 _EVENT_AT = FIELDS.index("event_at")
+_ID_AT = FIELDS.index("id")
+
+# What a sound row has in each column. SQLite keeps anything anywhere, and a damaged page reads as
+# anything; what passes here can be shown, sorted and written as JSON.
+_NONE = type(None)
+_CHOICES = {"kind": KINDS, "origin": ORIGINS, "trust": TRUSTS}
+_CHOSEN = tuple((FIELDS.index(name), frozenset(values)) for name, values in _CHOICES.items())
+_TEXTS = ("id", "title", "source", "project", "tags", "metadata", *_CHOICES)
+_NUMBERS = ("pinned", "created_at", "updated_at", "event_at", "indexed_at", "chunk_count")
+_OPTIONAL_NUMBERS = ("turn", "valid_from", "valid_to", "size", "mtime")
+DOCUMENT_TYPES: tuple[tuple[type, ...], ...] = tuple(
+    (str,)
+    if name in _TEXTS
+    else (int,)
+    if name in _NUMBERS
+    else (int, _NONE)
+    if name in _OPTIONAL_NUMBERS
+    else (float, int, _NONE)
+    if name == "importance"
+    else (str, _NONE)
+    for name in FIELDS
+)
+PASSAGE_TYPES = (str, str, int, int, int, int, str, int)
+# Rows repeat a few combinations of types: each is compared with the rules once.
+_sound: set[tuple[type, ...]] = set()
 
 MOST_NAMESAKES = 20
 ORDINAL_DIGITS = 9  # a longer one cannot be an ordinal
@@ -74,6 +109,8 @@ _BY_PATH = (
 )
 _PIECES = "SELECT start, text FROM passages WHERE document = ? ORDER BY ordinal"
 _SCAN = f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
+_ROWIDS = "SELECT d.rowid FROM documents AS d WHERE "
+_RAW_ID = "SELECT CAST(coalesce(id, '') AS BLOB) FROM documents WHERE rowid = ?"
 _BELONGING = (
     "SELECT o.id FROM documents AS e JOIN documents AS o ON o.parent = e.id "
     "WHERE e.kind = 'entity' AND e.id IN (SELECT value FROM json_each(?)) ORDER BY o.rowid"
@@ -97,19 +134,66 @@ class Order:
 
 
 def document_from(row: Sequence[Any], text: str = "") -> Document:
-    """Return a row of `DOCUMENT_COLUMNS` as a value."""
+    """Return a row of `DOCUMENT_COLUMNS` as a value.
+
+    Raises:
+        apsw.CorruptError: A column has a value that plait never writes; the message names it.
+    """
     values = list(row)
+    check_document(values)
     values[_PROJECT_AT] = values[_PROJECT_AT] or None
-    values[_TAGS_AT] = tuple(json.loads(values[_TAGS_AT])) if values[_TAGS_AT] != "[]" else ()
-    values[_METADATA_AT] = json.loads(values[_METADATA_AT]) if values[_METADATA_AT] != "{}" else {}
+    values[_TAGS_AT] = _tags(values) if values[_TAGS_AT] != "[]" else ()
+    values[_METADATA_AT] = _metadata(values) if values[_METADATA_AT] != "{}" else {}
     values[_PINNED_AT] = bool(values[_PINNED_AT])
     values.insert(_TEXT_AT, text)
     return Document(*values)
 
 
+def check_document(values: Sequence[Any]) -> None:
+    """Check the types of a row, and the columns with few possible values.
+
+    Raises:
+        apsw.CorruptError: One of them is wrong.
+    """
+    types = tuple(map(type, values))
+    if types not in _sound:
+        for name, kind, allowed in zip(FIELDS, types, DOCUMENT_TYPES, strict=True):
+            if kind not in allowed:
+                raise _damaged(values, name)
+        _sound.add(types)
+    for place, allowed_values in _CHOSEN:
+        if values[place] not in allowed_values:
+            raise _damaged(values, FIELDS[place])
+
+
+def _damaged(values: Sequence[Any], name: str) -> apsw.CorruptError:
+    return apsw.CorruptError(f"document {values[_ID_AT]!r}: its {name} cannot be read")
+
+
+def _tags(values: list[Any]) -> tuple[str, ...]:
+    try:
+        tags = json.loads(values[_TAGS_AT])
+    except (ValueError, RecursionError):
+        raise _damaged(values, "tags") from None
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise _damaged(values, "tags")
+    return tuple(tags)
+
+
+def _metadata(values: list[Any]) -> dict[str, str]:
+    try:
+        metadata = json.loads(values[_METADATA_AT])
+    except (ValueError, RecursionError):
+        raise _damaged(values, "metadata") from None
+    if not isinstance(metadata, dict):
+        raise _damaged(values, "metadata")
+    return metadata
+
+
 def document_from_record(record: dict[str, Any]) -> Document:
     """Return a document that was written as JSON, where tuples become lists."""
-    return Document(**{**record, "tags": tuple(record["tags"])})
+    document = Document(**{**record, "tags": tuple(record["tags"])})
+    return document_from(document_row(document), document.text)
 
 
 def document_row(document: Document) -> list[Any]:
@@ -124,8 +208,15 @@ def document_row(document: Document) -> list[Any]:
 
 
 def passage_from(row: Sequence[Any]) -> Passage:
-    """Return a row of `PASSAGE_COLUMNS` as a value."""
-    return Passage(*row)
+    """Return a row of `PASSAGE_COLUMNS` as a value.
+
+    Raises:
+        apsw.CorruptError: A column has a value that plait never writes.
+    """
+    passage = Passage(*row)
+    if tuple(map(type, row)) != PASSAGE_TYPES or passage.ordinal < 0 or passage.start < 0:
+        raise apsw.CorruptError(f"passage {passage.id!r} cannot be read")
+    return passage
 
 
 def passage_hash(heading: str, text: str) -> bytes:
@@ -168,6 +259,7 @@ def turns(connection: apsw.Connection, refs: Sequence[Ref]) -> dict[Ref, tuple[s
     return {
         ref: (f"{project}\0{session}", turn)
         for ref, project, session, turn in rows(connection, _TURNS, wanted)
+        if isinstance(turn, int)
     }
 
 
@@ -185,11 +277,11 @@ def find(
     """Return what a name refers to: an id, else a key, else a chunk_id, else an id prefix."""
     sql, values = joined(conditions)
     return (
-        _documents(connection, "d.id = ?", [name])
-        or _passages(connection, "p.id = ?", [name])
+        _documents(connection, f"d.id = ? AND {sql}", [name, *values])
+        or _passages(connection, f"p.id = ? AND {sql}", [name, *values])
         or _documents(connection, f"d.key = ? AND {sql}", [name, *values])
         or _chunk(connection, name, sql, values)
-        or _prefixed(connection, name)
+        or _prefixed(connection, name, sql, values)
     )
 
 
@@ -204,13 +296,18 @@ def _chunk(
     return _passages(connection, condition, [int(tail), head, head, *values])
 
 
-def _prefixed(connection: apsw.Connection, name: str) -> list[DocumentOrPassage]:
+def _prefixed(
+    connection: apsw.Connection, name: str, sql: str, values: list[object]
+) -> list[DocumentOrPassage]:
     if not ID_PREFIX <= len(name) < ID_LENGTH or not name.isascii() or not name.isalnum():
         return []
-    span = [name.lower(), name.lower() + "~"]
+    span = [name.lower(), name.lower() + "~", *values]
+    # subtle: as plain conditions, SQLite would rather read a whole project than a range of ids.
+    of_documents = "d.rowid IN (SELECT rowid FROM documents WHERE id > ? AND id < ?)"
+    of_passages = "p.rowid IN (SELECT rowid FROM passages WHERE id > ? AND id < ?)"
     return [
-        *_documents(connection, "d.id > ? AND d.id < ?", span),
-        *_passages(connection, "p.id > ? AND p.id < ?", span),
+        *_documents(connection, f"{of_documents} AND {sql}", span),
+        *_passages(connection, f"{of_passages} AND {sql}", span),
     ]
 
 
@@ -230,8 +327,16 @@ def _whole(connection: apsw.Connection, listed: list[SQLRow]) -> list[tuple[int,
     documents = []
     for rowid, preface, *row in listed:
         pieces = [(start, text) for start, text in rows(connection, _PIECES, (rowid,))]
+        if not _are_pieces(preface, pieces):
+            raise apsw.CorruptError(f"document {row[_ID_AT]!r}: its text cannot be read")
         documents.append((rowid, document_from(row, stitched(preface, pieces))))
     return documents
+
+
+def _are_pieces(preface: object, pieces: Sequence[tuple[object, object]]) -> bool:
+    return isinstance(preface, str) and all(
+        isinstance(start, int) and isinstance(text, str) for start, text in pieces
+    )
 
 
 def members(connection: apsw.Connection, entities: Sequence[str]) -> list[str]:
@@ -242,15 +347,18 @@ def members(connection: apsw.Connection, entities: Sequence[str]) -> list[str]:
 def find_existing(connection: apsw.Connection, document: Document) -> tuple[int, Document] | None:
     """Return the stored document that this one replaces, with its row number.
 
-    It has the same id, else the same project, source and key. A file is also found by its path, so
+    It has the same id, else the same project, source and key, however its accents are written,
+    except for a file: two files may differ in that. A file is also found by its path, so
     that a folder that is read alone and then as part of another is not stored twice.
     """
     row = None
     if document.id:
         row = connection.execute(BY_ID, (document.id,)).fetchone()
     if row is None and document.key is not None:
-        name = (document.project or "", document.source, document.key)
-        row = connection.execute(_BY_NAME, name).fetchone()
+        forms = (document.key,) if document.kind == "file" else spellings_of(document.key)
+        for form in forms:
+            name = (document.project or "", document.source, form)
+            row = row or connection.execute(_BY_NAME, name).fetchone()
     if row is None and document.kind == "file" and document.path is not None:
         place = (document.path, document.project or "")
         row = connection.execute(_BY_PATH, place).fetchone()
@@ -273,11 +381,35 @@ def scan(
     return [document_from(row) for _, _, *row in listed]
 
 
+def scan_readable(
+    connection: apsw.Connection,
+    conditions: list[Clause],
+    order: str,
+    limit: int | None,
+    damaged: list[str],
+) -> list[Document]:
+    """Return the documents of a scan that can be read, row by row, and name the others."""
+    sql, values = joined(conditions)
+    statement = _ROWIDS + sql + order
+    readable = []
+    for (rowid,) in rows(connection, statement, (*values, -1 if limit is None else limit)):
+        try:
+            [(_, document)] = _whole(connection, rows(connection, _SCAN + "d.rowid = ?", (rowid,)))
+            readable.append(document._replace(text=""))
+        except (apsw.CorruptError, UnicodeDecodeError):
+            [(id_,)] = rows(connection, _RAW_ID, (rowid,))
+            damaged.append(bytes(id_).decode("utf-8", "replace"))
+    return readable
+
+
 def stats(connection: apsw.Connection, path: str) -> "Stats":
     """Return counts and sizes."""
     from plait.types.reports import Stats
 
-    documents, chunks, trash, first, last, indexed = rows(connection, _COUNTS)[0]
+    counts = rows(connection, _COUNTS)[0]
+    if not all(isinstance(count, int | None) for count in counts):
+        raise apsw.CorruptError("a time of a document is not a number")
+    documents, chunks, trash, first, last, indexed = counts
     current = answering(connection)
     missing: dict[str, int] = {}
     if current is not None:
@@ -308,7 +440,10 @@ def stats(connection: apsw.Connection, path: str) -> "Stats":
 
 def _tally(connection: apsw.Connection, column: str) -> tuple[tuple[str, int], ...]:
     sql = f"SELECT {column}, count(*) FROM documents GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
-    return tuple((name, count) for name, count in rows(connection, sql))
+    tally = rows(connection, sql)
+    if not all(isinstance(name, str) for name, _ in tally):
+        raise apsw.CorruptError(f"the {column} of a document cannot be read")
+    return tuple((name, count) for name, count in tally)
 
 
 def _documents(

@@ -12,7 +12,7 @@ from itertools import pairwise
 import apsw
 
 from plait.stores.sqlite.connection import rows
-from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, get_meta
+from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, get_number
 from plait.times import LAST_MOMENT
 from plait.types import Filter, Ref
 
@@ -53,15 +53,15 @@ _IN = {
     "parents": "d.parent IN (SELECT value FROM json_each(?))",
     "topics": "d.topic IN (SELECT value FROM json_each(?))",
 }
-_IS = {"source": "d.source = ?", "session": "d.session = ?"}
+_IS = {"source": "d.source", "session": "d.session"}
 _UNCHANGED = (
     "(d.kind <> 'entity' OR NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.parent = d.id AND "
     "((o.valid_from > ? AND o.valid_from <= ?) OR (o.valid_to > ? AND o.valid_to <= ?))))"
 )
 _PROJECT = "d.project IN (SELECT value FROM json_each(?))"
 _TRUST = "d.trust IN (SELECT value FROM json_each(?))"
-_TAG = "EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE tag.value = ?)"
-_METADATA = "EXISTS (SELECT 1 FROM json_each(d.metadata) AS m WHERE m.key = ? AND m.value = ?)"
+_TAG = "EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE {value})"
+_METADATA = "EXISTS (SELECT 1 FROM json_each(d.metadata) AS m WHERE {name} AND {value})"
 
 Clause = tuple[str, list[object]]
 
@@ -72,16 +72,16 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     for name, sql in _IN.items():
         values = getattr(where, name)
         if values:
-            conditions.append((sql, [json.dumps(values)]))
-    for name, sql in _IS.items():
+            conditions.append((sql, [json.dumps(spellings_of(*values))]))
+    for name, column in _IS.items():
         value = getattr(where, name)
         if value is not None:
-            conditions.append((sql, [value]))
-    conditions += [(_TAG, [tag]) for tag in where.tags]
-    conditions += [(_METADATA, [name, value]) for name, value in where.metadata]
+            conditions.append(_equals(column, value))
+    conditions += [_has_tag(tag) for tag in where.tags]
+    conditions += [_has_metadata(name, value) for name, value in where.metadata]
     for prefix, column in ((where.key_prefix, "d.key"), (where.path_prefix, "d.path")):
         if prefix:
-            conditions.append((f"{column} >= ? AND {column} < ?", [prefix, _after(prefix)]))
+            conditions.append(_begins(column, prefix))
     if where.since is not None:
         conditions.append(("d.event_at >= ?", [where.since]))
     if where.until is not None:
@@ -89,18 +89,52 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     return conditions
 
 
+def spellings_of(*names: str) -> list[str]:
+    """Return names in all their spellings: an accented letter can be written in two ways."""
+    if all(map(str.isascii, names)):
+        return list(names)
+    from plait.text.normal_form import all_spellings
+
+    return all_spellings(names)
+
+
+def _equals(column: str, name: str) -> Clause:
+    """Return the condition that a column has a name, in any of its spellings."""
+    forms = spellings_of(name)
+    return f"{column} IN ({', '.join('?' * len(forms))})", [*forms]
+
+
+def _begins(column: str, prefix: str) -> Clause:
+    starts = spellings_of(prefix)
+    ranges = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(starts))
+    ends: list[object] = [end for start in starts for end in (start, _after(start))]
+    return f"({ranges})" if starts[1:] else ranges, ends
+
+
+def _has_tag(tag: str) -> Clause:
+    sql, forms = _equals("tag.value", tag)
+    return _TAG.format(value=sql), forms
+
+
+def _has_metadata(name: str, value: str) -> Clause:
+    (name_sql, names), (value_sql, values) = _equals("m.key", name), _equals("m.value", value)
+    return _METADATA.format(name=name_sql, value=value_sql), names + values
+
+
 def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]:
     """Return conditions on project, trust and validity: nearly always given, rarely selective."""
     conditions: list[Clause] = []
     if where.projects:
-        names = sorted({project or "" for project in where.projects})
+        names = sorted(set(spellings_of(*(project or "" for project in where.projects))))
         if _has_other_projects(connection, names):
             conditions.append((_PROJECT, [json.dumps(names)]))
     if where.trusts and (
         "trusted" not in where.trusts
         or any(trust not in where.trusts for (trust,) in connection.execute(_DISTRUSTED))
     ):
-        conditions.append((_TRUST, [json.dumps(where.trusts)]))
+        # Most are trusted; the partial index on the others serves only a query that says this.
+        others = "" if "trusted" in where.trusts else "d.trust <> 'trusted' AND "
+        conditions.append((others + _TRUST, [json.dumps(where.trusts)]))
     if where.as_of is not None:
         # A profile describes the present, whatever moment is asked about.
         conditions.append(("d.kind <> 'entity'", []))
@@ -117,17 +151,17 @@ def of_fresh_profiles(connection: apsw.Connection, now: int) -> list[Clause]:
 
     The next write rebuilds them; until then searches find their observations instead.
     """
-    due = get_meta(connection, PROFILES_DUE)
+    due = get_number(connection, PROFILES_DUE)
     moment = now if due is None else present_moment(connection, now)
-    if due is None or int(due) > moment:
+    if due is None or due > moment:
         return []
-    since, until = int(due) - 1, last_change(connection, moment)
+    since, until = due - 1, last_change(connection, moment)
     return [(_UNCHANGED, [since, until, since, until])]
 
 
 def present_moment(connection: apsw.Connection, now: int) -> int:
     """Return now, but never a moment before the last change of a fact: clocks are set back."""
-    return max(now, min(LAST_MOMENT, int(get_meta(connection, CHANGED_AT) or now)))
+    return max(now, min(LAST_MOMENT, get_number(connection, CHANGED_AT) or now))
 
 
 def last_change(connection: apsw.Connection, moment: int) -> int:

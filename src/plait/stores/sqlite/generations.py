@@ -20,13 +20,17 @@ EMBEDDED = "DELETE FROM unembedded WHERE generation = ? AND passage = ?"
 _ALL_PENDING = (
     "INSERT INTO unembedded (generation, passage, reason) SELECT ?, rowid, 'pending' FROM passages"
 )
-_PENDING = (
+# What the embedder sees of a passage.
+_SEEN = (
     "SELECT p.rowid, d.title, p.heading, p.text FROM passages AS p "
-    "JOIN documents AS d ON d.rowid = p.document WHERE p.rowid IN (SELECT passage FROM unembedded "
-    "WHERE generation = ? AND reason = 'pending' ORDER BY passage LIMIT ?) ORDER BY p.rowid"
+    "JOIN documents AS d ON d.rowid = p.document WHERE p.rowid IN "
 )
+_PENDING = (
+    f"{_SEEN} (SELECT passage FROM unembedded WHERE generation = ? "  # noqa: S608
+    "AND reason = 'pending' ORDER BY passage LIMIT ?) ORDER BY p.rowid"
+)
+_LISTED = f"{_SEEN} (SELECT value FROM json_each(?))"  # noqa: S608
 _IS_PENDING = "SELECT 1 FROM unembedded WHERE generation = ? AND reason = 'pending' LIMIT 1"
-_EXISTING = "SELECT rowid FROM passages WHERE rowid IN (SELECT value FROM json_each(?))"
 
 
 def latest(connection: apsw.Connection, space: Space) -> Generation | None:
@@ -70,8 +74,13 @@ def begin(
         (space_text(space), space.dims, int(first), data),
     )
     number = connection.last_insert_rowid()
-    connection.execute(_ALL_PENDING, (number,))
+    mark_all_pending(connection, number)
     return Generation(number, space_text(space), space.dims, int(first), data)
+
+
+def mark_all_pending(connection: apsw.Connection, generation: int) -> None:
+    """Let every passage wait for a vector in a new generation."""
+    connection.execute(_ALL_PENDING, (generation,))
 
 
 def _target(connection: apsw.Connection, space: Space, *, building: bool) -> Generation | None:
@@ -92,20 +101,21 @@ def pending(
 def fill(
     connection: apsw.Connection,
     space: Space,
-    made: Sequence[tuple[Ref, Vector | None]],
+    made: Sequence[tuple[Unembedded, Vector | None]],
     *,
     building: bool,
 ) -> int:
-    """Write vectors of passages that still exist; ``None`` marks one as keyword-only."""
+    """Write vectors of passages that are still the same; ``None`` marks one as keyword-only."""
     generation = _target(connection, space, building=building)
     if generation is None:
         return 0
-    wanted = json.dumps([ref for ref, _ in made])
-    existing = {ref for (ref,) in connection.execute(_EXISTING, (wanted,))}
+    wanted = json.dumps([row.ref for row, _ in made])
+    present = {Unembedded(*row) for row in rows(connection, _LISTED, (wanted,))}
     patches: dict[Ref, bytes | None] = {}
-    for ref, vector in made:
-        if ref not in existing:
+    for row, vector in made:
+        if row not in present:
             continue
+        ref = row.ref
         if vector is None:
             connection.execute(UNEMBEDDED, (generation.id, ref, "declined"))
         else:

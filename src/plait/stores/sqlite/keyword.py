@@ -11,12 +11,13 @@ from typing import Any
 
 import apsw
 
+from plait.errors import quoted
 from plait.protocols import Scored, Token
 from plait.stores import Planner
 from plait.stores.sqlite import filters
 from plait.stores.sqlite.connection import rows
-from plait.stores.sqlite.state import get_meta, set_meta
-from plait.text import SPLIT_VERSION, grams, segments
+from plait.stores.sqlite.state import get_meta, get_number, set_meta
+from plait.text import REPEATED_NAME_CHARS, SPLIT_VERSION, grams, segments, shortened
 from plait.text import split as split_scripts
 from plait.types import Document, Expression, Passage, Query, Ref, Term
 
@@ -41,6 +42,32 @@ KEYWORD_SHADOWS = (
     "passages_fts_config",
 )
 KEYWORD_TABLES = ("passages_fts", "passages_vocab", *KEYWORD_SHADOWS)
+
+# They keep the index, and the number of passages, in step with the passages. A memory has no other
+# triggers. Part of migration 1: never edit them.
+TRIGGERS = (
+    """CREATE TRIGGER passages_inserted AFTER INSERT ON passages BEGIN
+    INSERT INTO passages_fts (rowid, title, heading, text)
+    VALUES (new.rowid, new.title_terms, coalesce(new.heading_terms, new.heading),
+            coalesce(new.text_terms, new.text));
+    UPDATE meta SET value = value + 1 WHERE name = 'passages';
+END""",
+    """CREATE TRIGGER passages_deleted AFTER DELETE ON passages BEGIN
+    INSERT INTO passages_fts (passages_fts, rowid, title, heading, text)
+    VALUES ('delete', old.rowid, old.title_terms, coalesce(old.heading_terms, old.heading),
+            coalesce(old.text_terms, old.text));
+    UPDATE meta SET value = value - 1 WHERE name = 'passages';
+END""",
+    """CREATE TRIGGER passages_updated
+AFTER UPDATE OF heading, text, title_terms, heading_terms, text_terms ON passages BEGIN
+    INSERT INTO passages_fts (passages_fts, rowid, title, heading, text)
+    VALUES ('delete', old.rowid, old.title_terms, coalesce(old.heading_terms, old.heading),
+            coalesce(old.text_terms, old.text));
+    INSERT INTO passages_fts (rowid, title, heading, text)
+    VALUES (new.rowid, new.title_terms, coalesce(new.heading_terms, new.heading),
+            coalesce(new.text_terms, new.text));
+END""",
+)
 
 # Title, heading, text. Over the eight English collections title x 1 loses 0.001 of nDCG@10 and
 # x 1.5 to x 4 differ by less (benchmarks/quality.md).
@@ -69,6 +96,9 @@ FREQUENT_SHARE = 0.005
 # A rebuild makes writers wait, 2 to 3 s for this many passages: a larger index that is readable and
 # complete is left as it is.
 REBUILT_PASSAGES = 100_000
+
+# Characters that splitting makes of one, at most: three and a space.
+CHARS_OF_SPLIT = 4
 
 # The name under which triggers keep the number of passages in ``meta``.
 _COUNTED = "passages"
@@ -106,6 +136,11 @@ _INDEX_ENDS = (
     "SELECT (SELECT min(id) FROM passages_fts_docsize), (SELECT max(id) FROM passages_fts_docsize)"
 )
 _RECOUNT = "UPDATE meta SET value = (SELECT count(*) FROM passages) WHERE name = ?"
+# Files of earlier versions repeat all tags with every passage.
+_SHORTEN_TITLES = (
+    "UPDATE passages SET title_terms = substr(title_terms, 1, ?1) "
+    "WHERE ordinal > 0 AND length(title_terms) > ?1"
+)
 _SPLIT = "SELECT rowid, heading, text, heading_terms, text_terms FROM passages"
 
 
@@ -142,7 +177,10 @@ def _fts_tokens(connection: apsw.Connection, text: str, offset: int) -> list[Tok
 
 def name_terms(connection: apsw.Connection, passage: Passage, document: Document) -> frozenset[str]:
     """Return the terms of a passage's title, heading and tags."""
-    text = "\n".join((document.title, passage.heading, *document.tags))
+    names = "\n".join((document.title, *document.tags))
+    if passage.ordinal:
+        names = shortened(names)
+    text = f"{names}\n{passage.heading}"
     return frozenset(term for _, _, term in tokens(connection, text))
 
 
@@ -163,7 +201,8 @@ def frequencies(connection: apsw.Connection, terms: set[str]) -> dict[str, int]:
         return {}
     counts: dict[str, int] = {}
     if not _stale(connection):
-        counts = dict(rows(connection, _FREQUENT, (json.dumps(sorted(terms)),)))
+        counted = rows(connection, _FREQUENT, (json.dumps(sorted(terms)),))
+        counts = {term: count for term, count in counted if isinstance(count, int)}
     for term in terms - counts.keys():
         counts[term] = connection.execute(_FREQUENCY, (term,)).get or 0
     return counts
@@ -172,7 +211,7 @@ def frequencies(connection: apsw.Connection, terms: set[str]) -> dict[str, int]:
 def _stale(connection: apsw.Connection) -> bool:
     """Tell whether the counts of common terms are wrong enough to mislead."""
     passages = passage_count(connection)
-    counted = int(get_meta(connection, "counted_passages") or 0)
+    counted = get_number(connection, "counted_passages") or 0
     return abs(passages - counted) > passages // 5
 
 
@@ -346,6 +385,11 @@ class KeywordSearch:
 # opening, `is_readable` reads the index, `is_sound` compares it word for word with the passages.
 
 
+def is_counted(connection: apsw.Connection) -> bool:
+    """Tell whether `meta` has the row of the number of passages, which every memory has."""
+    return bool(connection.execute("SELECT count(*) FROM meta WHERE name = 'passages'").get)
+
+
 def is_complete(connection: apsw.Connection) -> bool:
     """Tell whether the index has all tables and the same first, last and number of passages."""
     with connection:  # One snapshot: others may be writing, which is not damage.
@@ -398,6 +442,7 @@ def rebuild(connection: apsw.Connection) -> int:
     connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
     # Only now: splitting updates the index row by row, which needs a sound one.
     _split_again(connection)
+    connection.execute(_SHORTEN_TITLES, (REPEATED_NAME_CHARS * CHARS_OF_SPLIT,))
     tidy(connection)
     connection.execute(_RECOUNT, (_COUNTED,))
     return passage_count(connection)
@@ -434,3 +479,14 @@ def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:
 def outgrown(connection: apsw.Connection, least: int = TIDY_PASSAGES) -> bool:
     """Tell whether the memory is large enough to tidy, and has changed enough since then."""
     return passage_count(connection) >= least and _stale(connection)
+
+
+def refuse_foreign_triggers(connection: apsw.Connection) -> None:
+    """Refuse a file with a trigger that is not plait's: it would change what is stored next.
+
+    Raises:
+        apsw.CorruptError: There is one.
+    """
+    for name, sql in rows(connection, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"):
+        if sql not in TRIGGERS:
+            raise apsw.CorruptError(f"its trigger {quoted(str(name))} is not plait's")

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import apsw
 
-from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.connection import SQLRow, rows
+from plait.stores.sqlite.filters import spellings_of
 from plait.types import TRUSTS, Filter, Relation
 
 _ROWID = "SELECT rowid FROM documents WHERE id = ?"
@@ -69,9 +70,28 @@ _FORGET = (
 )
 
 
+def relation_from(row: SQLRow) -> Relation:
+    """Return a row as a value.
+
+    Raises:
+        apsw.CorruptError: A column has a value that plait never writes.
+    """
+    relation = Relation(*row)
+    texts = (relation.source, relation.target, relation.type, relation.source_id)
+    times = (relation.valid_from, relation.valid_to)
+    if not (
+        all(isinstance(text, str) for text in texts)
+        and isinstance(relation.context, str | None)
+        and isinstance(relation.created_at, int)
+        and all(isinstance(moment, int | None) for moment in times)
+    ):
+        raise apsw.CorruptError(f"a relation of {relation.source!r} cannot be read")
+    return relation
+
+
 def between(connection: apsw.Connection, source: str, target: str, type_: str) -> list[Relation]:
     """Return all edges of one type between two entities, as first written."""
-    return [Relation(*row) for row in rows(connection, _BETWEEN, (source, target, type_))]
+    return [relation_from(row) for row in rows(connection, _BETWEEN, (source, target, type_))]
 
 
 def put(connection: apsw.Connection, relation: Relation) -> None:
@@ -105,12 +125,12 @@ def listed(
         conditions.append("?3 IS NULL")
     else:
         conditions.append(_PROJECTS)
-        projects = json.dumps([name or "" for name in where.projects])
+        projects = json.dumps(spellings_of(*(name or "" for name in where.projects)))
     conditions.append(_TRUSTS)
     sql = _LISTED.replace("/*conditions*/", " AND ".join(conditions))
     wanted = None if ids is None else json.dumps(list(ids))
     values = (wanted, moment, projects, json.dumps(where.trusts or TRUSTS))
-    return [Relation(*row) for row in rows(connection, sql, values)]
+    return [relation_from(row) for row in rows(connection, sql, values)]
 
 
 def trash(connection: apsw.Connection, rowids: Sequence[int], moment: int) -> None:

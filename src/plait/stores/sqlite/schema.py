@@ -4,11 +4,14 @@ A migration and its version number are written in one transaction. Loaded only w
 created, migrated or repaired.
 """
 
+import os
+
 import apsw
 
 from plait.stores.sqlite.connection import APPLICATION_ID, version_of
-from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, TOKENIZER
+from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, TOKENIZER, TRIGGERS
 
+SMALLEST_FILE = 512  # of any database
 # Apart, because it can be rebuilt from the passages.
 _KEYWORD_INDEX = f"""
 CREATE VIRTUAL TABLE passages_fts USING fts5 (
@@ -27,6 +30,8 @@ INSERT INTO passages_fts_config (k, v) VALUES ('version', 4);
 DROP TABLE IF EXISTS passages_vocab;
 DROP TABLE IF EXISTS passages_fts;
 """ + "".join(f"DROP TABLE IF EXISTS {name};\n" for name in KEYWORD_SHADOWS)
+
+_TRIGGERS = "".join(f"{sql};\n" for sql in TRIGGERS)
 
 _M001 = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -106,27 +111,7 @@ CREATE VIEW passages_terms AS
     FROM passages;
 
 {_KEYWORD_INDEX}
-CREATE TRIGGER passages_inserted AFTER INSERT ON passages BEGIN
-    INSERT INTO passages_fts (rowid, title, heading, text)
-    VALUES (new.rowid, new.title_terms, coalesce(new.heading_terms, new.heading),
-            coalesce(new.text_terms, new.text));
-    UPDATE meta SET value = value + 1 WHERE name = 'passages';
-END;
-CREATE TRIGGER passages_deleted AFTER DELETE ON passages BEGIN
-    INSERT INTO passages_fts (passages_fts, rowid, title, heading, text)
-    VALUES ('delete', old.rowid, old.title_terms, coalesce(old.heading_terms, old.heading),
-            coalesce(old.text_terms, old.text));
-    UPDATE meta SET value = value - 1 WHERE name = 'passages';
-END;
-CREATE TRIGGER passages_updated
-AFTER UPDATE OF heading, text, title_terms, heading_terms, text_terms ON passages BEGIN
-    INSERT INTO passages_fts (passages_fts, rowid, title, heading, text)
-    VALUES ('delete', old.rowid, old.title_terms, coalesce(old.heading_terms, old.heading),
-            coalesce(old.text_terms, old.text));
-    INSERT INTO passages_fts (rowid, title, heading, text)
-    VALUES (new.rowid, new.title_terms, coalesce(new.heading_terms, new.heading),
-            coalesce(new.text_terms, new.text));
-END;
+{_TRIGGERS}
 
 -- How many passages hold a very common term; rarer ones are counted when asked for.
 CREATE TABLE frequent_terms (term TEXT PRIMARY KEY, passages INTEGER NOT NULL) WITHOUT ROWID;
@@ -254,13 +239,62 @@ WHERE g.current = 0;
 ALTER TABLE generations DROP COLUMN filled_to;
 """
 
-MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004)
+_M005 = """
+-- A purge in many slices looks in each of them for what belongs to its entities, and for earlier
+-- versions of its documents.
+ALTER TABLE trash ADD COLUMN parent TEXT;
+ALTER TABLE trash ADD COLUMN version_of TEXT;
+-- A damaged row is left as it is: it must not keep the memory from opening.
+UPDATE trash SET parent = document ->> '$.document.parent'
+WHERE CASE WHEN json_valid(document) THEN document ->> '$.document.parent' END IS NOT NULL;
+CREATE INDEX trash_by_parent ON trash (parent) WHERE parent IS NOT NULL;
+CREATE INDEX trash_by_version ON trash (version_of) WHERE version_of IS NOT NULL;
+-- New texts are compared with what is not trusted, deleted or not.
+CREATE INDEX trash_distrusted ON trash (deleted_at)
+WHERE CASE WHEN json_valid(document) THEN document ->> '$.document.trust' END <> 'trusted';
+"""
+
+MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004, _M005)
+
+
+# How many of the first rows of the passages, and of the index's own tables, are another table's: a
+# root page was mixed up, and making the index again would destroy what lies there.
+_FOREIGN = (
+    "SELECT avg(typeof(hash) <> 'blob' OR typeof(document) <> 'integer') "
+    "FROM (SELECT hash, document FROM passages LIMIT 100)",
+    "SELECT avg(typeof(block) <> 'blob') FROM (SELECT block FROM passages_fts_data LIMIT 100)",
+    "SELECT avg(typeof(sz) <> 'blob') FROM (SELECT sz FROM passages_fts_docsize LIMIT 100)",
+    "SELECT avg(typeof(term) <> 'blob') FROM (SELECT term FROM passages_fts_idx LIMIT 100)",
+    "SELECT avg(k NOT IN ('version', 'secure-delete', 'automerge', 'crisismerge', 'pgsz', 'rank', "
+    "'hashsize', 'usermerge', 'deletemerge', 'insttoken')) FROM passages_fts_config",
+)
 
 
 def make_keyword_index(connection: apsw.Connection) -> None:
-    """Replace the remains of the keyword index with an empty one."""
+    """Replace the remains of the keyword index with an empty one.
+
+    Raises:
+        apsw.CorruptError: What carries the index's names is something else.
+    """
+    for sql in _FOREIGN:
+        try:
+            share = connection.execute(sql).get
+        except apsw.SQLError:
+            continue  # the table is lost
+        if share is not None and share > 0.5:
+            raise apsw.CorruptError("another table lies where the keyword index should be")
     for _ in connection.execute(_DROP_KEYWORD_INDEX + _KEYWORD_INDEX):
         pass
+
+
+def refuse_torso(connection: apsw.Connection) -> None:
+    """Refuse what is left of a file that was cut off: SQLite takes it for an empty one.
+
+    Raises:
+        apsw.CorruptError: The file has something, but less than any database.
+    """
+    if connection.filename and 0 < os.stat(connection.filename).st_size < SMALLEST_FILE:
+        raise apsw.CorruptError("it is cut off")
 
 
 def migrate(connection: apsw.Connection) -> None:

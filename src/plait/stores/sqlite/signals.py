@@ -11,7 +11,7 @@ from typing import NamedTuple
 import apsw
 
 from plait.protocols import Use
-from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.connection import SQLRow, rows
 from plait.times import DAY_MS
 from plait.types import Ref
 
@@ -77,7 +77,7 @@ def count(connection: apsw.Connection, answers: Sequence[Sequence[Ref]], now: in
 def uses(connection: apsw.Connection, refs: Sequence[Ref], now: int) -> dict[Ref, Use]:
     """Return how these passages were read, alone and together; unread ones are absent."""
     wanted = (json.dumps(list(refs)),)
-    read = {ref: Use(*row) for ref, *row in rows(connection, _USES, wanted)}
+    read = {ref: Use(*row) for ref, *row in _numbers(connection, _USES, wanted)}
     entities = {document: ref for ref, document in rows(connection, _ENTITIES, wanted)}
     if entities:
         for document, degree in rows(connection, _DEGREES, (json.dumps(list(entities)), now)):
@@ -85,12 +85,18 @@ def uses(connection: apsw.Connection, refs: Sequence[Ref], now: int) -> dict[Ref
                 ref = entities[document]
                 read[ref] = read.get(ref, Use())._replace(degree=degree)
     company: dict[Ref, dict[Ref, tuple[int, int]]] = {}
-    for first, second, times, last in rows(connection, _PAIRS_AMONG, wanted):
+    for first, second, times, last in _numbers(connection, _PAIRS_AMONG, wanted):
         company.setdefault(first, {})[second] = (times, last)
         company.setdefault(second, {})[first] = (times, last)
     for ref, together in company.items():
         read[ref] = read.get(ref, Use())._replace(together=together)
     return read
+
+
+def _numbers(connection: apsw.Connection, sql: str, values: tuple[str]) -> list[SQLRow]:
+    """Return the rows that are numbers; what is damaged counts as unread."""
+    listed = rows(connection, sql, values)
+    return [row for row in listed if all(isinstance(value, int) for value in row)]
 
 
 def keep(connection: apsw.Connection, document: int) -> Kept | None:

@@ -16,6 +16,9 @@ from plait.types import Space
 # Names in ``meta``: when one fact last replaced another, and when a profile is next out of date.
 CHANGED_AT = "latest_turn"
 PROFILES_DUE = "profiles_due"
+MOST_DIMS = 65_536  # more than any model has: a larger number is damage
+# There while bytes of purged text may be left in the file.
+UNSCRUBBED = "unscrubbed"
 
 _GENERATIONS = "SELECT id, space, dims, current, canary FROM generations ORDER BY current DESC, id"
 _PENDING_COUNT = "SELECT count(*) FROM unembedded WHERE generation = ? AND reason = 'pending'"
@@ -31,6 +34,19 @@ class Generation(NamedTuple):
     dims: int
     current: int
     sample: bytes | None = None
+
+    def is_sound(self) -> bool:
+        """Tell whether every field has a value that plait writes."""
+        try:
+            space = json.loads(self.space)
+            return (
+                isinstance(self.dims, int)
+                and 0 < self.dims <= MOST_DIMS
+                and tuple(map(type, Space(*space))) == tuple(map(type, Space("", "", 0)))
+                and (self.sample is None or len(self.sample) % Vector("f").itemsize == 0)
+            )
+        except (TypeError, ValueError, RecursionError):
+            return False
 
     @property
     def named(self) -> Space:
@@ -51,9 +67,19 @@ def generations(connection: apsw.Connection) -> list[Generation]:
     """Return all generations, the current one first."""
     listed = [Generation(*row) for row in rows(connection, _GENERATIONS)]
     for generation in listed:
-        if not isinstance(generation.dims, int):  # this is how half-written pages read
-            raise apsw.CorruptError(f"generation {generation.id} has no size")
+        if not generation.is_sound():  # half-written pages read like this
+            raise apsw.CorruptError(f"the description of vectors {generation.id} cannot be read")
     return listed
+
+
+def _readable_generations(
+    connection: apsw.Connection,
+) -> tuple[list[Generation], str | None]:
+    """Return the generations, or none of them and why."""
+    try:
+        return generations(connection), None
+    except (apsw.CorruptError, UnicodeDecodeError) as error:
+        return [], str(error)
 
 
 def answering(connection: apsw.Connection, space: Space | None = None) -> Generation | None:
@@ -72,6 +98,18 @@ def space_text(space: Space) -> str:
 def pending_count(connection: apsw.Connection, generation: Generation) -> int:
     """Return how many passages wait for a vector."""
     return int(connection.execute(_PENDING_COUNT, (generation.id,)).get)
+
+
+def get_number(connection: apsw.Connection, name: str) -> int | None:
+    """Return a value about the memory that is a whole number."""
+    return _number(name, get_meta(connection, name))
+
+
+def _number(name: str, value: str | None) -> int | None:
+    try:
+        return None if value is None else int(value)
+    except ValueError:
+        raise apsw.CorruptError(f"the value of {name} in meta is not a number") from None
 
 
 def get_meta(connection: apsw.Connection, name: str) -> str | None:
@@ -97,9 +135,12 @@ def forget_meta(connection: apsw.Connection, name: str) -> None:
 def read_state(connection: apsw.Connection, analyzer: str) -> State:
     """Return the state of the memory."""
     facts = {name: str(value) for name, value in rows(connection, "SELECT name, value FROM meta")}
-    listed = generations(connection)
+    listed, damage = _readable_generations(connection)
     current = next((row for row in listed if row.current), None)
     building = next((row for row in reversed(listed) if not row.current), None)
+    indexed_at = connection.execute(_NEWEST).get
+    if not isinstance(indexed_at, int | None):
+        raise apsw.CorruptError("the time of the newest document is not a number")
     changed, due = facts.get(CHANGED_AT), facts.get(PROFILES_DUE)
     return State(
         analyzer=analyzer,
@@ -111,8 +152,10 @@ def read_state(connection: apsw.Connection, analyzer: str) -> State:
         building=None if building is None else building.named,
         building_sample=None if building is None else building.sample_vector,
         pending=0 if current is None else pending_count(connection, current),
-        indexed_at=connection.execute(_NEWEST).get,
-        changed_at=None if changed is None else int(changed),
-        profiles_due=None if due is None else int(due),
+        indexed_at=indexed_at,
+        changed_at=_number(CHANGED_AT, changed),
+        profiles_due=_number(PROFILES_DUE, due),
         has_messages=bool(connection.execute(_ANY_MESSAGE).get),
+        unscrubbed=facts.get(UNSCRUBBED),
+        vector_damage=damage,
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import apsw
 
-from plait.errors import StoreBusy, StoreDamaged, advise
+from plait.errors import StoreBusy, StoreDamaged
 from plait.protocols import (
     Candidate,
     Nearest,
@@ -34,14 +34,12 @@ from plait.stores.sqlite.connection import (
     translate,
 )
 from plait.stores.sqlite.keyword import KeywordSearch
-from plait.stores.sqlite.state import answering, read_state
+from plait.stores.sqlite.state import UNSCRUBBED, answering, get_meta, read_state
 from plait.stores.sqlite.vectors import VectorSearch
 from plait.types import Document, Filter, Passage, Query, Ref, Relation, Space
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Stats
-
-PURGE_PAUSE_S = 0.02
 
 _EMBEDDED_HASHES = (
     "SELECT p.hash FROM passages AS p WHERE p.document = ? AND NOT EXISTS "
@@ -82,8 +80,12 @@ class SQLiteStore:
         self.keywords = KeywordSearch(self.selections)
         self.keywords.planner = planner
         self.vectors = VectorSearch(self.selections)
-        with self._guard:
-            self._repair_lost_keywords()
+        try:
+            with self._guard:
+                self._repair_lost_keywords()
+        except BaseException:
+            self._connections.close()
+            raise
 
     def _conditions(self, connection: apsw.Connection, where: Filter) -> list[filters.Clause]:
         return filters.clauses(connection, where, self._clock())
@@ -102,16 +104,19 @@ class SQLiteStore:
         with self._guard:
             connection = self._connections.get()
             with connection:
+                keyword.refuse_foreign_triggers(connection)
                 state = read_state(connection, self.analyzer)
         return state
 
     @contextmanager
     def transaction(self, *, patient: bool = True) -> Iterator[Transaction]:
         """Begin a write transaction; it is committed at its end, or not at all."""
+        from plait.stores.sqlite.foreign import refuse_altered_tables
         from plait.stores.sqlite.transaction import SQLiteTransaction
 
         guard = self._guard if patient else Guard(self._connections, patient=False)
         with guard, WriteLock(self._connections, patient=patient) as connection:
+            refuse_altered_tables(connection, self.path)
             transaction = SQLiteTransaction(connection, self.analyzer, now=self._clock())
             yield transaction
             transaction.finish()
@@ -261,6 +266,7 @@ class SQLiteStore:
         after: tuple[int, str] | None = None,
         by_writing: bool = False,
         whole: bool = False,
+        damaged: list[str] | None = None,
     ) -> list[Document]:
         """Return documents, newest event first, or as first written."""
         with self._guard:
@@ -274,7 +280,12 @@ class SQLiteStore:
                 order = documents.Order.OLDEST if after is not None else documents.Order.NEWEST
                 if by_writing:
                     order = documents.Order.WRITTEN
-                listed = documents.scan(connection, conditions, order, limit, whole=whole)
+                try:
+                    listed = documents.scan(connection, conditions, order, limit, whole=whole)
+                except (apsw.CorruptError, UnicodeDecodeError):
+                    if damaged is None:
+                        raise
+                    listed = documents.scan_readable(connection, conditions, order, limit, damaged)
         return listed
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
@@ -291,12 +302,15 @@ class SQLiteStore:
             now = filters.present_moment(connection, self._clock())
             return relations.listed(connection, ids, where, now)
 
-    def trashed(self) -> list[Trashed]:
-        """Return what can be restored, the latest delete first."""
+    def trashed(self, *, texts: bool = True, distrusted: int | None = None) -> list[Trashed]:
+        """Return what can be restored, the latest delete first; without ``texts``: no passages."""
         from plait.stores.sqlite import trash
 
         with self._guard:
-            return trash.listed(self._connections.get())
+            connection = self._connections.get()
+            if distrusted is not None:
+                return trash.distrusted(connection, distrusted)
+            return trash.listed(connection, texts=texts)
 
     def pending(self, space: Space, limit: int, *, building: bool) -> list[Unembedded]:
         """Return passages without a vector in this space."""
@@ -315,7 +329,9 @@ class SQLiteStore:
 
     # -- maintenance -----------------------------------------------------------------------
 
-    def tidy(self, *, keywords: bool = False, compact: bool = False, purged: bool = False) -> None:
+    def tidy(
+        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
+    ) -> tuple[str, ...]:
         """Tidy up after many writes; see the protocol for the options."""
         with self._guard:
             if keywords:
@@ -324,14 +340,19 @@ class SQLiteStore:
                 self._compact()
             if purged:
                 # Nothing else: whoever waits for a purge waits for the bytes to be gone.
-                self._scrub()
-                return
+                return self._scrub()
             connection = self._connections.get()
             if keyword.outgrown(connection, self.tidied_passages):
-                with WriteLock(self._connections):
+                with WriteLock(self._connections) as connection:
                     keyword.tidy(connection, self.keywords.passages)
+            if get_meta(connection, UNSCRUBBED) is not None:
+                with suppress(StoreBusy):  # not what the caller waits for
+                    self._scrub(patience=0.0)
             if self._connections.wrote and not self._connections.in_memory:
-                checkpoint(connection, "PASSIVE")
+                from plait.stores.sqlite.replaced import current
+
+                checkpoint(current(self._connections), "PASSIVE")
+        return ()
 
     def _rebuild_keywords(self, *, force: bool) -> int:
         """Rebuild the keyword index in one transaction; return the number of passages.
@@ -344,46 +365,37 @@ class SQLiteStore:
             connection, self.analyzer, self.rebuilt_passages
         ):
             return keyword.passage_count(connection)
-        with WriteLock(self._connections):
+        with WriteLock(self._connections) as connection:
             return keyword.rebuild(connection)
 
     def _repair_lost_keywords(self) -> None:
         """Rebuild the keyword index if it is lost or lists other passages than the memory has."""
         connection = self._connections.get()
-        if keyword.is_complete(connection):
-            return
         try:
-            with WriteLock(self._connections):
+            # A `meta` without this row is another table's page, and the terms' may be `meta`'s.
+            if keyword.is_complete(connection) or not keyword.is_counted(connection):
+                return
+            with WriteLock(self._connections) as connection:
                 if not keyword.is_complete(connection):  # another process may have rebuilt it
                     keyword.rebuild(connection)
-        except apsw.ReadOnlyError:
+        except (apsw.ReadOnlyError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError):
             return  # an index with gaps is better than a memory that does not open
 
     def _compact(self) -> None:
-        connection = self._connections.get()
-        with WriteLock(self._connections):
+        with WriteLock(self._connections) as connection:
             connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
         connection.execute("VACUUM")
         if not self._connections.in_memory:
-            checkpoint(connection, "TRUNCATE")
+            from plait.stores.sqlite.replaced import current
 
-    def _scrub(self) -> None:
-        """Empty the journal once no process reads it: no byte of what was purged is left."""
-        if self._connections.in_memory:
-            return
-        patience = time.monotonic() + self._connections.timeout
-        connection = self._connections.get()
-        # Under load others hold the checkpoint lock most of the time, and there is no queue for it.
-        while not checkpoint(connection, "TRUNCATE"):
-            if time.monotonic() > patience:
-                raise StoreBusy(
-                    f"The documents are deleted from {self.path}, but their bytes are still in its "
-                    "journal, because another process is reading it. Close that process first.",
-                    code="journal_in_use",
-                    subject=self.path,
-                    advice=advise("doctor_fix"),
-                )
-            time.sleep(PURGE_PAUSE_S)
+            checkpoint(current(self._connections), "TRUNCATE")
+
+    def _scrub(self, patience: float | None = None) -> tuple[str, ...]:
+        """Clear the bytes of what was purged; return other files that may still have some."""
+        from plait.stores.sqlite.scrubbing import copies_beside, scrub
+
+        scrub(self._connections, patience)
+        return copies_beside(self._connections)
 
     def stats(self) -> Stats:
         """Return counts and sizes."""
@@ -399,12 +411,12 @@ class SQLiteStore:
 
     def backup(self, target: str) -> None:
         """Write a consistent copy, readable by its owner only, safe under load."""
-        from plait.stores.sqlite.doctor import copy_to
+        from plait.stores.sqlite.backup import copy_to
 
         with self._guard:
             copy_to(self._connections, target)
 
     def close(self) -> None:
         """Release every connection."""
-        with self._guard:
+        with Guard(self._connections, follows=False):
             self._connections.close()

@@ -9,7 +9,16 @@ from typing import Any
 
 import apsw
 
-from plait.protocols import Entry, Rivals, Standing, State, Trashed, Vector, Written
+from plait.protocols import (
+    Entry,
+    Rivals,
+    Standing,
+    State,
+    Trashed,
+    Unembedded,
+    Vector,
+    Written,
+)
 from plait.stores.sqlite import cache, documents, generations, relations, signals, trash
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import (
@@ -19,6 +28,7 @@ from plait.stores.sqlite.documents import (
     document_row,
     find_existing,
 )
+from plait.stores.sqlite.filters import spellings_of
 from plait.stores.sqlite.state import CHANGED_AT, forget_meta, read_state, set_meta
 from plait.stores.sqlite.writer import DocumentWriter
 from plait.types import Document, Passage, Ref, Relation, Space, Trust
@@ -27,9 +37,10 @@ _COLUMNS = f"SELECT {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
 _OF_ONE_HOME = "d.project = ? AND coalesce(d.parent, '') = ? AND d.kind = 'observation' "
 _OTHERS_STILL = "AND d.id <> ? AND (d.valid_to IS NULL OR d.valid_to > ?) ORDER BY d.rowid"
 _SAME_TEXT = _COLUMNS + "d.fingerprint = ? AND " + _OF_ONE_HOME + _OTHERS_STILL
-_SAME_TOPIC = _COLUMNS + "d.topic = ? AND " + _OF_ONE_HOME + _OTHERS_STILL
+_ON_TOPIC = "d.topic IN (SELECT value FROM json_each(?)) AND "
+_SAME_TOPIC = _COLUMNS + _ON_TOPIC + _OF_ONE_HOME + _OTHERS_STILL
 _TOPIC_KNOWN = (
-    "SELECT 1 FROM documents AS d WHERE d.topic = ? AND " + _OF_ONE_HOME + "LIMIT 1"  # noqa: S608
+    "SELECT 1 FROM documents AS d WHERE " + _ON_TOPIC + _OF_ONE_HOME + "LIMIT 1"  # noqa: S608
 )
 _CURRENT = (
     "SELECT id, pinned, importance, event_at FROM documents "
@@ -117,8 +128,9 @@ class SQLiteTransaction:
         same_text = rows(self._connection, _SAME_TEXT, (fingerprint, *still))
         if document.topic is None:
             return Rivals([document_from(row) for row in same_text])
-        same_topic = rows(self._connection, _SAME_TOPIC, (document.topic, *still))
-        known = same_topic or self._connection.execute(_TOPIC_KNOWN, (document.topic, *home)).get
+        topic = json.dumps(spellings_of(document.topic))
+        same_topic = rows(self._connection, _SAME_TOPIC, (topic, *still))
+        known = same_topic or self._connection.execute(_TOPIC_KNOWN, (topic, *home)).get
         return Rivals(
             [document_from(row) for row in same_text],
             [document_from(row) for row in same_topic],
@@ -168,9 +180,15 @@ class SQLiteTransaction:
         """Return all edges of one type between two entities."""
         return relations.between(self._connection, source, target, type)
 
-    def trashed(self, ids: Sequence[str] | None = None, *, latest: bool = False) -> list[Trashed]:
-        """Return what can be restored, the latest delete first."""
-        return trash.listed(self._connection, ids, latest=latest)
+    def trashed(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        related: bool = True,
+        texts: bool = True,
+    ) -> list[Trashed]:
+        """Return what can be restored, the latest delete first; without ``texts``: no passages."""
+        return trash.listed(self._connection, ids, related=related, texts=texts)
 
     # -- writing ---------------------------------------------------------------------------
 
@@ -200,7 +218,7 @@ class SQLiteTransaction:
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete documents with all that belongs to them; return the number of passages."""
-        return sum(self._writer.delete(id_) for id_ in ids)
+        return self._writer.delete(ids)
 
     def put_edge(self, relation: Relation) -> None:
         """Write an edge; it replaces the one with the same ends, type and ``created_at``."""
@@ -267,9 +285,9 @@ class SQLiteTransaction:
         return bool(begun.current)
 
     def fill(
-        self, space: Space, vectors: Sequence[tuple[Ref, Vector | None]], *, building: bool
+        self, space: Space, vectors: Sequence[tuple[Unembedded, Vector | None]], *, building: bool
     ) -> int:
-        """Write vectors for passages that still exist; ``None`` marks one as keyword-only."""
+        """Write vectors of passages that are still the same; ``None`` marks one as keyword-only."""
         self.finish()  # first, because the new vectors may replace these
         return generations.fill(self._connection, space, vectors, building=building)
 

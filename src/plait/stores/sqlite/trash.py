@@ -8,25 +8,35 @@ import apsw
 
 from plait.protocols import Trashed
 from plait.stores.sqlite import relations
-from plait.stores.sqlite.connection import rows
-from plait.stores.sqlite.documents import document_from_record
+from plait.stores.sqlite.connection import SQLRow, rows
+from plait.stores.sqlite.documents import document_from_record, passage_from
 from plait.types import Passage
 
 _KEEP = (
-    "INSERT INTO trash (id, deleted_at, batch, document) VALUES (?, ?, ?, ?) "
-    "ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, "
-    "batch = excluded.batch, document = excluded.document"
+    "INSERT INTO trash (id, deleted_at, batch, document, parent, version_of) "
+    "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, "
+    "batch = excluded.batch, document = excluded.document, parent = excluded.parent, "
+    "version_of = excluded.version_of"
 )
-_LISTED = "SELECT batch, deleted_at, document FROM trash {} ORDER BY deleted_at DESC, batch, id"
+_LISTED = "SELECT batch, deleted_at, {} FROM trash {} ORDER BY deleted_at DESC, batch, id"
+# Rows of earlier versions of plait name their passages only in the passages themselves.
+_WITHOUT_TEXTS = (
+    "CASE WHEN json_valid(document) AND json_array_length(document, '$.names') > 0 "
+    "THEN json_set(document, '$.document.text', '', '$.passages', json('[]')) ELSE document END"
+)
 _RELATED = (
     "WHERE id IN (SELECT value FROM json_each(?1)) "
-    "OR document ->> '$.document.parent' IN (SELECT value FROM json_each(?1)) "
-    "OR id IN (SELECT document ->> '$.document.parent' FROM trash "
-    "WHERE id IN (SELECT value FROM json_each(?1)))"
+    "OR parent IN (SELECT value FROM json_each(?1)) "
+    "OR version_of IN (SELECT value FROM json_each(?1)) "
+    "OR id IN (SELECT parent FROM trash WHERE id IN (SELECT value FROM json_each(?1)))"
 )
-_OF_LATEST = (
-    "WHERE batch = (SELECT batch FROM trash WHERE batch <> '' ORDER BY deleted_at DESC LIMIT 1)"
+# subtle: word for word the condition of the index, or SQLite reads the whole trash.
+_DISTRUSTED = (
+    "SELECT batch, deleted_at, document FROM trash "
+    "WHERE CASE WHEN json_valid(document) THEN document ->> '$.document.trust' END <> 'trusted' "
+    "ORDER BY deleted_at DESC"
 )
+_ALONE = "WHERE id IN (SELECT value FROM json_each(?1))"
 _FORGET = "DELETE FROM trash WHERE id IN (SELECT value FROM json_each(?))"
 _SET_ASIDE = "UPDATE trash SET batch = '' WHERE id IN (SELECT value FROM json_each(?))"
 _LATEST = "SELECT max(deleted_at) FROM trash"
@@ -40,6 +50,8 @@ def keep(connection: apsw.Connection, documents: Sequence[Trashed]) -> None:
     clock set back, must not change what undo means.
     """
     latest = connection.execute(_LATEST).get or 0
+    if not isinstance(latest, int):
+        raise apsw.CorruptError("the time of a delete is not a number")
     rowids = []
     for row in documents:
         rowid = connection.execute(_PLACE, (row.document.id,)).get
@@ -49,10 +61,13 @@ def keep(connection: apsw.Connection, documents: Sequence[Trashed]) -> None:
             "passages": [_piece(passage) for passage in row.passages],
             "place": rowid or 0,
             "names": row.names,
+            "home": row.home,
+            "version_of": row.version_of,
         }
         data = json.dumps(record, ensure_ascii=False)
         moment = max(row.deleted_at, latest + 1)
-        connection.execute(_KEEP, (row.document.id, moment, row.batch, data))
+        belongs = (row.document.parent, row.version_of or None)
+        connection.execute(_KEEP, (row.document.id, moment, row.batch, data, *belongs))
     if documents:
         relations.trash(connection, rowids, max(documents[0].deleted_at, latest + 1))
 
@@ -70,29 +85,69 @@ def _piece(passage: Passage) -> tuple[Any, ...]:
 
 
 def listed(
-    connection: apsw.Connection, ids: Sequence[str] | None = None, *, latest: bool = False
+    connection: apsw.Connection,
+    ids: Sequence[str] | None = None,
+    *,
+    related: bool = True,
+    texts: bool = True,
 ) -> list[Trashed]:
-    """Return what can be restored, the latest delete first."""
+    """Return what can be restored, the latest delete first; without ``texts``: no passages."""
     condition, values = "", list[str]()
     if ids is not None:
-        condition, values = _RELATED, [json.dumps(list(ids))]
-    elif latest:
-        condition = _OF_LATEST
-    return [
-        _trashed(batch, deleted_at, json.loads(record))
-        for batch, deleted_at, record in rows(connection, _LISTED.format(condition), values)
-    ]
+        condition, values = _RELATED if related else _ALONE, [json.dumps(list(ids))]
+    query = _LISTED.format("document" if texts else _WITHOUT_TEXTS, condition)
+    listed = (trashed_from(row) for row in rows(connection, query, values))
+    return [row if texts else row.without_texts for row in listed]
+
+
+def distrusted(connection: apsw.Connection, passages: int) -> list[Trashed]:
+    """Return documents that are not trusted, until they have so many passages."""
+    listed: list[Trashed] = []
+    for row in connection.execute(_DISTRUSTED):
+        if passages <= 0:
+            break
+        try:
+            listed.append(trashed_from(row))
+        except apsw.CorruptError:
+            continue  # for `doctor` to report; a new text need not wait for it
+        passages -= max(1, len(listed[-1].passages))
+    return listed
+
+
+def trashed_from(row: SQLRow) -> Trashed:
+    """Return a row as a value.
+
+    Raises:
+        apsw.CorruptError: It has a value that plait never writes.
+    """
+    batch, deleted_at, record = row
+    try:
+        if isinstance(batch, str) and isinstance(deleted_at, int):
+            return _trashed(batch, deleted_at, json.loads(record))
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+        pass
+    raise apsw.CorruptError(f"a deleted document of {deleted_at!r} ms cannot be read")
 
 
 def _trashed(batch: str, deleted_at: int, record: dict[str, Any]) -> Trashed:
     passages = [
-        Passage(text, heading, start_line, end_line, start, ordinal, id_)
+        passage_from((text, heading, start_line, end_line, start, ordinal, id_, 0))
         for id_, ordinal, start, start_line, end_line, heading, text in record["passages"]
     ]
     names = record.get("names") or [passage.id for passage in passages]
     document = document_from_record(record["document"])
     place = record.get("place", 0)
-    return Trashed(batch, deleted_at, document, passages, place, tuple(names))
+    home, version_of = record.get("home"), record.get("version_of", "")
+    return Trashed(batch, deleted_at, document, passages, place, tuple(names), home, version_of)
+
+
+def kin(record: str) -> dict[str, str | None]:
+    """Return the columns that say what a sound row belongs to, as its record has them."""
+    values = json.loads(record)
+    return {
+        "parent": values["document"].get("parent"),
+        "version_of": values.get("version_of") or None,
+    }
 
 
 def set_aside(connection: apsw.Connection, ids: Collection[str]) -> None:

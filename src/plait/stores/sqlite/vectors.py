@@ -20,6 +20,7 @@ from plait.stores.sqlite.state import Generation, answering
 from plait.types import Ref, Space
 
 BLOCK_ROWS = 2_048
+LAST_BLOCK = (2**63 - 1) // BLOCK_ROWS
 INT8_MAX = 127
 NO_HIT = 1.0  # this distance is a cosine of 0
 # A process that searches more than once keeps this much of the blocks: 250,000 rows of 256 dims.
@@ -111,6 +112,16 @@ def kernel(
     return ladder[-1]()
 
 
+def check_block(block: object, size: int, dims: int) -> None:
+    """Check that a block has its place and size.
+
+    Raises:
+        apsw.CorruptError: It has not.
+    """
+    if not isinstance(block, int) or not 0 <= block <= LAST_BLOCK or size != BLOCK_ROWS * dims:
+        raise apsw.CorruptError(f"block {block!r} of the vectors cannot be read")
+
+
 def flagged(refs: Iterable[Ref]) -> dict[int, bytearray]:
     """Return one flag per row of each block."""
     by_block: dict[int, bytearray] = {}
@@ -149,6 +160,7 @@ class Blocks:
             with connection.blob_open("main", "vector_blocks", "data", places[0][1], False) as blob:
                 for block, place in places:
                     blob.reopen(place)
+                    check_block(block, blob.length(), dims)
                     if keeps:
                         fresh[block] = blob.read()
                     else:
@@ -173,6 +185,8 @@ class Blocks:
         for block, members in by_block.items():
             # A blob's pages are a linked list: reading its last row costs as much as reading all.
             data = at_hand.get(block) or connection.execute(_BLOCK, (generation, block)).get
+            if data is not None:
+                check_block(block, len(data) if isinstance(data, bytes) else 0, dims)
             for ref in members if data else ():
                 first = ref % BLOCK_ROWS * dims
                 yield ref, data[first : first + dims]
@@ -359,6 +373,7 @@ def write(
             connection.execute(_ADD_BLOCK, (generation, block, BLOCK_ROWS * dims))
             place = connection.last_insert_rowid()
         with connection.blob_open("main", "vector_blocks", "data", place, True) as blob:
+            check_block(block, blob.length(), dims)
             for offset, row in sorted(patches, key=lambda patch: patch[0]):
                 blob.seek(offset)
                 blob.write(empty if row is None else row)
@@ -367,6 +382,7 @@ def write(
 def occupied(connection: apsw.Connection, generation: int, dims: int) -> Iterable[list[Ref]]:
     """Yield the passages that have a vector, block by block, from the bytes themselves."""
     for block, data in connection.execute(_BLOCKS, (generation,)):
+        check_block(block, len(data) if isinstance(data, bytes) else 0, dims)
         yield [
             block * BLOCK_ROWS + slot
             for slot in range(BLOCK_ROWS)

@@ -18,6 +18,7 @@ from plait.stores.sqlite.documents import (
 )
 from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin
 from plait.stores.sqlite.state import generations, space_text
+from plait.text import shortened
 from plait.text import split as split_scripts
 from plait.types import Document, Passage, Ref, Space, new_id
 
@@ -37,22 +38,37 @@ _INSERT_PASSAGE = (
     "INSERT INTO passages (id, document, ordinal, start, start_line, end_line, heading, text, "
     "title_terms, heading_terms, text_terms, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_PASSAGES_OF = (
+    "SELECT p.rowid FROM json_each(?) AS wanted JOIN documents AS d ON d.id = wanted.value "
+    "JOIN passages AS p ON p.document = d.rowid"
+)
+_DELETE_DOCUMENTS = "DELETE FROM documents WHERE id IN (SELECT value FROM json_each(?))"
 _PASSAGE_ID_TAKEN = "SELECT 1 FROM passages WHERE id = ?"
 _MOVE_PASSAGE = (
     "UPDATE passages SET ordinal = ?, start = ?, start_line = ?, end_line = ? WHERE rowid = ?"
 )
-_RETITLE = "UPDATE passages SET title_terms = ? WHERE document = ? AND title_terms <> ?"
+_RETITLE_FIRST = (
+    "UPDATE passages SET title_terms = ?1 WHERE document = ?2 AND ordinal = 0 AND title_terms <> ?1"
+)
+_RETITLE_OTHERS = (
+    "UPDATE passages SET title_terms = ?1 WHERE document = ?2 AND ordinal > 0 AND title_terms <> ?1"
+)
 
 
-def title_column(document: Document) -> str:
-    """Return what the title column indexes: title, tags and the name of the file."""
+def title_columns(document: Document) -> tuple[str, str]:
+    """Return what the title column indexes: title, tags and the name of the file.
+
+    First that of the first passage, then that of the others, which repeat only its beginning.
+    """
     parts = [document.title, *document.tags]
     if document.kind == "file" and document.key:
         stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         if stem.casefold() not in document.title.casefold():
             parts.append(stem)
     joined = " ".join(part for part in parts if part)
-    return split_scripts(joined) or joined
+    whole = split_scripts(joined) or joined
+    short = shortened(joined)
+    return whole, whole if short == joined else split_scripts(short) or short
 
 
 class DocumentWriter:
@@ -103,7 +119,7 @@ class DocumentWriter:
             for row in rows(connection, _OLD_PASSAGES, (rowid,)):
                 kept.setdefault(row[1], []).append(row)
         retitled = old_title not in (None, document.title)
-        title = title_column(document)
+        titles = title_columns(document)
         marks = [passage_hash(passage.heading, passage.text) for passage in entry.passages]
         twins = [kept[mark].pop(0) if kept.get(mark) else None for mark in marks]
         # First, so that a passage of an import may keep its id although its text was edited.
@@ -114,14 +130,14 @@ class DocumentWriter:
             twin = twins[place]
             fresh = twin is None
             if twin is None:
-                ref = self._add(rowid, passage, title, marks[place])
+                ref = self._add(rowid, passage, titles[passage.ordinal > 0], marks[place])
             else:
                 ref = self._keep(twin, passage)
             if fresh or retitled or vector is not None:
                 reason = "declined" if place in entry.declined else "pending"
                 pending += self._embed(ref, vector, entry.space, reason, fresh=fresh)
         if old_title is not None:
-            connection.execute(_RETITLE, (title, rowid, title))
+            self._retitle(rowid, titles)
         return pending
 
     def _keep(self, row: tuple[Any, ...], passage: Passage) -> Ref:
@@ -186,24 +202,26 @@ class DocumentWriter:
         for generation in self._generations:
             self._rows[generation.id].update(dict.fromkeys(refs))
 
-    def delete(self, id_: str) -> int:
-        """Delete a document with its passages; return how many there were."""
-        rowid = self._connection.execute("SELECT rowid FROM documents WHERE id = ?", (id_,)).get
-        refs = [
-            ref
-            for (ref,) in self._connection.execute(
-                "SELECT rowid FROM passages WHERE document = ?", (rowid,)
-            )
-        ]
+    def delete(self, ids: Sequence[str]) -> int:
+        """Delete documents with their passages; return how many passages there were.
+
+        All of them by one statement: each statement makes FTS5 write out its part of the index.
+        """
+        listed = json.dumps(list(ids))
+        refs = [ref for (ref,) in rows(self._connection, _PASSAGES_OF, (listed,))]
         self.remove(refs)
-        self._connection.execute("DELETE FROM documents WHERE rowid = ?", (rowid,))
+        self._connection.execute(_DELETE_DOCUMENTS, (listed,))
         return len(refs)
 
     def retitle(self, id_: str) -> None:
         """Index the passages of a document under its present title, tags and key."""
         for rowid, *row in rows(self._connection, BY_ID, (id_,)):
-            title = title_column(document_from(row))
-            self._connection.execute(_RETITLE, (title, rowid, title))
+            self._retitle(rowid, title_columns(document_from(row)))
+
+    def _retitle(self, rowid: int, titles: tuple[str, str]) -> None:
+        first, others = titles
+        self._connection.execute(_RETITLE_FIRST, (first, rowid))
+        self._connection.execute(_RETITLE_OTHERS, (others, rowid))
 
 
 def _preface(entry: Entry) -> str:

@@ -1,0 +1,240 @@
+"""Recognise plait's own answers in a text, so that they are not stored as something new.
+
+An agent may paste what a search, a recall, a get or a timeline printed, as text or as JSON. The
+lines that plait writes around stored text (heads, receipts, next steps) say nothing to remember.
+Text between fences belongs to `plait.facts.echo`; which ids are known is looked up by
+`plait.writing.echoes`. Every scanner here is linear.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from plait.facts.credentials import SECRET_KINDS
+from plait.facts.echo import PREFACE
+from plait.types import ID_LENGTH, KINDS, SHORT_ID, TRUSTS, is_id
+
+
+class About(NamedTuple):
+    """What the lines of an answer may say about a document: its names, and its summary."""
+
+    names: frozenset[str]
+    summary: tuple[str, ...] = ()
+
+
+# Returns what is known about the document with an id or the beginning of one.
+LookUp = Callable[[str], About | None]
+
+# JSON values tried in one text, and how deeply one is searched for ids.
+MOST_VALUES = 50
+_DEEPEST = 8
+_JSON_START = re.compile(r'[{\[](?=\s*[{"\[])')
+_CODE_FENCE = re.compile(r"(?:^|\n)[ \t]*```\w*[ \t]*\n?[ \t]*\Z")
+_QUOTE_MARKS = frozenset({">", "-", "*", "•"})
+_NUMBERED = re.compile(r"\[\d{1,3}\]")
+_SCORE = re.compile(r"[01]\.\d\d")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.+Z-]+)?")
+# The kinds of secrets in a document, as a caveat; the longest first, as one may begin another.
+_KIND = f"(?:{'|'.join(map(re.escape, sorted(SECRET_KINDS, key=len, reverse=True)))})"
+_SECRET_MARK = re.compile(rf"\bsecret: {_KIND}(?:, {_KIND}){{0,{len(SECRET_KINDS)}}}(?!\w)")
+_LINE_NUMBERS = re.compile(r":\d+(?:-\d+)?$")
+# Words that a head may contain besides the names of its document.
+_MARKS = frozenset({*TRUSTS, *KINDS, "weak", "until", "replaced", "by", ""})
+# Whole lines. A new sentence of an interface belongs here; tests/flows/test_pasting.py pastes them.
+_NUMBER = r"\d[\d,]{0,9}"
+_COUNTED = rf"{_NUMBER} (?:more )?(?:hit|document|older one)s?"
+_RECEIPT = rf"{_COUNTED}, (?:hybrid|keyword|vector)\b.{{0,80}} tokens?"
+_IDS = r"[a-z2-7]{13}(?:, [a-z2-7]{13}){0,20}"
+# What a receipt adds about a text that was stored.
+_REMARKS = (
+    r"(?: The part that came from memory was left out\."
+    rf"| It is (?:{'|'.join(TRUSTS)})[^.]{{0,120}}\."
+    rf"| It holds a secret \({_KIND}(?:, {_KIND}){{0,{len(SECRET_KINDS)}}}\): tell the user\."
+    rf"| It supersedes {_IDS}\.| It does not replace {_IDS}, which is more trusted\."
+    r"| Similar: [a-z2-7]{13} \(\d\.\d\d\)(?:, [a-z2-7]{13} \(\d\.\d\d\)){0,9}\. If it "
+    r"corrects one of them, store it with supersedes\.){0,6}"
+)
+_TRAILERS = re.compile(
+    "|".join(
+        (
+            rf"(?:# ?)?{_RECEIPT}",
+            rf"{_COUNTED}(?:\.|; {_COUNTED} did not fit: raise max_tokens\.)",
+            rf"(?:At least )?{_COUNTED} (?:did not fit|left out): .{{0,60}}\.",
+            rf"(?:Stored|Replaced|Already stored as) \S{{1,200}} \({_NUMBER} passages?\)"
+            r"(?:, replacing [a-z2-7, ]{8,200})?(?: in \S{1,100})?",
+            rf"(?:Stored|Replaced) [a-z2-7]{{13}}\.{_REMARKS}",
+            rf"Restored {_IDS}\.",
+            r"Already stored as [a-z2-7]{13}; nothing was added\.",
+            rf"(?:Deleted|Purged|Would delete) {_NUMBER} documents?, {_NUMBER} passages?: "
+            r"[^\s,]{1,80}(?:, [^\s,]{1,80}){0,8}"
+            r"(?: To undo within 30 days: undo=true, same ids\.)?",
+            r"Not stored: all of it was recalled from this memory",
+            r"Not stored: all of this text came from memory\. Store only what is new\.",
+            rf"Cut: the whole is about {_NUMBER} tokens\..{{0,60}}",
+            r"What my memory has about: .{0,400}",
+            r"(?:keyword|vector|neighbours|words|score) \d\.\d{4}.{0,120}",
+            r"relevance \d\.\d\d: matching words .{0,300}",
+            r"limbic x \d\.\d{4}: .{0,200}",
+        )
+    )
+)
+_NEXT_STEPS = re.compile(
+    rf"{_RECEIPT}|{_COUNTED}|about {_NUMBER} tokens?|older documents|restore, within 30 days"
+)
+_SENTENCES = (
+    PREFACE,
+    "Read one whole: memory_get with its id.",
+    "Try other words.",
+    "No hits. Try other words.",
+    "Nothing in that time.",
+    "Nothing in memory is relevant to that. Try other words with memory_search.",
+    "Next: search_memories, or get_observations with ids.",
+    "Next: get_observations with ids.",
+    "Use it where it helps.",
+)
+_CURSOR = re.compile(r" ?Older ones: cursor=-?\d{1,20}-[a-z2-7]{1,13}\.")
+_LONGEST_TRAILER = 1_000
+
+
+def without_answers(text: str, look_up: LookUp) -> tuple[str, bool]:
+    r"""Return a text without the parts that an answer of plait adds, and whether there were any.
+
+    >>> without_answers("We moved.\nplait get abcdefgh  # 2 hits", lambda id_: None)
+    ('We moved.', True)
+    """
+    rest, cut = _without_values(text, look_up)
+    kept = []
+    for line in rest.split("\n"):
+        own = _own_part(line, look_up)
+        cut = cut or own is not line
+        if own is not None:
+            kept.append(own)
+    return ("\n".join(kept), True) if cut else (text, False)
+
+
+# -- JSON ----------------------------------------------------------------------------------
+
+
+def _without_values(text: str, look_up: LookUp) -> tuple[str, bool]:
+    """Leave out JSON values that contain an id of this memory, and empty answers."""
+    decoder = json.JSONDecoder()
+    parts: list[str] = []
+    place = tried = 0
+    cut = False
+    start = _JSON_START.search(text)
+    while start is not None and tried < MOST_VALUES:
+        tried += 1
+        end = start.end()
+        try:
+            value, end = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            value = None
+        if _is_empty(value) or any(look_up(id_) is not None for id_ in _ids(value)):
+            before = text[place : start.start()]
+            opening = _CODE_FENCE.search(before[-40:])
+            if opening is not None:
+                before = before[: len(before) - len(opening[0])] + "\n"
+                closing = text.find("```", end, end + 8)
+                end = end if closing < 0 else closing + 3
+            parts.append(before)
+            place, cut = end, True
+        start = _JSON_START.search(text, end)
+    return "".join([*parts, text[place:]]), cut
+
+
+def _is_empty(value: Any) -> bool:
+    """Tell whether a JSON value is an answer without hits: it has no ids to know it by."""
+    if not isinstance(value, dict):
+        return False
+    inner = value.get("structuredContent")
+    if isinstance(inner, dict):
+        return _is_empty(inner)
+    return value.get("results") == [] and not {"receipt", "tokens"}.isdisjoint(value)
+
+
+def _ids(value: Any, depth: int = 0) -> Iterator[str]:
+    """Yield the ids in a JSON value, as answers and exports write them."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, dict):
+        id_ = value.get("id")
+        if isinstance(id_, str) and is_id(id_):
+            yield id_
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from _ids(part, depth + 1)
+
+
+# -- lines ---------------------------------------------------------------------------------
+
+
+def _own_part(line: str, look_up: LookUp) -> str | None:
+    """Return the line itself, the stored text behind a head in it, or ``None`` for no text."""
+    if _is_trailer(line.strip()):
+        return None
+    words = _SECRET_MARK.sub("", line).split()
+    head = _head(words)
+    if head is None:
+        return line
+    known = look_up(words[head].strip("()[],;:"))
+    if known is None:
+        return line
+    rest = _without_successor(_without(words[head + 1 :], known.summary))
+    scored = any(map(_SCORE.fullmatch, words[: head + 2]))
+    if scored:
+        while rest and _is_mark(rest[0], known.names):
+            rest = rest[1:]
+        return " ".join(rest) or None
+    return None if all(_is_mark(word, known.names) for word in rest) else line
+
+
+def _is_trailer(line: str) -> bool:
+    if not line or len(line) > _LONGEST_TRAILER:
+        return False
+    command, mark, why = line.rpartition("# ")
+    if mark and command.startswith("plait ") and _NEXT_STEPS.fullmatch(why):
+        return True
+    for sentence in _SENTENCES:
+        line = line.removesuffix(sentence).rstrip()
+    line = _CURSOR.sub("", line)
+    return not line or _TRAILERS.fullmatch(line) is not None
+
+
+def _head(words: Sequence[str]) -> int | None:
+    """Return the place of an id at the beginning of a line, behind numbers, scores and days."""
+    for place, word in enumerate(words[:5]):
+        if len(word) in (SHORT_ID, ID_LENGTH) and word.islower() and word.isalnum():
+            return place
+        if word in _QUOTE_MARKS or any(
+            pattern.fullmatch(word) for pattern in (_NUMBERED, _SCORE, _DAY)
+        ):
+            continue
+        return None
+    return None
+
+
+def _without(words: Sequence[str], run: Sequence[str]) -> list[str]:
+    """Leave out the first occurrence of a run of words."""
+    for place in range(len(words) - len(run) + 1) if run else ():
+        if all(words[place + offset] == word for offset, word in enumerate(run)):
+            return [*words[:place], *words[place + len(run) :]]
+    return list(words)
+
+
+def _without_successor(words: list[str]) -> list[str]:
+    """Leave out the id behind "replaced by"."""
+    for place, word in enumerate(words[:-2]):
+        if (word, words[place + 1]) == ("replaced", "by"):
+            return [*words[: place + 2], *words[place + 3 :]]
+    return words
+
+
+def _is_mark(word: str, names: frozenset[str]) -> bool:
+    if word in names or _SCORE.fullmatch(word):
+        return True
+    bare = word.strip("()[],;:.")
+    if not bare or bare in names or bare in _MARKS or _DAY.fullmatch(bare):
+        return True
+    return _LINE_NUMBERS.sub("", bare) in names

@@ -1,0 +1,119 @@
+"""SQLite's failures as plait's errors. Loaded only when something fails."""
+
+import os
+from math import ceil
+
+import apsw
+
+from plait.errors import (
+    Advice,
+    DeadlineExceeded,
+    PlaitError,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    advise,
+    too_many_files,
+)
+
+# Parts of SQLite's messages about the keyword index.
+_KEYWORD_NAMES = ("fts5 file format", "passages_fts", "passages_vocab")
+# And about the rest: plait's statements are valid, so what they name must have been there.
+_DAMAGE_SIGNS = ("malformed", "no such", "already exists", "duplicate", "cannot open", "vtable")
+
+# Files that SQLite opens for one connection: database, journal, its index, a folder to sync.
+NEEDED_FILES = 4
+
+_DOCTOR = Advice("doctor_fix")
+_FREE_SOME = "Free some space"
+_FAILURES: tuple[tuple[type[apsw.Error], type[StoreError], str, Advice | None], ...] = (
+    (apsw.BusyError, StoreBusy, "Another process has locked {path}. Try again in a moment.", None),
+    (apsw.LockedError, StoreBusy, "Another process has locked {path}. Try again shortly.", None),
+    (apsw.NotADBError, StoreDamaged, "{path} is not a plait memory: it is not a database.", None),
+    (apsw.CorruptError, StoreDamaged, "{path} is damaged ({error}).", _DOCTOR),
+    (apsw.ReadOnlyError, StoreReadOnly, "{path} cannot be written: {error}.", None),
+    (apsw.InterruptError, DeadlineExceeded, "The query ran past its time limit.", None),
+    (
+        apsw.CantOpenError,
+        StoreError,
+        "Cannot open {path}: {error}. Check that its folder exists and can be written.",
+        None,
+    ),
+)
+
+
+def translate(error: Exception, path: str, *, opening: bool = False) -> PlaitError:
+    """Return a failure of SQLite, or of decoding what it read, as one of plait's errors.
+
+    A file that fails while it is opened cannot be repaired in place.
+    """
+    ours = _ours(error, path)
+    if not opening or not isinstance(ours, StoreDamaged) or ours.advice not in (None, _DOCTOR):
+        return ours
+    from plait.stores.sqlite.carving import is_memory
+
+    if not is_memory(path):
+        return StoreDamaged(
+            f"{path} is not a plait memory: it is not a database.",
+            code="not_a_memory",
+            subject=path,
+            advice=advise("choose_file"),
+        )
+    return ours.with_notice(ours.notice._replace(advice=advise("salvage", path=path)))
+
+
+def _ours(error: Exception, path: str) -> PlaitError:
+    if isinstance(error, UnicodeDecodeError):
+        # Only a stored text can fail to be decoded: SQLite encodes whatever plait writes.
+        return _damaged(path, f"a text in it is not UTF-8: {error.reason}")
+    if isinstance(error, apsw.CantOpenError) and _has_no_descriptors():
+        return too_many_files(path)
+    if isinstance(error, apsw.FullError):
+        return StoreFull(f"No space is left for {path}. {_free(path)} and retry.", subject=path)
+    if isinstance(error, apsw.IOError):
+        words = f"Cannot read or write {path}: {error}. Is the disk full or over quota?"
+        return StoreFull(words, code="disk_failed", subject=path)
+    for kind, ours, words, advice in _FAILURES:
+        if isinstance(error, kind):
+            return ours(words.format(path=path, error=error), subject=path, advice=advice)
+    sql = str(error) if isinstance(error, apsw.SQLError) else ""
+    if any(name in sql for name in _KEYWORD_NAMES):
+        return StoreDamaged(
+            f"The keyword index of {path} is damaged ({error}).",
+            code="keywords_damaged",
+            subject=path,
+            advice=_DOCTOR,
+        )
+    broken = isinstance(error, apsw.ConstraintError | apsw.MismatchError)
+    if broken or any(sign in sql for sign in _DAMAGE_SIGNS):
+        return _damaged(path, str(error))
+    return StoreError(f"{path}: {error}", subject=path)
+
+
+def _free(path: str) -> str:
+    """Say how much space is enough to move the journal into the file, which then frees as much."""
+    try:
+        size = os.stat(os.path.realpath(path) + "-wal").st_size
+    except OSError:
+        size = 0
+    return f"Free {ceil(size / 100_000) / 10} MB, the size of its journal," if size else _FREE_SOME
+
+
+def _damaged(path: str, problem: str) -> StoreDamaged:
+    return StoreDamaged(f"{path} is damaged ({problem}).", subject=path, advice=_DOCTOR)
+
+
+def _has_no_descriptors() -> bool:
+    """Tell whether this process can open no more files; SQLite reports only that it failed."""
+    held: list[int] = []
+    try:
+        for _ in range(NEEDED_FILES):
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return True
+    finally:
+        for handle in held:
+            os.close(handle)
+    return False

@@ -1,0 +1,66 @@
+"""Refuse to write into tables that somebody else altered.
+
+A constraint acts like a trigger: ``ON CONFLICT REPLACE`` deletes one note when another is stored.
+Loaded by the first write; reading is not affected.
+"""
+
+from hashlib import sha256
+
+import apsw
+
+from plait.errors import StoreDamaged, advise, quoted
+from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.keyword import KEYWORD_TABLES
+
+# Of what plait makes, without the keyword index, which can be made again from the passages.
+OWN_SCHEMA = "3ed8b0ebf7c8fffa5a7b4bd4d7982010f7df5157da78ddfe870c99d5c861d49e"
+_LEFT_OUT = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4", *KEYWORD_TABLES)
+_MADE = f"""
+SELECT name, type, tbl_name, sql FROM sqlite_schema
+WHERE sql IS NOT NULL AND name NOT IN {_LEFT_OUT} ORDER BY name
+"""  # noqa: S608
+_PARENTS = 'SELECT "table" FROM pragma_foreign_key_list(?)'
+
+
+def schema_mark(connection: apsw.Connection) -> str:
+    """Return a mark of tables, indexes, triggers and views."""
+    return sha256(repr(rows(connection, _MADE)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
+    """Refuse a schema that changes or forbids what plait writes. Call inside a transaction.
+
+    Other programs' tables and views may stay: tools for backups keep some.
+
+    Raises:
+        StoreDamaged: A table is altered, or another program's table refers to one of plait's.
+        apsw.CorruptError: An index, trigger or view is not plait's, and can be removed.
+    """
+    if schema_mark(connection) == OWN_SCHEMA:
+        return
+    from plait.stores.sqlite.objects import own_objects
+
+    own = own_objects()
+    for name, kind, table, sql in rows(connection, _MADE):
+        if own.get(name) == (kind, sql):
+            continue
+        if kind == "table" and name.lower() in own:
+            raise _refusal(path, f"its table {quoted(name)} was altered")
+        touched = {str(table).lower()}
+        if kind == "table":
+            touched = {str(parent).lower() for (parent,) in rows(connection, _PARENTS, (name,))}
+        if kind == "trigger" or not touched.isdisjoint(own):
+            problem = f"its {kind} {quoted(name)} is not plait's"
+            if kind == "table":
+                raise _refusal(path, f"{problem} and refers to plait's tables")
+            if name.lower().startswith("sqlite_"):  # SQLite removes nothing of that name
+                raise _refusal(path, problem)
+            raise apsw.CorruptError(problem)
+
+
+def _refusal(path: str, problem: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"{path} is damaged ({problem}). It can be read, but nothing is written to it.",
+        subject=path,
+        advice=advise("salvage", path=path),
+    )

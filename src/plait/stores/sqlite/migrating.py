@@ -1,0 +1,71 @@
+"""Open a file that is new, older, or somebody else's. Loaded only for these."""
+
+from typing import NoReturn
+
+import apsw
+
+from plait.errors import SchemaTooNew, StoreDamaged, advise
+from plait.stores.sqlite import schema
+from plait.stores.sqlite.connection import (
+    APPLICATION_ID,
+    Connections,
+    WriteLock,
+    empty_journal,
+    journal_mode,
+    version_of,
+)
+
+
+def migrate(connections: Connections, connection: apsw.Connection, version: int) -> None:
+    """Bring a file to the current schema and journal mode.
+
+    Raises:
+        SchemaTooNew: A newer plait wrote it.
+        StoreDamaged: It is another program's database.
+    """
+    path = connections.path
+    if version and connection.execute("PRAGMA application_id").get != APPLICATION_ID:
+        _refuse(path)
+    newest = len(schema.MIGRATIONS)
+    if version > newest:
+        raise SchemaTooNew(
+            f"{path} has schema version {version}, but this plait knows versions up to {newest}.",
+            subject=path,
+            advice=advise("upgrade"),
+        )
+    schema.refuse_torso(connection)
+    _refuse_stranger(path, connection, version)
+    try:
+        if not connections.in_memory:
+            connection.execute(f"PRAGMA journal_mode = {journal_mode(path)}").fetchall()
+    except apsw.BusyError:
+        if version < newest:
+            raise
+        return  # others are using it in its present mode, which is only slower
+    if version < newest:
+        with WriteLock(connections, connection):
+            schema.migrate(connection)
+            # A change that SQLite counts: the commit gets a number, see `journal`.
+            connection.execute("UPDATE meta SET value = value")
+        if not connections.in_memory:
+            # A journal that goes back to a file without a number is hard to tell from another's.
+            empty_journal(connection)
+            connections.set_wait(connection)
+
+
+def _refuse_stranger(path: str, connection: apsw.Connection, version: int) -> None:
+    """Refuse another program's database; only an empty file becomes a memory."""
+    if version == 0 and connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        # Another process may have finished the first migration since we read the version.
+        if version_of(connection) > 0:
+            return
+        _refuse(path)
+
+
+def _refuse(path: str) -> NoReturn:
+    raise StoreDamaged(
+        f"{path} is a database, but not a plait memory.",
+        code="not_a_memory",
+        subject=path,
+        advice=advise("choose_file"),
+    )

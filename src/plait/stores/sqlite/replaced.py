@@ -1,0 +1,227 @@
+"""What to do when the file of an open memory is not what it was.
+
+A connection keeps its files open, whatever happens to their names. So plait compares names and open
+files before every act, after it has taken the write lock, and after every commit. What was written
+to a file without a name is never acknowledged. Loaded only when something has changed.
+"""
+
+import os
+import time
+from contextlib import suppress
+
+import apsw
+
+from plait.errors import StoreError, StoreReadOnly, advise
+from plait.stores import exists
+from plait.stores.sqlite import journal
+from plait.stores.sqlite.connection import Connections, Mark, checkpoint, is_restoring
+
+# Another process may be writing what is read here: a mismatch must last.
+LOOKS = 5
+PAUSE_S = 0.01
+
+
+def follow(connections: Connections, connection: apsw.Connection, mark: Mark) -> None:
+    """Close the connection, unless a checkpoint explains what changed since ``mark``.
+
+    Raises:
+        StoreError: There is no file any more.
+    """
+    if _is_writing(connection):
+        return  # `is_replaced` looks at its end
+    path, now = connections.path, connections.mark()
+    if now is not None and _are_same(mark, now) and _fits(connections, connection, now):
+        connections.remember(now)
+        return
+    if now == mark._replace(journal=None):
+        _rescue(connection)
+    connections.drop(connection)
+    if now is not None and now.file == mark.file and now.journal != mark.journal:
+        _close_others(connections.real)
+    if now is None or not exists(path):
+        raise vanished(path)
+    if now.file != mark.file:
+        _set_journal_aside(connections, mark)
+    tidy_kept(connections, mark)
+
+
+def tidy_kept(connections: Connections, mark: Mark) -> None:
+    """Remove the empty journal of the file of a ``mark`` that a restore kept under another name.
+
+    The restore could not: this process was still using it.
+    """
+    now = connections.mark()
+    if now is not None and now.file != mark.file:
+        from plait.stores.sqlite.restoring import remove_kept_journal
+
+        remove_kept_journal(connections.real, mark.file)
+
+
+def _set_journal_aside(connections: Connections, mark: Mark) -> None:
+    """Rename the journal beside a new file, unless it is the new file's own.
+
+    The one of the ``mark`` was the old file's. It still is if it is empty, and another process may
+    be about to write there; and if it has what this one wrote, though an older copy of the file may
+    fit it. What others have written there since may be the new file's.
+    """
+    from plait.stores.sqlite.restoring import set_journal_aside
+
+    def is_former() -> bool:
+        now, real, vfs = connections.mark(), connections.real, connections.vfs
+        return (
+            now is not None
+            and now.journal is not None
+            and now.journal == mark.journal
+            and (
+                journal.belongs(real, vfs) is None
+                or journal.has_commit(real, connections.number, vfs)
+            )
+        )
+
+    try:
+        set_journal_aside(
+            connections.real, connections.timeout, connections.vfs, is_former=is_former
+        )
+    except OSError as error:
+        raise journal.foreign_journal(connections.path) from error
+
+
+def _is_writing(connection: apsw.Connection) -> bool:
+    try:
+        return connection.in_transaction
+    except apsw.ConnectionClosedError:  # by another thread that noticed first
+        return False
+
+
+def _close_others(path: str) -> None:
+    """Close this process's other connections to a file: they reopen it too.
+
+    SQLite keeps one index of the journal per process and file as long as any connection is open,
+    and a new connection would use the index of the old journal.
+    """
+    for connection in apsw.connections():
+        try:
+            if connection.filename == path and not connection.in_transaction:
+                connection.close(force=True)
+        except apsw.Error:
+            continue  # closed already, or another thread is using it and will notice itself
+
+
+def _are_same(mark: Mark, now: Mark) -> bool:
+    """Tell whether the names still lead to the open files."""
+    return now.file == mark.file and mark.journal in (None, now.journal)
+
+
+def _fits(connections: Connections, connection: apsw.Connection, now: Mark) -> bool:
+    """Tell whether the contents of the file are still those that the connection reads."""
+    if now.journal is None:
+        return True  # without a journal SQLite itself sees what others write
+    fits = journal.belongs(connections.real, connections.vfs)
+    if fits is None:
+        # subtle: an empty journal proves nothing. But every act reads page 2, so that it is cached:
+        # if a copy was written over the file, the connection still sees the number of the old one.
+        number = journal.file_number(connections.real, connections.vfs)
+        try:
+            return number in (None, journal.number_in(connection))
+        except apsw.Error:
+            return False
+    return fits
+
+
+def _rescue(connection: apsw.Connection) -> None:
+    """Save what is in a journal that somebody removed: this connection can still read it."""
+    try:
+        checkpoint(connection, "PASSIVE")
+    except apsw.Error:
+        return
+
+
+def is_replaced(connections: Connections, connection: apsw.Connection, mark: Mark) -> bool:
+    """Tell whether the names lead elsewhere, or a copy was written over the file.
+
+    Only checkpoints change the file in place; every commit, and so every checkpoint, leaves a
+    number in it.
+    """
+    for _ in range(LOOKS):
+        now = connections.mark()
+        if now is None or not _are_same(mark, now):
+            return True
+        if _fits(connections, connection, now):
+            connections.remember(now)
+            return False
+        time.sleep(PAUSE_S)
+    return True
+
+
+def may_checkpoint(connections: Connections, mark: Mark) -> bool:
+    """Tell whether the journal may be moved into the file; set it aside if the file is new."""
+    now = connections.mark()
+    if now is None or not _are_same(mark, now):
+        if now is not None and now.file != mark.file:
+            with suppress(StoreError):
+                _set_journal_aside(connections, mark)
+        return False
+    return journal.belongs(connections.real, connections.vfs) is not False
+
+
+def examine(connections: Connections) -> Mark:
+    """Make sure that SQLite may open the file, and return which one it is.
+
+    Raises:
+        StoreDamaged: Its journal belongs to another file.
+        StoreError: There is no file.
+    """
+    path = connections.path
+    for _ in range(LOOKS):
+        if is_restoring(connections.real):
+            from plait.stores.sqlite.restoring import settle
+
+            settle(connections.real, connections.timeout)
+        before = connections.mark()
+        if before is None:
+            raise vanished(path)
+        if journal.belongs(connections.real, connections.vfs) is not False:
+            return before
+        time.sleep(PAUSE_S)
+    raise journal.foreign_journal(path)
+
+
+def current(connections: Connections) -> apsw.Connection:
+    """Return a connection to the file that has the name now; ask for it before a checkpoint.
+
+    After `mv`, processes that have the new file open may share the journal with those that have the
+    old one: a checkpoint of the old one would take from the journal what the new one needs.
+    """
+    connections.renew()
+    return connections.get()
+
+
+def vanished(path: str) -> StoreError:
+    """Return the error for a memory whose file is gone, or out of reach."""
+    try:
+        os.stat(path)
+    except PermissionError as error:
+        return StoreReadOnly(
+            f"{path} cannot be read any more: {error.strerror}. Check the permissions of its "
+            "folder.",
+            code="file_unreachable",
+            subject=path,
+        )
+    except OSError:
+        pass
+    return StoreError(
+        f"There is no memory at {path} any more: it was moved or removed.",
+        code="file_vanished",
+        subject=path,
+        advice=advise("restore"),
+    )
+
+
+def written_elsewhere(path: str) -> StoreError:
+    """Return the error for a write into a file that lost its name meanwhile."""
+    return StoreError(
+        f"{path} was replaced while this was being written, so it may not be in the memory. Check, "
+        "and write it again.",
+        code="file_replaced",
+        subject=path,
+    )

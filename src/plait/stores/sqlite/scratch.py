@@ -1,0 +1,76 @@
+"""Folders for files that are not finished yet.
+
+Whoever makes one keeps it locked, so that what a killed process left can be told from what another
+process is still writing.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from plait.types import is_id, new_id
+
+ENDING = ".partial"
+
+
+@contextmanager
+def beside(place: str) -> Iterator[str]:
+    """Make a private folder beside a file, remove it at the end; what was abandoned there, too."""
+    remove_abandoned(os.path.dirname(place))
+    folder, handle = _made(place)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def abandoned(folder: str) -> list[str]:
+    """Return what killed processes left unfinished in a folder."""
+    left = []
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        _, dot, mark = name.removesuffix(ENDING).rpartition(".")
+        if dot and name.endswith(ENDING) and is_id(mark) and os.path.isdir(path):
+            handle = _locked(path)
+            if handle is not None:
+                os.close(handle)
+                left.append(path)
+    return left
+
+
+def remove_abandoned(folder: str) -> int:
+    """Remove what killed processes left unfinished in a folder; return how much it was."""
+    left = abandoned(folder)
+    for path in left:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(left)
+
+
+def _made(place: str) -> tuple[str, int | None]:
+    while True:
+        folder = f"{place}.{new_id()}{ENDING}"
+        os.mkdir(folder, 0o700)
+        if os.name != "posix":
+            return folder, None
+        handle = _locked(folder)
+        if handle is not None:
+            return folder, handle
+        # Another process took it for abandoned before it was locked.
+
+
+def _locked(folder: str) -> int | None:
+    """Open and lock a folder; ``None`` where another process has it, or locks are unknown."""
+    handle = None
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(handle), os.stat(folder)):
+            return handle
+    if handle is not None:
+        os.close(handle)
+    return None

@@ -1,0 +1,141 @@
+"""Restore deleted documents: those of the latest delete in a project, or named ones."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from plait.errors import NotFound, PlaitError, advise, quoted
+from plait.facts import names
+from plait.facts import trash as trash_rules
+from plait.protocols import Store, Transaction, Trashed
+from plait.text import clean
+from plait.types import Document
+from plait.writing.changes import Changes
+from plait.writing.deleting import SLICE_DOCUMENTS, SLICE_PASSAGES, give_turn, partly
+
+
+def undo_named(store: Store, wanted: Sequence[str], project: str | None) -> list[Document]:
+    """Restore what the latest delete in a project removed, or the named documents.
+
+    Raises:
+        NotFound: No such document was deleted here in the last 30 days; nothing is restored.
+    """
+    trash = store.trashed(texts=False)
+    ids: list[str] = []
+    for name in wanted:
+        rows = trash_rules.newest(trash_rules.named(trash, clean(name), project))
+        if not rows:
+            raise _not_in_trash(trash, name)
+        ids += [row.document.id for row in rows if row.document.id not in ids]
+    back = undo(store, ids, project)
+    if not back:
+        raise _nothing_to_undo(trash, project or "")
+    return back
+
+
+def undo(store: Store, ids: Sequence[str] = (), project: str | None = None) -> list[Document]:
+    """Restore documents from the trash; without ids, those of the latest delete in a project.
+
+    A document that cannot be restored, because a newer one has its name or repeats it, stays in the
+    trash under its id only, so that the next call without ids reaches an older delete.
+
+    Many documents are restored in slices, like those of a delete. If a slice fails, the documents
+    before it are restored and the others are still in the trash; calling again restores the rest.
+    """
+    trash = store.trashed(texts=False)
+    latest = trash_rules.latest_batch(trash, project or "")
+    rows = trash_rules.family(trash, ids) if ids else latest
+    back: dict[str, Document] = {}
+    left, held = len(rows), 0.0
+    try:
+        for part in _slices(trash_rules.restore_order(rows)):
+            with store.transaction() as transaction:
+                since = time.monotonic()
+                restored = _restore(transaction, part, by_id=bool(ids))
+                if len(part) == left:
+                    _finish(transaction, back | restored)
+            back.update(restored)
+            left -= len(part)
+            held += time.monotonic() - since
+            if left:
+                held = give_turn(held)
+    except PlaitError as error:
+        raise (partly(error, len(back), "restored") if back else error) from error
+    except KeyboardInterrupt as stop:
+        if not back:
+            raise
+        raise KeyboardInterrupt(
+            f"Interrupted: {len(back):,} documents were restored, {left:,} are still in the trash. "
+            "Run the same command again to go on."
+        ) from stop
+    return list(back.values())
+
+
+def _slices(rows: Sequence[Trashed]) -> Iterator[Sequence[Trashed]]:
+    """Yield what one transaction restores: at least one document."""
+    start = passages = 0
+    for place, row in enumerate(rows):
+        passages += len(row.names)
+        size = place - start
+        if size and (size >= SLICE_DOCUMENTS or passages > SLICE_PASSAGES):
+            yield rows[start:place]
+            start, passages = place, len(row.names)
+    yield rows[start:]
+
+
+def _restore(
+    transaction: Transaction, part: Sequence[Trashed], *, by_id: bool
+) -> dict[str, Document]:
+    """Restore documents, by their ids in the trash."""
+    rows = {
+        row.document.id: row
+        for row in transaction.trashed([row.document.id for row in part], related=False)
+    }
+    changes = Changes(transaction)
+    back: dict[str, Document] = {}
+    for listed in part:
+        row = rows.get(listed.document.id)
+        # Another process may have restored it meanwhile, or deleted it again.
+        document = changes.revive(row) if row is not None and row.batch == listed.batch else None
+        if document is not None:
+            back[listed.document.id] = document
+    changes.finish()
+    if not by_id:
+        transaction.set_aside([id_ for id_ in rows if id_ not in back])
+    return back
+
+
+def _finish(transaction: Transaction, back: Mapping[str, Document]) -> None:
+    """Restore the edges, and drop the entities from the trash.
+
+    Until then an entity is there too, so that its name finds what is left of an interrupted undo.
+    """
+    transaction.restore_edges()
+    entities = [id_ for id_, document in back.items() if document.kind == "entity"]
+    transaction.forget(entities, edges=False)
+
+
+def _not_in_trash(trash: Sequence[Trashed], name: str) -> NotFound:
+    elsewhere = trash_rules.matching(trash, clean(name))
+    if elsewhere:
+        return names.out_of_reach(name, elsewhere[0].document, "change")
+    return NotFound(
+        f"Nothing named {name} was deleted in the last 30 days.", code="not_in_trash", subject=name
+    )
+
+
+def _nothing_to_undo(trash: Sequence[Trashed], project: str) -> NotFound:
+    """Return the error for an empty trash; it names the project of the latest delete, if any."""
+    text = (
+        "Nothing to undo in this project: nothing was deleted here in the last 30 days, or newer "
+        "documents have taken the names."
+    )
+    latest = trash_rules.latest_batch(trash)
+    if not latest or latest[0].deleted_in == project:
+        return NotFound(text, code="nothing_to_undo")
+    home = latest[0].deleted_in or names.PERSONAL
+    return NotFound(
+        f"{text} The latest delete was made in {quoted(home)}.",
+        code="nothing_to_undo",
+        subject=home,
+        advice=advise("act_in_project", project=home),
+    )

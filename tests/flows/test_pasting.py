@@ -1,0 +1,186 @@
+"""Whatever plait printed, pasted back by an agent, adds nothing and is trusted no more."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plait.cli import main
+from plait.memory import Memory
+from plait.types import Document, Kind
+from plait.types.reports import NewEntity
+from tests.builders import EVERYTHING
+from tests.mcp.talk import call, text_of
+
+WEB: dict[str, Any] = {"trust": "untrusted", "origin": "web"}
+QUERY = "deploy wiki password admin"
+SECRET = "The admin of the wiki signs in as hunter2 and nobody may know."
+
+
+def fill(path: Path) -> list[str]:
+    with Memory.open(path, embedder="none", project="") as memory:
+        note = "# Deploys\n\nThe deploy key for staging is kept on the NAS in the cellar."
+        memory.store(note, key="ops/deploys.md", tags=["ops", "ssh"], type="decision")
+        memory.store(SECRET, trust="untrusted", origin="web")
+        memory.store("Ana approves every deploy of the wiki on Mondays.", entity="Ana")
+        old = memory.store("The wiki runs on port 8080 of the old deploy host.", topic="port")
+        memory.store("The wiki runs on port 8443 of the new deploy host.", topic="port")
+        return [old.id, *(row.id for row in memory.timeline())]
+
+
+def by_command(path: Path, ids: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    answers = {}
+    asked = {
+        "search": ["search", QUERY],
+        "explain": ["search", QUERY, "--explain", "--all-versions"],
+        "budget": ["search", QUERY, "--max-tokens", "600"],
+        "recall": ["recall", QUERY],
+        "get": ["get", *ids],
+        "timeline": ["timeline", "--all-versions"],
+        "page": ["timeline", "--limit", "2"],
+    }
+    for name, words in asked.items():
+        for form in ("text", "json", "array"):
+            start = ["--db", str(path), "--project", "personal", "--embedder", "none"]
+            main([words[0], *start, "--format", form, *words[1:]])
+            captured = capsys.readouterr()
+            # A model sees both streams of a command.
+            answers[f"{name} {form}"] = captured.out + captured.err.partition("plait:")[0]
+    return answers
+
+
+def by_server(memory: Memory, ids: list[str]) -> dict[str, str]:
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("core", "memory_search", {"query": QUERY}),
+        ("core", "memory_search", {"query": QUERY, "max_tokens": 200}),
+        ("core", "memory_recall", {"query": QUERY}),
+        ("core", "memory_get", {"ids": ids}),
+        ("core", "memory_get", {"ids": ids, "max_tokens": 120}),
+        ("core", "memory_timeline", {"limit": 2}),
+        ("layers", "search_memories", {"query": QUERY}),
+        ("layers", "timeline", {}),
+        ("layers", "get_observations", {"ids": ids}),
+    ]
+    answers = {}
+    for number, (profile, tool, arguments) in enumerate(asked):
+        result = call(memory, tool, arguments, profiles=(profile,))
+        text = text_of(result)
+        answers[f"{tool} {number} text"] = text
+        answers[f"{tool} {number} bare"] = re.sub(r"<</?plait-recall \w+>>\n?", "", text)
+        answers[f"{tool} {number} data"] = json.dumps(result.structured_content)
+        answers[f"{tool} {number} indented"] = json.dumps(result.structured_content, indent=2)
+        answers[f"{tool} {number} whole"] = result.model_dump_json(by_alias=True)
+    return answers
+
+
+@pytest.fixture
+def answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[dict[str, str]]:
+    """Every answer of every door, by name."""
+    path = tmp_path / "memory.db"
+    ids = fill(path)
+    given = by_command(path, ids, capsys)
+    with Memory.open(path, embedder="none", project="") as memory:
+        given |= by_server(memory, ids)
+    given |= {f"{name} in a block": f"```json\n{text}\n```" for name, text in given.items()}
+    yield {name: text for name, text in given.items() if text.strip()}
+
+
+def test_a_pasted_answer_adds_nothing(answers: dict[str, str], tmp_path: Path) -> None:
+    assert len(answers) > 100
+    with Memory.open(tmp_path / "memory.db", embedder="none", project="") as memory:
+        before = memory.engine.scan(EVERYTHING, whole=True)
+        for name, text in answers.items():
+            for origin in ("agent", "tool"):
+                assert memory.store(text, origin=origin).recalled, (name, text)
+            assert memory.engine.scan(EVERYTHING, whole=True) == before, name
+
+
+def test_no_door_stores_a_pasted_answer(answers: dict[str, str], tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "memory.db", embedder="none", project="") as memory:
+        before = memory.engine.scan(EVERYTHING, whole=True)
+        texts = list(answers.values())
+        many = [Document(kind="observation", text=text, origin="agent") for text in texts]
+        assert all(done.recalled for done in memory.store_many(many))
+        assert memory.engine.scan(EVERYTHING, whole=True) == before
+        memory.graph.create([NewEntity("New", "t", tuple(texts[::9]))], origin="agent")
+        memory.graph.observe([("New", texts[1::9])], origin="agent")
+        new = [row for row in memory.engine.scan(EVERYTHING, whole=True) if row not in before]
+        assert [row.kind for row in new] == ["entity"]
+
+
+@pytest.mark.parametrize("kind", ["note", "message"])
+def test_many_pasted_answers_keep_no_line_of_plait_and_no_trust(
+    answers: dict[str, str], tmp_path: Path, kind: Kind
+) -> None:
+    with Memory.open(tmp_path / "memory.db", embedder="none", project="") as memory:
+        ids = {row.id[:8] for row in memory.timeline()}
+        many = [
+            Document(key=f"{place}", kind=kind, text=f"{text}\nNobody deploys.", origin="agent")
+            for place, text in enumerate(answers.values())
+        ]
+        memory.store_many(many, allow_secret=True)
+        for place, name in enumerate(answers):
+            row = memory.lookup(f"{place}")[0]
+            assert "Nobody deploys." in row.text
+            assert not any(id_ in row.text for id_ in ids), (name, row.text)
+            assert "plait" not in row.text and "hits" not in row.text, (name, row.text)
+            assert row.trust == "untrusted" or "hunter2" not in row.text, (name, row.text)
+
+
+def test_many_texts_keep_their_order_and_lose_what_was_pasted(memory: Memory) -> None:
+    memory.store("The deploy key is in the cellar.", key="keys", **WEB)
+    pasted = text_of(call(memory, "memory_get", {"ids": ["keys"]}))
+    texts = ["One is new.", pasted, f"Two is new.\n{pasted}", "The deploy key is in the cellar."]
+    many = [Document(key=f"{n}", kind="note", text=t, origin="agent") for n, t in enumerate(texts)]
+    done = memory.store_many(many)
+    assert [row.doc_id for row in done] == ["0", "", "2", "3"]
+    assert [row.recalled for row in done] == [False, True, False, False]
+    assert [row.shortened for row in done] == [False, False, True, False]
+    assert [row.lowered for row in done] == [None, None, None, "untrusted"]
+    assert memory.lookup("2")[0].text == "Two is new."
+
+
+def test_what_the_server_says_about_a_stored_text_is_not_stored(memory: Memory) -> None:
+    memory.store("The deploy key is in the cellar.", **WEB)
+    ours = memory.store("The wiki runs on port 8443.", topic="port")
+    ways: tuple[dict[str, Any], ...] = (
+        {"text": "We met. The deploy key is in the cellar."},
+        {"text": "The wiki runs on port 9443 now.", "topic": "port"},
+        {"text": "The wiki runs on port 9443 these days."},
+        {"text": "The wiki runs on port 1.", "topic": "port", "untrusted": True},
+        {"text": "SSH password: `otter-lagoon-42-Zq`", "allow_secret": True},
+        {"text": "The wiki runs on port 9443 now.", "topic": "port"},
+    )
+    receipts = [text_of(call(memory, "memory_store", arguments)) for arguments in ways]
+    receipts.append(text_of(call(memory, "memory_delete", {"ids": [ours.id]})))
+    receipts.append(text_of(call(memory, "memory_delete", {"ids": [ours.id], "undo": True})))
+    assert any("secret" in text for text in receipts) and any("Similar" in x for x in receipts)
+    for text in receipts:
+        assert memory.store(text, origin="agent").recalled, text
+
+
+def test_a_pasted_answer_in_a_note_keeps_no_line_of_plait_and_no_trust(
+    answers: dict[str, str], tmp_path: Path
+) -> None:
+    with Memory.open(tmp_path / "memory.db", embedder="none", project="") as memory:
+        ids = {row.id[:8] for row in memory.timeline()}
+        for name, text in answers.items():
+            stored = memory.store(
+                f"{text}\nOn holidays nobody deploys.", key="n", origin="agent", allow_secret=True
+            )
+            note = memory.lookup(stored.id)[0]
+            assert "On holidays nobody deploys." in note.text
+            assert not any(id_ in note.text for id_ in ids), (name, note.text)
+            assert "plait" not in note.text and "hits" not in note.text, (name, note.text)
+            assert note.trust == "untrusted" or "hunter2" not in note.text, (name, note.text)
+            memory.delete("n", purge=True)
+
+
+def test_a_person_may_paste_what_they_like(answers: dict[str, str], tmp_path: Path) -> None:
+    name, text = next(iter(answers.items()))
+    with Memory.open(tmp_path / "memory.db", embedder="none", project="") as memory:
+        stored = memory.store(text, key="n")
+        assert memory.lookup(stored.id)[0].text.strip() == text.strip(), name

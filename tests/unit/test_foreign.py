@@ -1,0 +1,171 @@
+"""A memory of somebody else whose tables were altered: it can be read, and nothing is written."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from plait.errors import StoreDamaged
+from plait.memory import Memory
+from plait.stores import check_file
+from plait.stores.sqlite import connection as opening
+from plait.stores.sqlite import foreign, objects, schema
+from plait.stores.sqlite.keyword import KEYWORD_TABLES
+from plait.stores.sqlite.store import SQLiteStore
+from tests.builders import entry, write
+
+TABLES = sorted(
+    name
+    for name, (kind, sql) in objects.own_objects().items()
+    if kind == "table" and name not in KEYWORD_TABLES
+)
+REFERS = "CREATE TABLE evil (x REFERENCES documents (rowid) ON DELETE RESTRICT)"
+
+
+def run(path: str, *statements: str) -> None:
+    file = apsw.Connection(path)
+    for statement in statements:
+        file.execute(statement).fetchall()
+    file.close()
+
+
+def rewrite(path: str, name: str, old: str, new: str) -> None:
+    run(
+        path,
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_schema SET sql = replace(sql, '{old}', '{new}') WHERE name = '{name}'",
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    place = str(tmp_path / "theirs.db")
+    with Memory.open(place) as memory:
+        memory.store("A note of a friend", key="seed")
+    return place
+
+
+WRITES: dict[str, Callable[[Memory], object]] = {
+    "store": lambda memory: memory.store("Another note", key="other"),
+    "delete": lambda memory: memory.delete("seed"),
+    "purge": lambda memory: memory.delete("seed", purge=True),
+    "import": lambda memory: memory.import_lines(list(memory.export())),
+    "reindex": lambda memory: memory.reindex(),
+}
+
+
+def test_the_mark_is_that_of_a_new_memory() -> None:
+    store = SQLiteStore(":memory:")
+    assert foreign.schema_mark(store._connections.get()) == foreign.OWN_SCHEMA
+    store.close()
+
+
+@pytest.mark.parametrize("version", range(1, len(schema.MIGRATIONS)))
+def test_a_file_of_every_older_schema_has_the_same_mark(tmp_path: Path, version: int) -> None:
+    path = str(tmp_path / "old.db")
+    run(
+        path,
+        *schema.MIGRATIONS[:version],
+        f"PRAGMA user_version = {version}",
+        f"PRAGMA application_id = {opening.APPLICATION_ID}",
+    )
+    store = SQLiteStore(path)
+    assert foreign.schema_mark(store._connections.get()) == foreign.OWN_SCHEMA
+    write(store, entry("k", "apple"))
+    store.close()
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_no_verb_writes_into_an_altered_table(path: str, verb: str) -> None:
+    rewrite(path, "documents", "fingerprint BLOB", "fingerprint BLOB CHECK (rowid < 2)")
+    with Memory.open(path) as memory:
+        before = list(memory.export())
+        assert memory.search("friend").hits
+        with pytest.raises(StoreDamaged, match="'documents' was altered") as refused:
+            WRITES[verb](memory)
+        assert refused.value.advice is not None
+        assert refused.value.advice.act == "salvage"
+        assert list(memory.export()) == before
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_an_altered_table_of_any_name_is_refused(path: str, table: str) -> None:
+    rewrite(path, table, "(", "( ")
+    store = SQLiteStore(path)
+    with pytest.raises(StoreDamaged, match=f"'{table}' was altered"):
+        write(store, entry("k", "apple"))
+    store.close()
+
+
+@pytest.mark.parametrize("conflict", ["REPLACE", "IGNORE"])
+def test_a_constraint_loses_no_note_and_salvage_leaves_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conflict: str
+) -> None:
+    constraint = f", UNIQUE (origin, kind) ON CONFLICT {conflict}\n)"
+    first = schema.MIGRATIONS[0].replace("fingerprint BLOB\n)", f"fingerprint BLOB{constraint}")
+    theirs, saved = tmp_path / "theirs.db", tmp_path / "saved.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", (first, *schema.MIGRATIONS[1:]))
+        with Memory.open(theirs) as memory:
+            memory.store("A note of a friend", key="seed")
+    with Memory.open(theirs) as memory, pytest.raises(StoreDamaged):
+        memory.store("Another note", key="other")
+    Memory.salvage(theirs, saved)
+    with Memory.open(saved) as memory:
+        memory.store("Another note", key="other")
+        assert len(list(memory.export())) == 3
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE UNIQUE INDEX evil ON documents (origin, kind)",
+        "CREATE INDEX evil ON passages (abs(rowid))",
+        "CREATE UNIQUE INDEX evil ON passages (ordinal)",
+    ],
+)
+def test_a_foreign_index_is_refused_until_doctor_removes_it(path: str, sql: str) -> None:
+    run(path, sql)
+    with Memory.open(path) as memory:
+        with pytest.raises(StoreDamaged, match="index 'evil' is not plait's") as refused:
+            memory.store("Another note", key="other")
+        assert refused.value.advice is not None
+        assert refused.value.advice.act == "doctor_fix"
+    check_file(path, fix=True)
+    with Memory.open(path) as memory:
+        memory.store("Another note", key="other")
+
+
+@pytest.mark.parametrize("name", ["evil", "sqlite_evil"])
+def test_a_foreign_table_that_refers_to_a_note_is_named(
+    path: str, tmp_path: Path, name: str
+) -> None:
+    run(path, REFERS, "INSERT INTO evil SELECT rowid FROM documents")
+    run(
+        path,
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_schema SET name = '{name}', tbl_name = '{name}', "
+        f"sql = replace(sql, 'evil', '{name}') WHERE name = 'evil'",
+    )
+    with Memory.open(path) as memory:
+        with pytest.raises(StoreDamaged, match=f"table '{name}' is not plait's") as refused:
+            memory.delete("seed", purge=True)
+        assert refused.value.advice is not None
+        assert refused.value.advice.act == "salvage"
+    Memory.salvage(path, tmp_path / "saved.db")
+    with Memory.open(tmp_path / "saved.db") as memory:
+        assert memory.delete("seed", purge=True)
+
+
+def test_tables_of_other_tools_may_stay(path: str) -> None:
+    run(
+        path,
+        "CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)",
+        "CREATE UNIQUE INDEX theirs ON _litestream_seq (seq)",
+        "CREATE VIEW titles AS SELECT title FROM documents",
+        "ANALYZE",
+    )
+    with Memory.open(path) as memory:
+        memory.store("Another note", key="other")
+        assert memory.delete("seed", purge=True)
