@@ -60,28 +60,13 @@ def tidy_kept(connections: Connections, mark: Mark) -> None:
 def _set_journal_aside(connections: Connections, mark: Mark) -> None:
     """Rename the journal beside a new file, unless it is the new file's own.
 
-    The one of the ``mark`` was the old file's. It still is if it is empty, and another process may
-    be about to write there; and if it has what this one wrote, though an older copy of the file may
-    fit it. What others have written there since may be the new file's.
+    The one of the ``mark`` was the old file's.
     """
-    from plait.stores.sqlite.restoring import set_journal_aside
+    from plait.stores.sqlite.restoring import Former, set_journal_aside
 
-    def is_former() -> bool:
-        now, real, vfs = connections.mark(), connections.real, connections.vfs
-        return (
-            now is not None
-            and now.journal is not None
-            and now.journal == mark.journal
-            and (
-                journal.belongs(real, vfs) is None
-                or journal.has_commit(real, connections.number, vfs)
-            )
-        )
-
+    former = None if mark.journal is None else Former(mark.journal, connections.number)
     try:
-        set_journal_aside(
-            connections.real, connections.timeout, connections.vfs, is_former=is_former
-        )
+        set_journal_aside(connections.real, connections.timeout, connections.vfs, former)
     except OSError as error:
         raise journal.foreign_journal(connections.path) from error
 

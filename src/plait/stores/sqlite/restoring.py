@@ -17,7 +17,7 @@ their next act, see `plait.stores.sqlite.replaced`.
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
@@ -329,31 +329,48 @@ def settle(path: str, timeout: float) -> None:
         return
 
 
+class Former(NamedTuple):
+    """The journal of the file that was here before: device and inode, and our last commit in it."""
+
+    place: tuple[int, int]
+    number: str
+
+
 def set_journal_aside(
-    path: str,
-    timeout: float,
-    vfs: str | None = None,
-    *,
-    is_former: Callable[[], bool] = lambda: False,
+    path: str, timeout: float, vfs: str | None = None, former: Former | None = None
 ) -> str | None:
-    """Rename a journal that belongs to another file than the one beside it; return its new name.
-
-    ``is_former`` tells what only a process knows that used it: it is that of the file before.
-    """
-
-    def is_foreign() -> bool:
-        return is_former() or journal.belongs(path, vfs) is False
-
-    if not is_foreign():
+    """Rename a journal that belongs to another file than the one beside it; return its new name."""
+    if not _is_foreign(path, vfs, former):
         return None
     with _locked(path, time.monotonic() + timeout):
         # Another process may have done it: the journal is now the file's own.
-        if not is_foreign():
+        if not _is_foreign(path, vfs, former):
             return None
         name = _free_name(path + "-wal")
         os.replace(path + "-wal", name)
         _remove(path + "-shm")
         return name
+
+
+def _is_foreign(path: str, vfs: str | None, former: Former | None) -> bool:
+    """Tell whether the journal beside a file is another file's.
+
+    The former one is if it is empty, because another process may be about to write there, and if it
+    has our commit, although an older copy of the file may fit it. What others have written there
+    since may be the new file's.
+    """
+    fits = journal.belongs(path, vfs)
+    if fits is not False and former is not None and _place(path + "-wal") == former.place:
+        return fits is None or journal.has_commit(path, former.number, vfs)
+    return fits is False
+
+
+def _place(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 @contextmanager
