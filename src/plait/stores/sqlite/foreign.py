@@ -5,6 +5,7 @@ Loaded by the first write; reading is not affected.
 """
 
 from hashlib import sha256
+from weakref import WeakKeyDictionary
 
 import apsw
 
@@ -19,6 +20,8 @@ _MADE = f"""
 SELECT name, type, tbl_name, sql FROM sqlite_schema
 WHERE sql IS NOT NULL AND name NOT IN {_LEFT_OUT} ORDER BY name
 """  # noqa: S608
+# By the version that SQLite itself goes by: it reads a schema again only when that has changed.
+_PROVEN: WeakKeyDictionary[apsw.Connection, int] = WeakKeyDictionary()
 _PARENTS = 'SELECT "table" FROM pragma_foreign_key_list(?)'
 
 
@@ -36,7 +39,11 @@ def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
         StoreDamaged: A table is altered, or another program's table refers to one of plait's.
         apsw.CorruptError: An index, trigger or view is not plait's, and can be removed.
     """
+    version = connection.execute("PRAGMA schema_version").get
+    if _PROVEN.get(connection) == version:
+        return
     if schema_mark(connection) == OWN_SCHEMA:
+        _PROVEN[connection] = version
         return
     from plait.stores.sqlite.objects import own_objects
 
