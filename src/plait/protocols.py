@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from plait.types import Document, Filter, Passage, Query, Ref, Relation, Space, Trust
+from plait.types import Document, Filter, Passage, Ref, Relation, Space, Trust
+from plait.types.queries import Query
 
 # float32, unit length or not: cosine is scale-free.
 if TYPE_CHECKING:

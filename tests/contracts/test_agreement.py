@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from plait.protocols import Store
 from plait.text import parse
-from plait.types import Expression, Group, Query, Ref, Term
+from plait.types import Ref
+from plait.types.queries import Expression, Group, Query, Term
 from tests.builders import EVERYTHING, SPACE, Engine, entry, vector, write
 
 WORDS = st.sampled_from(["apple", "apples", "banana", "cherry", "naïve", "日本", "x"])

@@ -7,7 +7,8 @@ import pytest
 from plait.errors import DeadlineExceeded
 from plait.protocols import Store
 from plait.text import REPEATED_NAME_CHARS, parse
-from plait.types import Filter, Group, Query, Term
+from plait.types import Filter
+from plait.types.queries import Group, Query, Term
 from tests.builders import (
     EVERYTHING,
     by_keyword,

@@ -19,7 +19,8 @@ from plait.settings.loading import load
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing import HashingEmbedder, InMemoryStore
 from plait.text import parse
-from plait.types import Answer, Document, Filter, Hit, Mode, Query, Ref, Space, TextKind, Tuning
+from plait.types import Answer, Document, Filter, Hit, Mode, Ref, Space, TextKind, Tuning
+from plait.types.queries import Query
 from tests.builders import (
     NOW,
     SPACE,

@@ -26,7 +26,8 @@ from plait.stores.sqlite import (
     transaction,
     writer,
 )
-from plait.types import Document, Query
+from plait.types import Document
+from plait.types.queries import Query
 from plait.writing import deleting
 
 # How long a planted gap stays open. On a fast disk the real one is too short for a random kill to

@@ -19,7 +19,8 @@ from plait.stores.sqlite.keyword import (
 from plait.stores.sqlite.state import get_meta
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
-from plait.types import Expression, Filter, Group, Query, Term
+from plait.types import Filter
+from plait.types.queries import Expression, Group, Query, Term
 from tests.builders import by_keyword, entry, write
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))

@@ -13,7 +13,8 @@ from plait.stores.sqlite import narrow
 from plait.stores.sqlite.keyword import NARROWED_WORDS
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
-from plait.types import Filter, Query
+from plait.types import Filter
+from plait.types.queries import Query
 from tests.builders import SPACE, by_keyword, entry, keys_of, vector, write
 
 TALK = Filter(key_prefix="talk/")

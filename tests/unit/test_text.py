@@ -16,7 +16,7 @@ from plait.text import (
     segments,
     split,
 )
-from plait.types import Expression, Group, Query, Term
+from plait.types.queries import Expression, Group, Query, Term
 
 TOKENIZERS = (
     "porter unicode61",

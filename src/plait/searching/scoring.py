@@ -9,19 +9,8 @@ from plait.protocols import Candidate, Scored, Store, Token, Vocabulary
 from plait.ranking import hybrid
 from plait.text import empty_words, is_unspaced, single_spaced
 from plait.times import DAY_MS
-from plait.types import (
-    Branch,
-    Document,
-    Filter,
-    Fusion,
-    Hit,
-    Mode,
-    Passage,
-    Query,
-    Ref,
-    Signals,
-    Tuning,
-)
+from plait.types import Branch, Document, Filter, Fusion, Hit, Mode, Passage, Ref, Signals, Tuning
+from plait.types.queries import Query
 
 DEADLINE_S = 2.0
 HYDRATE_BATCH = 25

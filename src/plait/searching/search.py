@@ -22,7 +22,8 @@ from plait.protocols import Scored, State, Store, Vector, Vocabulary
 from plait.ranking import hybrid
 from plait.searching.scoring import Branches, Request, Scorer
 from plait.text import parse
-from plait.types import Answer, Mode, Query, Receipt, Ref, Tuning, check_range, weights_problem
+from plait.types import Answer, Mode, Receipt, Ref, Tuning, check_range, weights_problem
+from plait.types.queries import Query
 
 MAX_LIMIT = 1_000
 MAX_WINDOW = 5

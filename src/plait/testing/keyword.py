@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from plait.protocols import Token
 from plait.text import shortened
-from plait.types import Document, Expression, Passage, Query, Ref, Term
+from plait.types import Document, Passage, Ref
+from plait.types.queries import Expression, Query, Term
 
 Analyze = Callable[[str], list[Token]]
 # A place of a term: column and position.

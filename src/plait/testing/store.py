@@ -34,11 +34,11 @@ from plait.types import (
     Document,
     Filter,
     Passage,
-    Query,
     Ref,
     Relation,
     Space,
 )
+from plait.types.queries import Query
 from plait.types.reports import Finding, Stats
 
 _MOST_NAMESAKES = 20

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from plait.types import Expression, Group, Query, Term
+from plait.types.queries import Expression, Group, Query, Term
 
 # Version of the splitting rules: raise it when the result of `split` changes; users then reindex.
 SPLIT_VERSION = 1

@@ -318,42 +318,6 @@ class Filter(NamedTuple):
 EVERYTHING = Filter(trusts=TRUSTS, all_versions=True)
 
 
-class Term(NamedTuple):
-    """One thing to look for: a word, a phrase of several words, a prefix, or words near each other.
-
-    ``near`` is the largest number of words between them; 0 means an ordinary word or phrase.
-    """
-
-    words: tuple[str, ...]
-    prefix: bool = False
-    near: int = 0
-
-
-class Group(NamedTuple):
-    """Terms and groups joined by one operator; for ``not`` the first part minus all the others."""
-
-    operator: Literal["and", "or", "not"]
-    parts: "tuple[Term | Group, ...]"
-
-
-Expression = Term | Group
-
-
-class Query(NamedTuple):
-    """A parsed search string; every string is valid.
-
-    ``words`` are the content words in order (stop words dropped where enough remain): the bag that
-    is joined by OR, ranked, highlighted and counted for relevance. ``expression`` contains the
-    operators, if a bag of words is not enough; ``strict`` means that the caller wrote them, so
-    that neither branch may return anything else.
-    """
-
-    text: str
-    words: tuple[str, ...] = ()
-    expression: Expression | None = None
-    strict: bool = False
-
-
 class Signals(NamedTuple):
     """The numbers behind one hit. ``None`` means that this signal has no value for it.
 

@@ -11,7 +11,8 @@ from plait.facts import copied
 from plait.facts.trust import COPIED, COPYING, VOUCHING, outranks
 from plait.protocols import Store
 from plait.text import parse
-from plait.types import Document, Expression, Filter, Group, Query, Relation
+from plait.types import Document, Filter, Relation
+from plait.types.queries import Expression, Group, Query
 from plait.writing.documents import with_front_matter
 
 # Passages of untrusted text that are read, and as many of the trash: some 60 ms a thousand. What is

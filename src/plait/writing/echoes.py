@@ -13,7 +13,8 @@ from plait.facts.answers import About, without_answers
 from plait.protocols import Store
 from plait.searching.timeline import summarise
 from plait.text import parse
-from plait.types import EVERYTHING, Document, Filter, Query, Ref
+from plait.types import EVERYTHING, Document, Filter, Ref
+from plait.types.queries import Query
 from plait.types.reports import Stored
 from plait.writing.copies import New, with_trust_of_copies
 

@@ -19,7 +19,8 @@ from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.state import get_meta, get_number, set_meta
 from plait.text import REPEATED_NAME_CHARS, SPLIT_VERSION, grams, segments, shortened
 from plait.text import split as split_scripts
-from plait.types import Document, Expression, Passage, Query, Ref, Term
+from plait.types import Document, Passage, Ref
+from plait.types.queries import Expression, Query, Term
 
 # Combining marks belong to words: without them FTS5 cuts Thai and Hindi words apart. Variation
 # selectors (U+FE0E, U+FE0F) are marks too, but only choose how an emoji is drawn.

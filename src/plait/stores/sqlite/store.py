@@ -36,7 +36,8 @@ from plait.stores.sqlite.connection import (
 from plait.stores.sqlite.keyword import KeywordSearch
 from plait.stores.sqlite.state import UNSCRUBBED, answering, get_meta, read_state
 from plait.stores.sqlite.vectors import VectorSearch
-from plait.types import Document, Filter, Passage, Query, Ref, Relation, Space
+from plait.types import Document, Filter, Passage, Ref, Relation, Space
+from plait.types.queries import Query
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Stats

@@ -1,0 +1,230 @@
+"""The verbs of `Memory` that change what is stored: put in, take out, take back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from plait.errors import UsageError, advise
+from plait.memory.maintenance import MaintainedMemory
+from plait.searching.where import Where, moment, narrows, widened
+from plait.text import clean
+from plait.types import Document, Filter
+from plait.types.guarding import guarded
+
+if TYPE_CHECKING:
+    from plait.facts.names import Reach
+    from plait.types.reports import Deleted, IngestReport, Stored
+    from plait.writing.backfill import Progress
+
+
+@guarded
+class StoringMemory(MaintainedMemory):
+    """The part of `Memory` that stores, ingests, deletes and undoes."""
+
+    # -- putting in ------------------------------------------------------------------------
+
+    def store(
+        self,
+        text: str,
+        *,
+        key: str | None = None,
+        title: str = "",
+        type: str | None = None,
+        memory_type: str | None = None,
+        tags: Iterable[str] | str = (),
+        metadata: Mapping[str, str] | None = None,
+        summary: str | None = None,
+        session: str | None = None,
+        origin: str = "user",
+        trust: str = "trusted",
+        importance: float | None = None,
+        pinned: bool = False,
+        event_at: int | str | None = None,
+        path: str | None = None,
+        entity: str | None = None,
+        topic: str | None = None,
+        supersedes: str | None = None,
+        valid_from: int | str | None = None,
+        allow_secret: bool = False,
+    ) -> Stored:
+        """Store a text. With ``key`` it is a note; the next text with that key replaces it.
+
+        Without a key it is an observation, and the same text is stored once. It may belong to an
+        ``entity``, which is created if needed; it replaces the current observation of its
+        ``topic`` there, and the one that it ``supersedes``. Text that an agent or a tool stores is
+        left out if it was recalled from this memory, and refused if it holds a private key, token
+        or password, unless ``allow_secret``.
+
+        Raises:
+            NotFound: The document to supersede does not exist.
+            UsageError: There is no text, a field has a bad value, or an agent stores a secret.
+        """
+        from plait.text.normal_form import composed
+        from plait.writing.documents import new_document
+        from plait.writing.observations import store_note, store_observation
+
+        document = new_document(
+            text,
+            key=key,
+            title=title,
+            path=path,
+            project=self.config.project,
+            memory_type=memory_type,
+            type=type,
+            tags=tags,
+            metadata=metadata,
+            summary=summary,
+            origin=origin,
+            trust=trust,
+            session=session,
+            importance=importance,
+            pinned=pinned,
+            event_at=moment(event_at),
+            entity=entity,
+            topic=topic,
+            supersedes=None if supersedes is None else self._named(supersedes, "read")[0].id,
+            valid_from=moment(valid_from),
+        )
+        writer = self._begin(allow_secret=allow_secret)
+        if document.kind == "observation":
+            stored = store_observation(writer, document, entity and composed(clean(entity)))
+        else:
+            stored = store_note(writer, document)
+        self._follow_embedder(writer)
+        return stored
+
+    def store_many(
+        self, documents: Iterable[Document], *, allow_secret: bool = False
+    ) -> list[Stored]:
+        """Store many documents, each replacing the one with its key; one transaction per batch.
+
+        Documents without a project get this memory's. Pasted answers are left out, and secrets
+        refused, as by `store`.
+
+        Raises:
+            UsageError: A document is refused; those of earlier batches are stored.
+        """
+        from plait.writing.observations import store_many
+
+        writer = self._begin(allow_secret=allow_secret)
+        stored = store_many(writer, documents)
+        self._follow_embedder(writer)
+        self._required().tidy()
+        return stored
+
+    def ingest(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        patterns: Sequence[str] = (),
+        incremental: bool = False,
+        allow_removal: bool = False,
+        progress: Progress | None = None,
+    ) -> IngestReport:
+        """Index a file or a folder; the files themselves are never changed.
+
+        Args:
+            path: What to read; the setting ``memory_dir`` by default.
+            patterns: Which files of a folder count, as in ``*.md``.
+            incremental: Skip indexed files whose size and modification time are unchanged.
+            allow_removal: Forget missing files even if nearly all of the folder, or it, is gone.
+            progress: Called with the number of files done, the total, and the last file's path.
+
+        Raises:
+            SourceError: There is no such file or folder.
+        """
+        from plait.writing.folder import ingest, walk_known
+
+        settings = self.config.settings
+        place = path if path is not None else settings.memory_dir
+        if place is None:
+            raise UsageError(
+                "There is no folder to ingest.", code="no_source", advice=advise("give_source")
+            )
+        own = self._own_files(place)
+        writer = self._begin(own and own.cut)
+        walk = walk_known(
+            writer.store,
+            place,
+            patterns=tuple(patterns) or (own and own.patterns) or settings.patterns,
+            max_bytes=self._max_bytes,
+            allow_removal=allow_removal,
+        )
+        report = ingest(
+            writer,
+            walk,
+            incremental=incremental,
+            keep_project=not self._project_is_chosen,
+            allow_removal=allow_removal,
+            progress=progress,
+            embedder_for=lambda state: self._embedder_for(writer.store, state),
+        )
+        if report.trouble is None:
+            self._follow_embedder(writer)
+        self._flush()
+        return report
+
+    # -- taking out ------------------------------------------------------------------------
+
+    def delete(
+        self,
+        *names: str,
+        where: Filter | Where | None = None,
+        purge: bool = False,
+        dry_run: bool = False,
+        all_projects: bool = False,
+    ) -> Deleted:
+        """Delete documents by id, key or filter; undo within 30 days unless ``purge``.
+
+        A filter selects documents of this project only, and personal ones only outside of any
+        project, unless it names ``projects``. With ``all_projects`` names and filters reach the
+        documents of every project.
+
+        Raises:
+            NotFound: One of the names is unknown; nothing is deleted.
+            UsageError: Neither a name nor a filter was given.
+        """
+        from plait.searching.names import as_stored
+        from plait.writing import deleting
+
+        if bool(names) == narrows(where):
+            raise UsageError(
+                "Name the documents to delete, or give a filter, but not both.",
+                code="nothing_to_delete",
+                advice=advise("choose_documents"),
+            )
+        store = self._required()
+        if names:
+            reach: Reach = "everything" if all_projects else "change"
+            stored = [as_stored(store, name) for name in names]
+            doomed = deleting.resolve_doomed(
+                store, stored, self.config.project, purge=purge, reach=reach
+            )
+        else:
+            # Searching sees personal documents too; what is not asked for is not deleted.
+            here = {} if all_projects else {"projects": (self.config.project,)}
+            wanted = self._filter({**here, **widened(where)}, all_projects=all_projects)
+            doomed = {row.id: row for row in store.scan(wanted)}
+        if dry_run:
+            return deleting.forecast(store, doomed)
+        deleted = deleting.delete(store, list(doomed), purge=purge, home=self.config.project or "")
+        if any(row.parent is not None for row in doomed.values()):
+            self._begin().backfill.catch_up()  # the profiles of their entities have changed
+        return deleted
+
+    def undo(self, *names: str) -> list[Document]:
+        """Restore what the latest delete or ingest in this project removed, or the named documents.
+
+        A document whose name a newer one has taken stays in the trash; the earlier version of a
+        note that was replaced changes places with the present one.
+
+        Raises:
+            NotFound: No such document was deleted here in the last 30 days.
+        """
+        from plait.writing.undoing import undo_named
+
+        back = undo_named(self._required(), names, self.config.project)
+        self._begin().backfill.catch_up()
+        return back
