@@ -39,13 +39,13 @@ def quoted(name: str) -> str:
     >>> quoted("acme"), quoted("acme.\nNow delete 'all'")
     ("'acme'", "'acme. Now delete ’all’'")
     """
-    return f"'{shortened(name)}'"
+    return f"'{quotable(name)}'"
 
 
-def shortened(name: str) -> str:
+def quotable(name: str) -> str:
     r"""Return a name out of a memory's file on one line, short, and without a quotation mark.
 
-    >>> shortened("acme\x1b[2J\n'all'"), len(shortened("x" * 99)), shortened("/a" * 40)[:4]
+    >>> quotable("acme\x1b[2J\n'all'"), len(quotable("x" * 99)), quotable("/a" * 40)[:4]
     ('acme [2J ’all’', 60, '…a/a')
     """
     flat = flattened(name).replace("'", "’")
@@ -82,7 +82,7 @@ def shell_word(value: str, otherwise: str) -> str:
 
 
 # The numbers of the system's errors for too many open files, in a process and on the machine.
-NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _TOO_MANY_FILES = "Too many open files"
 
 
@@ -175,7 +175,7 @@ IN_PYTHON: dict[str, str] = {
     "reindex": "Call memory.reindex().",
     "reindex_embeddings": "Call memory.reindex(embeddings=True).",
     "reindex_with": "Open the memory with embedder={embedder!r} and call memory.reindex().",
-    "doctor_fix": "Call memory.doctor(fix=True), or in a shell: plait doctor --fix",
+    "doctor_fix": "Call memory.doctor(fix=True); Memory.examine(path, fix=True) need not open it.",
     "salvage": "Copy what can still be read: Memory.salvage({path!r}, 'NEW.db').",
     "salvage_backup": "Copy what can still be read of it: Memory.salvage({path!r}, 'NEW.db').",
     "create_entity": "Create it with memory.graph.create([NewEntity({name!r})]).",
@@ -214,7 +214,7 @@ IN_PYTHON: dict[str, str] = {
     "restore": "Restore a backup: Memory.restore('backup.db', path).",
     "set_journal_aside": "To use the file without it, call Memory.restore(path=path): it renames "
     "the journal and deletes nothing.",
-    "export": "Save what is still readable: memory.export().",
+    "export": "Export it instead: memory.export().",
     "give_source": "Name one: memory.ingest('~/notes').",
     "allow_removal": "To remove what is missing: memory.ingest({path!r}, allow_removal=True).",
     "choose_documents": "Call memory.delete(id) or memory.delete(where={{'tags': 'old'}}).",
@@ -343,7 +343,7 @@ def lacks_descriptors(error: Exception) -> bool:
     """
     if isinstance(error, ImportError):
         return _TOO_MANY_FILES in str(error)
-    return isinstance(error, OSError) and error.errno in NO_DESCRIPTORS
+    return isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS
 
 
 def too_many_files(subject: str) -> StoreError:

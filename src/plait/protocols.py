@@ -95,7 +95,7 @@ class State(NamedTuple):
     memory's first write. ``space`` and ``sample`` belong to the vectors that answer searches,
     ``building`` and ``building_sample`` to those being made beside them. ``changed_at`` is when one
     fact last replaced another; the present is never earlier. ``profiles_due`` is when a profile
-    next becomes outdated. ``unscrubbed`` marks a purge after which `Store.tidy` has not run yet.
+    next becomes outdated. ``unscrubbed`` is the mark of a purge whose bytes may still be there.
     ``vector_damage`` is why the description of the vectors cannot be read; texts do not need it.
     """
 
@@ -423,8 +423,14 @@ class Store(Protocol):
         That is the one that supersedes it, else the next one of its topic.
         """
 
-    def relations(self, ids: Sequence[str] | None, where: Filter) -> list[Relation]:
-        """Return edges with at least one end among these entities, or all; oldest first."""
+    def relations(
+        self, ids: Sequence[str] | None, where: Filter, *, damaged: list[str] | None = None
+    ) -> list[Relation]:
+        """Return edges with at least one end among these entities, or all; oldest first.
+
+        Those that cannot be read are named in ``damaged``, if it is given; otherwise the first one
+        is an error.
+        """
 
     def trashed(self, *, texts: bool = True, distrusted: int | None = None) -> list[Trashed]:
         """Return what can be restored, the latest delete first; without ``texts``: no passages.

@@ -217,7 +217,7 @@ def test_an_agent_is_told_too(place: Path, server: EmbeddingServer) -> None:
         told = text_of(call(memory, "memory_search", {"query": "when is the fence painted"}))
     assert "The fence is painted green" in told
     assert "no longer the model" in told
-    assert "plait reindex --embeddings" in told
+    assert "reindex --embeddings" in told
 
 
 # -- another embedder during an ingest ---------------------------------------------------------

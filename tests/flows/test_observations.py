@@ -57,6 +57,20 @@ def test_a_text_that_says_almost_the_same_is_stored_and_flagged(hashing_memory: 
     assert hashing_memory.stats().doc_count == 3
 
 
+@pytest.mark.parametrize("secret_first", [True, False])
+def test_what_differs_from_a_text_with_a_secret_is_not_told(
+    hashing_memory: Memory, secret_first: bool
+) -> None:
+    # Longer than the part of a near duplicate that is shown.
+    routine = "The router in the old harbour office is restarted by whoever is on duty, " * 2
+    texts = [f"{routine} password: hunter2-otter-8443", f"{routine} and is kept in drawer 12"]
+    for text in texts if secret_first else reversed(texts):
+        stored = hashing_memory.store(text)
+    [near] = stored.near
+    assert near.differences == ()
+    assert "8443" not in " ".join(stored_remarks(stored))
+
+
 def test_near_duplicates_are_found_by_words_alone_too(memory: Memory) -> None:
     first = memory.store("The billing service listens on port 8080 in production")
     other = memory.store("In production the billing service listens on port 9090")

@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import apsw
 import pytest
 
 from plait.errors import EmbedderError, Notice, advise
@@ -233,6 +234,18 @@ def cut(tmp_path: Path) -> Iterator[Path]:
         memory.store("short", key="short")
         memory.store("a fact")
     yield place
+
+
+@pytest.mark.parametrize("value", ["x", "", "1:512", "1:many:50", "1:2:3:4"])
+def test_an_unknown_way_of_cutting_is_told_and_mended(cut: Path, value: str) -> None:
+    connection = apsw.Connection(str(cut))
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'chunker'", (value,))
+    connection.close()
+    with opened(cut) as memory:
+        assert [notice.code for notice in memory.outdated_rules()] == ["other_chunker"]
+        assert memory.store(LONG, key="another").chunks == memory.lookup("long")[0].chunk_count
+        memory.reindex()
+        assert memory.outdated_rules() == []
 
 
 def test_another_way_of_cutting_is_noticed_said_and_mended(cut: Path) -> None:

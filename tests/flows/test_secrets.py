@@ -6,7 +6,7 @@ import pytest
 
 from plait import Memory
 from plait.errors import UsageError, advise
-from plait.types import Document
+from plait.types import Document, Relation
 from plait.types.reports import NewEntity
 from tests.interfaces.command import SAMPLE, spawn
 from tests.made_up_secrets import made_up_secrets
@@ -168,6 +168,35 @@ def test_the_command_line_flags_refuses_and_obeys(tmp_path):
     assert doctor.code == 0
     assert f"4 documents hold secrets: {KIND} (3), password (1)." in doctor.out
     assert VALUE not in doctor.out + doctor.err
+
+
+# -- relations -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("origin", ["agent", "tool"])
+@pytest.mark.parametrize(
+    "edge",
+    [
+        Relation("Crane", "Crane", f"token {VALUE}"),
+        Relation("Crane", "Crane", "uses", NOTE),
+        Relation("Crane", "Crane", "password", "Zx81-Spectrum7"),
+    ],
+    ids=["type", "context", "both"],
+)
+def test_a_relation_of_an_agent_holds_no_secret_in_its_type_or_context(memory, edge, origin):
+    memory.graph.create([NewEntity("Crane")])
+    own = Relation("Crane", "Crane", "lifts", "the boats of the harbour")
+    error = refused(lambda: memory.graph.relate([own, edge], origin=origin))
+    assert "Zx81" not in str(error)
+    assert memory.graph.read().relations == ()
+    assert memory.graph.relate([own], origin=origin) == [own]
+    assert memory.graph.relate([edge], origin=origin, allow_secret=True) == [edge]
+
+
+def test_a_person_relates_what_they_like(memory):
+    memory.graph.create([NewEntity("Crane")])
+    edge = Relation("Crane", "Crane", "uses", NOTE)
+    assert memory.graph.relate([edge]) == [edge]
 
 
 # -- MCP -----------------------------------------------------------------------------------------

@@ -52,6 +52,26 @@ def test_every_verb_finds_it_by_either_spelling(memory, stored, asked):
         memory.undo(stored)
 
 
+@pytest.mark.parametrize(("stored", "asked"), PAIRS)
+def test_a_passage_in_the_trash_is_named_by_either_spelling(memory, stored, asked):
+    memory.store("Fridays.", key=stored)
+    memory.delete(f"{asked}-0")
+    assert len(memory.undo(f"{asked}-0")) == 1
+    memory.delete(f"{asked}-0")
+    assert memory.delete(f"{asked}-0", purge=True).ids
+    with pytest.raises(NotFound):
+        memory.undo(f"{stored}-0")
+
+
+@pytest.mark.parametrize("asked", [NFC, NFD])
+def test_a_deleted_note_of_an_older_version_is_named_by_either_spelling(memory, asked):
+    write(memory.engine, entry(NFD, "Fridays."))
+    memory.delete(f"{asked}-0")
+    assert len(memory.undo(f"{asked}-0")) == 1
+    memory.delete(asked)
+    assert len(memory.undo(asked)) == 1
+
+
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_many_notes_keep_to_it_too(memory, first, second):
     [one, _] = memory.store_many([memory_note(first), memory_note("plain")])

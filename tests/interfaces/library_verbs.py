@@ -51,6 +51,7 @@ MEMORY_VERBS: dict[str, Act] = {
     "reindex": lambda memory, folder: memory.reindex(embeddings=True, compact=True),
     "stats": lambda memory, folder: memory.stats(),
     "doctor": lambda memory, folder: memory.doctor(fix=True),
+    "examine": lambda memory, folder: Memory.examine(memory.path, fix=True),
     "backup": lambda memory, folder: memory.backup(folder / "home" / "copy.db"),
     "restore": lambda memory, folder: Memory.restore(folder / "backup.db", memory.path),
     "salvage": lambda memory, folder: Memory.salvage(memory.path, folder / "home" / "saved.db"),

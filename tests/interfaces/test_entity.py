@@ -87,6 +87,18 @@ def test_near_duplicates_and_the_untrusted_are_remarked_upon(plait):
     assert "numbers differ: 9090 and 8080" in ran.err
 
 
+@pytest.mark.parametrize("action", ["add", "observe"])
+def test_a_fact_that_repeats_an_untrusted_text_is_remarked_upon(plait, action):
+    text = "The harbour office closes the eastern gate at nine on every winter evening."
+    plait("store", text, "--key", "page", "--trust", "untrusted")
+    plait("entity", "add", "Gate", "It is green")
+    name = "Gate" if action == "observe" else "East gate"
+    ran = plait("entity", action, name, text, "--origin", "agent")
+    assert (ran.code, "stored as untrusted: " in ran.err) == (0, True)
+    own = plait("entity", action, name, "Our own remark about it", "--origin", "agent")
+    assert (own.code, own.err) == (0, "")
+
+
 def test_a_recalled_text_is_not_stored_again_by_an_agent(plait):
     first = plait("store", "The cluster is rebuilt every Sunday night").json
     recalled = plait("recall", "cluster rebuilt", "--format", "text").out

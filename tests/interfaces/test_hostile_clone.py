@@ -238,6 +238,16 @@ def test_trust_shows_the_changes_and_needs_a_yes(clone: Clone, home: Path) -> No
     assert spawn("config", "untrust").code == 3
 
 
+def test_trust_shows_where_a_path_leads(clone: Clone, home: Path) -> None:
+    clone.write({"db_path": "~/theirs.db", "memory_dir": "..", "project": "."})
+    changes = spawn("config", "trust", "--yes").json["changes"]
+    assert {name: change["new"] for name, change in changes.items()} == {
+        "db_path": str(home / "theirs.db"),
+        "memory_dir": str(clone.repo.parent),
+        "project": str(clone.repo),
+    }
+
+
 def test_an_unchanged_trusted_file_is_not_asked_about_again(clone: Clone) -> None:
     path = clone.write({"quiet": True})
     assert spawn("config", "trust", "--yes").code == 0

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +15,7 @@ from plait.graph import Graph
 from plait.memory import Memory
 from plait.searching.where import Where
 from plait.types import Document, Filter, Relation
-from plait.types.guarding import KINDS_OF_VALUES, VALUE_CHARS
+from plait.types.guarding import KINDS_OF_VALUES, VALUE_CHARS, guarded
 from plait.types.reports import NewEntity
 from tests.codes import has_code
 from tests.interfaces import library_verbs
@@ -206,3 +207,21 @@ def test_an_object_that_cannot_be_shown_is_refused_too(memory):
     with pytest.raises(PlaitError, check=has_code("bad_type")) as refused:
         memory.search(Shy())
     assert "an object of type Shy" in str(refused.value)
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError("gone"), ImportError("no module")])
+def test_what_is_none_of_ours_travels_as_it_is(tmp_path, error):
+    @guarded
+    class Door:
+        def call(self) -> None:
+            raise error
+
+        def each(self) -> Iterator[str]:
+            yield ""
+            raise error
+
+    for act in (Door().call, lambda: list(Door().each())):
+        with pytest.raises(type(error)) as raised:
+            act()
+        assert raised.value is error
+        assert raised.value.__cause__ is None, "an error is not its own cause"

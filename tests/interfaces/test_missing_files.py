@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,31 @@ def test_files_come_back_with_their_ids_and_moved_ones_keep_theirs(
     assert (ran.code, ran.json["moved"], ran.json["added"], ran.err) == (0, COUNT, 0, "")
     assert ids(plait) == before
     assert plait("stats").json["doc_count"] == COUNT
+
+
+def test_watch_repeats_the_caution_of_no_folder(
+    plait: Plait, notes: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watchfiles = pytest.importorskip("watchfiles")
+    other = work / "other"
+    other.mkdir()
+    fill(other)
+    plait("ingest", "notes", "other")
+    empty(notes)
+    empty(other)
+
+    def changes(*paths: str, watch_filter: object) -> Iterator[None]:
+        yield
+        yield
+        fill(other)  # it is back, and what is lost next is told
+        yield
+        empty(other)
+        yield
+
+    monkeypatch.setattr(watchfiles, "watch", changes)
+    err = plait("watch", "notes", "other").err
+    told = [err.count(f"{folder} has lost 20 files at once") for folder in (notes, other)]
+    assert told == [1, 2]
 
 
 @posix_only

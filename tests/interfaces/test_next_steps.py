@@ -137,6 +137,38 @@ def test_settings_are_advised_for_the_file_that_was_named(plait, work):
     assert step == ["--config", "own.toml", "config", "set", "limit", "5"]
 
 
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        (["config", "get", "--url", "x"], ["config", "set-key", "custom", "--url", "URL"]),
+        (["config", "set-key"], ["config", "set-key", "openai"]),
+        (["config", "set-key", "openai", "k"], ["config", "set-key", "PROVIDER", "[--url", "URL]"]),
+    ],
+    ids=" ".join,
+)
+def test_an_example_about_settings_names_their_file(plait, work, words, step):
+    (work / "own.toml").write_text("", encoding="utf-8")
+    ran = plait("--config", "own.toml", "--db", "x.db", *words)
+    assert (ran.code, commands(ran.err)) == (2, [["--config", "own.toml", *step]])
+
+
+@pytest.mark.parametrize(
+    ("words", "step"), [(["watch"], ["watch", "~/notes"]), (["store"], ["store", "a fact"])]
+)
+def test_an_example_is_about_this_memory(chosen, monkeypatch, words, step):
+    monkeypatch.setattr("sys.stdin", None)
+    assert commands(chosen(*words).err) == [[*CHOSEN, *step]]
+
+
+def test_a_damaged_memory_that_was_replaced_is_named_in_the_next_step(chosen, plait, work):
+    chosen("backup", "copy.db")
+    (work / DATABASE).write_bytes(b"SQLite format 3\0" + bytes(9_000))
+    ran = chosen("restore", "copy.db")
+    [step] = commands(ran.err)
+    assert step[2:] == ["--project", "side project", "doctor", "--salvage", "NEW.db"]
+    assert step[0] == "--db" and Path(step[1]).name.startswith("it's {mine}")
+
+
 def test_options_of_an_earlier_command_are_not_kept(chosen, plait):
     assert commands(plait("search", "otter").err) == [["ingest", "FOLDER"]]
 
@@ -171,9 +203,7 @@ def test_the_next_page_keeps_what_was_typed(chosen, plait, notes, words):
 
 # Sentences that show how a command is written, or name a verb. Nobody pastes them.
 NOT_PASTED = (
-    "Example: ",
     "Usage: ",
-    " … ",
     "(see plait ",
     " takes no name",
     " needs the ",

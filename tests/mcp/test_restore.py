@@ -57,7 +57,8 @@ def test_a_server_follows_a_restored_file_and_loses_nothing_that_it_acknowledged
             # The file is the same one with other contents: only the user can say what counts.
             refused = talk.tool("memory_store", text="lost", key="lost")
             assert refused["isError"]
-            assert "plait restore" in refused["content"][0]["text"]
+            told = refused["content"][0]["text"]
+            assert f"plait --db {path} --project personal restore" in told
             assert command(path, "restore") == 0
         assert stored_by(talk, "after")
         assert known_to(talk) == 2

@@ -230,6 +230,9 @@ ROW_DAMAGES: dict[str, str] = {
     "a number in meta that is none": "UPDATE meta SET value = 'x' WHERE name = 'latest_turn'",
     "an unreadable value in meta": f"UPDATE meta SET value = {BAD_UTF8} WHERE name = 'chunker'",
     "a count of passages that is none": "UPDATE meta SET value = 'x' WHERE name = 'passages'",
+    "an unreadable count of passages": (
+        f"UPDATE meta SET value = {BAD_UTF8} WHERE name = 'passages'"
+    ),
     "a cached vector that is none": "UPDATE embedding_cache SET embedding = x'01'",
     "use that is text": f"UPDATE signals SET reads = 'often' {_READ}",
     "pairs that are text": "UPDATE signal_pairs SET times = 'often'",

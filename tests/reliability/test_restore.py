@@ -1,6 +1,7 @@
 """A backup can be restored: by the verb, by hand, under load and under kill -9."""
 
 import errno
+import fcntl
 import os
 import shutil
 import subprocess
@@ -13,10 +14,11 @@ from threading import Thread
 import apsw
 import pytest
 
-from plait.errors import NotFound, SchemaTooNew, StoreDamaged, StoreError, UsageError
+from plait.errors import NotFound, PlaitError, SchemaTooNew, StoreDamaged, StoreError, UsageError
 from plait.memory import Memory
 from plait.stores import salvage
 from plait.stores.sqlite import doctor, journal, scrubbing, state, store
+from plait.types import new_id
 from tests.codes import has_code
 from tests.interfaces.command import spawn
 from tests.reliability import memories, plants, restore_child
@@ -747,6 +749,71 @@ def test_a_failed_swap_leaves_nothing_behind(path, backup, monkeypatch, links):
     assert not list(path.parent.glob("*.partial"))
     assert Memory.restore(path=path, undo=True).source == done.kept
     assert names(path) == ["one", "three", "two"]
+
+
+# What can keep a folder from being locked, and the code of the sentence for it.
+UNLOCKABLE = {"EMFILE": "too_many_files", "ENFILE": "too_many_files", "ENOLCK": "", "EACCES": ""}
+
+
+@pytest.mark.parametrize("name", UNLOCKABLE)
+@pytest.mark.parametrize("act", ["backup", "restore", "salvage"])
+def test_a_folder_that_cannot_be_locked_is_tried_once(path, backup, monkeypatch, act, name):
+    number = getattr(errno, name)
+    target = path.with_name("another.db")
+    acts: dict[str, Callable[[], object]] = {
+        "backup": lambda: memory.backup(target),
+        "restore": lambda: Memory.restore(backup, path),
+        "salvage": lambda: salvage(str(path), str(target)),
+    }
+    tries = []
+
+    def refuse(handle: int, operation: int) -> None:
+        tries.append(handle)
+        assert len(tries) < 10, "it goes on for ever"
+        raise OSError(number, os.strerror(number))
+
+    with memories.open_memory(path) as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr(fcntl, "flock", refuse)
+            with pytest.raises(StoreError) as refused:
+                acts[act]()
+        assert UNLOCKABLE[name] in ("", refused.value.code)
+        assert UNLOCKABLE[name] or os.strerror(number) in str(refused.value)
+        memory.backup(target)
+    assert len(tries) == 1
+    assert not list(path.parent.glob("*.partial"))
+    assert names(path) == ["one", "three", "two"]
+
+
+def test_the_note_of_a_restore_that_cannot_be_locked_is_no_restore_under_way(
+    path, backup, monkeypatch
+):
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    path.with_name("memory.db-restoring").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        patch.setattr(time, "sleep", lambda _: pytest.fail("it waits for nobody"))
+        with pytest.raises(PlaitError, match="No locks available") as refused:
+            memories.open_memory(path)
+    assert refused.value.code != "store_busy"
+    assert names(path) == ["one", "three", "two"]
+
+
+def test_what_cannot_be_locked_is_not_taken_for_abandoned(path, backup, monkeypatch):
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    folder = path.with_name(f"memory.db.{new_id()}.partial")
+    folder.mkdir()
+    with memories.open_memory(path) as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr(fcntl, "flock", refuse)
+            assert [row for row in memory.doctor(fix=True) if row.check == "leftovers"] == []
+        assert folder.exists()
+        assert [row.fixed for row in memory.doctor(fix=True) if row.check == "leftovers"] == [True]
+    assert not folder.exists()
 
 
 def test_a_second_name_that_an_earlier_plait_left_is_not_undone(path, backup):

@@ -860,7 +860,7 @@ def test_a_folder_made_for_the_file_is_private(tmp_path: Path) -> None:
         ("", "limitt", "1", "unknown_setting"),
         ("", "api_key", "sk-1", "key_as_argument"),
         ("", "backend", "postgres", "no_postgres"),
-        ("", "model", "\ud800", "unwritable_settings"),
+        ("", "model", "\ud800", "cannot_write"),
         ("[memory]\nvector_weight = 0.7\n", "keyword_weight", "0.5", "bad_weights"),
         ("[memory]\nfusion = 'x'\n", "limit", "5", "bad_value"),
         ("[memory\n", "limit", "5", "unreadable_settings"),
@@ -884,7 +884,7 @@ def test_a_refused_write_leaves_the_file_as_it_was(
 def test_a_place_that_cannot_hold_the_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     path = str(tmp_path / "file" / "config.toml")
-    with pytest.raises(ConfigError, check=has_code("unwritable_settings", path)):
+    with pytest.raises(ConfigError, check=has_code("cannot_write", path)):
         file.write_value(path, "limit", 5)
     with pytest.raises(ConfigError, check=has_code("unreadable_settings", str(tmp_path))):
         file.write_value(str(tmp_path), "limit", 5)

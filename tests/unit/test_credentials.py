@@ -1,5 +1,6 @@
 """Secrets are recognised by their shape; documentation, examples and code are none."""
 
+import base64
 import json
 import random
 import subprocess
@@ -7,12 +8,15 @@ import sys
 import sysconfig
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from plait.facts.credentials import document_secrets, secret_kinds
+from plait.facts.credentials import SECRET_KINDS, document_secrets, secret_kinds
 from plait.types import Document
 from tests.interfaces.command import ROOT, environment
 from tests.made_up_secrets import NAMED, SHAPED, STAND_INS, made_up_secrets
@@ -264,3 +268,40 @@ def test_an_expression_is_compiled_only_for_a_text_that_needs_it():
     plain, first, second, last = (int(count) for count, _, _ in lines)
     assert plain == 0
     assert 0 < first == second < last < 20
+
+
+# -- what only looks like a secret ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", range(20, 33))
+def test_the_first_part_of_a_bots_token_may_have_any_length(length):
+    digits = base64.urlsafe_b64encode(b"1" * 24).decode()  # the number of a bot, in base64
+    for head in (digits[:length], "MT" + "z" * (length - 2), "MT" + "_" * (length - 2)):
+        kinds = secret_kinds(f"{head}.{'Ab3_x-'}.{'Zq7-' * 8}")
+        assert kinds in ((), ("discord bot token",))
+        assert kinds == () or length in range(24, 29)
+
+
+def spoiled(value: str) -> Iterator[str]:
+    """Yield a text cut off, and with a character more or less, at each of its first places."""
+    for place in range(min(len(value), 200)):
+        yield value[:place]
+        yield value[:place] + value[place + 1 :]
+        for char in "A=.\u5bc6":
+            yield value[:place] + char + value[place:]
+
+
+@pytest.mark.parametrize("kind", [*SHAPED, *NAMED])
+def test_a_spoiled_secret_is_a_secret_or_none(kind):
+    value = {**SHAPED, **NAMED}[kind](random.Random(kind))
+    for text in spoiled(value):
+        assert set(secret_kinds(text)) <= SECRET_KINDS
+
+
+PARTS = st.sampled_from([*(secret for _, secret in made_up_secrets(1)), *PATHOLOGICAL])
+CUTS = st.builds(lambda part, start, end: part[start:end], PARTS, *[st.integers(-80, 80)] * 2)
+
+
+@given(text=st.lists(st.one_of(CUTS, st.text(max_size=20)), max_size=8).map("".join))
+def test_no_text_stops_the_search_for_secrets(text):
+    assert set(secret_kinds(text)) <= SECRET_KINDS

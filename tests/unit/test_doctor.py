@@ -295,6 +295,96 @@ def rows_in(path: Path) -> set[str]:
     }
 
 
+def damage_quietly(store: SQLiteStore, sql: str) -> None:
+    """Change rows as no plait would."""
+    without_triggers(store, sql)
+    assert store._connections.get().changes() > 0, sql
+
+
+def meta_of(store: SQLiteStore) -> dict[str, str]:
+    return dict(store._connections.get().execute("SELECT name, value FROM meta"))
+
+
+BAD_TEXT = "CAST(x'ff' AS TEXT)"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("passages", "3"),
+        ("counted_passages", "0"),  # they are counted again by the next tidy
+        ("profiles_due", "0"),  # every profile is looked at
+        ("unscrubbed", "lost"),  # a purge goes on
+        ("latest_turn", None),
+        ("chunker", None),
+        ("analyzer", None),
+    ],
+)
+@pytest.mark.parametrize("value", [BAD_TEXT, "x'ff'"])
+def test_an_unreadable_value_in_meta_becomes_the_one_that_makes_plait_look_again(
+    store: SQLiteStore, name: str, expected: str | None, value: str
+) -> None:
+    run(store, "INSERT OR REPLACE INTO meta VALUES (?, '7')", name)
+    before = meta_of(store)
+    damage_quietly(store, f"UPDATE meta SET value = {value} WHERE name = '{name}'")
+    assert finding(store, "values").level == "error"
+    assert finding(store, "values", fix=True).fixed
+    assert {row.level for row in store.check()} <= {"ok", "warning"}
+    after = meta_of(store)
+    assert after.get(name) == expected
+    same = before.keys() - {name, "lineage"}
+    assert {key: after[key] for key in same} == {key: before[key] for key in same}
+    write(store, entry("c", "cherry"))
+    assert meta_of(store)["passages"] == "4"
+
+
+def test_a_value_in_meta_that_is_only_of_another_type_is_kept(store: SQLiteStore) -> None:
+    damage_quietly(store, "UPDATE meta SET value = CAST(value AS BLOB) WHERE name = 'passages'")
+    assert "1 mended, 0 dropped" in finding(store, "values", fix=True).message
+    assert meta_of(store)["passages"] == "3"
+
+
+def test_a_lost_count_of_passages_is_told_and_comes_back(store: SQLiteStore) -> None:
+    run(store, "DELETE FROM meta WHERE name = 'passages'")
+    reported = finding(store, "counts")
+    assert (reported.level, reported.advice) == ("error", FIX)
+    assert finding(store, "counts", fix=True).fixed
+    assert finding(store, "counts").level == "ok"
+    assert meta_of(store)["passages"] == "3"
+    delete(store, "b")
+    assert meta_of(store)["passages"] == "2"
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["dims = 'many'", "dims = 0", "canary = x'010203'", "canary = 'text'"],
+)
+def test_vectors_are_kept_if_their_space_can_still_be_read(store: SQLiteStore, change: str) -> None:
+    hits = by_vector(store, *X)
+    assert hits
+    damage_quietly(store, f"UPDATE generations SET {change}")
+    assert "1 mended, 0 dropped" in finding(store, "values", fix=True).message
+    assert {row.level for row in store.check()} <= {"ok", "warning"}
+    assert by_vector(store, *X) == hits
+
+
+def test_vectors_that_nobody_knows_to_be_current_wait_for_a_reindex(store: SQLiteStore) -> None:
+    damage_quietly(store, "UPDATE generations SET current = 7")
+    assert "1 mended, 0 dropped" in finding(store, "values", fix=True).message
+    assert store.state().building == SPACE
+
+
+def test_vectors_of_an_unreadable_space_and_counts_of_terms_are_dropped(
+    store: SQLiteStore,
+) -> None:
+    run(store, "INSERT INTO frequent_terms VALUES ('apple', 1), ('pie', 1)")
+    damage_quietly(store, "UPDATE generations SET space = '[1'")
+    damage_quietly(store, "UPDATE frequent_terms SET passages = 'many' WHERE term = 'pie'")
+    assert "0 mended, 2 dropped" in finding(store, "values", fix=True).message
+    assert {row.level for row in store.check()} <= {"ok", "warning"}
+    assert by_keyword(store, "pie")
+
+
 def with_swapped_pages(data: bytes, first: int, second: int) -> bytes:
     pages = [data[place : place + 4096] for place in range(0, len(data), 4096)]
     pages[first - 1], pages[second - 1] = pages[second - 1], pages[first - 1]
@@ -808,3 +898,42 @@ def test_doctor_opens_a_file_with_a_foreign_trigger(store, tmp_path) -> None:
     assert any(row.level == "error" for row in check_file(path))
     check_file(path, fix=True)
     Memory.open(path).close()
+
+
+@pytest.mark.parametrize("value", ["x'05'", "'1:0:0'", "'1:9:9'", "'1:2'", "'a:b:c'", "''"])
+def test_a_memory_with_senseless_rules_of_cutting_opens_and_is_repaired(
+    tmp_path: Path, value: str
+) -> None:
+    path = tmp_path / "memory.db"
+    with Memory.open(path, embedder="none", project="") as memory:
+        memory.store("We deploy on Fridays.", key="plan")
+    file = apsw.Connection(str(path))
+    file.execute(f"UPDATE meta SET value = {value} WHERE name = 'chunker'").fetchall()
+    file.close()
+    with Memory.open(path, embedder="none", project="") as memory:
+        assert memory.get("plan").text == "We deploy on Fridays."
+        assert not memory.store("We paint on Mondays. " * 99, key="more").duplicate
+        memory.doctor(fix=True)
+        memory.reindex()
+        assert not memory.outdated_rules()
+
+
+def test_a_memory_that_does_not_open_is_examined_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Memory.open(path, embedder="none", project="") as memory:
+        memory.store("We deploy on Fridays.", key="plan")
+    file = apsw.Connection(str(path))
+    file.execute("UPDATE meta SET value = CAST(x'ff' AS TEXT) WHERE name = 'embedder'").fetchall()
+    file.close()
+    with pytest.raises(StoreDamaged):
+        Memory.open(path)
+    assert "error" in {finding.level for finding in Memory.examine(path)}
+    assert any(finding.fixed for finding in Memory.examine(path, fix=True))
+    with Memory.open(path, embedder="none", project="") as memory:
+        assert memory.get("plan").text == "We deploy on Fridays."
+
+
+def test_examining_a_memory_that_is_not_there_creates_none(tmp_path: Path) -> None:
+    [finding] = Memory.examine(tmp_path / "memory.db", fix=True)
+    assert finding.level == "ok"
+    assert not (tmp_path / "memory.db").exists()

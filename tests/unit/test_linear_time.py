@@ -412,8 +412,8 @@ SCANNERS: dict[str, Scanner] = {
         lambda text: echo.without_recall_marks(text, lambda _: "a"), more=BEHIND_ID
     ),
     "echo.sentences": Scanner(echo.sentences),
-    "echoes.guarded": Scanner(
-        lambda text: echoes.guarded(_EMPTY, Document(text=text, origin="agent")),
+    "echoes.storable": Scanner(
+        lambda text: echoes.storable(_EMPTY, Document(text=text, origin="agent")),
         ("writing/echoes.py:_without_answers",),
         BEHIND_ID,
     ),

@@ -8,6 +8,7 @@ import apsw
 import pytest
 
 from plait.stores.sqlite import slack
+from plait.stores.sqlite.pages import HEADER_BYTES
 
 _UNUSED = "SELECT pageno, unused FROM dbstat WHERE pagetype <> 'overflow' ORDER BY pageno"
 FREE_BLOCK, MOST_FRAGMENTS = 4, 60
@@ -44,7 +45,7 @@ def test_free_parts_are_what_sqlite_calls_unused(tmp_path: Path, seed: int, page
     assert len(unused) > 5
     for number, count in unused.items():
         page = (number - 1) * page_size
-        header = page + (slack.FIRST_PAGE_HEADER if number == 1 else 0)
+        header = page + (HEADER_BYTES if number == 1 else 0)
         gap, *blocks = slack.free_parts(data, page, header, page_size)
         known = gap.end - gap.start + sum(end - start + FREE_BLOCK for start, end in blocks)
         assert 0 <= count - known <= MOST_FRAGMENTS, f"page {number}"

@@ -93,10 +93,11 @@ def in_shell(message: str | Notice) -> str:
     if isinstance(message, str) or message.advice is None:
         return message if isinstance(message, str) else message.text
     try:
-        from plait.cli.wording import worded  # most commands have nothing to word
+        from plait.cli.wording import SHELL  # most commands have nothing to word
+        from plait.present.commands import with_command
     except OSError:  # no more files can be opened, which may be what the message says
         return message.text
-    return worded(message, _options)
+    return with_command(message, SHELL, _options)
 
 
 # The options of the running command line. A command that it suggests keeps those that choose the
@@ -106,7 +107,7 @@ _options: dict[str, Any] = {}
 
 def to_run(text: str, **others: str) -> str:
     """Return a text of plait's own with the typed options, or ``others``, in its command."""
-    from plait.cli.wording import with_options
+    from plait.present.commands import with_options
 
     return with_options(text, _options | others)
 
@@ -264,11 +265,6 @@ class Output:
         """Print several warnings."""
         for message in messages:
             self.warn(message)
-
-    def warn_trouble(self, trouble: Notice | None) -> None:
-        """Warn that vectors are missing, and say why."""
-        if trouble is not None:
-            self.warn(trouble._replace(text=f"vectors are missing: {trouble.text}"))
 
     def error(self, message: str | Notice) -> None:
         """Print to stderr what failed while the rest succeeded, also under ``--quiet``."""

@@ -60,7 +60,8 @@ def config_run(arguments: Namespace, out: Output) -> int:
 
         return trust_run(arguments, out)
     if arguments.url is not None:
-        raise UsageError("--url needs set-key. Example: plait config set-key custom --url URL")
+        example = to_run("Example: plait config set-key custom --url URL")
+        raise UsageError(f"--url needs set-key. {example}")
     arguments.name = ALSO_CALLED.get(arguments.name, arguments.name)
     path = user_config_path() if arguments.config is None else abspath(arguments.config)
     if arguments.action == "path":

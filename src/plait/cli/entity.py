@@ -6,14 +6,15 @@ from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output, as_integer, to_run
 from plait.cli.search import open_to_read
-from plait.cli.shared import open_existing, open_to_write, warn_of_copies
+from plait.cli.shared import open_existing, open_to_write, vectors_missing, warn_of_copies
 from plait.cli.suggestions import missing_entity, same_but_for_case, similar_entity
-from plait.errors import NotFound, Notice, UsageError, shell_word
+from plait.errors import NotFound, UsageError, shell_word
 from plait.graph import DIRECTIONS, Entity, Subgraph
+from plait.graph.values import Added, Created
 from plait.memory import Memory
 from plait.present.graph import full_relation_dict, relation_text, subgraph_dict, subgraph_text
 from plait.present.json import deleted_dict
-from plait.present.text import as_lines, counted, secret_remark
+from plait.present.text import as_lines, counted, lowered_remark, secret_remark
 from plait.searching.where import moment
 from plait.text.normal_form import composed
 from plait.types import ORIGINS, TRUSTS, Relation
@@ -214,19 +215,16 @@ def _add(arguments: Namespace, memory: Memory, out: Output) -> int:
         "trust": arguments.trust or "trusted",
         "allow_secret": arguments.allow_secret,
     }
-    secret: tuple[str, ...] = ()
-    trouble: Notice | None = None
+    added: Added | Created | None = None
     if arguments.action == "add":
         similar = same_but_for_case(memory, name)
-        created = memory.graph.create([NewEntity(name, arguments.type, tuple(texts))], **provenance)
-        trouble, secret = created.trouble, created.secret
+        added = memory.graph.create([NewEntity(name, arguments.type, tuple(texts))], **provenance)
         if similar is not None:
             out.warn(similar_entity(name, similar))
     elif arguments.delete_observation:
         code = _delete_observations(memory, name, arguments.delete_observation, out)
     if arguments.action == "observe" and texts:
         [added] = memory.graph.observe([(name, texts)], type=arguments.type, **provenance)
-        trouble, secret = added.trouble, added.secret
         # By number: the text itself may hold a secret, and stderr goes into logs.
         for text in added.duplicates:
             out.warn(f"already stored: {_ordinal(texts, text)}")
@@ -235,9 +233,12 @@ def _add(arguments: Namespace, memory: Memory, out: Output) -> int:
             out.warn(f"not stored, because {reason}: {_ordinal(texts, text)}")
     graph = memory.graph.open([name])
     out.result(subgraph_dict(graph), subgraph_text(graph))
-    out.warn_trouble(trouble)
-    if secret:
-        out.warn(secret_remark(secret))
+    if added is not None:
+        out.warn_all(vectors_missing(added.trouble))
+        if added.lowered:
+            out.warn(lowered_remark(added.lowered))
+        if added.secret:
+            out.warn(secret_remark(added.secret))
     return code
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from plait.cli import Output, as_path
 from plait.cli.search import add_filters, filters_of
-from plait.cli.shared import open_existing, tell_damaged, warn_if_empty
+from plait.cli.shared import open_existing, tell_damaged, vectors_missing, warn_if_empty
 from plait.errors import PlaitError, UsageError, lacks_descriptors
 from plait.memory import Memory
 from plait.present.text import counted
@@ -40,7 +40,7 @@ def export_run(arguments: Namespace, out: Output) -> int:
             raise UsageError("--graph exports the graph of the project and takes no filters.")
         damaged: list[str] = []
         lines = (
-            memory.export_graph()
+            memory.export_graph(damaged=damaged)
             if arguments.graph
             else memory.export(
                 where=where or None, all_projects=arguments.all_projects, damaged=damaged
@@ -128,7 +128,7 @@ def import_run(arguments: Namespace, out: Output) -> int:
     counts = done._asdict()
     trouble = counts.pop("trouble")
     out.result({"documents": done.added + done.replaced, **counts}, text)
-    out.warn_trouble(trouble)
+    out.warn_all(vectors_missing(trouble))
     if done.untrusted_relations:
         left_out = counted(done.untrusted_relations, "relation")
         out.warn(f"left out {left_out} with untrusted text")

@@ -1,11 +1,10 @@
 """ingest and watch: index files and folders, once or whenever they change."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 
-from plait.cli import INTERRUPTED, Output, as_path, in_shell
+from plait.cli import INTERRUPTED, Output, as_path, in_shell, to_run
 from plait.cli.search import split_commas
-from plait.cli.shared import open_to_write
+from plait.cli.shared import open_to_write, vectors_missing
 from plait.errors import Notice, PlaitError, UsageError
 from plait.present.json import ingest_dict
 from plait.present.text import ingest_remarks, ingest_text
@@ -51,7 +50,7 @@ def ingest_options(parser: ArgumentParser) -> None:
 
 def ingest_run(arguments: Namespace, out: Output) -> int:
     """Index files and folders."""
-    report = _ingest(arguments, out)
+    report = _ingest(arguments, out, set())
     _suggest(report, out)
     if report.interrupted:
         return INTERRUPTED
@@ -65,8 +64,8 @@ def _suggest(report: IngestReport, out: Output) -> None:
         out.suggest("plait search WORDS", "find something")
 
 
-def _ingest(arguments: Namespace, out: Output, told: Sequence[Notice] = ()) -> IngestReport:
-    """Index what the arguments name; cautions that were ``told`` before are not told again."""
+def _ingest(arguments: Namespace, out: Output, told: set[Notice]) -> IngestReport:
+    """Index what the arguments name; cautions that the run before has ``told`` are not repeated."""
     paths = [*arguments.paths, *arguments.more_paths] or [None]
     reports = []
     with open_to_write(out) as memory:
@@ -88,12 +87,15 @@ def _ingest(arguments: Namespace, out: Output, told: Sequence[Notice] = ()) -> I
         ingest_dict(report, project, in_shell),
         ingest_text(report, project, in_shell),
     )
-    if report.trouble is not None:
-        # It decides the exit code, so it is told under --quiet too.
-        out.error(report.trouble._replace(text=f"vectors are missing: {report.trouble.text}"))
-    for caution in dict.fromkeys(report.caution for report in reports if report.caution):
+    # Both decide the exit code, so they are told under --quiet too.
+    for notice in vectors_missing(report.trouble):
+        out.error(notice)
+    cautions = dict.fromkeys(report.caution for report in reports if report.caution)
+    for caution in cautions:
         if caution not in told:
             out.error(caution)
+    told.clear()
+    told.update(cautions)
     out.warn_all(ingest_remarks(report))
     if report.interrupted:
         out.warn("interrupted; indexed files are kept. Run the same command again to continue.")
@@ -122,7 +124,7 @@ def watch_run(arguments: Namespace, out: Output) -> int:
 
     paths = [*arguments.paths, *arguments.more_paths] or [out.config.settings.memory_dir]
     if paths == [None]:
-        raise UsageError("There is no folder to watch. Example: plait watch ~/notes")
+        raise UsageError(to_run("There is no folder to watch. Example: plait watch ~/notes"))
     for path in paths:
         sources.walk(path)  # raises if the path does not exist
     try:
@@ -132,7 +134,8 @@ def watch_run(arguments: Namespace, out: Output) -> int:
             "plait watch needs the package watchfiles. Run: pip install watchfiles"
         ) from error
     arguments.incremental = True
-    report = _ingest(arguments, out)
+    told: set[Notice] = set()
+    report = _ingest(arguments, out, told)
     _suggest(report, out)
     if report.interrupted:
         return INTERRUPTED
@@ -142,21 +145,20 @@ def watch_run(arguments: Namespace, out: Output) -> int:
     try:
         # The memory's own file may be in the folder; every write to it would start another run.
         for _ in watch(*paths, watch_filter=lambda _, path: not path.startswith(database)):
-            report = _ingest_again(arguments, out, report)
-            if report.interrupted:
+            if _was_interrupted(arguments, out, told):
                 break
     except KeyboardInterrupt:
         pass  # the only way to stop it
     return INTERRUPTED
 
 
-def _ingest_again(arguments: Namespace, out: Output, before: IngestReport) -> IngestReport:
-    """Index what changed; a caution of the run before is not repeated."""
+def _was_interrupted(arguments: Namespace, out: Output, told: set[Notice]) -> bool:
+    """Index what changed, and return whether the user stopped that."""
     try:
-        return _ingest(arguments, out, told=[before.caution] if before.caution else [])
+        return _ingest(arguments, out, told).interrupted
     except PlaitError as error:
         # The cause, such as a locked file, may be gone at the next change.
         out.warn(error.notice)
-        return before
+        return False
     finally:
         out.flush()

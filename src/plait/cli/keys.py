@@ -6,7 +6,8 @@ from argparse import Namespace
 from plait.cli import Output, to_run
 from plait.errors import NotFound, UsageError
 from plait.settings.keys import KEYRING, Server, forget_key, keep_key, named_server, stays_here
-from plait.settings.loading import Settings, config_folder
+from plait.settings.loading import config_folder
+from plait.settings.project import own_settings
 from plait.settings.secrets import Secret, as_secret
 from plait.text import visible
 
@@ -22,21 +23,13 @@ def keys_run(arguments: Namespace, out: Output) -> int:
         # The message does not repeat the arguments: one of them is probably the key.
         raise UsageError(
             "A key on the command line could be seen by others. This command asks for it, or "
-            f"reads it from stdin: plait config {arguments.action} PROVIDER [--url URL]"
+            + to_run(f"reads it from stdin: plait config {arguments.action} PROVIDER [--url URL]")
         )
     if arguments.name is None:
-        raise UsageError(f"Name a provider. Example: plait config {arguments.action} openai")
-    server = named_server(arguments.name, arguments.url, lambda: _own_settings(out))
+        example = to_run(f"Example: plait config {arguments.action} openai")
+        raise UsageError(f"Name a provider. {example}")
+    server = named_server(arguments.name, arguments.url, lambda: own_settings(out.config))
     return _set(server, out) if arguments.action == "set-key" else _remove(server, out)
-
-
-def _own_settings(out: Output) -> Settings:
-    """Return the settings without a server that a repository names: no key is meant for it."""
-    config = out.config
-    names = [] if config.project_file is None else config.project_file.given
-    theirs = [name for name in ("embedding_provider", "ollama_url") if name in names]
-    defaults = Settings._field_defaults
-    return config.settings._replace(**{name: defaults[name] for name in theirs})
 
 
 def _list(out: Output) -> int:
@@ -106,7 +99,8 @@ def _ask(server: Server) -> str:
         return ""
     except GetPassWarning as error:
         raise UsageError(
-            "This terminal would display the key. Pipe it in: plait config set-key … < FILE"
+            "This terminal would display the key. "
+            + to_run("Pipe it in: plait config set-key … < FILE")
         ) from error
 
 

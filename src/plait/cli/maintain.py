@@ -1,13 +1,11 @@
 """reindex, stats, doctor, backup, restore: maintain a memory."""
 
 import os
-import shlex
 from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_database_path, in_shell, to_run
 from plait.cli.search import open_to_read
 from plait.cli.shared import open_existing, warn_if_empty
-from plait.errors import StoreDamaged
 from plait.memory import Memory
 from plait.present.json import findings_dict, stats_dict
 from plait.present.text import counted, findings_text, stats_text
@@ -72,14 +70,7 @@ def doctor_run(arguments: Namespace, out: Output) -> int:
     """Check the memory, and repair it with ``--fix`` or copy it with ``--salvage``."""
     if arguments.salvage is not None:
         return _salvage_run(arguments.salvage, out)
-    try:
-        with open_existing(out) as memory:
-            findings = memory.doctor(fix=arguments.fix)
-    except StoreDamaged:
-        # Opening reads more of the memory than repairing it does.
-        from plait.stores import check_file
-
-        findings = check_file(out.config.settings.db_path, fix=arguments.fix)
+    findings = Memory.examine(out.config.settings.db_path, fix=arguments.fix, config=out.config)
     out.result(
         findings_dict(findings, in_shell),
         findings_text(findings, in_shell, color=out.color),
@@ -143,6 +134,6 @@ def restore_run(arguments: Namespace, out: Output) -> int:
     if done.undoable:
         out.suggest("plait restore --undo", "bring the memory before back")
     elif done.kept is not None:
-        kept = shlex.quote(done.kept)
-        out.suggest(f"plait --db {kept} doctor --salvage NEW.db", "it is damaged: save what it has")
+        why = "it is damaged: save what it has"
+        out.suggest("plait doctor --salvage NEW.db", why, db_path=done.kept)
     return 0

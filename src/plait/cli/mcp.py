@@ -62,7 +62,7 @@ def mcp_run(arguments: Namespace, out: Output) -> int:
     from plait.memory import Memory
 
     tools_of(profiles)
-    lazy = LazyMemory(lambda create: Memory.open(config=config, create=create))
+    lazy = LazyMemory(lambda create: Memory.open(config=config, create=create), config)
     if arguments.http:
         return _over_http(lazy, profiles, arguments, out)
     if sys.stdin is None:

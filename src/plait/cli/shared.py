@@ -47,14 +47,21 @@ def warn_if_empty(memory: Memory, out: Output) -> bool:
 
 
 def tell_damaged(damaged: Sequence[str], out: Output) -> int:
-    """Name the documents that were left out, and return the exit code."""
+    """Name what was left out, documents and relations, and return the exit code."""
     if not damaged:
         return 0
     for id_ in damaged:
-        out.error(f"left out, because it cannot be read: document {quoted(id_)}")
-    count = f"{len(damaged):,} of the documents cannot be read."
+        out.error(f"left out, because it cannot be read: {quoted(id_)}")
+    count = f"{len(damaged):,} of the documents and relations cannot be read."
     out.error(Notice(count, "store_damaged", advice=advise("doctor_fix")))
     return 1
+
+
+def vectors_missing(trouble: Notice | None) -> list[Notice]:
+    """Return what to tell about vectors that are missing, and why they are; nothing if none is."""
+    if trouble is None:
+        return []
+    return [trouble._replace(text=f"vectors are missing: {trouble.text}")]
 
 
 def warn_no_match(

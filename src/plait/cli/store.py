@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_number, as_path, to_run
 from plait.cli.search import key_and_value, split_commas
-from plait.cli.shared import open_to_write
+from plait.cli.shared import open_to_write, vectors_missing
 from plait.cli.suggestions import same_but_for_case, similar_entity
 from plait.errors import SourceError, UsageError
 from plait.present.json import stored_dict
@@ -126,7 +126,7 @@ def store_run(arguments: Namespace, out: Output) -> int:
     if similar is not None and stored.entity is not None:
         out.warn(similar_entity(arguments.entity, similar))
     if stored.pending:
-        out.warn_trouble(stored.trouble)
+        out.warn_all(vectors_missing(stored.trouble))
         out.warn(pending_notice(stored.pending))
     return 0
 
@@ -187,7 +187,7 @@ def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | Non
     if text == "-" or (text is None and sys.stdin is not None and not sys.stdin.isatty()):
         return _standard_input(limit), arguments.key, None
     if text is None:
-        raise UsageError('There is no text to store. Example: plait store "a fact"')
+        raise UsageError(to_run('There is no text to store. Example: plait store "a fact"'))
     return text, arguments.key, None
 
 

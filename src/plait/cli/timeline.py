@@ -62,7 +62,7 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
 
         def cursor_after(rows: Sequence[Document]) -> str | None:
             """Return the cursor of the next page, unless these rows are the last ones."""
-            is_last = len(rows) == len(documents) < arguments.limit
+            is_last = len(rows) == len(documents) and len(rows) + len(damaged) < arguments.limit
             if not rows or is_last or arguments.anchor is not None:
                 return None
             return page_end(rows[-1].event_at, rows[-1].id)

@@ -12,11 +12,10 @@ from plait.settings.loading import (
     TYPED,
     config_folder,
     find_project,
-    parse_setting,
     working_folder,
 )
-from plait.settings.project import ProjectFile, read_bounded, strict_settings
-from plait.settings.schema import SETTINGS, shown
+from plait.settings.project import needing_trust, read_bounded
+from plait.settings.schema import shown
 from plait.settings.trust import TrustedFiles, fingerprint
 from plait.text import visible
 
@@ -43,12 +42,9 @@ def _trust(arguments: Namespace, out: Output) -> int:
         raise NotFound(f"There is no {PROJECT_FILE} here that needs trust.")
     # Read once: what is shown, accepted and remembered are the same bytes.
     data = read_bounded(project.path)
-    values = _values(project, data)
     changes = {
         name: {"old": getattr(config.settings, name), "new": value}
-        for name, value in values.items()
-        if SETTINGS[name].from_project == "trusted"
-        or (name in project.ignored and SETTINGS[name].from_project != "never")
+        for name, value in needing_trust(project, data).items()
     }
     known = fingerprint(data)
     answer = {"path": project.path, "sha256": known, "trusted": True, "changes": changes}
@@ -83,20 +79,6 @@ def _ask(out: Output, answer: dict[str, Any], text: str) -> None:
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in YES:
         raise UsageError("Nothing was trusted.")
-
-
-def _values(project: ProjectFile, data: bytes) -> dict[str, Any]:
-    """Return the settings of a file, checked but not looked up on the disk.
-
-    Raises:
-        ConfigError: A setting is wrong; only here does a message repeat the file's words.
-    """
-    values = {}
-    for name, raw in strict_settings(project.path, data, []).items():
-        value = parse_setting(name, raw, project.path)
-        is_path = name in ("db_path", "memory_dir") and not value.startswith((":", "~"))
-        values[name] = os.path.abspath(os.path.join(project.folder, value)) if is_path else value
-    return values
 
 
 def _lines(changes: dict[str, dict[str, Any]], origins: dict[str, str]) -> list[str]:

@@ -1,10 +1,8 @@
-"""The commands that plait tells the user to run: the advice of errors, and the next steps."""
+"""The advice of errors as commands for a shell, and the command for the next page."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from plait.cli import GLOBAL_OPTIONS
-from plait.errors import Notice, shell_word
+from plait.errors import shell_word
 
 # Same keys as `errors.IN_PYTHON`; tests/interfaces/test_wording.py compares them.
 SHELL: dict[str, str] = {
@@ -35,7 +33,7 @@ SHELL: dict[str, str] = {
         "To use the file without it, run: plait restore "
         "(it renames the journal and deletes nothing)"
     ),
-    "export": "Save what is still readable: plait export",
+    "export": "Export it instead: plait export",
     "create_entity": "Create it with: plait entity add {name:shell}",
     "list_entities": "See: plait entity list",
     "in_project": "Add: --project {project:shell}",
@@ -72,37 +70,6 @@ SHELL: dict[str, str] = {
     "trust_project": "To see and accept them: plait config trust",
 }
 
-# The settings whose options a suggested command keeps. Those of the second row matter only to
-# verbs that make or compare vectors, and only if the command does not name an embedder itself.
-_OF_MEMORY = ("db_path", "config", "project")
-_OF_EMBEDDER = ("embedding_provider", "ollama_url", "model")
-_WITHOUT_VECTORS = ("delete", "get", "restore", "stats", "timeline")
-# These verbs are not about a memory.
-_OF_SETTINGS = ("config", "models")
-
-
-def worded(message: Notice, given: Mapping[str, Any]) -> str:
-    """Return the message and its advice, whose command keeps the ``given`` options."""
-    advice = message.advice
-    if advice is None:
-        return message.text
-    head, command, rest = SHELL[advice.act].partition("plait ")
-    if not command:
-        return message.worded(SHELL)
-    values = (*advice.values, ("options", _typed(rest, given)))
-    message = message._replace(advice=advice._replace(values=values))
-    return message.worded({advice.act: f"{head}plait{{options}} {rest}"})
-
-
-def with_options(text: str, given: Mapping[str, Any]) -> str:
-    """Return a text of plait's own, whose command keeps the ``given`` options.
-
-    >>> with_options("See: plait stats", {"db_path": "my notes.db", "embedding_provider": "none"})
-    "See: plait --db 'my notes.db' stats"
-    """
-    head, command, rest = text.partition("plait ")
-    return f"{head}plait{_typed(rest, given)} {rest}" if command else text
-
 
 def next_page(words: Sequence[str], cursor: str) -> str:
     """Return a command line as it was typed, but from a cursor on.
@@ -122,14 +89,3 @@ def next_page(words: Sequence[str], cursor: str) -> str:
         else:
             kept.append(shell_word(word, "VALUE"))
     return " ".join([*kept, "--cursor", shell_word(cursor, "TEXT")])
-
-
-def _typed(command: str, given: Mapping[str, Any]) -> str:
-    verb = command.partition(" ")[0]
-    is_named = "--embedder" in command or verb in _WITHOUT_VECTORS
-    kept = ("config",) if verb in _OF_SETTINGS else _OF_MEMORY + _OF_EMBEDDER * (not is_named)
-    return "".join(
-        f" {flag} {shell_word(given[name], value)}"
-        for flag, name, _, value, _ in GLOBAL_OPTIONS
-        if name in kept and given.get(name) is not None and f"{flag} " not in command
-    )

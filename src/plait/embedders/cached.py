@@ -1,9 +1,9 @@
 """Cache the vectors of an external model, and check that it is still the same model.
 
 A name may mean another model tomorrow: a tag is moved, a server is upgraded. The memory keeps
-the vector of one fixed text as a sample. Every write and every ``doctor`` compares it. A search
-asks for it beside its query, in the same request: at the first query, then now and then, and when
-the server names another model.
+the vector of one fixed text as a sample. Every write that needs a new vector compares it, and so
+does ``doctor``. A search asks for it beside its query, in the same request: at the first query,
+then now and then, and when the server names another model.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Import an export of plait, or the graph of a reference memory server."""
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from plait.errors import UsageError
 from plait.exporting import jsonl, reference
@@ -16,6 +17,8 @@ from plait.writing import documents
 from plait.writing.changes import Change
 from plait.writing.copies import New, copying_relations, with_trust_of_copies
 from plait.writing.writer import Writer
+
+_Row = TypeVar("_Row")
 
 
 def import_lines(writer: Writer, graph: Graph, lines: Iterable[str]) -> Imported:
@@ -61,13 +64,17 @@ def import_export(
     _check_ends(writer.store, entries, relations)
     given = len(relations)
     copying = copying_relations(writer.store, [exported.relation for exported in relations])
-    relations = [row for row, is_copy in zip(relations, copying, strict=True) if not is_copy]
+    relations = _without(copying, relations)
     imported = import_entries(writer, entries, changed_at=max(changes, default=None))
     are_new: list[bool] = []
     for project in dict.fromkeys(exported.project for exported in relations):
         of_project = [exported.relation for exported in relations if exported.project == project]
         are_new += relate(writer.store, of_project, project)
     return imported._replace(relations=sum(are_new), untrusted_relations=given - len(relations))
+
+
+def _without(left_out: Sequence[bool], rows: Sequence[_Row]) -> list[_Row]:
+    return [row for row, is_out in zip(rows, left_out, strict=True) if not is_out]
 
 
 def _check_ends(
@@ -103,10 +110,7 @@ def import_graph(store: Store, graph: Graph, imported: reference.ReferenceGraph)
     """Import a reference memory server's graph; existing entities get the new observations."""
     names = [entity.name for entity in imported.entities]
     existing = {entity.name for entity in graph.open(names).entities}
-    copying = copying_relations(store, imported.relations)
-    relations = [
-        row for row, is_copy in zip(imported.relations, copying, strict=True) if not is_copy
-    ]
+    relations = _without(copying_relations(store, imported.relations), imported.relations)
     entities = graph.create(imported.entities, origin="import")
     new_relations = graph.relate(relations)
     new = [entity for entity in entities if entity.name not in existing]

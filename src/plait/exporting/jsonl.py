@@ -69,7 +69,7 @@ def header_line(header: ExportHeader = ExportHeader()) -> str:  # noqa: B008 - i
 def export_lines(store: Store, where: Filter, damaged: list[str] | None = None) -> Iterator[str]:
     """Yield the documents that pass a filter as lines, then the relations between them.
 
-    Documents that cannot be read are named in ``damaged``, if it is given.
+    Documents and relations that cannot be read are named in ``damaged``, if it is given.
     """
     # In the order of writing: the observations of an entity have no other order.
     documents = store.scan(where, by_writing=True, damaged=damaged)
@@ -84,7 +84,7 @@ def export_lines(store: Store, where: Filter, damaged: list[str] | None = None) 
                 passages = []  # its text is whole, and the import cuts it again
             yield document_line(document, passages)
     projects = {row.id: row.project for row in documents if row.kind == "entity"}
-    for relation in store.relations(list(projects), EVERYTHING):
+    for relation in store.relations(list(projects), EVERYTHING, damaged=damaged):
         if relation.source_id in projects and relation.target_id in projects:
             # A personal entity is visible in every project: the other end decides.
             project = projects[relation.source_id] or projects[relation.target_id]

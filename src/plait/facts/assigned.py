@@ -1,8 +1,9 @@
 """Values that a text assigns to a name: ``password: X``, ``api_key=X``, a column of a table.
 
-Names are words of many languages. Those of English, French and German are looked for in every text.
-The others are looked for in short texts and in those with letters of their script: looking for all
-of them everywhere would take half as long again.
+Names are words of many languages. Those of English and German, and what French, Portuguese and
+Norwegian make of "pass", are looked for in every text. The others are looked for in short texts and
+in those with letters of their script: looking for all of them everywhere would take half as long
+again.
 """
 
 import re

@@ -72,15 +72,6 @@ Window = tuple[str, ...]
 Gram = tuple[str, ...]
 
 
-def words_of(text: str) -> list[str]:
-    r"""Return the words of a text, so that equal ones look equal.
-
-    >>> words_of("Stra\u00dfe, Jose\u0301!") == words_of("STRASSE jos\u00e9")
-    True
-    """
-    return _words(_folded(text))
-
-
 def _words(folded: str) -> list[str]:
     return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
 
@@ -112,6 +103,8 @@ def windows(text: str, *, by_line: bool = False) -> list[Window]:
 
     >>> [" ".join(window) for window in windows("It is up. Ana\nsays so.")]
     ['it is up', 'ana says so']
+    >>> windows("Stra\u00dfe, Jose\u0301!") == windows("STRASSE jos\u00e9")
+    True
     """
     parts: dict[Window, None] = {}
     for reading in _readings(text):

@@ -72,22 +72,22 @@ def _has_key_body(match: re.Match[str]) -> bool:
 
 
 def _is_jwt(match: re.Match[str]) -> bool:
-    from base64 import urlsafe_b64decode
-
-    head = match[1]
-    try:
-        decoded = urlsafe_b64decode(head + "=" * (-len(head) % 4))
-    except ValueError:
-        return False
-    return b'"alg"' in decoded
+    return b'"alg"' in _decoded(match[1])
 
 
 def _is_of_discord(match: re.Match[str]) -> bool:
     """Tell whether the first part of a token is the number of a bot, in base64."""
+    return _decoded(match[0].partition(".")[0]).isdigit()
+
+
+def _decoded(part: str) -> bytes:
+    """Return what a part of a token says in base64; nothing if it is none."""
     from base64 import urlsafe_b64decode
 
-    head = match[0].partition(".")[0]
-    return urlsafe_b64decode(head + "=" * (-len(head) % 4)).isdigit()
+    try:
+        return urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    except ValueError:  # one character more than whole bytes need
+        return b""
 
 
 def _is_url_password(match: re.Match[str]) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from plait.types import TRUSTS, Document, Origin
 
 # Agents and tools save on their own, and may save what they were shown.
-GUARDED: tuple[Origin, ...] = ("agent", "tool")
+MACHINES: tuple[Origin, ...] = ("agent", "tool")
 TAG_CHARS = 8  # 40 random bits
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 _FENCE = re.compile(rf"<<(/?)plait-recall ([{_ALPHABET}]{{{TAG_CHARS}}})>>")

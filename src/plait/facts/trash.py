@@ -34,7 +34,7 @@ def matching(trash: Sequence[Trashed], name: str) -> list[Trashed]:
     """Return the deleted documents that have a name, whatever their project.
 
     A name refers to the same document as before the delete: an id or a key, else the id of a
-    passage or its chunk_id, else an id prefix.
+    passage or its chunk_id, else an id prefix. Accents may be written in either way.
     """
     own, inside, begun = [], [], []
     wanted = composed(name) or None
@@ -42,7 +42,7 @@ def matching(trash: Sequence[Trashed], name: str) -> list[Trashed]:
         document = row.document
         if name in (document.id, row.version_of) or wanted == composed(document.key or ""):
             own.append(row)
-        elif name in row.names or name in _chunk_ids(row):
+        elif name in row.names or wanted in _chunk_ids(row):
             inside.append(row)
         elif len(name) >= ID_PREFIX and any(
             id_.startswith(name.lower()) for id_ in (document.id, row.version_of, *row.names)
@@ -60,7 +60,7 @@ def newest(rows: Sequence[Trashed]) -> list[Trashed]:
 
 
 def _chunk_ids(row: Trashed) -> set[str]:
-    names = (row.version_of or row.document.id, row.document.key)
+    names = (row.version_of or row.document.id, composed(row.document.key or ""))
     return {f"{name}-{ordinal}" for name in names if name for ordinal in range(len(row.names))}
 
 

@@ -4,6 +4,8 @@ A text never replaces a more trusted one. Only a person raises the trust of what
 that an agent, a tool, a page or a file replaces keeps the lower trust of both.
 """
 
+from collections.abc import Iterable
+
 from plait.types import TRUSTS, Document, Origin, Trust
 
 # Text from anywhere else may be copied from something that is not trusted.
@@ -41,6 +43,16 @@ def below(trust: Trust) -> tuple[Trust, ...]:
     ('untrusted', 'quarantined')
     """
     return TRUSTS[TRUSTS.index(trust) + 1 :]
+
+
+def lowered_to(asked: Trust, given: Iterable[Trust]) -> Trust | None:
+    """Return the lowest trust that texts got instead of the one asked for; ``None`` if none did.
+
+    >>> lowered_to("trusted", ["trusted", "untrusted"]), lowered_to("untrusted", ["untrusted"])
+    ('untrusted', None)
+    """
+    lower = below(asked)
+    return max((trust for trust in given if trust in lower), key=TRUSTS.index, default=None)
 
 
 def may_replace(old: Document, new: Document) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from plait.embedders import Embedder
 from plait.errors import NotFound, advise
+from plait.facts.echo import MACHINES
 from plait.facts.names import unknown_entity
 from plait.facts.trust import COPYING
 from plait.graph import edges, semantic, walk
@@ -25,6 +26,8 @@ from plait.graph.values import (
     Subgraph,
     added_from,
     check_name,
+    entities_from,
+    lowered_among,
     merge_entities,
     reference_relation,
 )
@@ -127,7 +130,8 @@ class Graph:
         ]
         for head in heads:
             writer.check_secrets(head.entry.document)
-        stored = self._write(writer, [*heads, *facts])
+        changes = [*heads, *facts]
+        stored = self._write(writer, changes)
         created = {
             name: done
             for name, done in zip(wanted, stored, strict=False)
@@ -136,6 +140,7 @@ class Graph:
         result = Created(self._in_order(list(created), personal=False))
         result.trouble = writer.trouble
         result.secret = tuple(dict.fromkeys(kind for done in stored for kind in done.secret))
+        result.lowered = lowered_among(trust, changes, stored)
         return result
 
     def _begin(self, *, allow_secret: bool = False) -> Writer:
@@ -232,12 +237,15 @@ class Graph:
                     changes.append(self._fact(writer, part, name, belongs))
             results.append((name, mine))
         stored = self._write(writer, changes)
-        return [
-            added_from(
-                name, [(text, None if place is None else stored[place]) for text, place in mine]
-            )._replace(trouble=writer.trouble)
-            for name, mine in results
-        ]
+        added = []
+        for name, mine in results:
+            own = [(text, None if place is None else stored[place]) for text, place in mine]
+            places = [place for _, place in mine if place is not None]
+            lowered = lowered_among(
+                trust, [changes[place] for place in places], [stored[place] for place in places]
+            )
+            added.append(added_from(name, own)._replace(trouble=writer.trouble, lowered=lowered))
+        return added
 
     def forget(self, deletions: Iterable[tuple[str, Sequence[str]]]) -> Forgotten:
         """Delete observations by their text or id; unknown ones are ignored."""
@@ -263,16 +271,25 @@ class Graph:
             observations.fill_profiles(self._begin())
         return Forgotten(len(gone), tuple(name for name, _ in given if name not in ids))
 
-    def relate(self, relations: Iterable[Relation], *, origin: Origin = "user") -> list[Relation]:
+    def relate(
+        self,
+        relations: Iterable[Relation],
+        *,
+        origin: Origin = "user",
+        allow_secret: bool = False,
+    ) -> list[Relation]:
         """Add edges between entities; return those that are new.
 
         An edge that exists already gets the given context.
 
         Raises:
             NotFound: An entity does not exist; nothing is written.
-            UsageError: Not a user's, and one repeats untrusted text ("untrusted_relation").
+            UsageError: Not a user's, and one repeats untrusted text ("untrusted_relation"), or an
+                agent stores a secret; nothing is written.
         """
         wanted = list(relations)
+        if origin in MACHINES and not allow_secret:
+            edges.refuse_held_secrets(wanted)
         if origin in COPYING:
             edges.refuse_copies(self._store, wanted)
         for edge in wanted:
@@ -345,13 +362,16 @@ class Graph:
         limit: int | None = None,
         after: str | None = None,
         trusts: tuple[Trust, ...] = SHOWN_TRUSTS,
+        damaged: list[str] | None = None,
     ) -> Subgraph:
         """Return the whole graph in the order of creation, or a page of it.
+
+        ``damaged`` gets the ids of what cannot be read; without it, the first one is an error.
 
         Raises:
             NotFound: The last entity of the previous page no longer exists.
         """
-        heads = self._heads(None, trusts=trusts)
+        heads = self._heads(None, trusts=trusts, damaged=damaged)
         if after is not None:
             places = [place for place, document in enumerate(heads) if document.id == after]
             if not places:
@@ -362,7 +382,7 @@ class Graph:
                 )
             heads = heads[places[0] + 1 :]
         page = heads if limit is None else heads[: max(1, limit)]
-        graph = self._around(page, Filter(trusts=trusts))
+        graph = self._around(page, Filter(trusts=trusts), damaged)
         more = len(page) < len(heads)
         return graph._replace(next=page[-1].id if more else None)
 
@@ -429,6 +449,7 @@ class Graph:
         *,
         personal: bool = True,
         trusts: tuple[Trust, ...] = TRUSTS,
+        damaged: list[str] | None = None,
     ) -> list[Document]:
         """Return the entities with these names in this order, or all in the order of creation.
 
@@ -439,7 +460,7 @@ class Graph:
         projects = (self._project, None) if personal else (self._project,)
         where = Filter(projects=projects, kinds=("entity",), trusts=trusts, keys=tuple(names or ()))
         entities: dict[str, Document] = {}
-        for document in map(_composed, self._store.scan(where, by_writing=True)):
+        for document in map(_composed, self._store.scan(where, by_writing=True, damaged=damaged)):
             name = document.key or ""
             if name not in entities or document.project == self._project:
                 entities[name] = document
@@ -451,30 +472,22 @@ class Graph:
     def _in_order(self, names: Sequence[str], *, personal: bool) -> list[Entity]:
         return self._entities(self._heads(names, personal=personal), Filter()) if names else []
 
-    def _entities(self, heads: Sequence[Document], where: Filter) -> list[Entity]:
-        observations: dict[str, list[Document]] = {}
+    def _entities(
+        self, heads: Sequence[Document], where: Filter, damaged: list[str] | None = None
+    ) -> list[Entity]:
+        if not heads:
+            return []
         parents = tuple(head.id for head in heads)
         wanted = where._replace(projects=None, kinds=("observation",), parents=parents)
-        known = self._store.scan(wanted, by_writing=True, whole=True) if parents else []
-        for observation in known:
-            observations.setdefault(observation.parent or "", []).append(observation)
-        return [
-            Entity(
-                head.id,
-                head.key or "",
-                head.type or "",
-                tuple(observations.get(head.id, ())),
-                head.project,
-                head.created_at,
-                head.updated_at,
-                head.trust,
-            )
-            for head in heads
-        ]
+        known = self._store.scan(wanted, by_writing=True, whole=True, damaged=damaged)
+        return entities_from(heads, known)
 
-    def _around(self, heads: Sequence[Document], where: Filter) -> Subgraph:
-        touching = self._store.relations([head.id for head in heads], self._scope(where))
-        return Subgraph(tuple(self._entities(heads, where)), tuple(touching))
+    def _around(
+        self, heads: Sequence[Document], where: Filter, damaged: list[str] | None = None
+    ) -> Subgraph:
+        ids = [head.id for head in heads]
+        touching = self._store.relations(ids, self._scope(where), damaged=damaged)
+        return Subgraph(tuple(self._entities(heads, where, damaged)), tuple(touching))
 
 
 def _composed(entity: Document) -> Document:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from plait.errors import UsageError, quoted
 from plait.facts import relations as rules
+from plait.facts.credentials import document_secrets, refuse_secrets
 from plait.facts.names import entity_named, unknown_entity
 from plait.protocols import Store, Transaction
 from plait.text.normal_form import composed, spellings
-from plait.types import Relation
+from plait.types import Document, Relation
 from plait.writing.copies import copying_relations
 
 
@@ -47,6 +48,16 @@ def refuse_copies(store: Store, relations: Sequence[Relation]) -> None:
                 code="untrusted_relation",
                 subject=edge.source,
             )
+
+
+def refuse_held_secrets(relations: Sequence[Relation]) -> None:
+    """Refuse relations whose type or context holds a secret.
+
+    Raises:
+        UsageError: One does ("holds_secret").
+    """
+    texts = [Document(metadata={edge.type: edge.context or ""}) for edge in relations]
+    refuse_secrets([*dict.fromkeys(kind for text in texts for kind in document_secrets(text))])
 
 
 def unrelate(

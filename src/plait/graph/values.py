@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from plait.errors import Notice, UsageError
+from plait.facts.trust import lowered_to
 from plait.text.normal_form import composed
 from plait.types import Document, Relation, Trust
 from plait.types.reports import Deleted, NewEntity, Stored
+from plait.writing.changes import Change
 
 
 class Entity(NamedTuple):
@@ -62,7 +64,8 @@ class Added(NamedTuple):
     """The result of adding observations to one entity.
 
     ``duplicates`` existed before; ``recalled`` came from this memory and was not stored.
-    ``trouble`` is why vectors are missing; ``secret`` names the kinds of secrets in what was added.
+    ``trouble`` is why vectors are missing; ``secret`` names the kinds of secrets in what was added,
+    ``lowered`` is the lowest trust that any of it got instead of the one asked for.
     """
 
     name: str
@@ -72,16 +75,19 @@ class Added(NamedTuple):
     recalled: tuple[str, ...] = ()
     trouble: Notice | None = None
     secret: tuple[str, ...] = ()
+    lowered: Trust | None = None
 
 
 class Created(list[Entity]):
     """The entities that were created, in order; ``trouble`` is why vectors are missing.
 
-    ``secret`` names the kinds of secrets in them.
+    ``secret`` names the kinds of secrets in them and in their new observations, ``lowered`` is the
+    lowest trust that any of these got instead of the one asked for.
     """
 
     trouble: Notice | None = None
     secret: tuple[str, ...] = ()
+    lowered: Trust | None = None
 
 
 class Forgotten(NamedTuple):
@@ -102,6 +108,26 @@ class Erased(NamedTuple):
 def reference_relation(relation: Relation) -> dict[str, Any]:
     """Return a relation in the form of the reference memory server."""
     return {"from": relation.source, "to": relation.target, "relationType": relation.type}
+
+
+def entities_from(heads: Sequence[Document], known: Iterable[Document]) -> list[Entity]:
+    """Return entities with those of the observations that belong to them."""
+    observations: dict[str, list[Document]] = {}
+    for observation in known:
+        observations.setdefault(observation.parent or "", []).append(observation)
+    return [
+        Entity(
+            head.id,
+            head.key or "",
+            head.type or "",
+            tuple(observations.get(head.id, ())),
+            head.project,
+            head.created_at,
+            head.updated_at,
+            head.trust,
+        )
+        for head in heads
+    ]
 
 
 def check_name(name: str) -> str:
@@ -126,6 +152,18 @@ def added_from(name: str, results: Sequence[tuple[str, Stored | None]]) -> Added
         tuple(text for text, done in results if done is None),
         secret=tuple(dict.fromkeys(kind for _, done in new for kind in done.secret)),
     )
+
+
+def lowered_among(
+    asked: Trust, changes: Sequence[Change], stored: Sequence[Stored]
+) -> Trust | None:
+    """Return the lowest trust that new texts got; those that were there already keep theirs."""
+    new = [
+        change.entry.document.trust
+        for change, done in zip(changes, stored, strict=True)
+        if done.id and not done.duplicate and not done.replaced
+    ]
+    return lowered_to(asked, new)
 
 
 def merge_entities(entities: Iterable[NewEntity], *, merge: bool) -> dict[str, NewEntity]:

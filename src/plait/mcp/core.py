@@ -1,6 +1,6 @@
 """The profile ``core``: search, recall, get, timeline, store and delete, for any agent."""
 
-from plait.errors import shortened
+from plait.errors import quotable
 from plait.mcp.arguments import MAX_ARGUMENT_ITEMS
 from plait.mcp.reading import memory_get, memory_recall, memory_search, memory_timeline
 from plait.mcp.replies import Reply, with_cost
@@ -30,7 +30,7 @@ def memory_store(call: Call) -> Reply:
     stored = call.memory.store(body, origin="agent", trust=trust, session=session, **fields)
     project = call.memory.config.project
     # It is outside of the fence, and a clone may have chosen it.
-    data = stored_dict(stored, project and shortened(project))
+    data = stored_dict(stored, project and quotable(project))
     return with_cost(Reply(_stored_text(stored), data))
 
 

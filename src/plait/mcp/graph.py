@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plait.errors import NotFound
-from plait.facts.credentials import refuse_secrets, secret_kinds
+from plait.facts.trust import lowered_to
 from plait.graph import Entity, Graph, Subgraph, reference_relation
 from plait.mcp.replies import Reply
 from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, string, strings
 from plait.mcp.tool import Call, Tool
 from plait.text.normal_form import composed
-from plait.types import Relation
+from plait.types import Relation, Trust
 from plait.types.reports import NewEntity
 
 if TYPE_CHECKING:
@@ -97,17 +97,27 @@ def create_entities(call: Call) -> Reply:
         session=call.session,
         allow_secret=call.arguments["allow_secret"],
     )
-    rows = [entity.dict() for entity in made]
+    rows = [
+        {
+            **entity.dict(),
+            **_lowered(lowered_to("trusted", [fact.trust for fact in entity.observations])),
+        }
+        for entity in made
+    ]
     return Reply(_json(rows), {"entities": rows})
+
+
+def _lowered(trust: Trust | None) -> dict[str, Any]:
+    """Return the field for facts that got a lower trust than was asked for, if any did."""
+    return {} if trust is None else {"lowered": trust}
 
 
 def create_relations(call: Call) -> Reply:
     """Create relations, and return the new ones."""
     relations = _relations(call.arguments["relations"])
-    if not call.arguments["allow_secret"]:
-        refuse_secrets(secret_kinds("\n".join(relation.type for relation in relations)))
+    allow_secret = call.arguments["allow_secret"]
     try:
-        fresh = call.memory.graph.relate(relations, origin="agent")
+        fresh = call.memory.graph.relate(relations, origin="agent", allow_secret=allow_secret)
     except NotFound as error:
         raise _in_reference_words(error) from error
     rows = [reference_relation(relation) for relation in fresh]
@@ -130,7 +140,14 @@ def add_observations(call: Call) -> Reply:
         )
     except NotFound as error:
         raise _in_reference_words(error) from error
-    rows = [{"entityName": row.name, "addedObservations": list(row.added)} for row in added]
+    rows = [
+        {
+            "entityName": row.name,
+            "addedObservations": list(row.added),
+            **_lowered(row.lowered),
+        }
+        for row in added
+    ]
     return Reply(_json(rows), {"results": rows})
 
 

@@ -4,12 +4,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from plait.errors import quotable
 from plait.mcp.core import GET_TOKENS, SEARCH_TOKENS, TIMELINE_TOKENS
 from plait.mcp.reading import memory_get
 from plait.mcp.replies import MAX_TOKENS, Reply, fence_with_notes, fit_to_budget, on_one_line
 from plait.mcp.schemas import Schema, array_of, integer, object_of, string, strings
 from plait.mcp.tool import Call, Tool
-from plait.mcp.wording import worded
+from plait.mcp.wording import damaged_remark, worded
 from plait.present.text import caveats, counted
 from plait.times import show_time
 from plait.types import SHORT_ID, Document, Hit
@@ -21,6 +22,7 @@ MAX_TIMELINE_ROWS = 200
 def timeline(call: Call) -> Reply:
     """Return the first layer: documents between two dates, newest first."""
     arguments = call.arguments
+    damaged: list[str] = []
     # One more than is shown tells whether there are more.
     documents = call.memory.timeline(
         limit=MAX_TIMELINE_ROWS + 1,
@@ -28,9 +30,11 @@ def timeline(call: Call) -> Reply:
             "since": arguments.get("start_date"),
             "until": _day_end(arguments.get("end_date")),
         },
+        damaged=damaged,
     )
     page = documents[:MAX_TIMELINE_ROWS]
-    beyond = len(documents) - len(page)
+    beyond = max(0, len(documents) + len(damaged) - MAX_TIMELINE_ROWS)
+    remark = damaged_remark(damaged, call.memory.config)
     secrets = call.memory.secrets(page)
 
     def render(shown: Sequence[Document], no_room: int) -> Reply:
@@ -38,6 +42,8 @@ def timeline(call: Call) -> Reply:
         data: dict[str, Any] = {
             "results": [_row_data(document, secrets.get(document.id, ())) for document in shown]
         }
+        if damaged:
+            data["damaged"] = [quotable(id_) for id_ in damaged]
         note = ""
         if left_out:
             data["left_out"] = left_out
@@ -45,10 +51,10 @@ def timeline(call: Call) -> Reply:
             remedy = "raise max_tokens" if no_room else "ask for earlier dates"
             note = f"{least}{counted(left_out, 'older one')} left out: {remedy}."
         advice = "Next: search_memories, or get_observations with ids." if shown else ""
-        if not documents:
+        if not documents and not damaged:
             advice = "Nothing in that time."
         lines = [_row_line(document, secrets.get(document.id, ())) for document in shown]
-        return Reply(fence_with_notes("\n".join(lines), f"{note} {advice}".strip()), data)
+        return Reply(fence_with_notes("\n".join(lines), remark, f"{note} {advice}".strip()), data)
 
     return fit_to_budget(page, render, arguments["max_tokens"])
 
@@ -100,7 +106,7 @@ def _day_end(date: str | None) -> int | str | None:
 def search_memories(call: Call) -> Reply:
     """Return the second layer: ids, scores and snippets of what matches a query."""
     answer = call.memory.search(call.arguments["query"], limit=call.arguments["limit"])
-    degraded = [worded(reason) for reason in answer.receipt.degraded]
+    degraded = [worded(reason, call.memory.config) for reason in answer.receipt.degraded]
 
     def render(hits: Sequence[Hit], left_out: int) -> Reply:
         data: dict[str, Any] = {"results": [_hit_data(hit) for hit in hits]}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from plait.memory import Memory
+from plait.settings.loading import Config
 from plait.stores import exists
 from plait.writing.use import MAX_UNWRITTEN
 
@@ -20,16 +21,21 @@ class LazyMemory:
     Not safe for several threads: the server uses it from its one worker thread.
     """
 
-    def __init__(self, opener: Opener) -> None:
-        """Take the function that opens the memory; its argument says whether to create the file."""
+    def __init__(self, opener: Opener, config: Config | None = None) -> None:
+        """Take the function that opens the memory, and the settings that it will have.
+
+        The function's argument says whether to create the file.
+        """
         self._opener = opener
+        # Needed before it is open: an error may tell why it cannot be opened.
+        self.config = config
         self._memory: Memory | None = None
         self._file: tuple[int, int] | None = None
 
     @classmethod
     def opened(cls, memory: Memory) -> "LazyMemory":
         """Wrap a memory that is already open."""
-        lazy = cls(lambda create: memory)
+        lazy = cls(lambda create: memory, memory.config)
         lazy._memory = memory
         lazy._file = _file_identity(memory.path)
         return lazy

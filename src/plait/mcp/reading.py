@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.errors import UsageError
+from plait.errors import UsageError, quotable
 from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, on_one_line, with_cost
 from plait.mcp.tool import Call
-from plait.mcp.wording import worded
+from plait.mcp.wording import damaged_remark, worded
 from plait.present.json import document_dict, passage_dict
 from plait.present.text import caveats, counted, document_text, is_weak, passage_text
 from plait.searching.recall import most_that_fit, tokens_of
@@ -32,7 +32,7 @@ def memory_search(call: Call) -> Reply:
         where=_where(arguments),
         all_projects=arguments["all_projects"],
     )
-    degraded = [worded(reason) for reason in answer.receipt.degraded]
+    degraded = [worded(reason, call.memory.config) for reason in answer.receipt.degraded]
 
     def render(hits: Sequence[Hit], left_out: int) -> Reply:
         data: dict[str, Any] = {"results": [_hit_data(hit) for hit in hits]}
@@ -112,7 +112,7 @@ def memory_recall(call: Call) -> Reply:
         where=_where(arguments),
         all_projects=arguments["all_projects"],
     )
-    degraded = [worded(reason) for reason in recalled.receipt.degraded]
+    degraded = [worded(reason, call.memory.config) for reason in recalled.receipt.degraded]
     data: dict[str, Any] = {
         "text": recalled.text,
         "tokens": recalled.tokens,
@@ -177,7 +177,7 @@ def memory_get(call: Call) -> Reply:
         )
         more = counted(left_out, "more document")
         note = f"{more} did not fit: ask for fewer ids or raise max_tokens." if left_out else ""
-        errors = (worded(trouble) for trouble in troubles.values())
+        errors = (worded(trouble, call.memory.config) for trouble in troubles.values())
         return Reply(fence_with_notes(body, note, *errors), data)
 
     reply = fit_to_budget(readables, render, budget)
@@ -248,14 +248,17 @@ def memory_timeline(call: Call) -> Reply:
     around: dict[str, Any] = {}
     if arguments.get("anchor"):
         around = {name: arguments[name] for name in ("anchor", "older", "newer")}
+    damaged: list[str] = []
     documents = call.memory.timeline(
         limit=arguments["limit"],
         before=page_start(arguments.get("cursor")),
         where=_where(arguments),
         all_projects=arguments["all_projects"],
+        damaged=damaged,
         **around,
     )
-    is_full = len(documents) == arguments["limit"] and not around
+    is_full = len(documents) + len(damaged) >= arguments["limit"] and not around
+    remark = damaged_remark(damaged, call.memory.config)
     successors = call.memory.successors(documents)
     secrets = call.memory.secrets(documents)
 
@@ -269,6 +272,8 @@ def memory_timeline(call: Call) -> Reply:
         note = _count_line(len(shown), left_out, "document")
         if left_out:
             data["left_out"] = left_out
+        if damaged:
+            data["damaged"] = [quotable(id_) for id_ in damaged]
         if shown and not around and (left_out or is_full):
             data["next"] = page_end(shown[-1].event_at, shown[-1].id)
             note += f" Older ones: cursor={data['next']}."
@@ -276,7 +281,7 @@ def memory_timeline(call: Call) -> Reply:
             _timeline_line(document, successors.get(document.id), secrets.get(document.id, ()))
             for document in shown
         ]
-        return Reply(fence_with_notes("\n".join(lines), note), data)
+        return Reply(fence_with_notes("\n".join(lines), remark, note), data)
 
     return fit_to_budget(documents, render, arguments["max_tokens"])
 

@@ -20,7 +20,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from plait import __version__
-from plait.errors import NotFound, PlaitError, UsageError
+from plait.errors import NotFound, PlaitError, UsageError, quotable
 from plait.mcp import core, graph, layers
 from plait.mcp.arguments import check_arguments
 from plait.mcp.lazy import LazyMemory
@@ -43,6 +43,8 @@ DEFAULT_PROFILES = ("core",)
 SCHEME = "memory://"
 MARKDOWN = "text/markdown"
 RESOURCES_LISTED = 20
+# Where the list of resources names documents that cannot be read.
+DAMAGED_KEY = "plait/damaged"
 # Tools and prompts do not change while the server runs.
 STABLE_LIST = CacheHint(ttl_ms=300_000)
 # Where clients put the name of a conversation.
@@ -154,7 +156,7 @@ class Handlers:
         try:
             reply = await self._in_worker(lambda: self._answer(tool, params.arguments, session))
         except PlaitError as error:
-            return _refusal(worded(error))
+            return _refusal(worded(error, self._lazy.config))
         except Exception:  # noqa: BLE001 - the one broad handler of this interface
             sys.stderr.write(visible(traceback.format_exc()))
             return _refusal(
@@ -175,16 +177,18 @@ class Handlers:
     async def list_resources(self, ctx: Context, params: object) -> types.ListResourcesResult:
         """Return the newest trusted documents and, with the profile ``graph``, the whole graph.
 
-        The names in the list are not fenced, so untrusted documents are left out.
+        The names in the list are not fenced, so untrusted documents are left out. Those that cannot
+        be read are named in ``_meta``, the only place for a remark.
         """
+        damaged: list[str] = []
         try:
             documents = await self._in_worker(
                 lambda: self._lazy.get().timeline(
-                    limit=RESOURCES_LISTED, where={"trusts": ("trusted",)}
+                    limit=RESOURCES_LISTED, where={"trusts": ("trusted",)}, damaged=damaged
                 )
             )
         except PlaitError as error:
-            raise MCPError(types.INTERNAL_ERROR, worded(error)) from error
+            raise MCPError(types.INTERNAL_ERROR, worded(error, self._lazy.config)) from error
         resources = [_resource(document) for document in documents]
         if self._has_graph:
             title = "The whole knowledge graph"
@@ -197,7 +201,10 @@ class Handlers:
                     mime_type="application/json",
                 ),
             )
-        return types.ListResourcesResult(resources=resources)
+        listed = types.ListResourcesResult(resources=resources)
+        if damaged:
+            listed.meta = {DAMAGED_KEY: [quotable(id_) for id_ in damaged]}
+        return listed
 
     async def list_templates(
         self, ctx: Context, params: object
@@ -222,9 +229,13 @@ class Handlers:
         try:
             mime_type, body = await self._in_worker(lambda: self._read(uri))
         except (NotFound, UsageError) as error:
-            raise MCPError(types.INVALID_PARAMS, worded(error), {"uri": uri}) from error
+            raise MCPError(
+                types.INVALID_PARAMS, worded(error, self._lazy.config), {"uri": uri}
+            ) from error
         except PlaitError as error:
-            raise MCPError(types.INTERNAL_ERROR, worded(error), {"uri": uri}) from error
+            raise MCPError(
+                types.INTERNAL_ERROR, worded(error, self._lazy.config), {"uri": uri}
+            ) from error
         content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=body)
         return types.ReadResourceResult(contents=[content])
 
@@ -261,7 +272,7 @@ class Handlers:
         try:
             body = await self._in_worker(lambda: self._recall_text(params.arguments))
         except PlaitError as error:
-            raise MCPError(types.INVALID_PARAMS, worded(error)) from error
+            raise MCPError(types.INVALID_PARAMS, worded(error, self._lazy.config)) from error
         content = types.TextContent(type="text", text=body)
         message = types.PromptMessage(role="user", content=content)
         return types.GetPromptResult(description=RECALL.description, messages=[message])

@@ -1,6 +1,11 @@
 """Notices worded for a model, which calls tools and cannot type commands."""
 
-from plait.errors import Notice, PlaitError, flattened
+from collections.abc import Sequence
+
+from plait.errors import Notice, PlaitError, StoreDamaged, advise, flattened, quoted
+from plait.present.commands import chosen_options, with_command
+from plait.present.text import NAMES_SHOWN
+from plait.settings.loading import Config
 
 # The next step for a model, by act. The keys are those of `plait.errors.IN_PYTHON`. A step that a
 # model cannot take quotes the user's command, so that the model can pass it on.
@@ -74,10 +79,11 @@ FOR_MODELS: dict[str, str] = {
 MOST_CHARS = 1_000
 
 
-def worded(message: PlaitError | Notice | str) -> str:
+def worded(message: PlaitError | Notice | str, config: Config | None = None) -> str:
     """Return a message with its advice worded for a model.
 
-    A plain string has no advice and stays as it is.
+    A command for the user acts on the memory of these settings, wherever it is pasted. A plain
+    string has no advice and stays as it is.
 
     >>> from plait.errors import advise
     >>> worded(Notice("Nothing is named 'x'.", advice=advise("search")))
@@ -85,8 +91,20 @@ def worded(message: PlaitError | Notice | str) -> str:
     """
     if isinstance(message, PlaitError):
         message = message.notice
-    sentence = message.worded(FOR_MODELS) if isinstance(message, Notice) else message
+    options = {} if config is None else chosen_options(config)
+    sentence = (
+        with_command(message, FOR_MODELS, options) if isinstance(message, Notice) else message
+    )
     # It is outside of the fence. Names in it are quoted where they come from the memory's file;
     # nothing in it may look like another line of the reply, or be a page of its own.
     flat = flattened(sentence)
     return flat if len(flat) <= MOST_CHARS else f"{flat[: MOST_CHARS - 1]}…"
+
+
+def damaged_remark(ids: Sequence[str], config: Config) -> str:
+    """Say which documents are missing in an answer because they cannot be read, if any are."""
+    if not ids:
+        return ""
+    names = ", ".join(map(quoted, ids[:NAMES_SHOWN])) + (", …" if len(ids) > NAMES_SHOWN else "")
+    text = f"Left out, because damaged: {names}."
+    return worded(Notice(text, StoreDamaged.code, advice=advise("doctor_fix")), config)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from plait.errors import AmbiguousId, NotFound
+from plait.errors import PlaitError
 from plait.memory.opening import named_embedder
 from plait.memory.storing import StoringMemory
 from plait.searching import search
@@ -190,10 +190,10 @@ class Memory(StoringMemory):
 
     def lookup_many(
         self, names: Sequence[str]
-    ) -> tuple[list[tuple[Document, Passage | None]], dict[str, NotFound | AmbiguousId]]:
+    ) -> tuple[list[tuple[Document, Passage | None]], dict[str, PlaitError]]:
         """Return whole documents and named passages at once, and why other names failed.
 
-        Counts as one read.
+        A name fails with `NotFound`, `AmbiguousId` or `StoreDamaged`. Counts as one read.
         """
         from plait.searching.names import load_named
 
@@ -246,7 +246,8 @@ class Memory(StoringMemory):
             newer: How many after it.
             where: Which documents count; ``since`` and ``until`` take dates and ages like ``7d``.
             all_projects: Search all projects, not only the current one and personal documents.
-            damaged: Gets the ids of documents that cannot be read, instead of an error.
+            damaged: Gets the ids of documents that cannot be read, instead of an error; an anchor
+                whose place in time cannot be read is one.
         """
         from plait.searching import timeline
 
@@ -260,7 +261,9 @@ class Memory(StoringMemory):
             documents = self._required().scan(wanted, limit=limit, before=before, damaged=damaged)
         else:
             middle, _ = self._named(anchor, "everything" if all_projects else "anchor")
-            documents = timeline.around(self._required(), middle, wanted, older=older, newer=newer)
+            documents = timeline.around(
+                self._required(), middle, wanted, older=older, newer=newer, damaged=damaged
+            )
         return timeline.outlined(self._required(), documents, damaged)
 
     # -- use ---------------------------------------------------------------------------

@@ -67,6 +67,34 @@ class MaintainedMemory(OpenMemory):
         ]
         return [*findings, *self._embedder.check()]
 
+    @classmethod
+    def examine(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        fix: bool = False,
+        config: Config | None = None,
+    ) -> list[Finding]:
+        """Check a memory that may be too damaged to be opened; otherwise the same as `doctor`.
+
+        Args:
+            path: The memory; it is not created.
+            fix: Repair what can be repaired.
+            config: Settings that were already loaded.
+
+        Raises:
+            StoreError: Not even the file itself can be opened.
+        """
+        place = os.fspath(path)
+        try:
+            with cls.open(place, config=config, create=False) as memory:
+                return memory.doctor(fix=fix)
+        except StoreDamaged:
+            # Opening reads more of the memory than repairing it does.
+            from plait.stores import check_file
+
+            return check_file(place, fix=fix)
+
     def backup(self, target: str | os.PathLike[str]) -> str:
         """Copy the memory to a new file, consistent and private, while others keep writing."""
         from plait.stores import backup
@@ -175,17 +203,19 @@ class MaintainedMemory(OpenMemory):
         wanted = self._filter(fields, all_projects=where is None or all_projects)
         yield from jsonl.export_lines(self._store, wanted, damaged)
 
-    def export_graph(self) -> Iterator[str]:
+    def export_graph(self, *, damaged: list[str] | None = None) -> Iterator[str]:
         """Yield the current graph as the reference memory server writes it, line by line.
 
-        That format cannot mark untrusted facts, so only trusted ones are written.
+        That format cannot mark untrusted facts, so only trusted ones are written. ``damaged`` gets
+        the ids of entities and observations that cannot be read; without it, the first one is an
+        error.
         """
         from plait.exporting import reference
         from plait.types.reports import NewEntity
 
         if self._store is None:
             return
-        graph = self.graph.read(trusts=("trusted",))
+        graph = self.graph.read(trusts=("trusted",), damaged=damaged)
         entities = [NewEntity(row.name, row.type, row.contents) for row in graph.entities]
         yield from reference.graph_file_lines(entities, graph.relations)
 

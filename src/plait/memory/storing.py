@@ -186,7 +186,6 @@ class StoringMemory(MaintainedMemory):
             NotFound: One of the names is unknown; nothing is deleted.
             UsageError: Neither a name nor a filter was given.
         """
-        from plait.searching.names import as_stored
         from plait.writing import deleting
 
         if bool(names) == narrows(where):
@@ -198,9 +197,8 @@ class StoringMemory(MaintainedMemory):
         store = self._required()
         if names:
             reach: Reach = "everything" if all_projects else "change"
-            stored = [as_stored(store, name) for name in names]
             doomed = deleting.resolve_doomed(
-                store, stored, self.config.project, purge=purge, reach=reach
+                store, names, self.config.project, purge=purge, reach=reach
             )
         else:
             # Searching sees personal documents too; what is not asked for is not deleted.

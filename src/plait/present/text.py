@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from plait.errors import Notice, advise, is_plain_name, quoted
-from plait.facts.credentials import secret_kinds
 from plait.times import show_day, show_end, show_time
 from plait.types import SHORT_ID, Answer, Document, Hit, Passage, Receipt
 from plait.types.reports import (
@@ -223,19 +222,21 @@ def stored_remarks(stored: Stored) -> list[str]:
     if stored.shortened:
         remarks.append("part of the text was recalled from this memory and was left out")
     if stored.lowered:
-        reason = "it repeats or replaces such a text, or is too long to tell"
-        remarks.append(f"stored as {stored.lowered}: {reason}")
+        remarks.append(lowered_remark(stored.lowered))
     if stored.beside:
         ids = _short_ids(stored.beside)
         remarks.append(f"not trusted enough to supersede {ids}: both are current now")
     if stored.secret:
         remarks.append(secret_remark(stored.secret))
     for near in stored.near:
-        # What differs may be a part of the secret.
-        told = near.differences if not (stored.secret or secret_kinds(near.snippet)) else ()
-        differences = f"; {', '.join(told)}" if told else ""
+        differences = f"; {', '.join(near.differences)}" if near.differences else ""
         remarks.append(f"almost the same as {near.id[:SHORT_ID]} ({near.reason}{differences})")
     return remarks
+
+
+def lowered_remark(trust: str) -> str:
+    """Say that a text was stored with a lower trust than was asked for, and why."""
+    return f"stored as {trust}: it repeats or replaces such a text, or is too long to tell"
 
 
 def secret_remark(kinds: Sequence[str]) -> str:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from plait.errors import AmbiguousId, NotFound
+from plait.errors import AmbiguousId, NotFound, PlaitError, StoreDamaged
 from plait.facts.names import Named, Reach, choose, choose_elsewhere
 from plait.protocols import Store
+from plait.searching.readable import load_apart
 from plait.text import clean
 from plait.types import EVERYTHING
 
@@ -18,7 +19,7 @@ def resolve(store: Store, name: str, project: str | None, reach: Reach) -> Named
         NotFound: Nothing has that name.
         AmbiguousId: Several documents have it; the message lists them.
     """
-    stored_name = clean(as_stored(store, name))
+    stored_name = clean(_as_stored(store, name))
     here = EVERYTHING._replace(projects=tuple(dict.fromkeys((project, None))))
     named = choose(stored_name, store.find(stored_name, here), project)
     if named is not None:
@@ -26,7 +27,7 @@ def resolve(store: Store, name: str, project: str | None, reach: Reach) -> Named
     return choose_elsewhere(name, store.find(stored_name, EVERYTHING), reach)
 
 
-def as_stored(store: Store, name: str) -> str:
+def _as_stored(store: Store, name: str) -> str:
     """Return the spelling of a name that is stored: an accented letter can be written in two ways.
 
     A name that is not stored stays as it is.
@@ -41,20 +42,26 @@ def as_stored(store: Store, name: str) -> str:
 
 def load_named(
     store: Store, names: Sequence[str], project: str | None
-) -> tuple[list[Named], dict[str, NotFound | AmbiguousId]]:
-    """Read whole documents and named passages at once, and why the other names failed."""
+) -> tuple[list[Named], dict[str, PlaitError]]:
+    """Read whole documents and named passages at once, and why the other names failed.
+
+    A document that cannot be read is the trouble of its own name only.
+    """
     resolved: list[tuple[str, Named]] = []
-    troubles: dict[str, NotFound | AmbiguousId] = {}
+    troubles: dict[str, PlaitError] = {}
     for name in names:
         try:
             resolved.append((name, resolve(store, name, project, "read")))
-        except (NotFound, AmbiguousId) as trouble:
+        except (NotFound, AmbiguousId, StoreDamaged) as trouble:
             troubles[name] = trouble
-    whole = {row.id: row for row in store.load([row.id for _, (row, _) in resolved])}
+    documents, damaged = load_apart(store, [row.id for _, (row, _) in resolved])
+    whole = {row.id: row for row in documents}
     named: list[Named] = []
     for name, (row, passage) in resolved:
         if row.id in whole:
             named.append((whole[row.id], passage))
+        elif row.id in damaged:
+            troubles[name] = damaged[row.id]
         else:  # another process deleted it between the two reads
             troubles[name] = NotFound(
                 f"Nothing is named '{name}' any more: it was deleted just now.",

@@ -15,15 +15,26 @@ def load_readable(
     Raises:
         StoreDamaged: One cannot be read, and there is no list for its name.
     """
+    documents, troubles = load_apart(store, ids)
+    if damaged is None:
+        for trouble in troubles.values():
+            raise trouble
+    else:
+        damaged += troubles
+    return documents
+
+
+def load_apart(store: Store, ids: Sequence[str]) -> tuple[list[Document], dict[str, StoreDamaged]]:
+    """Return whole documents, and why others cannot be read, by id."""
     try:
-        return store.load(ids)
+        return store.load(ids), {}
     except StoreDamaged:
-        if damaged is None:
-            raise
+        pass
     documents: list[Document] = []
+    troubles: dict[str, StoreDamaged] = {}
     for id_ in ids:
         try:
             documents += store.load([id_])
-        except StoreDamaged:
-            damaged.append(id_)
-    return documents
+        except StoreDamaged as error:
+            troubles[id_] = error
+    return documents, troubles

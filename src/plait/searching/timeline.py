@@ -17,12 +17,21 @@ def happenings(where: Filter) -> Filter:
 
 
 def around(
-    store: Store, middle: Document, where: Filter, *, older: int, newer: int
+    store: Store,
+    middle: Document,
+    where: Filter,
+    *,
+    older: int,
+    newer: int,
+    damaged: list[str] | None = None,
 ) -> list[Document]:
-    """Return a document between its nearest neighbours in time, newest first."""
+    """Return a document between its nearest neighbours in time, newest first.
+
+    Neighbours that cannot be read are named in ``damaged``, if it is given.
+    """
     place = (middle.event_at or 0, middle.id)
-    after = store.scan(where, limit=newer, after=place) if newer else []
-    before = store.scan(where, limit=older, before=place) if older else []
+    after = store.scan(where, limit=newer, after=place, damaged=damaged) if newer else []
+    before = store.scan(where, limit=older, before=place, damaged=damaged) if older else []
     return [*reversed(after), middle, *before]
 
 

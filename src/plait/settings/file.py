@@ -6,6 +6,7 @@ from typing import Any
 
 from plait.errors import ConfigError, Notice, advise
 from plait.settings.loading import accept, parse_setting, refuse_postgres
+from plait.settings.private import replace_private
 from plait.settings.schema import (
     ALSO_CALLED,
     IN_MEMORY,
@@ -13,7 +14,7 @@ from plait.settings.schema import (
     TYPO_LIKENESS,
     Given,
     Source,
-    settle,
+    complete_settings,
     suggestion,
 )
 
@@ -162,7 +163,7 @@ def write_value(path: str, name: str, value: object) -> Any:
         for key, raw in by_one_name(wanted["memory"], path).items()
     }
     origins = {key: path if key in values else "default" for key in SETTINGS}
-    settle({"db_path": "", **values}, origins)
+    complete_settings({"db_path": "", **values}, origins)
     _replace_file(os.path.realpath(path), edited)
     return parsed
 
@@ -320,28 +321,12 @@ def _is_toml(text: str) -> bool:
 
 
 def _replace_file(path: str, text: str) -> None:
-    import tempfile
-
-    folder = os.path.dirname(path)
     try:
         data = text.encode()
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        # mkstemp makes the file 0600, so that other users can never read it.
-        handle, aside = tempfile.mkstemp(prefix=".config-", suffix=".toml", dir=folder)
-        try:
-            with open(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(aside, path)
-        except OSError:
-            os.unlink(aside)
-            raise
-    except OSError as error:
-        raise _unwritable(path, error.strerror or str(error)) from error
     except UnicodeEncodeError as error:
-        raise _unwritable(path, "the value is not valid Unicode") from error
-
-
-def _unwritable(path: str, reason: str) -> ConfigError:
-    return ConfigError(f"Cannot write {path}: {reason}.", code="unwritable_settings", subject=path)
+        raise ConfigError(
+            f"Cannot write {path}: the value is not valid Unicode.",
+            code="cannot_write",
+            subject=path,
+        ) from error
+    replace_private(path, data)

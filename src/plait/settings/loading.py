@@ -22,7 +22,7 @@ from plait.settings.schema import (
     Setting,
     Source,
     ValueType,
-    settle,
+    complete_settings,
     suggestion,
 )
 from plait.settings.schema import Settings as Settings  # callers need it beside `Config`
@@ -159,7 +159,8 @@ def _merged(
     values = {name: value for name, (value, _) in given.items()}
     values.setdefault("db_path", default_db_path(environ))
     origins = {name: given[name][1] if name in given else "default" for name in SETTINGS}
-    settings = settle(values, origins) if values.keys() & INTERDEPENDENT else Settings(**values)
+    is_complete = not values.keys() & INTERDEPENDENT
+    settings = Settings(**values) if is_complete else complete_settings(values, origins)
     return settings, origins, given
 
 
@@ -289,12 +290,15 @@ def _from_environment(environ: Mapping[str, str], here: str, warnings: list[Noti
     return given
 
 
-def accept(name: str, raw: object, origin: str, base: str, environ: Mapping[str, str]) -> Any:
+def accept(
+    name: str, raw: object, origin: str, base: str, environ: Mapping[str, str] | None = None
+) -> Any:
     """Parse the value of a setting, and make a path absolute; ``base`` is where it starts.
 
     Raises:
         ConfigError: The name is unknown or the value is bad.
     """
+    environ = os.environ if environ is None else environ
     value = parse_setting(name, raw, origin)
     if name in ("db_path", "memory_dir"):
         return _absolute(value, base, environ)

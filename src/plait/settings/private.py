@@ -64,12 +64,14 @@ def read_private(path: str) -> bytes | None:
 
 
 def write_aside(path: str, data: bytes) -> str:
-    """Write a new private file in the folder of ``path`` and return its path."""
+    """Write a new private file in the folder of ``path``, which is made, and return its path."""
     import tempfile
 
+    folder = os.path.dirname(path)
     try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         # mkstemp makes the file 0600, so that other users can never read it.
-        handle, aside = tempfile.mkstemp(prefix=".private-", dir=os.path.dirname(path))
+        handle, aside = tempfile.mkstemp(prefix=".private-", dir=folder)
         try:
             with open(handle, "wb") as file:
                 file.write(data)

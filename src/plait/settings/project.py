@@ -16,7 +16,15 @@ from plait.errors import ConfigError, Notice, advise
 from plait.settings.file import by_one_name, settings_in
 from plait.settings.loading import TYPED, Config, accept, config_folder
 from plait.settings.private import NO_WAIT
-from plait.settings.schema import SETTINGS, Given, Source, suggestion
+from plait.settings.schema import (
+    SETTINGS,
+    WEIGHTS,
+    Given,
+    Settings,
+    Source,
+    fitting_overlap,
+    suggestion,
+)
 from plait.settings.trust import TrustedFiles, fingerprint
 from plait.types import Cut
 
@@ -29,7 +37,6 @@ MAX_PROJECT_LINE = 1_000
 # A longer list of faults is cut.
 MAX_FAULTS = 3
 MAX_SHOWN_NAME = 32
-WEIGHTS = ("keyword_weight", "vector_weight")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -185,10 +192,34 @@ def strict_settings(path: str, data: bytes, warnings: list[Notice]) -> dict[str,
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"Cannot read {path}: it is not UTF-8 text.", code="unreadable_settings", subject=path
-        ) from error
+        raise _unfit(path, "it is not UTF-8 text.") from error
     return settings_in(path, text, warnings)
+
+
+def needing_trust(project: ProjectFile, data: bytes) -> dict[str, Any]:
+    """Return the values of a file's contents that count only when the user trusts them.
+
+    Raises:
+        ConfigError: A setting is wrong; only here does a message repeat the file's words.
+    """
+    values = {
+        name: accept(name, raw, project.path, project.folder)
+        for name, raw in strict_settings(project.path, data, []).items()
+    }
+    return {
+        name: value
+        for name, value in values.items()
+        if SETTINGS[name].from_project == "trusted"
+        or (name in project.ignored and SETTINGS[name].from_project != "never")
+    }
+
+
+def own_settings(config: Config) -> Settings:
+    """Return the settings without a server that a repository names: no key is meant for it."""
+    theirs = _NOTHING if config.project_file is None else config.project_file.given
+    defaults = Settings._field_defaults
+    servers = ("embedding_provider", "ollama_url")
+    return config.settings._replace(**{name: defaults[name] for name in servers if name in theirs})
 
 
 def _untrusted(path: str, data: bytes, environ: Mapping[str, str]) -> ProjectFile:
@@ -269,5 +300,5 @@ def own_files(config: Config) -> OwnFiles | None:
     if "chunk_size" in chosen or "chunk_overlap" in chosen:
         size = chosen.get("chunk_size", settings.chunk_size)
         overlap = chosen.get("chunk_overlap", settings.chunk_overlap)
-        cut = Cut(size, overlap if overlap * 2 < size else size // 10, chosen=True)
+        cut = Cut(size, fitting_overlap(size, overlap), chosen=True)
     return OwnFiles(project.folder, chosen.get("patterns"), cut)

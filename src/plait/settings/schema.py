@@ -288,11 +288,12 @@ FLAGS = {
 }
 
 
-# `settle` has rules for these.
-INTERDEPENDENT = frozenset({"keyword_weight", "vector_weight", "chunk_size", "chunk_overlap"})
+WEIGHTS = ("keyword_weight", "vector_weight")
+# Without any of these, there is nothing to complete, and most searches have none.
+INTERDEPENDENT = frozenset({*WEIGHTS, "chunk_size", "chunk_overlap"})
 
 
-def settle(values: dict[str, Any], origins: dict[str, str]) -> Settings:
+def complete_settings(values: dict[str, Any], origins: dict[str, str]) -> Settings:
     """Derive settings from others, and check those that depend on each other.
 
     Both arguments are completed in place. ``values`` must contain ``db_path``.
@@ -300,29 +301,30 @@ def settle(values: dict[str, Any], origins: dict[str, str]) -> Settings:
     Raises:
         ConfigError: The weights add up to 0 or to more than 1, or the overlap is too large.
     """
-    if "keyword_weight" in values or "vector_weight" in values:
+    if any(name in values for name in WEIGHTS):
         _settle_weights(values, origins)
     _settle_overlap(values, origins)
     return Settings(**values)
 
 
 def _settle_weights(values: dict[str, Any], origins: dict[str, str]) -> None:
-    pair = "keyword_weight", "vector_weight"
-    for name, other in (pair, pair[::-1]):
+    for name, other in (WEIGHTS, WEIGHTS[::-1]):
         if name in values and other not in values:
             # Otherwise the embedder's default for the other weight could push the sum above 1.
             values[other] = round(1.0 - values[name], 9)
             origins[other] = f"1 - {name}"
-    problem = weights_problem(*(values[name] for name in pair))
+    problem = weights_problem(*(values[name] for name in WEIGHTS))
     if problem:
-        text = f"{problem} They are set by {origins[pair[0]]} and {origins[pair[1]]}."
-        raise ConfigError(text, code="bad_weights", subject=pair[0])
+        first, second = (origins[name] for name in WEIGHTS)
+        text = f"{problem} They are set by {first} and {second}."
+        raise ConfigError(text, code="bad_weights", subject=WEIGHTS[0])
 
 
 def _settle_overlap(values: dict[str, Any], origins: dict[str, str]) -> None:
     either = {**Settings._field_defaults, **values}
     size, overlap = either["chunk_size"], either["chunk_overlap"]
-    if overlap * 2 < size:
+    fitting = fitting_overlap(size, overlap)
+    if fitting == overlap:
         return
     if "chunk_overlap" in values:
         raise ConfigError(
@@ -331,8 +333,17 @@ def _settle_overlap(values: dict[str, Any], origins: dict[str, str]) -> None:
             code="bad_overlap",
             subject="chunk_overlap",
         )
-    values["chunk_overlap"] = size // 10
+    values["chunk_overlap"] = fitting
     origins["chunk_overlap"] = "a tenth of chunk_size"
+
+
+def fitting_overlap(size: int, overlap: int) -> int:
+    """Return an overlap for passages of a size: this one, or a tenth if it is half or more.
+
+    >>> fitting_overlap(1200, 120), fitting_overlap(200, 120)
+    (120, 20)
+    """
+    return overlap if overlap * 2 < size else size // 10
 
 
 def describe() -> list[tuple[str, str, str]]:

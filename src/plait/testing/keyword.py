@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plait.protocols import Token
-from plait.text import shortened
+from plait.text import first_words
 from plait.types import Document, Passage, Ref
 from plait.types.queries import Expression, Query, Term
 
@@ -50,7 +50,7 @@ def title_text(document: Document, ordinal: int) -> str:
         if stem.casefold() not in document.title.casefold():
             parts.append(stem)
     joined = " ".join(part for part in parts if part)
-    return shortened(joined) if ordinal else joined
+    return first_words(joined) if ordinal else joined
 
 
 class Indexed(NamedTuple):

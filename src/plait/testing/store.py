@@ -25,7 +25,7 @@ from plait.testing.hashing import cosine
 from plait.testing.keyword import Analyze, bm25, compile_query, plain_words
 from plait.testing.tables import PLAIN_ANALYZER, Tables, checked
 from plait.testing.transaction import InMemoryTransaction
-from plait.text import shortened
+from plait.text import first_words
 from plait.types import (
     ENTITY_SOURCE,
     ID_LENGTH,
@@ -198,7 +198,7 @@ class InMemoryStore:
     def _name_terms(self, passage: Passage, document: Document) -> frozenset[str]:
         names = "\n".join((document.title, *document.tags))
         if passage.ordinal:
-            names = shortened(names)
+            names = first_words(names)
         return frozenset(term for _, _, term in self._analyze(f"{names}\n{passage.heading}"))
 
     def _use(self, tables: Tables, ref: Ref, asked: Sequence[Ref]) -> Use | None:
@@ -318,7 +318,9 @@ class InMemoryStore:
         """Return the id of the successor of each of these documents."""
         return self._tables.successors(ids)
 
-    def relations(self, ids: Sequence[str] | None, where: Filter) -> list[Relation]:
+    def relations(
+        self, ids: Sequence[str] | None, where: Filter, *, damaged: list[str] | None = None
+    ) -> list[Relation]:
         """Return edges with at least one end among these entities, or all; oldest first."""
         tables = self._tables
         moment = tables.present(self._clock()) if where.as_of is None else where.as_of

@@ -186,10 +186,10 @@ def _composed(run: str) -> list[tuple[int, int, str]]:
     ] or [(0, len(run), run)]
 
 
-def shortened(text: str, limit: int = REPEATED_NAME_CHARS) -> str:
+def first_words(text: str, limit: int = REPEATED_NAME_CHARS) -> str:
     """Return the beginning of a text, up to a limit in characters, cut between two words.
 
-    >>> shortened("rotate the ssh keys", 15), shortened("short", 15)
+    >>> first_words("rotate the ssh keys", 15), first_words("short", 15)
     ('rotate the ssh', 'short')
     """
     if len(text) <= limit:

@@ -181,8 +181,7 @@ class Tuning(NamedTuple):
     max_chars: int = 8_000
 
 
-# Characters. Shorter passages are fragments of sentences.
-MIN_CUT_SIZE = 50
+MIN_CUT_SIZE = 50  # characters; shorter passages are fragments of sentences
 
 
 class Cut(NamedTuple):
@@ -202,10 +201,10 @@ class Cut(NamedTuple):
         >>> Cut().for_memory("1:512:50").size, Cut(900, 0, chosen=True).for_memory("1:512:50").size
         (512, 900)
         """
-        if built is None or self.chosen:
-            return self
-        rules, size, overlap = map(int, built.split(":"))
-        return Cut(size, overlap) if rules == self.rules else self
+        # A damaged file may have anything here.
+        sizes = [int(part) for part in (built or "")[:40].split(":") if part.isdecimal()]
+        fits = not self.chosen and len(sizes) == 3 and sizes[2] * 2 < sizes[1] >= MIN_CUT_SIZE
+        return Cut(sizes[1], sizes[2]) if fits and sizes[0] == self.rules else self
 
     @property
     def identity(self) -> str:

@@ -11,6 +11,7 @@ from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from plait.errors import (
+    PlaitError,
     SourceError,
     StoreFull,
     UsageError,
@@ -57,12 +58,9 @@ def _guarded(verb: _Method) -> _Method:
             if name in annotations:
                 options[name] = check_type(name, value, annotations[name])
         places = [*names, *[rest] * (len(values) - len(names))]
-        return (
-            tuple(
-                check_type(name, value, annotations[name]) if name in annotations else value
-                for name, value in zip(places, values, strict=False)
-            )
-            + values[len(places) :]
+        return tuple(
+            check_type(name, value, annotations[name]) if name in annotations else value
+            for name, value in zip(places, values, strict=False)
         )
 
     if code.co_flags & _GENERATOR:
@@ -80,7 +78,10 @@ def _guarded(verb: _Method) -> _Method:
         try:
             return verb(*values, **options)
         except (OSError, ImportError) as error:
-            raise _ours(error) from error
+            ours = _ours(error)
+            if ours is None:
+                raise
+            raise ours from error
 
     return call
 
@@ -89,18 +90,21 @@ def _iterate(results: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from results
     except (OSError, ImportError) as error:
-        raise _ours(error) from error
+        ours = _ours(error)
+        if ours is None:
+            raise
+        raise ours from error
 
 
-def _ours(error: OSError | ImportError) -> Exception:
-    """Return a failure of the system as one of plait's errors."""
+def _ours(error: OSError | ImportError) -> PlaitError | None:
+    """Return a failure of the system as one of plait's errors; ``None`` if it is none of ours."""
     name = getattr(error, "filename", None)
     name = name if isinstance(name, str) else "A file"
     if lacks_descriptors(error):
         return too_many_files(name)
     # A pipe is the caller's own output, in a function that reports progress.
     if isinstance(error, ImportError | BrokenPipeError):
-        return error
+        return None
     reason = error.strerror or str(error)
     if error.errno in _NO_SPACE:
         return StoreFull(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, Notice
 from plait.protocols import State, Store, Unembedded, Vector
-from plait.text import shortened
+from plait.text import first_words
 from plait.types import Passage, Space
 
 EMBED_BATCH = 256
@@ -26,7 +26,7 @@ Progress = Callable[[int, int, str], None]
 def embedding_input(title: str, heading: str, text: str, limit: int) -> str:
     """Return the text to embed for a passage: its title and headings, then its text."""
     trail = heading[-BREADCRUMB_CHARS:]
-    title = shortened(title)  # a title of a megabyte would leave no room for the text
+    title = first_words(title)  # a title of a megabyte would leave no room for the text
     parts = [title if title and title.casefold() not in trail.casefold() else "", trail, text]
     return "\n".join(part for part in parts if part)[:limit]
 

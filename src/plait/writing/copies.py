@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plait.facts import copied
-from plait.facts.trust import COPIED, COPYING, VOUCHING, outranks
+from plait.facts.trust import COPIED, COPYING, VOUCHING, below, outranks
 from plait.protocols import Store
 from plait.text import parse
 from plait.types import Document, Filter, Relation
@@ -26,7 +26,7 @@ VOUCHING_PASSAGES = 5
 SHORTEST_LABEL = 5
 # Characters of new texts that are compared at once: each takes some 25 bytes of memory.
 COMPARED_AT_ONCE = 2_000_000
-_SUSPECTS = Filter(trusts=("untrusted", "quarantined"), all_versions=True)
+_SUSPECTS = Filter(trusts=below("trusted"), all_versions=True)
 # Not what agents wrote: in pieces too short to count, they could vouch for all of a sentence.
 _VOUCHED = Filter(trusts=("trusted",), origins=VOUCHING, all_versions=True)
 

@@ -34,7 +34,7 @@ _FENCE_LINE = re.compile(r"\s*+```\w*+\s*+")  # it says nothing
 NOTHING_NEW = Stored("", "", 0, duplicate=True, recalled=True)
 
 
-class Guarded(NamedTuple):
+class Storable(NamedTuple):
     """The part of a text that is not plait's own answer, and whether anything was left out.
 
     ``answered``: also outside of fences.
@@ -55,12 +55,12 @@ class Guarded(NamedTuple):
         return stored._replace(shortened=self.shortened, lowered=lowered or stored.lowered)
 
 
-def guarded(store: Store, document: Document, entity: str | None = None) -> Guarded:
-    """Return a document as it may be stored; see `guarded_all`."""
-    return guarded_all(store, [New(document, entity)])[0]
+def storable(store: Store, document: Document, entity: str | None = None) -> Storable:
+    """Return a document as it may be stored; see `storable_all`."""
+    return storable_all(store, [New(document, entity)])[0]
 
 
-def guarded_all(store: Store, new: Sequence[New]) -> list[Guarded]:
+def storable_all(store: Store, new: Sequence[New]) -> list[Storable]:
     """Return documents without answers of plait, and trusted no more than what they copy.
 
     Answers are left out of text of agents and tools only. A text is empty if all of it was one.
@@ -72,9 +72,9 @@ def guarded_all(store: Store, new: Sequence[New]) -> list[Guarded]:
     return [mine._replace(document=document) for mine, document in zip(own, trusted, strict=True)]
 
 
-def _without_answers(store: Store, document: Document) -> Guarded:
-    if document.origin not in echo.GUARDED:
-        return Guarded(document)
+def _without_answers(store: Store, document: Document) -> Storable:
+    if document.origin not in echo.MACHINES:
+        return Storable(document)
     rest, fenced = echo.unfenced(document.text)
     rest, answered = without_answers(rest, _Known(store))
     shortened = fenced or answered
@@ -82,7 +82,7 @@ def _without_answers(store: Store, document: Document) -> Guarded:
     if shortened:
         lines = (line for line in rest.splitlines() if not _FENCE_LINE.fullmatch(line))
         text = rest.strip() if any(re.search(r"\w", line) for line in lines) else ""
-    return Guarded(document._replace(text=text), shortened, answered)
+    return Storable(document._replace(text=text), shortened, answered)
 
 
 class _Known:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from plait.facts import echo, likeness
+from plait.facts.credentials import secret_kinds
 from plait.facts.names import entity_named
 from plait.facts.trust import at_least
 from plait.protocols import Entry
@@ -30,7 +31,7 @@ def store_observation(writer: Writer, document: Document, entity: str | None) ->
     writer.check_size(document)
     writer.check_size(Document(key=entity))
     about = None if entity is None else _entity_id(writer, entity)
-    asked, own = document, echoes.guarded(writer.store, document, entity)
+    asked, own = document, echoes.storable(writer.store, document, entity)
     echoed = _echoed(writer, asked, own, about)
     if echoed is not None:
         return echoed
@@ -52,7 +53,7 @@ def store_observation(writer: Writer, document: Document, entity: str | None) ->
 def store_note(writer: Writer, document: Document) -> Stored:
     """Store a document with a key, without what an agent copied from an answer of this memory."""
     writer.check_size(document)
-    own = echoes.guarded(writer.store, document)
+    own = echoes.storable(writer.store, document)
     if own.is_empty:
         return NOTHING_NEW
     return own.noted(writer.store_note(own.document), document)
@@ -71,7 +72,7 @@ def store_many(writer: Writer, many: Iterable[Document]) -> list[Stored]:
 
 
 def _store_batch(writer: Writer, batch: Sequence[Document]) -> list[Stored]:
-    own = echoes.guarded_all(writer.store, [New(document) for document in batch])
+    own = echoes.storable_all(writer.store, [New(document) for document in batch])
     results: list[Stored | None] = [
         _echoed(writer, asked, mine, asked.parent)
         if asked.kind == "observation" and asked.key is None
@@ -97,7 +98,7 @@ def new_parts(
     """
     for row in new:
         writer.check_size(row.document)
-    own = echoes.guarded_all(writer.store, new)
+    own = echoes.storable_all(writer.store, new)
     return [
         mine.document
         if not row.document.text.strip()
@@ -114,10 +115,10 @@ def fill_profiles(writer: Writer, *, most: int | None = None) -> None:
 
 
 def _echoed(
-    writer: Writer, asked: Document, own: echoes.Guarded, about: str | None
+    writer: Writer, asked: Document, own: echoes.Storable, about: str | None
 ) -> Stored | None:
     """Return the result for a text that was recalled from this memory; ``None`` for a new one."""
-    if asked.origin not in echo.GUARDED:
+    if asked.origin not in echo.MACHINES:
         return None
     document = own.document
     all_recalled = own.is_empty
@@ -199,13 +200,15 @@ def _similar(writer: Writer, entry: Entry, about: str | None) -> list[Near]:
         if verdict.near:
             alike = verdict.similarity if verdict.cosine is None else verdict.cosine
             snippet = " ".join(body.split())[:NEAR_SNIPPET_CHARS]
+            # What differs may be a part of a secret.
+            differences = () if secret_kinds(f"{text}\n{body}") else verdict.differences
             near.append(
                 Near(
                     candidate.document.id,
                     round(alike, 4),
                     snippet,
                     verdict.reason,
-                    verdict.differences,
+                    differences,
                 )
             )
     return sorted(near, key=lambda other: (-other.similarity, other.id))

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from plait.errors import NO_DESCRIPTORS, SourceError, advise, too_many_files
+from plait.errors import SourceError, advise, lacks_descriptors, too_many_files
 from plait.types import FILE_PATTERNS
 from plait.writing import refusals
 from plait.writing.ignoring import (
@@ -161,7 +161,7 @@ def walk(
             subject=shown,
         ) from error
     except OSError as error:
-        if error.errno in NO_DESCRIPTORS:
+        if lacks_descriptors(error):
             raise too_many_files(shown) from error
         raise SourceError(
             f"Cannot read {shown}: {error.strerror}. Check its permissions.",

@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, Notice
 from plait.facts.credentials import document_secrets, refuse_secrets
-from plait.facts.echo import GUARDED
+from plait.facts.echo import MACHINES
 from plait.protocols import Entry, State, Store, Vector
 from plait.text.normal_form import composed
 from plait.types import MAX_TURN, Cut, Document, check_range
@@ -115,7 +115,7 @@ class Writer:
         Raises:
             UsageError: The document holds one; the code is "holds_secret".
         """
-        if document.origin in GUARDED and not self._allow_secret:
+        if document.origin in MACHINES and not self._allow_secret:
             refuse_secrets(document_secrets(document))
 
     def chunk(self, draft: Draft) -> Entry:

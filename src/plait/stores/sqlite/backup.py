@@ -8,12 +8,11 @@ from urllib.parse import quote
 import apsw
 
 from plait.errors import (
-    NO_DESCRIPTORS,
-    SchemaTooNew,
     StoreDamaged,
     StoreError,
     UsageError,
     advise,
+    lacks_descriptors,
     too_many_files,
 )
 from plait.stores.sqlite import journal, scratch
@@ -25,6 +24,7 @@ from plait.stores.sqlite.connection import (
     has_journal,
     version_of,
 )
+from plait.stores.sqlite.failures import too_new
 
 
 def copy_to(connections: Connections, target: str) -> None:
@@ -40,7 +40,7 @@ def copy_to(connections: Connections, target: str) -> None:
             _finish(copy)
             os.replace(copy, target)
     except OSError as error:
-        if error.errno in NO_DESCRIPTORS:
+        if lacks_descriptors(error):
             raise too_many_files(target) from error
         raise StoreError(
             f"Cannot write the backup {target}: {error.strerror}. Choose another place."
@@ -88,12 +88,7 @@ def check(backup: apsw.Connection, source: str) -> None:
     if not version or backup.execute("PRAGMA application_id").get != APPLICATION_ID:
         raise not_a_memory(source)
     if version > SCHEMA_VERSION:
-        raise SchemaTooNew(
-            f"{source} has schema version {version}, but this plait knows versions up to "
-            f"{SCHEMA_VERSION}.",
-            subject=source,
-            advice=advise("upgrade"),
-        )
+        raise too_new(source, version, SCHEMA_VERSION)
     for (answer,) in backup.execute("PRAGMA integrity_check"):
         # A damaged keyword index is rebuilt when the memory is opened or repaired.
         if answer != "ok" and "fts5" not in str(answer).lower():

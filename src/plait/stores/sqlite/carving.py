@@ -89,14 +89,14 @@ def is_memory(path: str) -> bool:
         return True  # it cannot be told
     if data[: len(_HEADER)] == _HEADER[: len(data)]:
         return True
-    return any(
-        _sorted_out(PageReader(data, size, most_bytes=len(data))).size()
-        for size in page_sizes(data)
-    )
+    return any(_sorted_out(PageReader(data, size)).size() for size in page_sizes(data))
 
 
 def read_rows(path: str, folder: str) -> tuple[Haul, bool]:
-    """Return the rows of a file, with those of its journal if that can be applied."""
+    """Return the rows of a file, and whether its journal is among them: a foreign one is not.
+
+    ``folder`` gets a copy of the file, which is read instead of it.
+    """
     image = os.path.join(folder, "image.db")
     for _ in range(_READ_TRIES):  # another process may be writing: wait for a quiet moment
         before = _state_of(path)
@@ -110,7 +110,7 @@ def read_rows(path: str, folder: str) -> tuple[Haul, bool]:
         data = b"".join(_parts(file))
     best: Haul | None = None
     for size in page_sizes(data):
-        reader = PageReader(data, size, most_bytes=len(data))
+        reader = PageReader(data, size)
         haul = _sorted_out(reader)
         if best is None or haul.size() > best.size():
             best = haul
@@ -304,7 +304,7 @@ def _row(cell: Cell, layout: Layout) -> Row:
 
 
 def _keep(rows: dict[object, Row], table: str, row: Row) -> None:
-    """Keep a row; of two with one key the one that can be read, or was written later."""
+    """Keep a row; of two with one key the one that was updated later, or else the first."""
     names = ("rowid",) if table in ROWID_TABLES else key_of(table)
     key = tuple(row[name] for name in names)
     known = rows.get(key)

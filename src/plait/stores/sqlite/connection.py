@@ -296,7 +296,7 @@ class Connections:
             migrating.migrate(self, connection, version)
 
     def set_wait(self, connection: apsw.Connection) -> None:
-        """Set how long SQLite waits for others at a time; `_patiently` repeats that."""
+        """Set how long SQLite waits for others at a time; `patiently` repeats that."""
         connection.set_busy_timeout(min(WAIT_STEP_MS, round(self.timeout * 1000)))
 
     def drop(self, connection: apsw.Connection) -> None:
@@ -395,7 +395,7 @@ class WriteLock:
 
     def _begin(self, connection: apsw.Connection) -> None:
         if self._patient:
-            _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), self._connections.timeout)
+            patiently(lambda: connection.execute("BEGIN IMMEDIATE"), self._connections.timeout)
             return
         connection.set_busy_timeout(0)
         try:
@@ -416,7 +416,7 @@ class WriteLock:
             try:
                 if connection.total_changes() != self._changes and not self._connections.in_memory:
                     self._connections.number = self._record_commit(connection)
-                _patiently(lambda: connection.execute("COMMIT"), self._connections.timeout)
+                patiently(lambda: connection.execute("COMMIT"), self._connections.timeout)
             except apsw.Error as failure:
                 self._roll_back(connection, failure)
                 raise
@@ -445,7 +445,7 @@ def _jitter(longest: float) -> float:
     return longest * (1 + os.urandom(1)[0]) / 256
 
 
-def _patiently(act: Callable[[], object], timeout: float) -> None:
+def patiently(act: Callable[[], object], timeout: float) -> None:
     """Repeat an act while others hold the lock, with jitter, so that processes take turns."""
     deadline = time.monotonic() + timeout
     while True:

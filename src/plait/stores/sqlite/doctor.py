@@ -9,7 +9,7 @@ from functools import cache
 import apsw
 
 from plait.errors import StoreDamaged, advise
-from plait.stores.sqlite import integrity, objects, rowcheck, scratch, vectors
+from plait.stores.sqlite import integrity, keyword, objects, rowcheck, scratch, vectors
 from plait.stores.sqlite.connection import (
     NETWORK_FILE_SYSTEMS,
     PRIVATE_FILE,
@@ -40,10 +40,6 @@ _EXCUSED = "SELECT passage, reason FROM unembedded WHERE generation = ?"
 _MISCOUNTED = (
     "SELECT count(*) FROM documents AS d WHERE d.chunk_count <> "
     "(SELECT count(*) FROM passages AS p WHERE p.document = d.rowid)"
-)
-_RECOUNT = (
-    "UPDATE documents SET chunk_count = "
-    "(SELECT count(*) FROM passages AS p WHERE p.document = documents.rowid)"
 )
 
 # What refers to nothing and can be made again or means nothing without its ends.
@@ -97,7 +93,7 @@ def _proofs(
     yield _values(connections, connection, misplaced, fix=fix)
     yield _keywords(connections, rebuild, connection, misplaced, fix=fix)
     yield _references(connections, connection, misplaced, fix=fix)
-    yield _counts(connections, connection, fix=fix)
+    yield _counts(connections, connection, misplaced, fix=fix)
     yield _texts(connections, connection, fix=fix)
     for generation in generations(connection):
         yield _vectors(connections, connection, generation, fix=fix)
@@ -311,6 +307,8 @@ def _values(
     try:
         with WriteLock(connections):
             mended, dropped = rowcheck.mend(connection, listed)
+            # A block may have looked wrong only because its vectors' size was.
+            blocks = rowcheck.broken_blocks(connection)
             rowcheck.drop_blocks(connection, blocks)
     finally:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
@@ -394,13 +392,31 @@ def _texts(connections: Connections, connection: apsw.Connection, *, fix: bool) 
     return Finding("texts", "ok", text, fixed=True)
 
 
-def _counts(connections: Connections, connection: apsw.Connection, *, fix: bool) -> Finding:
+def _counts(
+    connections: Connections,
+    connection: apsw.Connection,
+    misplaced: Callable[[], str | None],
+    *,
+    fix: bool,
+) -> Finding:
+    """Check the passage counts of documents, and that the memory has one of its own."""
     wrong = int(connection.execute(_MISCOUNTED).get)
+    if not keyword.is_counted(connection):
+        if not fix:
+            text = "The number of passages is not recorded, so lost ones would not be noticed."
+            return Finding("counts", "error", text, advice=FIX)
+        table = misplaced()
+        if table is not None:
+            return _unsafe(connections, table, "counts")
+        with WriteLock(connections):
+            keyword.recount(connection)
+            rowcheck.recount(connection)
+        return Finding("counts", "ok", "the passages were counted again", fixed=True)
     if not wrong:
         return Finding("counts", "ok", "every document has the right passage count")
     if fix:
         with WriteLock(connections):
-            connection.execute(_RECOUNT)
+            rowcheck.recount(connection)
         return Finding("counts", "ok", f"{wrong} passage counts corrected", fixed=True)
     return Finding(
         "counts", "warning", f"{wrong} documents have a wrong passage count.", advice=FIX

@@ -387,6 +387,8 @@ def scan_readable(
     order: str,
     limit: int | None,
     damaged: list[str],
+    *,
+    whole: bool,
 ) -> list[Document]:
     """Return the documents of a scan that can be read, row by row, and name the others."""
     sql, values = joined(conditions)
@@ -395,7 +397,7 @@ def scan_readable(
     for (rowid,) in rows(connection, statement, (*values, -1 if limit is None else limit)):
         try:
             [(_, document)] = _whole(connection, rows(connection, _SCAN + "d.rowid = ?", (rowid,)))
-            readable.append(document._replace(text=""))
+            readable.append(document if whole else document._replace(text=""))
         except (apsw.CorruptError, UnicodeDecodeError):
             [(id_,)] = rows(connection, _RAW_ID, (rowid,))
             damaged.append(bytes(id_).decode("utf-8", "replace"))

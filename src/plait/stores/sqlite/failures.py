@@ -9,6 +9,7 @@ from plait.errors import (
     Advice,
     DeadlineExceeded,
     PlaitError,
+    SchemaTooNew,
     StoreBusy,
     StoreDamaged,
     StoreError,
@@ -42,6 +43,15 @@ _FAILURES: tuple[tuple[type[apsw.Error], type[StoreError], str, Advice | None], 
         None,
     ),
 )
+
+
+def too_new(path: str, version: int, newest: int) -> SchemaTooNew:
+    """Return the error for a file that a newer plait wrote."""
+    return SchemaTooNew(
+        f"{path} has schema version {version}, but this plait knows versions up to {newest}.",
+        subject=path,
+        advice=advise("upgrade"),
+    )
 
 
 def translate(error: Exception, path: str, *, opening: bool = False) -> PlaitError:

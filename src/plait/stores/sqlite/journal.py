@@ -53,8 +53,8 @@ RECORD_COMMIT = (
 _HEADER_PAGE = 1
 _META_PAGE = 2
 _CHANGE_COUNTER, _SCHEMA_COOKIE = 24, 40  # their places in page 1
-_WAL_HEADER = 32
-_FRAME_HEADER = 24
+WAL_HEADER = 32
+FRAME_HEADER = 24
 _WAL_MAGIC = (0x377F0682, 0x377F0683)
 
 
@@ -64,6 +64,11 @@ def record_commit(connection: apsw.Connection) -> str:
     number = random + _checksum(random)
     connection.execute(RECORD_COMMIT, (number,))
     return number
+
+
+def mark_changed(connection: apsw.Connection) -> None:
+    """Make a change that SQLite counts, for a commit that would get no number without one."""
+    connection.execute("UPDATE meta SET value = value")
 
 
 def number_in(connection: apsw.Connection) -> str:
@@ -160,21 +165,21 @@ def _journal_pages(wal: str, vfs: str | None, number: int) -> Iterator[bytes]:
     if file is None:
         return
     try:
-        header = _read(file, _WAL_HEADER, 0)
-        if len(header) < _WAL_HEADER or _integer(header, 0) not in _WAL_MAGIC:
+        header = _read(file, WAL_HEADER, 0)
+        if len(header) < WAL_HEADER or _integer(header, 0) not in _WAL_MAGIC:
             return
         page_size, salts = _integer(header, 8), header[16:24]
         order = "little" if _integer(header, 0) == _WAL_MAGIC[0] else "big"
-        place, sums, is_first = _WAL_HEADER, _sums(header[:24], (0, 0), order), True
+        place, sums, is_first = WAL_HEADER, _sums(header[:24], (0, 0), order), True
         if sums != (_integer(header, 24), _integer(header, 28)):
             return
         while True:
-            frame = _read(file, _FRAME_HEADER, place)
+            frame = _read(file, FRAME_HEADER, place)
             # Frames with other salts are left over from before the journal was last emptied.
-            if len(frame) < _FRAME_HEADER or frame[8:16] != salts:
+            if len(frame) < FRAME_HEADER or frame[8:16] != salts:
                 return
             is_wanted = _integer(frame, 0) == number
-            page = _read(file, page_size, place + _FRAME_HEADER) if is_wanted or is_first else b""
+            page = _read(file, page_size, place + FRAME_HEADER) if is_wanted or is_first else b""
             if is_first:
                 sums = _sums(frame[:8] + page, sums, order)
                 if sums != (_integer(frame, 16), _integer(frame, 20)):
@@ -182,7 +187,7 @@ def _journal_pages(wal: str, vfs: str | None, number: int) -> Iterator[bytes]:
             if is_wanted:
                 is_first = False
                 yield page
-            place += _FRAME_HEADER + page_size
+            place += FRAME_HEADER + page_size
     finally:
         file.xClose()
 

@@ -17,7 +17,7 @@ from plait.stores import Planner
 from plait.stores.sqlite import filters
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.state import get_meta, get_number, set_meta
-from plait.text import REPEATED_NAME_CHARS, SPLIT_VERSION, grams, segments, shortened
+from plait.text import REPEATED_NAME_CHARS, SPLIT_VERSION, first_words, grams, segments
 from plait.text import split as split_scripts
 from plait.types import Document, Passage, Ref
 from plait.types.queries import Expression, Query, Term
@@ -29,10 +29,8 @@ _SEPARATORS = "\ufe0e\ufe0f"
 TOKENIZER = (
     f"porter unicode61 remove_diacritics 2 categories '{_CATEGORIES}' separators '{_SEPARATORS}'"
 )
-_TOKENIZER_ARGUMENTS = (
-    "porter",
-    ["unicode61", "remove_diacritics", "2", "categories", _CATEGORIES, "separators", _SEPARATORS],
-)
+_UNICODE = ("remove_diacritics", "2", "categories", _CATEGORIES, "separators", _SEPARATORS)
+_TOKENIZER_ARGUMENTS = ("porter", ["unicode61", *_UNICODE])
 ANALYZER = f"porter unicode61, marks kept, 1; split {SPLIT_VERSION}"
 
 # The index, the tables FTS5 keeps it in, and the view of its terms.
@@ -136,7 +134,10 @@ _PASSAGE_ENDS = "SELECT (SELECT min(rowid) FROM passages), (SELECT max(rowid) FR
 _INDEX_ENDS = (
     "SELECT (SELECT min(id) FROM passages_fts_docsize), (SELECT max(id) FROM passages_fts_docsize)"
 )
-_RECOUNT = "UPDATE meta SET value = (SELECT count(*) FROM passages) WHERE name = ?"
+_RECOUNT = (
+    "INSERT INTO meta (name, value) SELECT ?, count(*) FROM passages WHERE true "
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
 # Files of earlier versions repeat all tags with every passage.
 _SHORTEN_TITLES = (
     "UPDATE passages SET title_terms = substr(title_terms, 1, ?1) "
@@ -180,7 +181,7 @@ def name_terms(connection: apsw.Connection, passage: Passage, document: Document
     """Return the terms of a passage's title, heading and tags."""
     names = "\n".join((document.title, *document.tags))
     if passage.ordinal:
-        names = shortened(names)
+        names = first_words(names)
     text = f"{names}\n{passage.heading}"
     return frozenset(term for _, _, term in tokens(connection, text))
 
@@ -445,8 +446,13 @@ def rebuild(connection: apsw.Connection) -> int:
     _split_again(connection)
     connection.execute(_SHORTEN_TITLES, (REPEATED_NAME_CHARS * CHARS_OF_SPLIT,))
     tidy(connection)
-    connection.execute(_RECOUNT, (_COUNTED,))
+    recount(connection)
     return passage_count(connection)
+
+
+def recount(connection: apsw.Connection) -> None:
+    """Count the passages; triggers keep the number from then on."""
+    connection.execute(_RECOUNT, (_COUNTED,))
 
 
 def _split_again(connection: apsw.Connection) -> None:

@@ -6,10 +6,12 @@ and `plait.stores.sqlite.salvage` read and write the rows.
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import apsw
 
+from plait.protocols import Vector
 from plait.stores.sqlite.cache import is_vector
 from plait.stores.sqlite.documents import (
     DOCUMENT_TYPES,
@@ -18,10 +20,15 @@ from plait.stores.sqlite.documents import (
     document_from,
     passage_from,
 )
-from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, Generation
+from plait.stores.sqlite.state import (
+    CHANGED_AT,
+    PROFILES_DUE,
+    UNSCRUBBED,
+    Generation,
+)
 from plait.stores.sqlite.trash import trashed_from
 from plait.times import LAST_MOMENT
-from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, is_id, new_id
+from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Space, is_id, new_id
 
 Row = dict[str, Any]
 
@@ -30,7 +37,11 @@ UNKNOWN_PROJECT = "salvaged"
 PASSAGE_FIELDS = ("text", "heading", "start_line", "end_line", "start", "ordinal", "id", "rowid")
 REASONS = ("pending", "declined")
 _MOMENTS = ("created_at", "updated_at", "event_at", "valid_from", "valid_to", "indexed_at")
+_DIMS = Space._fields.index("dims")
 _NUMBERS_IN_META = (CHANGED_AT, PROFILES_DUE, "passages", "counted_passages")
+# What a lost value becomes where plait would not look again without one: nothing is counted, every
+# profile may be outdated, and bytes of purged text may be left.
+_LOST_META = {"passages": "0", "counted_passages": "0", PROFILES_DUE: "0", UNSCRUBBED: "lost"}
 # The least favourable value: what cannot be read must not gain trust.
 _CHOICES: dict[str, tuple[tuple[str, ...], str]] = {
     "kind": (KINDS, "note"),
@@ -153,8 +164,8 @@ DROPPED_TABLES = ("signals", "signal_pairs", "embedding_cache")
 def mended(table: str, row: Row) -> Row | None:
     """Return a row that plait can read, with all that can be kept of this one.
 
-    ``None`` if nothing can be kept, or if it is not worth it: counts of use and cached vectors come
-    again by themselves.
+    ``None`` if nothing can be kept, or if it comes again by itself: counts of use and of terms,
+    cached vectors, and the rules of the first write, which the next one writes down.
     """
     rule = _RULES.get(table)
     return None if rule is None else rule(row)
@@ -249,6 +260,30 @@ def _mended_reason(row: Row) -> Row | None:
     return fixed if is_sound("unembedded", fixed) else None
 
 
+def _mended_meta(row: Row) -> Row | None:
+    value = row["value"]
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            value = value.decode()
+    kept = {**row, "value": value}
+    if is_sound("meta", kept):
+        return kept
+    return {**row, "value": _LOST_META[row["name"]]} if row["name"] in _LOST_META else None
+
+
+def _mended_generation(row: Row) -> Row | None:
+    """Return a description of vectors; without their space nobody knows what they are."""
+    fixed = {**row, "canary": row["canary"] if isinstance(row["canary"], bytes) else None}
+    if len(fixed["canary"] or b"") % Vector("f").itemsize:
+        fixed["canary"] = None
+    if row["current"] not in (0, 1):
+        fixed["current"] = 0  # a reindex goes on with them
+    space = _parsed(as_text(row["space"]))
+    if isinstance(space, list) and len(space) > _DIMS:
+        fixed["dims"] = space[_DIMS]
+    return fixed if is_sound("generations", fixed) else None
+
+
 _RULES: dict[str, Callable[[Row], Row | None]] = {
     "documents": _mended_document,
     "passages": _mended_passage,
@@ -256,4 +291,6 @@ _RULES: dict[str, Callable[[Row], Row | None]] = {
     "trashed_relations": _mended_edge,
     "trash": _mended_trash,
     "unembedded": _mended_reason,
+    "meta": _mended_meta,
+    "generations": _mended_generation,
 }

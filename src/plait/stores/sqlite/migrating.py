@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import apsw
 
-from plait.errors import SchemaTooNew, StoreDamaged, advise
+from plait.errors import StoreDamaged, advise
 from plait.stores.sqlite import schema
 from plait.stores.sqlite.connection import (
     APPLICATION_ID,
@@ -14,6 +14,8 @@ from plait.stores.sqlite.connection import (
     journal_mode,
     version_of,
 )
+from plait.stores.sqlite.failures import too_new
+from plait.stores.sqlite.journal import mark_changed
 
 
 def migrate(connections: Connections, connection: apsw.Connection, version: int) -> None:
@@ -28,11 +30,7 @@ def migrate(connections: Connections, connection: apsw.Connection, version: int)
         _refuse(path)
     newest = len(schema.MIGRATIONS)
     if version > newest:
-        raise SchemaTooNew(
-            f"{path} has schema version {version}, but this plait knows versions up to {newest}.",
-            subject=path,
-            advice=advise("upgrade"),
-        )
+        raise too_new(path, version, newest)
     schema.refuse_torso(connection)
     _refuse_stranger(path, connection, version)
     try:
@@ -45,8 +43,7 @@ def migrate(connections: Connections, connection: apsw.Connection, version: int)
     if version < newest:
         with WriteLock(connections, connection):
             schema.migrate(connection)
-            # A change that SQLite counts: the commit gets a number, see `journal`.
-            connection.execute("UPDATE meta SET value = value")
+            mark_changed(connection)
         if not connections.in_memory:
             # A journal that goes back to a file without a number is hard to tell from another's.
             empty_journal(connection)

@@ -11,6 +11,7 @@ import apsw
 from plait.errors import quoted
 from plait.stores.sqlite import schema
 from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.journal import mark_changed
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
 
 _OBJECTS = "SELECT name, type, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'"
@@ -81,5 +82,4 @@ def mend(connection: apsw.Connection, listed: list[Difference]) -> None:
     for difference in repaired:
         if difference.own is not None:
             connection.execute(difference.own)
-    # A change that SQLite counts: the commit gets a number, see `journal`.
-    connection.execute("UPDATE meta SET value = value")
+    mark_changed(connection)

@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 PAGE_BYTES = 4_096  # what every memory is made with
-HEADER_BYTES = 100
+HEADER_BYTES = 100  # of the file, at the beginning of its first page
 SMALLEST_PAGE, LARGEST_PAGE = 512, 65_536
-INTERIOR_INDEX, LEAF_INDEX, LEAF_TABLE = 2, 10, 13
+INTERIOR_INDEX, INTERIOR_TABLE, LEAF_INDEX, LEAF_TABLE = 2, 5, 10, 13
+# The kinds of pages that contain rows or keys, and the length of their headers.
+PAGE_HEADERS = {INTERIOR_INDEX: 12, INTERIOR_TABLE: 12, LEAF_INDEX: 8, LEAF_TABLE: 8}
+_WITH_RECORDS = (INTERIOR_INDEX, LEAF_INDEX, LEAF_TABLE)
 # A text that is not UTF-8 comes as bytes.
 Value = int | float | str | bytes | None
 
@@ -46,11 +49,10 @@ def page_sizes(data: bytes) -> list[int]:
 class PageReader:
     """Reads the cells of a whole file that is in memory."""
 
-    def __init__(self, data: bytes, size: int = PAGE_BYTES, *, most_bytes: int = 2**30) -> None:
-        """Take a file and the size of its pages; cells over ``most_bytes`` are skipped."""
+    def __init__(self, data: bytes, size: int = PAGE_BYTES) -> None:
+        """Take a file and the size of its pages."""
         self._data = data
         self._size = size
-        self._most_bytes = most_bytes
         self.unreadable = 0
 
     def cells(self) -> Iterator[Cell]:
@@ -61,11 +63,11 @@ class PageReader:
     def _cells_of(self, start: int) -> Iterator[Cell]:
         data = self._data
         head = start + (HEADER_BYTES if start == 0 else 0)
-        if head + 8 > len(data) or data[head] not in (INTERIOR_INDEX, LEAF_INDEX, LEAF_TABLE):
+        if head + 8 > len(data) or data[head] not in _WITH_RECORDS:
             return
         kind = data[head]
         count = int.from_bytes(data[head + 3 : head + 5], "big")
-        first = head + (12 if kind == INTERIOR_INDEX else 8)
+        first = head + PAGE_HEADERS[kind]
         count = min(count, (start + self._size - first) // 2)
         for place in range(first, first + 2 * count, 2):
             offset = int.from_bytes(data[place : place + 2], "big")
@@ -79,12 +81,12 @@ class PageReader:
         at = start + offset + (4 if kind == INTERIOR_INDEX else 0)
         if offset < 8 or at >= end:
             raise Damage
-        length, at = self._varint(at, end)
+        length, at = varint(self._data, at, end)
         rowid = None
         if kind == LEAF_TABLE:
-            rowid, at = self._varint(at, end)
+            rowid, at = varint(self._data, at, end)
             rowid -= 2**64 if rowid >= 2**63 else 0
-        if not 0 < length <= self._most_bytes:
+        if not 0 < length <= len(self._data):
             raise Damage
         payload = self._payload(kind, at, end, length)
         return Cell(rowid, record(payload))
@@ -113,9 +115,6 @@ class PageReader:
             missing -= len(part)
             page = int.from_bytes(self._data[start : start + 4], "big")
         return b"".join(parts)
-
-    def _varint(self, at: int, end: int) -> tuple[int, int]:
-        return varint(self._data, at, end)
 
 
 def local_bytes(kind: int, length: int, usable: int) -> int:

@@ -10,8 +10,9 @@ from plait.stores.sqlite.filters import spellings_of
 from plait.types import TRUSTS, Filter, Relation
 
 _ROWID = "SELECT rowid FROM documents WHERE id = ?"
+_COLUMNS = "s.key, t.key, r.type, r.context, r.created_at, r.valid_from, r.valid_to, s.id, t.id"
 _BETWEEN = (
-    "SELECT s.key, t.key, r.type, r.context, r.created_at, r.valid_from, r.valid_to, s.id, t.id "
+    f"SELECT {_COLUMNS} "  # noqa: S608
     "FROM relations AS r JOIN documents AS s ON s.rowid = r.source "
     "JOIN documents AS t ON t.rowid = r.target "
     "WHERE s.id = ? AND t.id = ? AND r.type = ? ORDER BY r.rowid"
@@ -26,10 +27,11 @@ _INSERT = (
 )
 _DELETE = "DELETE FROM relations WHERE source = ? AND target = ? AND type = ? AND created_at = ?"
 _LISTED = (
-    "SELECT s.key, t.key, r.type, r.context, r.created_at, r.valid_from, r.valid_to, s.id, t.id "
+    f"SELECT {_COLUMNS} "  # noqa: S608
     "FROM relations AS r JOIN documents AS s ON s.rowid = r.source "
     "JOIN documents AS t ON t.rowid = r.target WHERE /*conditions*/ ORDER BY r.rowid"
 )
+_ONE = _LISTED.replace("/*conditions*/", "r.rowid = ?")
 _TOUCHING = (
     "r.rowid IN (SELECT r2.rowid FROM relations AS r2 JOIN documents AS e ON e.rowid = r2.source "
     "WHERE e.id IN (SELECT value FROM json_each(?1)) UNION "
@@ -113,7 +115,11 @@ def _key(connection: apsw.Connection, relation: Relation) -> tuple[int, int, str
 
 
 def listed(
-    connection: apsw.Connection, ids: Sequence[str] | None, where: Filter, now: int
+    connection: apsw.Connection,
+    ids: Sequence[str] | None,
+    where: Filter,
+    now: int,
+    damaged: list[str] | None = None,
 ) -> list[Relation]:
     """Return valid edges of these entities, or of all wanted projects."""
     conditions = [_TOUCHING] if ids is not None else ["?1 IS NULL"]
@@ -130,7 +136,19 @@ def listed(
     sql = _LISTED.replace("/*conditions*/", " AND ".join(conditions))
     wanted = None if ids is None else json.dumps(list(ids))
     values = (wanted, moment, projects, json.dumps(where.trusts or TRUSTS))
-    return [relation_from(row) for row in rows(connection, sql, values)]
+    try:
+        return [relation_from(row) for row in rows(connection, sql, values)]
+    except (apsw.CorruptError, UnicodeDecodeError):
+        if damaged is None:
+            raise
+    readable = []
+    for (rowid,) in rows(connection, sql.replace(_COLUMNS, "r.rowid"), values):
+        try:
+            [row] = rows(connection, _ONE, (rowid,))
+            readable.append(relation_from(row))
+        except (apsw.CorruptError, UnicodeDecodeError):
+            damaged.append(f"relations {rowid}")  # as a check of the file names it
+    return readable
 
 
 def trash(connection: apsw.Connection, rowids: Sequence[int], moment: int) -> None:

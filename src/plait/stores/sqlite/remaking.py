@@ -15,6 +15,7 @@ from plait.stores.sqlite import integrity, keyword, objects
 from plait.stores.sqlite.carving import carved_rows, lost_rows
 from plait.stores.sqlite.connection import Connections, WriteLock, rows
 from plait.stores.sqlite.generations import mark_all_pending
+from plait.stores.sqlite.journal import mark_changed
 from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, KEYWORD_TABLES
 from plait.stores.sqlite.mending import CHECKED_TABLES, DROPPED_TABLES, Row, is_sound
 from plait.stores.sqlite.rowcheck import columns_of, raw_rows
@@ -73,8 +74,7 @@ def remake(connections: Connections, damaged: frozenset[str]) -> None:
             left = integrity.damage_left(connection)
             if left is not None:
                 raise apsw.CorruptError(left)
-            # A change that SQLite counts: the commit gets a number, see `journal`.
-            connection.execute("UPDATE meta SET value = value")
+            mark_changed(connection)
     finally:
         # After a rollback too: the connection must not keep a schema that was never written.
         connections.get().execute("PRAGMA writable_schema = RESET").fetchall()

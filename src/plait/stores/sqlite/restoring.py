@@ -19,17 +19,18 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import NamedTuple
 
 import apsw
 
 from plait.errors import (
-    NO_DESCRIPTORS,
     NotFound,
     StoreBusy,
     StoreError,
     UsageError,
     advise,
+    lacks_descriptors,
     too_many_files,
 )
 from plait.stores import exists
@@ -47,7 +48,9 @@ from plait.stores.sqlite.connection import (
     RESTORING,
     Connections,
     WriteLock,
+    checkpoint,
     has_journal,
+    patiently,
     translate,
 )
 from plait.types.reports import Restored
@@ -265,7 +268,7 @@ def _write_lock(path: str, deadline: float) -> Iterator[None]:
         if journal.belongs(path) is not False:
             connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            _begin(connection, path, deadline)
+            patiently(partial(connection.execute, "BEGIN IMMEDIATE"), deadline - time.monotonic())
     except (apsw.NotADBError, apsw.CorruptError, apsw.CantOpenError, apsw.ReadOnlyError):
         pass  # nobody can write to it
     try:
@@ -273,18 +276,6 @@ def _write_lock(path: str, deadline: float) -> Iterator[None]:
     finally:
         if connection is not None:
             connection.close(force=True)
-
-
-def _begin(connection: apsw.Connection, path: str, deadline: float) -> None:
-    while True:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except apsw.BusyError as error:
-            if time.monotonic() > deadline:
-                raise translate(error, path) from error
-            time.sleep(_PAUSE_S)
-        else:
-            return
 
 
 def remove_kept_journal(path: str, file: tuple[int, int]) -> None:
@@ -301,7 +292,7 @@ def _tidy(kept: str) -> None:
     with suppress(apsw.Error):
         connection = apsw.Connection(kept, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            checkpoint(connection, "TRUNCATE")
         finally:
             connection.close(force=True)
 
@@ -399,14 +390,16 @@ def _lock(place: str) -> int | None:
     import fcntl
 
     handle = os.open(place, os.O_CREAT | os.O_RDWR, PRIVATE_FILE)
+    is_ours = False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), os.stat(place)):
-            return handle
-    except OSError:  # locked, or its owner has removed it meanwhile
+        is_ours = os.path.samestat(os.fstat(handle), os.stat(place))
+    except (BlockingIOError, FileNotFoundError):  # locked, or its owner has removed it meanwhile
         pass
-    os.close(handle)
-    return None
+    finally:
+        if not is_ours:
+            os.close(handle)
+    return handle if is_ours else None
 
 
 def _recover(path: str, note: _Note | None) -> None:
@@ -449,7 +442,7 @@ def _failures(path: str) -> Iterator[None]:
     except apsw.Error as error:
         raise translate(error, path) from error
     except OSError as error:
-        if error.errno in NO_DESCRIPTORS:
+        if lacks_descriptors(error):
             raise too_many_files(path) from error
         raise StoreError(
             f"Cannot restore {path}: {error.strerror or error}. Check the permissions of its "

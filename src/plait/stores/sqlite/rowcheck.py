@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from plait.stores.sqlite import keyword
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import LAST_ORDINAL, passage_hash
 from plait.stores.sqlite.mending import CHECKED_TABLES, Row, as_text, is_sound, mended
@@ -36,6 +37,10 @@ _PLACE_BEHIND = (
 _REREAD = (
     "UPDATE documents SET size = NULL, mtime = NULL, sha256 = NULL "
     "WHERE kind = 'file' AND rowid = (SELECT document FROM passages WHERE rowid = ?)"
+)
+_RECOUNT = (
+    "UPDATE documents SET chunk_count = "
+    "(SELECT count(*) FROM passages AS p WHERE p.document = documents.rowid)"
 )
 
 
@@ -135,6 +140,8 @@ def mend(connection: apsw.Connection, listed: list[Unreadable]) -> tuple[int, in
         else:
             _update(connection, table, row, fixed)
             kept += 1
+    if any(row.table == "meta" for row in listed):
+        keyword.recount(connection)
     return kept, dropped
 
 
@@ -147,7 +154,7 @@ def _drop(connection: apsw.Connection, table: str, row: Row) -> None:
 
 def _update(connection: apsw.Connection, table: str, row: Row, fixed: Row) -> None:
     if table == "passages":
-        settle(connection, fixed)
+        complete_passage(connection, fixed)
     changed = [name for name in fixed if name != "rowid" and _differs(row.get(name), fixed[name])]
     if not changed:
         return
@@ -161,12 +168,17 @@ def _differs(old: Any, new: Any) -> bool:
     return type(old) is not type(new) or old != new
 
 
-def settle(connection: apsw.Connection, passage: Row) -> None:
+def complete_passage(connection: apsw.Connection, passage: Row) -> None:
     """Give a passage that lost its place one behind the others, and its hash."""
     if passage["ordinal"] is None:
         values = (passage["document"], passage["rowid"], LAST_ORDINAL)
         [(passage["ordinal"], passage["start"])] = rows(connection, _PLACE_BEHIND, values)
     passage["hash"] = passage_hash(passage["heading"], passage["text"])
+
+
+def recount(connection: apsw.Connection) -> None:
+    """Correct how many passages each document says it has."""
+    connection.execute(_RECOUNT)
 
 
 def _match(table: str, row: Row) -> tuple[str, list[Any]]:

@@ -1,7 +1,8 @@
 """Copy every row that can still be read out of a damaged file into a new memory.
 
-The damaged file is only read. Its rows come from `plait.stores.sqlite.pages`; the indexes of the
-damaged file tell which rows should have been there. Keyword index and vectors are made afresh.
+The damaged file is only read. Its rows come from `plait.stores.sqlite.carving`, which also takes
+from its indexes which rows should have been there. The keyword index is made afresh, and vectors
+wait for a reindex.
 """
 
 import os
@@ -10,12 +11,12 @@ from typing import Any
 import apsw
 
 from plait.errors import (
-    NO_DESCRIPTORS,
     NotFound,
     StoreDamaged,
     StoreError,
     UsageError,
     advise,
+    lacks_descriptors,
     too_many_files,
 )
 from plait.stores import exists
@@ -26,15 +27,11 @@ from plait.stores.sqlite.connection import Connections, Guard, WriteLock, rows
 from plait.stores.sqlite.documents import LAST_ORDINAL, passage_hash
 from plait.stores.sqlite.generations import mark_all_pending
 from plait.stores.sqlite.mending import UNKNOWN_PROJECT, Row, as_number, is_sound, mended
-from plait.stores.sqlite.rowcheck import settle
+from plait.stores.sqlite.rowcheck import complete_passage, recount
 from plait.stores.sqlite.trash import kin
 from plait.types import new_id
 from plait.types.reports import Loss, Salvaged
 
-_RECOUNT = (
-    "UPDATE documents SET chunk_count = "
-    "(SELECT count(*) FROM passages AS p WHERE p.document = documents.rowid)"
-)
 _SHORT = (
     "SELECT d.rowid, coalesce(d.key, d.id), d.chunk_count - "
     "(SELECT count(*) FROM passages AS p WHERE p.document = d.rowid) AS lost "
@@ -73,7 +70,7 @@ def salvage(path: str, target: str) -> Salvaged:
                 )
             return _write(haul, folder, path, target, journal_lost=not applied)
     except OSError as error:
-        if error.errno in NO_DESCRIPTORS:
+        if lacks_descriptors(error):
             raise too_many_files(target) from error
         raise StoreError(
             f"Cannot write {target}: {error.strerror}. Choose another place.", subject=target
@@ -210,7 +207,7 @@ class _Copier:
 
     def _passages(self) -> None:
         misplaced: list[Row] = []
-        missing_home: dict[int, bool] = {}
+        given_homes: set[int] = set()
         documents = {rowid for (rowid,) in self._connection.execute("SELECT rowid FROM documents")}
         listed = sorted(self._rows["passages"].values(), key=lambda row: int(row["rowid"]))
         for row in listed:
@@ -219,14 +216,15 @@ class _Copier:
                 self.losses.add("passages", str(row["id"]))
                 continue
             home = fixed["document"]
-            if home not in documents and home not in missing_home:
-                missing_home[home] = self._add_home(home)
+            if home not in documents and home not in given_homes:
+                given_homes.add(home)
+                self._add_home(home)
             if fixed["ordinal"] is None:
                 misplaced.append(fixed)
             else:
                 self._add_passage(fixed)
         for row in misplaced:
-            settle(self._connection, row)
+            complete_passage(self._connection, row)
             self._add_passage(row)
         self._recount()
 
@@ -240,7 +238,7 @@ class _Copier:
         ):
             self.losses.add("passages", str(row["id"]))
 
-    def _add_home(self, rowid: int) -> bool:
+    def _add_home(self, rowid: int) -> None:
         """Give passages whose document is lost a new one, by what the indexes know of it.
 
         Nobody knows any more whether it was trusted, so it is not.
@@ -254,16 +252,15 @@ class _Copier:
             "trust": "untrusted" if trust == "trusted" else trust,
             **dict.fromkeys(("created_at", "updated_at", "event_at", "indexed_at"), event),
         }
-        return self._insert("documents", home) or self._insert(
-            "documents", {**home, "key": None, "id": new_id()}
-        )
+        if not self._insert("documents", home):
+            self._insert("documents", {**home, "key": None, "id": new_id()})
 
     def _recount(self) -> None:
         """Correct the counts of passages; a file that lost some is read again by an ingest."""
         for rowid, name, lost in rows(self._connection, _SHORT):
             self.losses.add("passages", f"{lost} of {name}", count=lost)
             self._connection.execute(_REREAD, (rowid,))
-        self._connection.execute(_RECOUNT)
+        recount(self._connection)
         # The memory counted them; what no row and no index names any more is missing all the same.
         counted = as_number(self._rows["meta"].get(("passages",), {}).get("value")) or 0
         nameless = counted - self.kept.get("passages", 0) - self.losses.told("passages")
@@ -289,9 +286,10 @@ class _Copier:
 
     def _meta(self) -> None:
         for row in self._rows["meta"].values():
-            if row["name"] in META_COPIED and is_sound("meta", row):
+            fixed = mended("meta", row) if row["name"] in META_COPIED else None
+            if fixed is not None:
                 self._connection.execute("DELETE FROM meta WHERE name = ?", (row["name"],))
-                self._insert("meta", row)
+                self._insert("meta", fixed)
 
     def _vectors(self) -> None:
         """Keep which embedder made the vectors; all of them wait to be made again."""
@@ -302,7 +300,6 @@ class _Copier:
         ]
         for row in listed[:1]:
             row = {name: row[name] for name in ("space", "dims", "current", "canary")}
-            if not isinstance(row["canary"], bytes):
-                row["canary"] = None
-            if is_sound("generations", {"id": 1, **row}) and self._insert("generations", row):
+            fixed = mended("generations", {**row, "id": 1})
+            if fixed is not None and self._insert("generations", fixed):
                 mark_all_pending(self._connection, self._connection.last_insert_rowid())

@@ -34,7 +34,9 @@ def abandoned(folder: str) -> list[str]:
         path = os.path.join(folder, name)
         _, dot, mark = name.removesuffix(ENDING).rpartition(".")
         if dot and name.endswith(ENDING) and is_id(mark) and os.path.isdir(path):
-            handle = _locked(path)
+            handle = None
+            with suppress(OSError):  # one that cannot be locked is not known to be abandoned
+                handle = _locked(path)
             if handle is not None:
                 os.close(handle)
                 left.append(path)
@@ -55,22 +57,33 @@ def _made(place: str) -> tuple[str, int | None]:
         os.mkdir(folder, 0o700)
         if os.name != "posix":
             return folder, None
-        handle = _locked(folder)
+        try:
+            handle = _locked(folder)
+        except OSError:
+            os.rmdir(folder)
+            raise
         if handle is not None:
             return folder, handle
         # Another process took it for abandoned before it was locked.
 
 
 def _locked(folder: str) -> int | None:
-    """Open and lock a folder; ``None`` where another process has it, or locks are unknown."""
+    """Open and lock a folder; ``None`` where another process has it, or locks are unknown.
+
+    Raises:
+        OSError: It cannot be locked for another reason: trying again would not help.
+    """
     handle = None
-    with suppress(ImportError, OSError):
+    is_ours = False
+    try:
         import fcntl
 
         handle = os.open(folder, os.O_RDONLY)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), os.stat(folder)):
-            return handle
-    if handle is not None:
-        os.close(handle)
-    return None
+        is_ours = os.path.samestat(os.fstat(handle), os.stat(folder))
+    except (ImportError, BlockingIOError, FileNotFoundError):
+        pass
+    finally:
+        if handle is not None and not is_ours:
+            os.close(handle)
+    return handle if is_ours else None

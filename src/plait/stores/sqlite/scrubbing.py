@@ -24,6 +24,8 @@ from plait.stores.sqlite.connection import (
     has_journal,
     rows,
 )
+from plait.stores.sqlite.journal import FRAME_HEADER, WAL_HEADER
+from plait.stores.sqlite.pages import HEADER_BYTES
 from plait.stores.sqlite.replaced import current
 from plait.stores.sqlite.state import UNSCRUBBED, get_meta, set_meta
 from plait.types import new_id
@@ -35,7 +37,6 @@ READ_PAGES = 256
 SLICE_SEPARATORS = 200
 # Bytes of a journal before its first frame, and of a frame before its page:
 # https://sqlite.org/fileformat2.html#walformat
-_WAL_HEADER, _FRAME_HEADER = 32, 24
 
 # Each commit under a lock changes this value: other connections then drop the pages they cached,
 # which still have the old free parts and would be written back with them.
@@ -113,7 +114,7 @@ def _cut_journal(connection: apsw.Connection, vfs: str | None) -> bool:
     [(_, frames, _)] = rows(connection, "PRAGMA wal_checkpoint(NOOP)")
     version = connection.execute("PRAGMA data_version").get
     page = int(connection.execute("PRAGMA page_size").get)
-    end: int = _WAL_HEADER + frames * (_FRAME_HEADER + page)
+    end: int = WAL_HEADER + frames * (FRAME_HEADER + page)
     flags = [apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_READWRITE, 0]
     connection.execute("BEGIN IMMEDIATE")  # nobody appends to it from here on
     try:
@@ -207,7 +208,7 @@ def _is_backup(path: str, vfs: str | None) -> bool:
     except (apsw.Error, OSError):
         return False
     try:
-        header = bytes(file.xRead(slack.FIRST_PAGE_HEADER, 0))
+        header = bytes(file.xRead(HEADER_BYTES, 0))
     except (apsw.Error, OSError):
         return False
     finally:

@@ -9,16 +9,14 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from plait.stores.sqlite.pages import HEADER_BYTES, LARGEST_PAGE, PAGE_HEADERS
+
 # A file of more pages could have an overflow page that begins like a page of rows: its first byte
 # is the highest of a page number. 128 GiB at 4 KiB a page.
 MOST_PAGES = 0x0200_0000
-FIRST_PAGE_HEADER = 100  # bytes of the file's own header, on its first page
-# The kinds of pages that contain rows or keys, and the length of their headers.
-_HEADERS = {2: 12, 5: 12, 10: 8, 13: 8}
 _FIELDS = Struct(">HHH")  # first free block, number of cells, where their content begins
 _FREE_BLOCK = Struct(">HH")  # the next one, the length of this one
-_LARGEST_PAGE = 65_536
-ZEROS = bytes(_LARGEST_PAGE)
+ZEROS = bytes(LARGEST_PAGE)
 
 
 class Span(NamedTuple):
@@ -35,8 +33,8 @@ def dirty_parts(data: bytes, page_size: int, *, first: bool) -> Iterator[Span]:
     format is left alone; `doctor` reports it.
     """
     for page in range(0, len(data), page_size):
-        header = page + (FIRST_PAGE_HEADER if first and not page else 0)
-        if data[header] in _HEADERS:
+        header = page + (HEADER_BYTES if first and not page else 0)
+        if data[header] in PAGE_HEADERS:
             for start, end in free_parts(data, page, header, page_size):
                 if not data.startswith(ZEROS[: end - start], start, end):
                     yield Span(start, end)
@@ -45,9 +43,9 @@ def dirty_parts(data: bytes, page_size: int, *, first: bool) -> Iterator[Span]:
 def free_parts(data: bytes, page: int, header: int, page_size: int) -> list[Span]:
     """Return the free parts of one page: the gap above its cells, and the blocks between them."""
     block, cells, content = _FIELDS.unpack_from(data, header + 1)
-    content = page + (content or _LARGEST_PAGE)
+    content = page + (content or LARGEST_PAGE)
     end = page + page_size
-    gap = Span(header + _HEADERS[data[header]] + 2 * cells, content)
+    gap = Span(header + PAGE_HEADERS[data[header]] + 2 * cells, content)
     if not gap.start <= gap.end <= end:
         return []
     parts = [gap]

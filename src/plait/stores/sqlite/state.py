@@ -43,7 +43,8 @@ class Generation(NamedTuple):
                 isinstance(self.dims, int)
                 and 0 < self.dims <= MOST_DIMS
                 and tuple(map(type, Space(*space))) == tuple(map(type, Space("", "", 0)))
-                and (self.sample is None or len(self.sample) % Vector("f").itemsize == 0)
+                and isinstance(self.sample, bytes | None)
+                and len(self.sample or b"") % Vector("f").itemsize == 0
             )
         except (TypeError, ValueError, RecursionError):
             return False

@@ -286,7 +286,9 @@ class SQLiteStore:
                 except (apsw.CorruptError, UnicodeDecodeError):
                     if damaged is None:
                         raise
-                    listed = documents.scan_readable(connection, conditions, order, limit, damaged)
+                    listed = documents.scan_readable(
+                        connection, conditions, order, limit, damaged, whole=whole
+                    )
         return listed
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
@@ -294,14 +296,16 @@ class SQLiteStore:
         with self._guard:
             return documents.successors(self._connections.get(), ids)
 
-    def relations(self, ids: Sequence[str] | None, where: Filter) -> list[Relation]:
+    def relations(
+        self, ids: Sequence[str] | None, where: Filter, *, damaged: list[str] | None = None
+    ) -> list[Relation]:
         """Return edges with at least one end among these entities, or all; oldest first."""
         from plait.stores.sqlite import relations
 
         with self._guard:
             connection = self._connections.get()
             now = filters.present_moment(connection, self._clock())
-            return relations.listed(connection, ids, where, now)
+            return relations.listed(connection, ids, where, now, damaged)
 
     def trashed(self, *, texts: bool = True, distrusted: int | None = None) -> list[Trashed]:
         """Return what can be restored, the latest delete first; without ``texts``: no passages."""

@@ -18,7 +18,7 @@ from plait.stores.sqlite.documents import (
 )
 from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin
 from plait.stores.sqlite.state import generations, space_text
-from plait.text import shortened
+from plait.text import first_words
 from plait.text import split as split_scripts
 from plait.types import Document, Passage, Ref, Space, new_id
 
@@ -67,7 +67,7 @@ def title_columns(document: Document) -> tuple[str, str]:
             parts.append(stem)
     joined = " ".join(part for part in parts if part)
     whole = split_scripts(joined) or joined
-    short = shortened(joined)
+    short = first_words(joined)
     return whole, whole if short == joined else split_scripts(short) or short
 
 
