@@ -19,8 +19,8 @@ from tests.embedding_server import EmbeddingServer
 from tests.interfaces.command import PLAIT, ROOT, SAMPLE, environment
 
 README = "README.md"
-WITH_COMMANDS = [README, "docs/tour.md"]
-WITH_PYTHON = [README, "docs/library.md"]
+WITH_COMMANDS = [README, "docs/tour.md", "docs/snapshot.md"]
+WITH_PYTHON = [README, "docs/library.md", "docs/snapshot.md"]
 MAX_WORDS_BEFORE_FIRST_COMMAND = 120
 FIRST_OUTPUT_BY_LINE = 40
 MAX_WORDS = 600

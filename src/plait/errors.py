@@ -217,6 +217,9 @@ IN_PYTHON: dict[str, str] = {
     "export": "Export it instead: memory.export().",
     "give_source": "Name one: memory.ingest('~/notes').",
     "allow_removal": "To remove what is missing: memory.ingest({path!r}, allow_removal=True).",
+    "allow_snapshot_removal": "To remove them: memory.export_folder({path!r}, allow_removal=True).",
+    "import_edits": "Import them first (memory.import_from({path!r})), or pass overwrite=True.",
+    "hydrate": "Fill it: memory.import_from({path!r}).",
     "choose_documents": "Call memory.delete(id) or memory.delete(where={{'tags': 'old'}}).",
 }
 

@@ -48,10 +48,11 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["store", "--file", "."], 1, ["folder"]),
     (["eval", "nowhere"], 2, ["nowhere", "corpus.jsonl"]),
     (["import", "nowhere.jsonl"], 1, ["nowhere.jsonl"]),
-    (["import", "."], 1, [" ."]),
+    (["import", "."], 2, [" .", "plait ingest"]),
     (["import", "garbage.txt"], 2, ["Line 1", "JSON"]),
     (["import", "binary.bin"], 1, ["binary.bin", "UTF-8"]),
     (["import", "other.jsonl"], 2, ["Line 1"]),
+    (["import", "chat.jsonl"], 2, ["a conversation", "yet"]),
     (["import", "newer.jsonl"], 2, ["99"]),
     (["import", "cut.jsonl"], 2, ["Line 2", "JSON"]),
     (["backup", "garbage.txt"], 2, ["garbage.txt"]),
@@ -179,7 +180,8 @@ def test_a_bad_command_is_refused_clearly_and_costs_nothing(keeper, work, words,
     (work / "garbage.txt").write_text("this is no database, no export, no TOML\n" * 40, "utf-8")
     (work / "garbage.db").write_text("this is no database\n" * 400, "utf-8")
     (work / "binary.bin").write_bytes(b"\x89PNG\x00\xff" * 100)
-    (work / "other.jsonl").write_text('{"role": "user", "content": "hello"}\n', "utf-8")
+    (work / "other.jsonl").write_text('{"speaker": "user", "words": "hello"}\n', "utf-8")
+    (work / "chat.jsonl").write_text('{"role": "user", "content": "hello"}\n', "utf-8")
     (work / "newer.jsonl").write_text('{"format": "plait", "version": 99}\n', "utf-8")
     (work / "cut.jsonl").write_text('{"key": "a", "text": "b"}\n{"key": "c", "te', "utf-8")
     (work / "unknown.toml").write_text('[memory]\ncolour = "blue"\n', "utf-8")

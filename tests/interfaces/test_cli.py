@@ -776,7 +776,16 @@ def test_export_and_import_are_a_lossless_round_trip(plait, notes, work):
     assert stat.S_IMODE((work / "all.jsonl").stat().st_mode) == 0o600
     imported = plait("--db", "second.db", "import", "all.jsonl").json
     counted = {"documents": 4, "added": 4, "replaced": 0, "kept": 0}
-    assert imported == {**counted, "relations": 0, "unknown": [], "untrusted_relations": 0}
+    told = {"unchanged": 0, "left_out": [], "secret": [], "source": "plait", "dry_run": False}
+    assert imported == {
+        **counted,
+        "relations": 0,
+        "unknown": [],
+        "untrusted_relations": 0,
+        **told,
+    }
+    again = plait("--db", "second.db", "import", "all.jsonl").json
+    assert (again["replaced"], again["unchanged"]) == (0, 4)
     # When a document was indexed is a fact about the memory it is in, not about the document.
     first, second = (
         re.sub(r'"indexed_at": \d+', "", exported)

@@ -796,7 +796,7 @@ def test_the_reference_servers_file_goes_in_and_out_unchanged_in_meaning(
     out = [json.loads(line) for line in memory.export_graph()]
     expected = [json.loads(line) for line in lines]
     assert out == expected
-    assert memory.import_lines(memory.export_graph()) == Imported(kept=2)
+    assert memory.import_lines(memory.export_graph()) == Imported(kept=2, source="graph")
     assert [json.loads(line) for line in memory.export_graph()] == expected
 
 

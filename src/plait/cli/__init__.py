@@ -385,6 +385,7 @@ GLOBAL_OPTIONS: tuple[tuple[str, str, Callable[[str], object], str, str], ...] =
         f"how keyword and vector hits are merged: {', '.join(FUSIONS)}",
     ),
 )
+FORMAT_HELP = "output format; array prints only the hits of a search"
 JSON_HELP = "print JSON, even on a terminal"
 QUIET_HELP = "suppress warnings"
 # The verbs that write or search text list all of them; the others accept all but list only these.
@@ -447,9 +448,8 @@ def add_global_options(parser: ArgumentParser, listed: Sequence[str] | None = No
         shown = words if listed is None or flag in listed else SUPPRESS
         group.add_argument(flag, dest=name, type=kind, metavar=value, default=None, help=shown)
     group.add_argument("--json", action="store_true", help=JSON_HELP)
-    group.add_argument(
-        "--format", choices=FORMS, help="output format; array prints only the hits of a search"
-    )
+    forms = (*FORMS, *(parser.get_default("more_formats") or ()))
+    group.add_argument("--format", choices=forms, help=FORMAT_HELP)
     group.add_argument("-q", "--quiet", action="store_true", default=None, help=QUIET_HELP)
     group.add_argument("-V", "--version", action="store_true", help=SUPPRESS)
 

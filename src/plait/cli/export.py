@@ -1,4 +1,4 @@
-"""export and import: documents and relations as JSON lines."""
+"""export and import: documents and relations as JSON lines or Markdown files."""
 
 import json
 import os
@@ -9,9 +9,15 @@ from collections.abc import Iterable
 from plait.cli import Output, as_path
 from plait.cli.search import add_filters, filters_of
 from plait.cli.shared import open_existing, tell_damaged, vectors_missing, warn_if_empty
-from plait.errors import PlaitError, UsageError, lacks_descriptors
+from plait.errors import Notice, PlaitError, UsageError, advise, lacks_descriptors, quoted
 from plait.memory import Memory
-from plait.present.text import counted
+from plait.present.text import counted, secret_remark
+from plait.types import TRUSTS
+from plait.types.reports import Imported
+
+KEPT_SHOWN = 3
+# What is imported from these needs no name.
+_OWN_FORMATS = ("plait", "markdown", "graph")
 
 
 def export_options(parser: ArgumentParser) -> None:
@@ -22,18 +28,33 @@ def export_options(parser: ArgumentParser) -> None:
         type=as_path,
         default="-",
         metavar="FILE",
-        help="a new file, or - for standard output",
+        help="a new file, or - for standard output; with --format markdown a folder",
     )
     parser.add_argument(
         "--graph",
         action="store_true",
         help="only entities and relations, in the format of the MCP reference memory server",
     )
+    parser.set_defaults(more_formats=("markdown",))
+    parser.add_argument(
+        "--allow-removal",
+        action="store_true",
+        help="with --format markdown: remove files even if nearly all of them have to go",
+    )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="with --format markdown: write over files that were edited since the last export",
+    )
     add_filters(parser)
 
 
 def export_run(arguments: Namespace, out: Output) -> int:
-    """Write documents and relations as JSON lines."""
+    """Write documents and relations as JSON lines, or as a folder of Markdown files."""
+    if arguments.format == "markdown":
+        return _export_folder(arguments, out)
+    if arguments.allow_removal or arguments.overwrite:
+        raise UsageError("--allow-removal and --overwrite need --format markdown.")
     with open_existing(out) as memory:
         where = filters_of(arguments)
         if arguments.graph and where:
@@ -61,6 +82,50 @@ def export_run(arguments: Namespace, out: Output) -> int:
             )
         if not count:  # what was written needs no counts, which damaged vectors forbid
             warn_if_empty(memory, out)
+    return tell_damaged(damaged, out)
+
+
+def _export_folder(arguments: Namespace, out: Output) -> int:
+    """Write a folder of Markdown files."""
+    out.form = "text" if out.on_terminal and not arguments.json else "json"
+    if arguments.target == "-" or arguments.graph:
+        raise UsageError(
+            "A Markdown export needs a folder, and has no --graph. "
+            "Example: plait export --format markdown notes-snapshot"
+        )
+    damaged: list[str] = []
+    with open_existing(out) as memory:
+        done = memory.export_folder(
+            arguments.target,
+            where=filters_of(arguments) or None,
+            all_projects=arguments.all_projects,
+            allow_removal=arguments.allow_removal,
+            overwrite=arguments.overwrite,
+            damaged=damaged,
+        )
+        if not done.documents:
+            warn_if_empty(memory, out)
+    text = (
+        f"{counted(done.documents, 'document')} in {arguments.target}: {done.written:,} written, "
+        f"{done.unchanged:,} unchanged, {done.removed:,} removed"
+    )
+    out.result(done._asdict(), text)
+    if done.kept:
+        shown = ", ".join(quoted(name) for name in done.kept[:KEPT_SHOWN])
+        more = f" and {len(done.kept) - KEPT_SHOWN} more" if len(done.kept) > KEPT_SHOWN else ""
+        out.warn(
+            Notice(
+                f"{counted(len(done.kept), 'file')} edited since the last export stayed as they "
+                f"are: {shown}{more}.",
+                "edited_files",
+                advice=advise("import_edits", path=arguments.target),
+            )
+        )
+    if done.with_secrets:
+        out.warn(
+            f"{counted(done.with_secrets, 'written file')} with secrets "
+            f"({', '.join(done.secret)}): do not publish the folder"
+        )
     return tell_damaged(damaged, out)
 
 
@@ -96,42 +161,74 @@ def _write_new(target: str, lines: Iterable[str]) -> int:
 def import_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait import``."""
     parser.add_argument(
-        "path", type=as_path, metavar="FILE", help="an export, or - for standard input"
+        "path",
+        type=as_path,
+        metavar="PATH",
+        help="an export, a folder that export wrote, a database of another system, or - for "
+        "standard input",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="count what would be imported; write nothing"
+    )
+    parser.add_argument(
+        "--trust",
+        choices=TRUSTS,
+        default="trusted",
+        help="the highest trust that a document gets, whatever the import says",
     )
 
 
 def import_run(arguments: Namespace, out: Output) -> int:
     """Read an export, all of it or nothing."""
-    path = arguments.path
-    name = "Standard input" if path == "-" else path
+    path, options = arguments.path, {"trust": arguments.trust, "dry_run": arguments.dry_run}
     try:
-        # closefd: the parent process owns standard input.
-        source = sys.stdin.fileno() if path == "-" else path
-        with (
-            open(source, encoding="utf-8", closefd=path != "-") as lines,
-            Memory.open(config=out.config) as memory,
-        ):
-            done = memory.import_lines(lines)
-    except OSError as error:
-        if lacks_descriptors(error):
-            raise
-        raise PlaitError(f"Cannot read {name}: {error.strerror}. Check the path.") from error
+        # What cannot be imported must not leave an empty memory.
+        with Memory.open(config=out.config, create=False) as memory:
+            if path == "-":
+                # closefd: the parent process owns standard input.
+                with open(sys.stdin.fileno(), encoding="utf-8", closefd=False) as lines:
+                    done = memory.import_lines(lines, **options)
+            else:
+                _check_readable(path)
+                done = memory.import_from(path, **options)
     except UnicodeDecodeError as error:
         raise PlaitError(
-            f"{name} is not an export: it is not UTF-8 text ({error.reason}). Nothing was imported."
+            f"Standard input is not an export: it is not UTF-8 text ({error.reason}). Nothing was "
+            "imported."
         ) from error
-    text = f"Imported {counted(done.added, 'document')}"
-    if done.replaced or done.kept:
-        text += f"; {done.replaced:,} replaced, {done.kept:,} kept"
-    if done.relations:
-        text += f"; {counted(done.relations, 'relation')}"
     counts = done._asdict()
     trouble = counts.pop("trouble")
-    out.result({"documents": done.added + done.replaced, **counts}, text)
+    out.result({"documents": done.added + done.replaced, **counts}, _import_text(done))
     out.warn_all(vectors_missing(trouble))
     if done.untrusted_relations:
         left_out = counted(done.untrusted_relations, "relation")
         out.warn(f"left out {left_out} with untrusted text")
     if done.unknown:
         out.warn(f"unknown fields were ignored: {', '.join(done.unknown)}")
+    for part in done.left_out:
+        out.warn(f"not imported: {part}")
+    if done.secret and not done.dry_run:
+        out.warn(secret_remark(done.secret))
     return 0
+
+
+def _check_readable(path: str) -> None:
+    """Refuse a path that is not there, in the words of this command."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        raise PlaitError(f"Cannot read {path}: {error.strerror}. Check the path.") from error
+
+
+def _import_text(done: Imported) -> str:
+    """Return what an import did, or would do."""
+    text = f"{'Would import' if done.dry_run else 'Imported'} {counted(done.added, 'document')}"
+    others = (
+        (done.replaced, "replaced"),
+        (done.kept, "kept"),
+        (done.unchanged, "unchanged"),
+    )
+    remarks = [f"{count:,} {outcome}" for count, outcome in others if count]
+    text += f"; {', '.join(remarks)}" if remarks else ""
+    text += f"; {counted(done.relations, 'relation')}" if done.relations else ""
+    return text + (f" (from {done.source})" if done.source not in _OWN_FORMATS else "")

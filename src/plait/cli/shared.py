@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from plait.cli import Output, to_run
+from plait.cli import Output, in_shell, to_run
 from plait.cli.search import suggesting_names
 from plait.errors import Notice, advise, quoted
 from plait.memory import Memory
@@ -38,7 +38,13 @@ def warn_if_empty(memory: Memory, out: Output) -> bool:
     """Warn that the memory is empty or missing, and tell whether it is."""
     if memory.stats().doc_count:
         return False
+    from plait.exporting.folder import snapshot_near
+
     start = to_run("Start with: plait ingest FOLDER")
+    folder = snapshot_near(memory.path, memory.config.settings.memory_dir)
+    if folder is not None:
+        offer = Notice(f"A snapshot is in {folder}.", advice=advise("hydrate", path=folder))
+        start = in_shell(offer)
     if os.path.exists(memory.path):
         out.warn(f"the memory at {memory.path} is empty. {start}")
     else:

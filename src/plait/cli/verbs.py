@@ -65,9 +65,17 @@ VERBS: dict[str, Verb] = {
         "replace the memory by a backup; keep the present one aside",
         "plait restore copy.db",
     ),
-    "export": Verb("export", "[FILE]", "export documents as JSON lines", "plait export all.jsonl"),
+    "export": Verb(
+        "export",
+        "[FILE | --format markdown FOLDER]",
+        "export documents as JSON lines, or as a folder of Markdown files",
+        "plait export all.jsonl",
+    ),
     "import": Verb(
-        "export", "FILE | -", "import documents from an export", "plait import all.jsonl"
+        "export",
+        "FILE | FOLDER | -",
+        "import an export, a Markdown snapshot or another system's database",
+        "plait import all.jsonl",
     ),
     "watch": Verb("ingest", "[PATH …]", "index files when they change", "plait watch ~/notes"),
     "mcp": Verb(

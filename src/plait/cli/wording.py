@@ -16,6 +16,11 @@ SHELL: dict[str, str] = {
     "purge_secrets": "To remove one for good: plait delete ID --purge",
     "give_source": "Name one, for example: plait ingest ~/notes",
     "allow_removal": "To remove what is missing, run: plait ingest {path:shell} --allow-removal",
+    "allow_snapshot_removal": (
+        "To remove them, run: plait export --format markdown {path:shell} --allow-removal"
+    ),
+    "import_edits": "Import them first: plait import {path:shell} (or export with --overwrite)",
+    "hydrate": "To fill the memory from it: plait import {path:shell}",
     "choose_documents": "Use ids or keys, or filters such as --path and --tag.",
     "store_first": "Start with: plait store TEXT",
     "ingest": "Index it with: plait ingest {path:shell}",

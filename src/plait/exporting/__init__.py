@@ -1,4 +1,4 @@
-"""Export and import: a memory as lines of text, in plait's format and the reference server's.
+"""Export and import: a memory as lines or as a folder of files, and other systems' files.
 
 Writing documents belongs in `plait.writing`.
 """

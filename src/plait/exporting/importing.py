@@ -1,45 +1,66 @@
-"""Import an export of plait, or the graph of a reference memory server."""
+"""Import what `reading` has read: documents and relations, or a reference memory server's graph."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from plait.errors import UsageError
 from plait.exporting import jsonl, reference
+from plait.exporting.reading import Importable, Part
+from plait.facts.credentials import document_secrets
 from plait.facts.names import entity_named
-from plait.facts.trust import may_replace
+from plait.facts.trust import may_replace, outranks
 from plait.graph import Graph
 from plait.graph.edges import relate
 from plait.protocols import Entry, Store
 from plait.text.normal_form import composed
-from plait.types import Document
+from plait.types import EVERYTHING, Document, Trust
 from plait.types.reports import Imported
 from plait.writing import documents
-from plait.writing.changes import Change
+from plait.writing.changes import ENTITY_FIELDS, Change
 from plait.writing.copies import New, copying_relations, with_trust_of_copies
 from plait.writing.writer import Writer
 
 _Row = TypeVar("_Row")
 
 
-def import_lines(writer: Writer, graph: Graph, lines: Iterable[str]) -> Imported:
-    """Import an export, or a reference memory server's file; newer documents here are kept.
+def import_content(
+    writer: Writer,
+    graph: Graph,
+    content: Importable,
+    *,
+    trust: Trust = "trusted",
+    dry_run: bool = False,
+) -> Imported:
+    """Import what was read; newer documents here are kept.
+
+    Args:
+        writer: Writes the documents.
+        graph: Writes the graph of a reference memory server.
+        content: What was read.
+        trust: The highest trust that a document gets, whatever the import says.
+        dry_run: Only count what would be done.
 
     Raises:
-        UsageError: A line belongs to neither format; the message names the line.
+        UsageError: A document or relation cannot be written; nothing was.
     """
-    is_reference, lines = reference.recognise(lines)
-    if is_reference:
-        imported = import_graph(writer.store, graph, reference.read_graph_file(lines))
+    if content.graph is not None:
+        imported = import_graph(writer, graph, content.graph, trust=trust, dry_run=dry_run)
     else:
-        imported = import_export(writer, list(jsonl.read_export(lines)))
-        if writer.trouble is None:
+        imported = import_export(writer, content.parts, trust=trust, dry_run=dry_run)
+        if writer.trouble is None and not dry_run:
             writer.backfill.catch_up()
-    writer.store.tidy()
-    return imported._replace(trouble=imported.trouble or writer.trouble)
+    if not dry_run:
+        writer.store.tidy()
+    return imported._replace(
+        trouble=imported.trouble or writer.trouble,
+        left_out=content.left_out,
+        source=content.source,
+        dry_run=dry_run,
+    )
 
 
 def import_export(
-    writer: Writer, parts: Sequence[Entry | jsonl.ExportedRelation | jsonl.ExportHeader]
+    writer: Writer, parts: Sequence[Part], *, trust: Trust = "trusted", dry_run: bool = False
 ) -> Imported:
     """Import what `jsonl.read_export` returned: documents first, then relations.
 
@@ -49,7 +70,10 @@ def import_export(
     """
     entries = [
         part._replace(
-            document=part.document._replace(project=writer.home_of(part.document.project))
+            document=part.document._replace(
+                project=writer.home_of(part.document.project),
+                trust=trust if outranks(part.document.trust, trust) else part.document.trust,
+            )
         )
         for part in parts
         if isinstance(part, Entry)
@@ -62,15 +86,29 @@ def import_export(
     headers = [part for part in parts if isinstance(part, jsonl.ExportHeader)]
     changes = [header.changed_at for header in headers if header.changed_at is not None]
     _check_ends(writer.store, entries, relations)
-    given = len(relations)
     copying = copying_relations(writer.store, [exported.relation for exported in relations])
     relations = _without(copying, relations)
-    imported = import_entries(writer, entries, changed_at=max(changes, default=None))
+    changed_at = max(changes, default=None)
+    imported = import_entries(writer, entries, changed_at=changed_at, dry_run=dry_run)
     are_new: list[bool] = []
+    if dry_run:
+        are_new = [_is_new(writer.store, exported) for exported in relations]
+        relations = []
     for project in dict.fromkeys(exported.project for exported in relations):
         of_project = [exported.relation for exported in relations if exported.project == project]
         are_new += relate(writer.store, of_project, project)
-    return imported._replace(relations=sum(are_new), untrusted_relations=given - len(relations))
+    return imported._replace(relations=sum(are_new), untrusted_relations=sum(copying))
+
+
+def _is_new(store: Store, exported: jsonl.ExportedRelation) -> bool:
+    """Tell whether the memory has no relation of this type between the two entities."""
+    edge = exported.relation
+    places = [exported.project, None]
+    known = store.known([entity_named(edge.source, project) for project in places])
+    source = next((row for row in known if row is not None), None)
+    rows = [] if source is None else store.relations([source.id], EVERYTHING)
+    target = composed(edge.target)
+    return not any((composed(row.target), row.type) == (target, edge.type) for row in rows)
 
 
 def _without(left_out: Sequence[bool], rows: Sequence[_Row]) -> list[_Row]:
@@ -106,12 +144,25 @@ def _is_entity(store: Store, project: str | None, name: str) -> bool:
     return store.known([entity_named(name, project)]) != [None]
 
 
-def import_graph(store: Store, graph: Graph, imported: reference.ReferenceGraph) -> Imported:
+def import_graph(
+    writer: Writer,
+    graph: Graph,
+    imported: reference.ReferenceGraph,
+    *,
+    trust: Trust = "trusted",
+    dry_run: bool = False,
+) -> Imported:
     """Import a reference memory server's graph; existing entities get the new observations."""
     names = [entity.name for entity in imported.entities]
     existing = {entity.name for entity in graph.open(names).entities}
-    relations = _without(copying_relations(store, imported.relations), imported.relations)
-    entities = graph.create(imported.entities, origin="import")
+    relations = _without(copying_relations(writer.store, imported.relations), imported.relations)
+    if dry_run:
+        edges = [jsonl.ExportedRelation(row, writer.project) for row in relations]
+        fresh = [_is_new(writer.store, edge) for edge in edges]
+        kept = len(existing)
+        left_out = len(imported.relations) - len(relations)
+        return Imported(len(names) - kept, 0, kept, sum(fresh), imported.unknown, None, left_out)
+    entities = graph.create(imported.entities, origin="import", trust=trust)
     new_relations = graph.relate(relations)
     new = [entity for entity in entities if entity.name not in existing]
     kept = len(entities) - len(new)
@@ -127,7 +178,11 @@ def import_graph(store: Store, graph: Graph, imported: reference.ReferenceGraph)
 
 
 def import_entries(
-    writer: Writer, entries: Iterable[Entry], *, changed_at: int | None = None
+    writer: Writer,
+    entries: Iterable[Entry],
+    *,
+    changed_at: int | None = None,
+    dry_run: bool = False,
 ) -> Imported:
     """Import the documents of an export, all or none; newer and more trusted ones here are kept.
 
@@ -137,7 +192,7 @@ def import_entries(
     now = documents.now_ms()
     owners: dict[tuple[str | None, str, str], str] = {}
     changes: list[Change] = []
-    kept = 0
+    kept = unchanged = known_entities = 0
     entries = list(entries)
     drafts = [documents.complete(entry.document, now) for entry in entries]
     new = [
@@ -153,12 +208,17 @@ def import_entries(
         here = _counterpart(writer.store, document, owners)
         # Entities are always written: they are merged, and their observations need them.
         is_entity = document.kind == "entity"
+        claimed = document._replace(trust=draft.document.trust)
+        if here is not None and _is_unchanged(writer.store, here, claimed):
+            unchanged += 1
+            continue
         if here is not None and not is_entity and _stays(here, document):
             kept += 1
             continue
         if not entry.passages:
             entry = writer.chunk(draft._replace(document=document))
         if here is None or is_entity:
+            known_entities += here is not None
             changes.append(Change(entry._replace(document=document), imported=True))
             continue
         if here.id == document.id:
@@ -166,6 +226,12 @@ def import_entries(
         # Without ``expects`` a document that became trusted meanwhile could be replaced.
         replacement = entry._replace(document=document)
         changes.append(Change(replacement, expects=here, imported=True))
+    kinds = (document_secrets(change.entry.document) for change in changes)
+    secret = tuple(dict.fromkeys(kind for held in kinds for kind in held))
+    if dry_run:
+        replaced = sum(change.expects is not None for change in changes) + known_entities
+        added = len(changes) - replaced
+        return Imported(added, replaced, kept, unchanged=unchanged, secret=secret)
     written = writer.write(changes, changed_at=changed_at)
     replaced = sum(result.replaced for result in written)
     # Not written: a duplicate, or another process replaced the document in the meantime.
@@ -173,7 +239,22 @@ def import_entries(
         not result.replaced and (result.duplicate or change.expects is not None)
         for change, result in zip(changes, written, strict=True)
     )
-    return Imported(len(changes) - replaced - skipped, replaced, kept + skipped)
+    added = len(changes) - replaced - skipped
+    return Imported(added, replaced, kept + skipped, unchanged=unchanged, secret=secret)
+
+
+def _is_unchanged(store: Store, here: Document, document: Document) -> bool:
+    """Tell whether the memory has a document exactly as it is imported."""
+    if document.kind == "entity":
+        # The rest of it is made from its observations.
+        fields = ("id", "key", "project", "trust", *ENTITY_FIELDS)
+        return all(getattr(here, name) == getattr(document, name) for name in fields)
+    aside: dict[str, Any] = {"text": "", "indexed_at": 0, "chunk_count": 0}
+    if here._replace(**aside) != document._replace(**aside):
+        return False
+    if document.kind != "file":
+        return True  # the hash is that of the text
+    return [row.text for row in store.load([here.id])] == [document.text]
 
 
 def _stays(here: Document, document: Document) -> bool:

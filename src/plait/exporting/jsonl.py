@@ -6,7 +6,7 @@ made again.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from plait.errors import StoreDamaged, UsageError
@@ -32,7 +32,7 @@ EXPORT_VERSION = 1
 DOCUMENTS_PER_READ = 200
 _TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session", "parent", "role")
 _OTHER_TEXTS = ("topic", "supersedes", "sha256", "id", "title", "source")
-_MOMENTS = ("created_at", "updated_at", "indexed_at", "event_at", "valid_from", "valid_to")
+MOMENTS = ("created_at", "updated_at", "indexed_at", "event_at", "valid_from", "valid_to")
 # Of a file, in bytes and milliseconds; checked like a moment.
 _OTHER_NUMBERS = ("size", "mtime")
 # More than `MAX_TURN`: messages that follow the last one have higher numbers.
@@ -73,6 +73,16 @@ def export_lines(store: Store, where: Filter, damaged: list[str] | None = None) 
     """
     # In the order of writing: the observations of an entity have no other order.
     documents = store.scan(where, by_writing=True, damaged=damaged)
+    for document, passages in whole_documents(store, documents, damaged):
+        yield document_line(document, passages)
+    for relation in relations_between(store, documents, damaged):
+        yield relation_line(relation)
+
+
+def whole_documents(
+    store: Store, documents: Sequence[Document], damaged: list[str] | None
+) -> Iterator[tuple[Document, list[Passage]]]:
+    """Yield documents with their text and passages, some read at a time."""
     for start in range(0, len(documents), DOCUMENTS_PER_READ):
         page = documents[start : start + DOCUMENTS_PER_READ]
         for document in load_readable(store, [document.id for document in page], damaged):
@@ -82,13 +92,19 @@ def export_lines(store: Store, where: Filter, damaged: list[str] | None = None) 
                 if damaged is None:
                     raise
                 passages = []  # its text is whole, and the import cuts it again
-            yield document_line(document, passages)
+            yield document, passages
+
+
+def relations_between(
+    store: Store, documents: Sequence[Document], damaged: list[str] | None
+) -> Iterator[ExportedRelation]:
+    """Yield the relations whose two entities are among these documents."""
     projects = {row.id: row.project for row in documents if row.kind == "entity"}
     for relation in store.relations(list(projects), EVERYTHING, damaged=damaged):
         if relation.source_id in projects and relation.target_id in projects:
             # A personal entity is visible in every project: the other end decides.
             project = projects[relation.source_id] or projects[relation.target_id]
-            yield relation_line(ExportedRelation(relation, project))
+            yield ExportedRelation(relation, project)
 
 
 def document_line(document: Document, passages: Iterable[Passage]) -> str:
@@ -100,18 +116,16 @@ def document_line(document: Document, passages: Iterable[Passage]) -> str:
         if name not in ("text", "chunk_count") and value != defaults[name]
     }
     record["text"] = document.text
-    record["passages"] = [
-        [
-            passage.id,
-            passage.start,
-            passage.start + len(passage.text),
-            passage.start_line,
-            passage.end_line,
-            passage.heading,
-        ]
-        for passage in _matching(document.text, list(passages))
-    ]
+    record["passages"] = places_of(document.text, passages)
     return json.dumps(record, ensure_ascii=False)
+
+
+def places_of(text: str, passages: Iterable[Passage]) -> list[list[Any]]:
+    """Return passages as they are exported: by id and position, with lines and heading."""
+    return [
+        [row.id, row.start, row.start + len(row.text), row.start_line, row.end_line, row.heading]
+        for row in _matching(text, list(passages))
+    ]
 
 
 def _matching(text: str, passages: list[Passage]) -> list[Passage]:
@@ -157,7 +171,7 @@ def read_export(lines: Iterable[str]) -> Iterator[Entry | ExportedRelation | Exp
             if "format" in record:
                 yield _header(record)
             else:
-                yield _relation(record) if "relation" in record else _entry(record)
+                yield read_relation(record) if "relation" in record else read_entry(record)
         except (TypeError, ValueError, LookupError) as error:
             raise _bad_line(number, f"is not a line of a plait export ({error})") from None
 
@@ -179,6 +193,15 @@ def _header(record: dict[str, Any]) -> ExportHeader:
             code="unknown_format",
             subject=f"{name} {version}",
         )
+    return read_header(record)
+
+
+def read_header(record: dict[str, Any]) -> ExportHeader:
+    """Return what a header says, checked.
+
+    Raises:
+        TypeError, ValueError: It names no moment.
+    """
     _check_moments(record, ("latest_turn",))
     return ExportHeader(record.get("latest_turn"))
 
@@ -192,7 +215,12 @@ def _check_moments(record: dict[str, Any], names: Iterable[str]) -> None:
             raise ValueError(f"{name} is {moment}, which is not a time in milliseconds")
 
 
-def _relation(record: dict[str, Any]) -> ExportedRelation:
+def read_relation(record: dict[str, Any]) -> ExportedRelation:
+    """Return the relation of a record, every field checked.
+
+    Raises:
+        TypeError, ValueError: A field has a wrong value.
+    """
     fields = record["relation"]
     if not isinstance(fields, dict) or not isinstance(record.get("project"), str | None):
         raise TypeError("relation is not an object")
@@ -206,7 +234,12 @@ def _relation(record: dict[str, Any]) -> ExportedRelation:
     return ExportedRelation(Relation(**fields), record.get("project"))
 
 
-def _entry(record: dict[str, Any]) -> Entry:
+def read_entry(record: dict[str, Any]) -> Entry:
+    """Return the document of a record with its passages, every field checked.
+
+    Raises:
+        TypeError, ValueError: A field is unknown or has a wrong value.
+    """
     places = record.pop("passages", [])
     unknown = record.keys() - set(Document._fields)
     if unknown:
@@ -247,7 +280,7 @@ def _document(record: dict[str, Any]) -> Document:
     for name in (*_TEXTS, *_OTHER_TEXTS):
         if not isinstance(record.get(name), str | None):
             raise TypeError(f"{name} is not text")
-    _check_moments(record, (*_MOMENTS, *_OTHER_NUMBERS))
+    _check_moments(record, (*MOMENTS, *_OTHER_NUMBERS))
     turn = record.get("turn")
     if turn is not None and (type(turn) is not int or not 0 <= turn <= _LAST_TURN):
         raise ValueError(f"turn is {turn!r}, which is not a whole number from 0 to {_LAST_TURN}")

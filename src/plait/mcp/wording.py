@@ -18,6 +18,9 @@ FOR_MODELS: dict[str, str] = {
     "give_key": "",
     "give_source": "",
     "allow_removal": "Only the user can do that: plait ingest {path:shell} --allow-removal",
+    "allow_snapshot_removal": "Only the user can do that: plait export --allow-removal",
+    "import_edits": "Only the user can do that: plait import {path:shell}",
+    "hydrate": "Only the user can do that: plait import {path:shell}",
     "insist_on_secret": (
         "Store it without the secret and say where the secret is kept. If the user wants the "
         "secret itself stored, call again with allow_secret=true."

@@ -6,15 +6,27 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from plait.errors import StoreDamaged, UsageError
+from plait.embedders.none import NoEmbedder
+from plait.errors import Notice, PlaitError, SourceError, StoreDamaged, UsageError
 from plait.memory.opening import OpenMemory
 from plait.searching.where import Where
 from plait.settings.loading import Config, load
-from plait.types import Filter
+from plait.settings.schema import IN_MEMORY
+from plait.stores import open_store
+from plait.types import TRUSTS, Filter, check_choice
 from plait.types.guarding import guarded
 
 if TYPE_CHECKING:
-    from plait.types.reports import Finding, Imported, Reindexed, Restored, Salvaged, Stats
+    from plait.exporting.reading import Importable
+    from plait.types.reports import (
+        Exported,
+        Finding,
+        Imported,
+        Reindexed,
+        Restored,
+        Salvaged,
+        Stats,
+    )
     from plait.writing.backfill import Progress
 
 
@@ -191,17 +203,22 @@ class MaintainedMemory(OpenMemory):
         the first one is an error.
         """
         from plait.exporting import jsonl
-        from plait.searching.where import widened
 
         changed_at = None if self._store is None else self._store.state().changed_at
         yield jsonl.header_line(jsonl.ExportHeader(changed_at))
         if self._store is None:
             return
+        wanted = self._exported(where, all_projects=all_projects)
+        yield from jsonl.export_lines(self._store, wanted, damaged)
+
+    def _exported(self, where: Filter | Where | None, *, all_projects: bool) -> Filter:
+        """Return which documents an export has."""
+        from plait.searching.where import widened
+
         fields = widened(where)
         if self._project_is_chosen and not all_projects:
             fields.setdefault("projects", (self.config.project,))
-        wanted = self._filter(fields, all_projects=where is None or all_projects)
-        yield from jsonl.export_lines(self._store, wanted, damaged)
+        return self._filter(fields, all_projects=where is None or all_projects)
 
     def export_graph(self, *, damaged: list[str] | None = None) -> Iterator[str]:
         """Yield the current graph as the reference memory server writes it, line by line.
@@ -219,14 +236,129 @@ class MaintainedMemory(OpenMemory):
         entities = [NewEntity(row.name, row.type, row.contents) for row in graph.entities]
         yield from reference.graph_file_lines(entities, graph.relations)
 
-    def import_lines(self, lines: Iterable[str]) -> Imported:
+    def export_folder(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        where: Filter | Where | None = None,
+        all_projects: bool = False,
+        allow_removal: bool = False,
+        overwrite: bool = False,
+        damaged: list[str] | None = None,
+    ) -> Exported:
+        """Write the memory as a folder of Markdown files, one per document, which git can keep.
+
+        A second export changes only the files of documents that changed. Files that a person edited
+        and files that plait did not write stay as they are.
+
+        Args:
+            folder: A new or empty folder, or an earlier snapshot.
+            where: Which documents, as for `export`.
+            all_projects: With a filter, the documents of all projects.
+            allow_removal: Remove files even if nearly all of them belong to no document any more.
+            overwrite: Write over files that were edited since the last export.
+            damaged: Gets the ids of documents that cannot be read, instead of an error.
+
+        Raises:
+            NotFound: There is no memory yet.
+            UsageError: The folder has other files, or nearly all of its files would be removed.
+        """
+        from plait.exporting.snapshot import write_snapshot
+
+        return write_snapshot(
+            self._required(),
+            self._exported(where, all_projects=all_projects),
+            os.path.abspath(os.fspath(folder)),
+            allow_removal=allow_removal,
+            overwrite=overwrite,
+            damaged=damaged,
+        )
+
+    def import_lines(
+        self, lines: Iterable[str], *, trust: str = "trusted", dry_run: bool = False
+    ) -> Imported:
         """Import an export, or a reference memory server's file; newer documents here are kept.
 
         A bad line is found before anything is written.
 
+        Args:
+            lines: The lines of the file.
+            trust: The highest trust that a document gets, whatever the file says.
+            dry_run: Only count what would be done.
+
         Raises:
             UsageError: A line belongs to neither format; the message names the line.
         """
-        from plait.exporting import importing
+        from plait.exporting.reading import read_lines
 
-        return importing.import_lines(self._begin(), self.graph, lines)
+        return self._import(read_lines(lines), trust, dry_run=dry_run)
+
+    def import_from(
+        self, path: str | os.PathLike[str], *, trust: str = "trusted", dry_run: bool = False
+    ) -> Imported:
+        """Import a file or a folder by what it is, all of it or nothing.
+
+        It may be an export, a folder of `export_folder`, a reference memory server's file, or a
+        database of tars, hybrid-memory, mcp-memory, mcb or ZeroClaw, which is not changed.
+
+        Args:
+            path: The file or folder.
+            trust: The highest trust that a document gets, whatever the import says.
+            dry_run: Only count what would be done.
+
+        Raises:
+            UsageError: It is of no known format, or a part of it cannot be stored.
+            SourceError: It cannot be read.
+            StoreError: It is a database that cannot be read.
+        """
+        from plait.exporting.reading import read_path
+
+        place = os.fspath(path)
+        # To open and close the memory's own file would drop the locks of SQLite.
+        both_exist = os.path.exists(self.path) and os.path.exists(place)
+        if both_exist and os.path.samefile(self.path, place):
+            raise UsageError(f"{place} is this memory itself.", code="own_database", subject=place)
+        try:
+            content = read_path(place, self._max_bytes)
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"{place} is not an export: it is not UTF-8 text ({error.reason}). Nothing was "
+                "imported.",
+                code="not_utf8",
+                subject=place,
+            ) from error
+        return self._import(content, trust, dry_run=dry_run)
+
+    def _import(self, content: Importable, trust: str, *, dry_run: bool) -> Imported:
+        from plait.exporting.importing import import_content
+
+        highest = check_choice("trust", trust, TRUSTS)
+        if self._store is None:
+            # Into a memory in RAM first: what fails must not leave an empty file.
+            rehearsal = type(self)(open_store(IN_MEMORY), NoEmbedder(), self.config, path=IN_MEMORY)
+            try:
+                done = import_content(rehearsal._begin(), rehearsal.graph, content, trust=highest)
+            finally:
+                rehearsal.close()
+            if dry_run:
+                return done._replace(dry_run=True)
+            self._create()
+        return import_content(self._begin(), self.graph, content, trust=highest, dry_run=dry_run)
+
+    def _hydrate(self) -> None:
+        """Fill an empty memory from the snapshot beside it, and say so."""
+        from plait.exporting.folder import snapshot_near
+
+        settings = self.config.settings
+        folder = snapshot_near(self.path, settings.memory_dir)
+        if folder is None:
+            return
+        try:
+            done = self.import_from(folder)
+        except PlaitError as error:
+            self.opening_notices.append(
+                error.notice._replace(text=f"The memory was not filled: {error.notice.text}")
+            )
+            return
+        text = f"Filled the empty memory with {done.added:,} documents from {folder}."
+        self.opening_notices.append(Notice(text, "hydrated", folder))

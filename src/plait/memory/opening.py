@@ -268,7 +268,19 @@ class OpenMemory:
         opened = cls(parts.store, parts.embedder, config, path=path)
         if parts.state is not None:
             opened.opening_notices = outdated_rules(parts.state, opened._cut, parts.embedder)
+        wanted = config.settings.auto_hydrate and path != IN_MEMORY
+        if wanted and (parts.store is None or not parts.store.stats().doc_count):
+            opened._hydrate()
         return opened
+
+    def _hydrate(self) -> None:
+        """Fill the memory, which is empty; `MaintainedMemory` can."""
+
+    def _create(self) -> None:
+        """Create the file of a memory that was opened without one."""
+        self._store = _open_store(self.config, create=True)
+        self._embedder = _cached(self._embedder, self._store, self.config)
+        self._counter = None
 
     def __enter__(self) -> Self:
         """Support ``with``, which closes the memory at its end."""

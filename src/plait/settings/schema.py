@@ -71,6 +71,7 @@ class Settings(NamedTuple):
     backend: str = "sqlite"
     memory_dir: str | None = None
     auto_save: bool = False
+    auto_hydrate: bool = False
     embedding_provider: str | None = None
     model: str | None = None
     api_key: "Secret | None" = None
@@ -151,6 +152,11 @@ SETTINGS: dict[str, Setting] = {
     ),
     "memory_dir": Setting("path", "The folder that `plait ingest` reads if you give no path."),
     "auto_save": Setting("switch", "Store conversations automatically.", acts=False),
+    "auto_hydrate": Setting(
+        "switch",
+        "Fill an empty memory from the Markdown snapshot in memory_dir, or in the folder beside "
+        "its file that has its name.",
+    ),
     "embedding_provider": Setting(
         "provider",
         "The embedder; unset: the one that the memory was built with, builtin for a new memory.",

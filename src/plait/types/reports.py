@@ -68,11 +68,30 @@ class Restored(NamedTuple):
     undoable: bool = False
 
 
+class Exported(NamedTuple):
+    """What ``export`` did to a folder: how many documents it has, and how many files changed.
+
+    ``kept`` are the files that a person edited, which were left as they are. ``with_secrets``
+    counts the written files that hold secrets, ``secret`` names their kinds, never their values.
+    """
+
+    path: str
+    documents: int = 0
+    written: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    kept: tuple[str, ...] = ()
+    with_secrets: int = 0
+    secret: tuple[str, ...] = ()
+
+
 class Imported(NamedTuple):
     """What ``import`` did; ``kept`` counts documents that were newer or more trusted in the memory.
 
-    ``unknown`` names the fields of another program's file that were left out,
-    ``untrusted_relations`` counts relations that were left out: they repeat untrusted text.
+    ``unknown`` names the fields of another program's file that were left out, ``left_out`` says
+    what else of it plait cannot keep, ``untrusted_relations`` counts relations that were left out:
+    they repeat untrusted text. ``secret`` names the kinds of secrets in what was written.
+    ``source`` is the format that was read; after a ``dry_run`` nothing was written.
     """
 
     added: int = 0
@@ -82,6 +101,11 @@ class Imported(NamedTuple):
     unknown: tuple[str, ...] = ()
     trouble: Notice | None = None
     untrusted_relations: int = 0
+    unchanged: int = 0
+    left_out: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
+    source: str = ""
+    dry_run: bool = False
 
 
 Outcome = Literal["added", "changed", "moved", "unchanged", "removed", "kept", "skipped", "failed"]

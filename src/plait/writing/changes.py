@@ -28,7 +28,7 @@ from plait.writing.replacing import check_home, keep_version, raised, replacing,
 Belongs = Literal["make", "known", "new"]
 
 # Fields that creating an entity again may change.
-_ENTITY_FIELDS = ("type", "tags", "metadata", "summary", "importance", "pinned", "memory_type")
+ENTITY_FIELDS = ("type", "tags", "metadata", "summary", "importance", "pinned", "memory_type")
 
 
 class Change(NamedTuple):
@@ -367,7 +367,7 @@ class Changes:
         else:
             fields = {
                 name: getattr(document, name)
-                for name in _ENTITY_FIELDS
+                for name in ENTITY_FIELDS
                 if amend
                 and may_replace(old, document)
                 and getattr(document, name) not in ("", Document._field_defaults[name])

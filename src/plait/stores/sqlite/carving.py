@@ -100,9 +100,9 @@ def read_rows(path: str, folder: str) -> tuple[Haul, bool]:
     image = os.path.join(folder, "image.db")
     for _ in range(_READ_TRIES):  # another process may be writing: wait for a quiet moment
         before = _state_of(path)
-        _copy(path, image, apsw.SQLITE_OPEN_MAIN_DB)
+        copy_file(path, image, apsw.SQLITE_OPEN_MAIN_DB)
         if exists(path + "-wal"):
-            _copy(path + "-wal", image + "-wal", apsw.SQLITE_OPEN_WAL)
+            copy_file(path + "-wal", image + "-wal", apsw.SQLITE_OPEN_WAL)
         if _state_of(path) == before:
             break
     applied = _apply_journal(image)
@@ -182,7 +182,8 @@ def _parts(file: apsw.VFSFile) -> Iterator[bytes]:
         yield file.xRead(min(_COPY_BYTES, size - start), start)
 
 
-def _copy(path: str, target: str, kind: int) -> None:
+def copy_file(path: str, target: str, kind: int) -> None:
+    """Copy a database or a journal through SQLite's own file layer."""
     fresh = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     with _opened(path, kind | _READ) as file, _opened(target, kind | fresh) as copy:
         copy.xTruncate(0)

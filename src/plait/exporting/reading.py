@@ -1,0 +1,102 @@
+"""Read what is to be imported, by what it is: lines, a folder, or another program's database.
+
+Everything is read and checked before anything is written.
+"""
+
+import json
+from collections.abc import Iterable
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from plait.errors import UsageError
+from plait.exporting import jsonl, reference
+from plait.protocols import Entry
+
+Part = Entry | jsonl.ExportedRelation | jsonl.ExportHeader
+# A transcript may begin with lines about the session.
+_LINES_LOOKED_AT = 5
+_TRANSCRIPTS = (
+    ("a transcript of Claude Code", ({"sessionId", "type"}, {"type", "leafUuid"}, {"messageId"})),
+    ("a transcript of Codex", ({"payload", "type"}, {"instructions", "timestamp", "id"})),
+    ("an export of ChatGPT", ({"mapping"},)),
+    ("an export of Claude", ({"chat_messages"},)),
+    ("a conversation", ({"role", "content"}, {"messages"})),
+)
+
+
+class Importable(NamedTuple):
+    """What was read: the parts of an export, or the graph of a reference memory server.
+
+    ``source`` names the format or the system, ``left_out`` says what of it cannot be kept.
+    """
+
+    parts: list[Part] = []  # noqa: RUF012 - never changed
+    graph: reference.ReferenceGraph | None = None
+    source: str = "plait"
+    left_out: tuple[str, ...] = ()
+
+
+def read_path(path: str, max_bytes: int) -> Importable:
+    """Read a file or a folder.
+
+    Raises:
+        UsageError: It is of no known format, or a part of it cannot be stored.
+        StoreError: A database cannot be read.
+        OSError: A file cannot be read.
+        UnicodeDecodeError: A file of lines is not UTF-8.
+    """
+    if Path(path).is_dir():
+        from plait.exporting.folder import read_snapshot
+
+        snapshot = read_snapshot(path, max_bytes)
+        others = snapshot.others
+        left_out = (f"{others:,} other Markdown files",) if others else ()
+        return Importable(snapshot.parts, source="markdown", left_out=left_out)
+    from plait.stores.sqlite.others import looks_like_database
+
+    status = Path(path).stat()
+    if looks_like_database(path):
+        from plait.exporting.databases import read_database
+
+        other = read_database(path, max_bytes, status.st_mtime_ns // 1_000_000)
+        return Importable([*other.parts], source=other.system, left_out=other.left_out)
+    with Path(path).open(encoding="utf-8") as lines:
+        return read_lines(lines)
+
+
+def read_lines(lines: Iterable[str]) -> Importable:
+    """Read an export, or a reference memory server's file.
+
+    Raises:
+        UsageError: A line belongs to neither format; the message names the line.
+    """
+    rest = iter(lines)
+    first = list(islice(rest, _LINES_LOOKED_AT))
+    _refuse_transcript(first)
+    is_reference, rest = reference.recognise(chain(first, rest))
+    if is_reference:
+        return Importable(graph=reference.read_graph_file(rest), source="graph")
+    return Importable(list(jsonl.read_export(rest)))
+
+
+def _refuse_transcript(lines: Iterable[str]) -> None:
+    for line in lines:
+        if not isinstance(line, str):
+            return
+        try:
+            record: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, list) and record:
+            record = record[0]
+        if not isinstance(record, dict) or "format" in record or "text" in record:
+            continue
+        for what, signs in _TRANSCRIPTS:
+            if any(sign <= record.keys() for sign in signs):
+                raise UsageError(
+                    f"This is {what}. plait cannot import conversations of other programs yet. "
+                    "Nothing was imported.",
+                    code="transcript",
+                    subject=what,
+                )

@@ -1,0 +1,226 @@
+"""Read tables of another program's SQLite file, which may be hostile.
+
+Nothing is written beside the file, and nothing that its schema says is executed: only ordinary
+columns of ordinary tables are read, without indexes, with a limit on rows, sizes and time.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from plait.errors import StoreDamaged, StoreError, UsageError, flattened, lacks_descriptors
+
+DATABASE_SUFFIXES = (".db", ".db3", ".sqlite", ".sqlite3")
+MAGIC = b"SQLite format 3\0"
+MAX_ROWS = 1_000_000
+MAX_BYTES = 1 << 30
+# A row has vectors beside its text.
+ROOM_FOR_A_ROW = 16_000_000
+LONGEST_READ_S = 120.0
+_STEPS_BETWEEN_CHECKS = 100_000
+_TABLES = "SELECT name, sql FROM sqlite_schema WHERE type = 'table'"
+# hidden: 1 and more are columns of a virtual table, or computed by an expression.
+_COLUMNS = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0"
+
+Row = dict[str, Any]
+
+
+class OtherDatabase:
+    """A file of another program, opened to be read."""
+
+    def __init__(self, connection: apsw.Connection, path: str) -> None:
+        self._connection = connection
+        self._path = path
+        self._bytes = 0
+        self._tables: dict[str, str] = {}
+        for name, sql in connection.execute(_TABLES):
+            if isinstance(name, str) and isinstance(sql, str):
+                self._tables[name] = sql
+
+    @property
+    def tables(self) -> Mapping[str, str]:
+        """The names of its tables, each with the statement that made it."""
+        return self._tables
+
+    def columns(self, table: str) -> frozenset[str]:
+        """Return the ordinary columns of an ordinary table; none of any other."""
+        statement = self._tables.get(table, "").lstrip().upper()
+        if not statement.startswith("CREATE TABLE"):
+            return frozenset()
+        return frozenset(str(name) for (name,) in self._connection.execute(_COLUMNS, (table,)))
+
+    def rows(self, table: str, names: Sequence[str]) -> Iterator[Row]:
+        """Yield these columns of a table, ``None`` for those that it does not have.
+
+        Raises:
+            UsageError: The table is too large.
+        """
+        there = self.columns(table)
+        wanted = [name for name in names if name in there]
+        if not wanted:
+            return
+        # NOT INDEXED: an index may have an expression.
+        listed = ", ".join(_quoted(name) for name in wanted)
+        sql = f"SELECT {listed} FROM {_quoted(table)} NOT INDEXED LIMIT {MAX_ROWS + 1}"  # noqa: S608
+        blank = dict.fromkeys(names)
+        for number, values in enumerate(self._connection.execute(sql)):
+            self._bytes += sum(len(value) for value in values if isinstance(value, str | bytes))
+            if number >= MAX_ROWS or self._bytes > MAX_BYTES:
+                raise UsageError(
+                    f"{self._path} is too large to be imported: more than {MAX_ROWS:,} rows or "
+                    f"{MAX_BYTES >> 30} GB of text. Nothing was imported.",
+                    code="too_large",
+                    subject=self._path,
+                )
+            yield {**blank, **dict(zip(wanted, values, strict=True))}
+
+    def count(self, table: str) -> int:
+        """Return how many rows an ordinary table has; 0 for any other."""
+        if not self.columns(table):
+            return 0
+        sql = f"SELECT 1 FROM {_quoted(table)} NOT INDEXED LIMIT {MAX_ROWS}"  # noqa: S608
+        return sum(1 for _ in self._connection.execute(sql))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def looks_like_database(path: str) -> bool:
+    """Tell whether a file is a database, by its name or by its first bytes.
+
+    It is read through SQLite's own file layer: a plain ``open`` and ``close`` would drop the locks
+    that SQLite has on it.
+    """
+    if path.lower().endswith(DATABASE_SUFFIXES):
+        return True
+    if not os.path.isfile(path):
+        return False  # a pipe must not be read twice
+    try:
+        file = apsw.VFSFile(
+            "", os.path.abspath(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+        )
+    except (apsw.Error, UnicodeEncodeError):
+        return False  # opening it as text will tell why
+    try:
+        return file.xFileSize() > len(MAGIC) and file.xRead(len(MAGIC), 0) == MAGIC
+    finally:
+        file.xClose()
+
+
+@contextmanager
+def opened_other(path: str, max_bytes: int) -> Iterator[OtherDatabase]:
+    """Open another program's file to read it.
+
+    If its latest changes are in a journal, a private copy of both is read: SQLite would write
+    beside the file.
+
+    Raises:
+        UsageError: It is too large.
+        StoreError: It cannot be read, or is no database.
+    """
+    with TemporaryDirectory(prefix="plait-") as folder:
+        place = path
+        try:
+            if any(_size(path + ending) for ending in ("-wal", "-journal")):
+                place = _copy(path, folder)
+            connection = _connect(place, max_bytes, immutable=place == path)
+        except OSError as error:
+            if lacks_descriptors(error):
+                raise
+            raise _unreadable(path, error.strerror or "") from error
+        except apsw.Error as error:
+            raise _ours(error, path) from error
+        try:
+            yield OtherDatabase(connection, path)
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise _ours(error, path) from error
+        finally:
+            connection.close()
+
+
+def _size(path: str) -> int:
+    with suppress(OSError):
+        return os.stat(path, follow_symlinks=False).st_size
+    return 0
+
+
+def _copy(path: str, folder: str) -> str:
+    from plait.stores.sqlite.carving import copy_file
+
+    place = os.path.join(folder, "copy.db")
+    kinds = (
+        ("", apsw.SQLITE_OPEN_MAIN_DB),
+        ("-wal", apsw.SQLITE_OPEN_WAL),
+        ("-journal", apsw.SQLITE_OPEN_MAIN_JOURNAL),
+    )
+    for ending, kind in kinds:
+        if _size(path + ending):
+            if _size(path + ending) > 4 * MAX_BYTES:
+                raise UsageError(
+                    f"{path} is too large to be imported. Nothing was imported.",
+                    code="too_large",
+                    subject=path,
+                )
+            copy_file(os.path.abspath(path) + ending, place + ending, kind)
+    return place
+
+
+def _connect(path: str, max_bytes: int, *, immutable: bool) -> apsw.Connection:
+    address = "file:" + quote(os.path.abspath(path))
+    options = "?mode=ro&immutable=1" if immutable else "?mode=rw"
+    flags = apsw.SQLITE_OPEN_URI
+    flags |= apsw.SQLITE_OPEN_READONLY if immutable else apsw.SQLITE_OPEN_READWRITE
+    connection = apsw.Connection(address + options, flags=flags)
+    try:
+        for switch, value in (
+            (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+            (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+            (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+            (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+        ):
+            connection.config(switch, value)
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, max_bytes + ROOM_FOR_A_ROW)
+        connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
+        deadline = time.monotonic() + LONGEST_READ_S
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
+        connection.execute("PRAGMA cell_size_check = 1")
+        connection.execute("PRAGMA mmap_size = 0")
+        connection.execute("PRAGMA query_only = 1")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _ours(error: Exception, path: str) -> StoreError | UsageError:
+    if isinstance(error, apsw.NotADBError):
+        return _unreadable(path, "it is not a database")
+    if isinstance(error, apsw.TooBigError):
+        return UsageError(
+            f"{path} has a row that is too large. Nothing was imported.",
+            code="too_large",
+            subject=path,
+        )
+    if isinstance(error, apsw.InterruptError):
+        return _unreadable(path, f"reading it took more than {LONGEST_READ_S:g} s")
+    if isinstance(error, UnicodeDecodeError):
+        return StoreDamaged(
+            f"{path} has a text that is not UTF-8. Nothing was imported.", subject=path
+        )
+    return _unreadable(path, str(error))
+
+
+def _unreadable(path: str, problem: str) -> StoreError:
+    return StoreError(
+        f"{path} cannot be imported: {flattened(problem)[:200]}. Nothing was imported.",
+        code="unreadable_database",
+        subject=path,
+    )
