@@ -1,4 +1,4 @@
-"""The README and two guides are executed: every command runs and prints what the page shows."""
+"""The README and three guides are executed: every command runs and prints what the page shows."""
 
 import io
 import json
@@ -19,8 +19,8 @@ from tests.embedding_server import EmbeddingServer
 from tests.interfaces.command import PLAIT, ROOT, SAMPLE, environment
 
 README = "README.md"
-WITH_COMMANDS = [README, "docs/tour.md", "docs/snapshot.md"]
-WITH_PYTHON = [README, "docs/library.md", "docs/snapshot.md"]
+WITH_COMMANDS = [README, "docs/conversations.md", "docs/snapshot.md", "docs/tour.md"]
+WITH_PYTHON = [README, "docs/conversations.md", "docs/library.md", "docs/snapshot.md"]
 MAX_WORDS_BEFORE_FIRST_COMMAND = 120
 FIRST_OUTPUT_BY_LINE = 40
 MAX_WORDS = 600

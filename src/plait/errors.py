@@ -168,6 +168,7 @@ IN_PYTHON: dict[str, str] = {
     "use_id_of_file": "Use an id: {files}.",
     "give_text": "For example: memory.store('a fact').",
     "give_key": "For example: memory.store(text, key='TOOLS').",
+    "give_session": "For example: memory.store(text, role='user', session='s1').",
     "insist_on_secret": "Leave it out, or pass allow_secret=True.",
     "purge_secrets": "To remove one for good: memory.delete(id, purge=True).",
     "store_first": "Store something first: memory.store(text).",

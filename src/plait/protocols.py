@@ -407,13 +407,16 @@ class Store(Protocol):
         before: tuple[int, str] | None = None,
         after: tuple[int, str] | None = None,
         by_writing: bool = False,
+        by_turn: bool = False,
         whole: bool = False,
         damaged: list[str] | None = None,
     ) -> list[Document]:
         """Return documents, newest event first, starting after the cursor ``before``.
 
-        With the cursor ``after``, the order is reversed: oldest event first. ``by_writing`` orders
-        them by first writing instead; ``whole`` reads their text too. Documents that cannot be read
+        With the cursor ``after``, the order is reversed: oldest event first. ``by_turn`` takes the
+        place in the session instead of the event (see `Document.place`), and goes forwards unless
+        there is a cursor ``before``. ``by_writing`` orders
+        them by first writing; ``whole`` reads their text too. Documents that cannot be read
         are named in ``damaged``, if it is given; otherwise the first one is an error.
         """
 

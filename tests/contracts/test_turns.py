@@ -113,3 +113,19 @@ def test_a_message_written_again_keeps_its_turn(store: Store) -> None:
 def test_a_memory_without_messages_says_so(store: Store) -> None:
     write(store, entry("a", "x"), entry("b", "y", kind="message"))
     assert not store.state().has_messages
+
+
+def test_a_session_is_scanned_in_its_order_both_ways(store: Store) -> None:
+    write(store, entry("fact", "x", session="talk", event_at=1))
+    for key in ("c", "a", "b"):
+        say(store, key, key)
+        say(store, f"other {key}", key, session="other")
+    where = Filter(session="talk")
+    rows = store.scan(where, by_turn=True)
+    assert [row.key for row in rows] == ["c", "a", "b", "fact"]
+    assert [row.place for row in rows] == sorted(row.place for row in rows)
+    assert store.scan(where, by_turn=True, limit=2) == rows[:2]
+    assert store.scan(where, by_turn=True, after=rows[0].place) == rows[1:]
+    assert store.scan(where, by_turn=True, before=rows[3].place) == rows[2::-1]
+    assert store.scan(where, by_turn=True, before=rows[3].place, limit=1) == [rows[2]]
+    assert [row.text for row in store.scan(where, by_turn=True, whole=True)] == ["c", "a", "b", "x"]

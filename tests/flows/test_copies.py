@@ -57,6 +57,8 @@ SOURCES: dict[str, Callable[[Memory], str]] = {
     "metadata": lambda memory: in_field(memory, metadata={"a": SAID}),
     "metadata name": lambda memory: in_field(memory, metadata={SAID: "a"}),
     "session": lambda memory: in_field(memory, session=SAID),
+    "session of a message": lambda memory: in_field(memory, session=SAID, role="tool"),
+    "role": lambda memory: in_field(memory, session="s", role=SAID),
     "topic": lambda memory: in_field(memory, key=None, topic=SAID),
     "fact": lambda memory: in_field(memory, key=None, text=SAID),
     "entity name": lambda memory: in_entity(memory, SAID, "t"),
@@ -65,7 +67,16 @@ SOURCES: dict[str, Callable[[Memory], str]] = {
 }
 STATES = ("live", "replaced", "replaced by a person", "deleted")
 # A key stays with the note, and these are no notes.
-NOT_REPLACED = ("key", "topic", "fact", "entity name", "entity type", "observation")
+NOT_REPLACED = (
+    "key",
+    "session of a message",
+    "role",
+    "topic",
+    "fact",
+    "entity name",
+    "entity type",
+    "observation",
+)
 CASES = [
     (field, state)
     for field in SOURCES

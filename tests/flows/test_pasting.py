@@ -28,6 +28,9 @@ def fill(path: Path) -> list[str]:
         memory.store("Ana approves every deploy of the wiki on Mondays.", entity="Ana")
         old = memory.store("The wiki runs on port 8080 of the old deploy host.", topic="port")
         memory.store("The wiki runs on port 8443 of the new deploy host.", topic="port")
+        memory.store("Who may deploy the wiki at night?", role="user", session="s1")
+        talk = [{"role": "assistant", "content": "Ben keeps the key of the wiki.", "id": "m2"}]
+        memory.add_messages(talk, session="s1")
         return [old.id, *(row.id for row in memory.timeline())]
 
 
@@ -41,6 +44,8 @@ def by_command(path: Path, ids: list[str], capsys: pytest.CaptureFixture[str]) -
         "get": ["get", *ids],
         "timeline": ["timeline", "--all-versions"],
         "page": ["timeline", "--limit", "2"],
+        "session": ["timeline", "--session", "s1", "--limit", "1"],
+        "conversation": ["get", "s1"],
     }
     for name, words in asked.items():
         for form in ("text", "json", "array"):
@@ -60,6 +65,9 @@ def by_server(memory: Memory, ids: list[str]) -> dict[str, str]:
         ("core", "memory_get", {"ids": ids}),
         ("core", "memory_get", {"ids": ids, "max_tokens": 120}),
         ("core", "memory_timeline", {"limit": 2}),
+        ("core", "memory_timeline", {"limit": 1, "session": "s1"}),
+        ("core", "memory_get", {"ids": ["s1"]}),
+        ("core", "memory_get", {"ids": ["s1"], "max_tokens": 120}),
         ("layers", "search_memories", {"query": QUERY}),
         ("layers", "timeline", {}),
         ("layers", "get_observations", {"ids": ids}),

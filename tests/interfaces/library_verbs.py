@@ -62,6 +62,9 @@ MEMORY_VERBS: dict[str, Act] = {
     "import_from": lambda memory, folder: memory.import_from(folder / "export.jsonl"),
     "store": lambda memory, folder: memory.store("Bea prefers coffee." * 400, entity="Bea"),
     "store_many": lambda memory, folder: memory.store_many([Document(key="k", text="A" * 9_000)]),
+    "add_messages": lambda memory, folder: memory.add_messages(
+        [{"role": "user", "content": "A" * 9_000}], session="s"
+    ),
     "ingest": lambda memory, folder: memory.ingest(folder / "notes"),
     "used": lambda memory, folder: memory.used([1]),
     "write_down_use": lambda memory, folder: memory.write_down_use(),
@@ -70,6 +73,7 @@ MEMORY_VERBS: dict[str, Act] = {
     "get": lambda memory, folder: memory.get("plan"),
     "lookup": lambda memory, folder: memory.lookup("plan"),
     "lookup_many": lambda memory, folder: memory.lookup_many(["plan", "nothing"]),
+    "conversation": lambda memory, folder: memory.conversation("s"),
     "successors": lambda memory, folder: memory.successors(
         [Document(id="abcdefghijklm", valid_to=1)]
     ),

@@ -181,6 +181,7 @@ def test_a_secret_in_any_field_of_a_document_is_recognised():
         "topic": secret,
         "type": secret,
         "session": secret,
+        "role": secret,
         "tags": ("aws", secret),
         "metadata": {"aws": secret},
     }

@@ -2,14 +2,17 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output
 from plait.cli.search import add_max_tokens, open_to_read
 from plait.cli.shared import Rendered, fitted
 from plait.cli.suggestions import with_suggestion
+from plait.facts.names import Named
 from plait.present.json import document_dict, passage_dict
 from plait.present.text import document_text, on_a_line, passage_text
+from plait.searching.conversations import by_importance
 from plait.types import Document, Passage
 
 
@@ -19,7 +22,7 @@ def get_options(parser: ArgumentParser) -> None:
         "names",
         nargs="+",
         metavar="NAME",
-        help="an id or its first six or more characters, a key, or a chunk_id",
+        help="an id or its first six or more characters, a key, a chunk_id, or a session",
     )
     parser.add_argument(
         "--document", action="store_true", help="print the whole document of a passage"
@@ -30,7 +33,7 @@ def get_options(parser: ArgumentParser) -> None:
 def get_run(arguments: Namespace, out: Output) -> int:
     """Print documents or passages, and report the names that are unknown."""
     with open_to_read(out) as memory:
-        documents, refused = memory.lookup_many(arguments.names)
+        documents, refused = memory.lookup_many(arguments.names, conversations=True)
         successors = memory.successors(document for document, _ in documents)
         secrets = memory.secrets(document for document, _ in documents)
 
@@ -46,16 +49,19 @@ def get_run(arguments: Namespace, out: Output) -> int:
                 return document_text(document, successor)
             return passage_text(passage, document, successor)
 
-        def render(rows: Sequence[tuple[Document, Passage | None]], left_out: int) -> Rendered:
+        def render(kept: Sequence[tuple[int, Named]], left_out: int) -> Rendered:
+            rows = [row for _, row in sorted(kept, key=itemgetter(0))]
             if out.form == "text":
                 return "\n\n".join(as_text(*row) for row in rows)
             return {"results": [as_dict(*row) for row in rows], "left_out": left_out}
 
         left_out = 0
+        ranked = by_importance(documents)
         if documents:
-            rendered, left_out = fitted(documents, render, arguments.max_tokens, out)
+            rendered, left_out = fitted(ranked, render, arguments.max_tokens, out)
             out.show(rendered)
-        _warn_of_secrets(documents[: len(documents) - left_out], secrets, out)
+        shown = sorted(ranked[: len(ranked) - left_out], key=itemgetter(0))
+        _warn_of_secrets([row for _, row in shown], secrets, out)
         for error in refused.values():
             out.error(with_suggestion(memory, error))
         out.flush()
@@ -65,7 +71,7 @@ def get_run(arguments: Namespace, out: Output) -> int:
 
 
 def _warn_of_secrets(
-    rows: Sequence[tuple[Document, Passage | None]],
+    rows: Sequence[Named],
     secrets: Mapping[str, Sequence[str]],
     out: Output,
 ) -> None:

@@ -53,11 +53,21 @@ def store_options(parser: ArgumentParser) -> None:
     parser.add_argument("--summary", metavar="TEXT", help="short text to show in a timeline")
     parser.add_argument("--session", metavar="NAME", help="the session that the text belongs to")
     parser.add_argument(
+        "--role",
+        metavar="X",
+        help="who said it: user, assistant, tool, …; the text is a message of the session",
+    )
+    parser.add_argument(
+        "--messages",
+        type=as_path,
+        metavar="FILE",
+        help="add messages to the session: JSON as chat APIs write it; - reads standard input",
+    )
+    parser.add_argument(
         "--origin",
         choices=ORIGINS,
-        default="user",
         metavar="X",
-        help=f"where the text comes from: {', '.join(ORIGINS)}",
+        help=f"where the text comes from: {', '.join(ORIGINS)} (default: by the role, else user)",
     )
     parser.add_argument(
         "--trust",
@@ -88,13 +98,17 @@ def store_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--allow-secret",
         action="store_true",
-        help="with --origin agent or tool: store keys, tokens and passwords too",
+        help="from an agent or a tool (--origin, --role): store keys, tokens and passwords too",
     )
 
 
 def store_run(arguments: Namespace, out: Output) -> int:
     """Store one text."""
     _refuse_other_encodings(arguments)
+    if arguments.messages is not None:
+        from plait.cli.messages import add_messages
+
+        return add_messages(arguments, out)
     text, key, path = _text(arguments, out)
     with open_to_write(out) as memory:
         similar = None if arguments.entity is None else same_but_for_case(memory, arguments.entity)
@@ -108,6 +122,7 @@ def store_run(arguments: Namespace, out: Output) -> int:
             metadata=dict(key_and_value(word) for word in arguments.metadata),
             summary=arguments.summary,
             session=arguments.session,
+            role=arguments.role,
             origin=arguments.origin,
             trust=arguments.trust,
             importance=arguments.importance,
@@ -142,6 +157,7 @@ _WRITTEN = (
     ("--metadata", "metadata"),
     ("--summary", "summary"),
     ("--session", "session"),
+    ("--role", "role"),
     ("--entity", "entity"),
     ("--topic", "topic"),
     ("--project", "project"),
@@ -169,29 +185,36 @@ def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | Non
         raise UsageError("Give the text once: as words, with --text, or with --file.")
     limit = round(out.config.settings.max_file_mb * 1024 * 1024)
     if arguments.file not in (None, "-"):
-        from plait.writing import sources
-
-        candidate = sources.named_file(arguments.file, max_bytes=limit)
-        try:
-            content = sources.read_file(candidate)
-        except SourceError as error:
-            raise SourceError(
-                f"Cannot store {candidate.path}: {error.notice.text}.",
-                code=error.code,
-                subject=error.subject,
-                advice=error.advice,
-            ) from error
-        key = candidate.key if arguments.key is None else arguments.key
-        return content.text, key, candidate.path
+        content, name, path = read_source(arguments.file, limit)
+        if arguments.role is not None:
+            return content, arguments.key, None  # what was said is no document of that name
+        return content, name if arguments.key is None else arguments.key, path
     text = given[0] if given else None
     if text == "-" or (text is None and sys.stdin is not None and not sys.stdin.isatty()):
-        return _standard_input(limit), arguments.key, None
+        return read_standard_input(limit), arguments.key, None
     if text is None:
         raise UsageError(to_run('There is no text to store. Example: plait store "a fact"'))
     return text, arguments.key, None
 
 
-def _standard_input(limit: int) -> str:
+def read_source(path: str, limit: int) -> tuple[str, str, str]:
+    """Return the text of a file of at most ``limit`` bytes, its key and its whole path."""
+    from plait.writing import sources
+
+    candidate = sources.named_file(path, max_bytes=limit)
+    try:
+        content = sources.read_file(candidate)
+    except SourceError as error:
+        raise SourceError(
+            f"Cannot store {candidate.path}: {error.notice.text}.",
+            code=error.code,
+            subject=error.subject,
+            advice=error.advice,
+        ) from error
+    return content.text, candidate.key, candidate.path
+
+
+def read_standard_input(limit: int) -> str:
     """Read standard input under the rules for files: UTF-8, and at most ``limit`` bytes."""
     data = sys.stdin.buffer.read(limit + 1)
     if len(data) > limit:

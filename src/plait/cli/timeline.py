@@ -40,7 +40,7 @@ def timeline_options(parser: ArgumentParser) -> None:
 
 
 def timeline_run(arguments: Namespace, out: Output) -> int:
-    """List documents, newest first."""
+    """List documents, newest first; those of a session in its order."""
     where = filters_of(arguments)
     damaged: list[str] = []
     with open_to_read(out) as memory:
@@ -65,7 +65,7 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
             is_last = len(rows) == len(documents) and len(rows) + len(damaged) < arguments.limit
             if not rows or is_last or arguments.anchor is not None:
                 return None
-            return page_end(rows[-1].event_at, rows[-1].id)
+            return page_end(rows[-1], in_session=arguments.session is not None)
 
         def render(rows: Sequence[Document], left_out: int) -> Rendered:
             if out.form == "text":
@@ -79,6 +79,8 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
         out.show(rendered)
         cursor = cursor_after(documents[: len(documents) - left_out])
         if cursor is not None:
-            out.suggest_page(cursor, "older documents")
+            out.suggest_page(
+                cursor, "older documents" if arguments.session is None else "later ones"
+            )
     told = tell_damaged(damaged, out)
     return told or (0 if len(documents) > left_out else NOTHING_FOUND)

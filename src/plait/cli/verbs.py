@@ -34,7 +34,7 @@ VERBS: dict[str, Verb] = {
         'plait recall "ssh keys" --budget 800',
     ),
     "get": Verb(
-        "get", "NAME …", "print whole documents or passages", "plait get 3f9c2a7b TOOLS.md"
+        "get", "NAME …", "print documents, passages or sessions", "plait get 3f9c2a7b TOOLS.md"
     ),
     "timeline": Verb(
         "timeline", "", "list documents by date, newest first", "plait timeline --since 7d"

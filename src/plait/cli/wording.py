@@ -12,6 +12,7 @@ SHELL: dict[str, str] = {
     "use_id_of_file": "Use an id: {files}.",
     "give_text": 'For example: plait store "a fact"',
     "give_key": "For example: --doc-id TOOLS",
+    "give_session": "For example: --session s1",
     "insist_on_secret": "Leave it out, or add: --allow-secret",
     "purge_secrets": "To remove one for good: plait delete ID --purge",
     "give_source": "Name one, for example: plait ingest ~/notes",

@@ -46,6 +46,8 @@ _NUMBER = r"\d[\d,]{0,9}"
 _COUNTED = rf"{_NUMBER} (?:more )?(?:hit|document|older one)s?"
 _RECEIPT = rf"{_COUNTED}, (?:hybrid|keyword|vector)\b.{{0,80}} tokens?"
 _IDS = r"[a-z2-7]{13}(?:, [a-z2-7]{13}){0,20}"
+# What became of other messages.
+_OTHERS = rf"(?:, {_NUMBER} (?:replaced|known|left out)){{0,3}}"
 # What a receipt adds about a text that was stored.
 _REMARKS = (
     r"(?: The part that came from memory was left out\."
@@ -66,6 +68,8 @@ _TRAILERS = re.compile(
             rf"(?:Stored|Replaced) [a-z2-7]{{13}}\.{_REMARKS}",
             rf"Restored {_IDS}\.",
             r"Already stored as [a-z2-7]{13}; nothing was added\.",
+            rf"Stored .{{1,60}} \({_NUMBER} messages?{_OTHERS}\)"
+            r"(?: in \S{1,100})?",
             rf"(?:Deleted|Purged|Would delete) {_NUMBER} documents?, {_NUMBER} passages?: "
             r"[^\s,]{1,80}(?:, [^\s,]{1,80}){0,8}"
             r"(?: To undo within 30 days: undo=true, same ids\.)?",
@@ -80,7 +84,8 @@ _TRAILERS = re.compile(
     )
 )
 _NEXT_STEPS = re.compile(
-    rf"{_RECEIPT}|{_COUNTED}|about {_NUMBER} tokens?|older documents|restore, within 30 days"
+    rf"{_RECEIPT}|{_COUNTED}|about {_NUMBER} tokens?|older documents|later ones"
+    r"|restore, within 30 days"
 )
 _SENTENCES = (
     PREFACE,
@@ -93,7 +98,7 @@ _SENTENCES = (
     "Next: get_observations with ids.",
     "Use it where it helps.",
 )
-_CURSOR = re.compile(r" ?Older ones: cursor=-?\d{1,20}-[a-z2-7]{1,13}\.")
+_CURSOR = re.compile(r" ?(?:Older|Later) ones: cursor=-?\d{1,20}-[a-z2-7]{1,13}\.")
 _LONGEST_TRAILER = 1_000
 
 

@@ -198,7 +198,8 @@ def statements(document: Document) -> list[str]:
 def names(document: Document) -> list[str]:
     """Return the other fields with words: two texts may have a short name in common."""
     fields = (document.title, document.key, document.topic, document.type, *document.tags)
-    return [field for field in (*fields, document.path, document.session) if field]
+    others = (document.path, document.session, document.role)
+    return [field for field in (*fields, *others) if field]
 
 
 def tells(window: Window) -> bool:

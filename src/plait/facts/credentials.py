@@ -260,7 +260,7 @@ def document_secrets(document: Document) -> tuple[str, ...]:
     fields += filter(None, (document.title, document.key, document.summary, document.topic))
     fields += document.tags
     fields += [f"{name}: {value}" for name, value in document.metadata.items()]
-    fields += filter(None, (document.type, document.session))
+    fields += filter(None, (document.type, document.session, document.role))
     return secret_kinds("\n".join(fields))
 
 

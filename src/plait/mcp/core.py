@@ -27,6 +27,7 @@ def memory_store(call: Call) -> Reply:
     trust = "untrusted" if fields.pop("untrusted") else "trusted"
     body = fields.pop("text")
     session = fields.pop("session", None) or call.session
+    # Whatever the role: it is the agent that says who said it.
     stored = call.memory.store(body, origin="agent", trust=trust, session=session, **fields)
     project = call.memory.config.project
     # It is outside of the fence, and a clone may have chosen it.
@@ -134,7 +135,9 @@ CORE_TOOLS = (
         object_of(
             "ids",
             ids=strings(
-                "ids, their first 6+ characters, or keys", minItems=1, maxItems=MAX_ARGUMENT_ITEMS
+                "ids, first 6+ characters, keys, or a session",
+                minItems=1,
+                maxItems=MAX_ARGUMENT_ITEMS,
             ),
             document=boolean("the whole document of a passage"),
             max_tokens=_budget(GET_TOKENS),
@@ -152,6 +155,7 @@ CORE_TOOLS = (
             newer=integer(default=NEIGHBOURS),
             limit=integer(default=TIMELINE_ROWS),
             cursor=string("next from the last answer"),
+            session=string(),
             **_FILTERS,
             all_projects=boolean(),
             max_tokens=_budget(TIMELINE_TOKENS),
@@ -178,6 +182,7 @@ CORE_TOOLS = (
             pinned=boolean(),
             event_at=string("when it happened, if not now"),
             session=string(),
+            role=string("of a message: user, assistant"),
             untrusted=boolean("it comes from a web page, mail or tool output"),
             allow_secret=boolean(),
         ),

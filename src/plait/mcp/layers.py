@@ -11,7 +11,7 @@ from plait.mcp.replies import MAX_TOKENS, Reply, fence_with_notes, fit_to_budget
 from plait.mcp.schemas import Schema, array_of, integer, object_of, string, strings
 from plait.mcp.tool import Call, Tool
 from plait.mcp.wording import damaged_remark, worded
-from plait.present.text import caveats, counted
+from plait.present.text import caveats, counted, sort_of
 from plait.times import show_time
 from plait.types import SHORT_ID, Document, Hit
 
@@ -64,7 +64,7 @@ def _row_line(document: Document, secret: Sequence[str]) -> str:
     return on_one_line(
         document.id,
         show_time(document.created_at),
-        document.type or document.kind,
+        sort_of(document),
         f"({remarks})" if remarks else "",
         document.summary or "",
     )

@@ -1,6 +1,7 @@
 """The reading tools of the profile ``core``: search, recall, get and timeline, within a budget."""
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from plait.errors import UsageError, quotable
@@ -8,7 +9,15 @@ from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, on_one_lin
 from plait.mcp.tool import Call
 from plait.mcp.wording import damaged_remark, worded
 from plait.present.json import document_dict, passage_dict
-from plait.present.text import caveats, counted, document_text, is_weak, passage_text
+from plait.present.text import (
+    caveats,
+    counted,
+    document_text,
+    is_weak,
+    passage_text,
+    sort_of,
+)
+from plait.searching.conversations import by_importance
 from plait.searching.recall import most_that_fit, tokens_of
 from plait.searching.where import page_end, page_start
 from plait.times import show_day, show_time
@@ -66,8 +75,15 @@ def _hit_data(hit: Hit) -> dict[str, Any]:
         "valid_from": _time(hit.document.valid_from),
         "valid_to": _time(hit.document.valid_to),
         "superseded_by": hit.superseded_by,
+        **_turn_data(hit.document),
     }
     return {name: value for name, value in fields.items() if value not in (None, "", [])}
+
+
+def _turn_data(document: Document) -> dict[str, Any]:
+    if document.kind != "message":
+        return {}  # the session of a fact only tells when it was stored
+    return {"session": document.session, "role": document.role, "turn": document.turn}
 
 
 def _time(moment: int | None) -> str | None:
@@ -76,6 +92,8 @@ def _time(moment: int | None) -> str | None:
 
 def _hit_line(hit: Hit) -> str:
     facts = ["weak" if is_weak(hit) else "", hit.document.type or ""]
+    if hit.document.kind == "message":
+        facts += [hit.document.role or "", hit.document.session or ""]
     facts.append(show_day(hit.document.event_at))
     remarks = ", ".join(filter(None, [*facts, *caveats(hit.document, hit.superseded_by)]))
     has_name = hit.document.kind == "file" or hit.document.key is not None
@@ -88,7 +106,7 @@ def _hit_line(hit: Hit) -> str:
 def _where(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the filter that the arguments ask for."""
     names = {"types": "types", "tags": "tags", "since": "since", "until": "until"}
-    names |= {"entity": "entity", "as_of": "as_of", "path": "path_prefix"}
+    names |= {"entity": "entity", "as_of": "as_of", "path": "path_prefix", "session": "session"}
     return {field: arguments[name] for name, field in names.items() if arguments.get(name)}
 
 
@@ -145,7 +163,7 @@ def memory_get(call: Call) -> Reply:
         AmbiguousId: None of the ids is known, and the first one matches several documents.
         UsageError: The budget is too small for the beginning of the first document.
     """
-    known, troubles = call.memory.lookup_many(call.arguments["ids"])
+    known, troubles = call.memory.lookup_many(call.arguments["ids"], conversations=True)
     if not known:
         raise next(iter(troubles.values()))
     whole_documents = call.arguments["document"]
@@ -155,8 +173,10 @@ def memory_get(call: Call) -> Reply:
     successors = call.memory.successors(document for document, _ in readables)
     secrets = call.memory.secrets(document for document, _ in readables)
     budget = call.arguments["max_tokens"]
+    ranked = by_importance(readables)
 
-    def render(shown: Sequence[Readable], left_out: int) -> Reply:
+    def render(kept: Sequence[tuple[int, Readable]], left_out: int) -> Reply:
+        shown = [row for _, row in sorted(kept, key=itemgetter(0))]
         data: dict[str, Any] = {
             "results": [
                 _readable_data(
@@ -177,20 +197,22 @@ def memory_get(call: Call) -> Reply:
         )
         more = counted(left_out, "more document")
         note = f"{more} did not fit: ask for fewer ids or raise max_tokens." if left_out else ""
+        if left_out and any(document.kind == "message" for document, _ in shown):
+            note = f"{more} did not fit: earlier ones; raise max_tokens or list the session."
         errors = (worded(trouble, call.memory.config) for trouble in troubles.values())
         return Reply(fence_with_notes(body, note, *errors), data)
 
-    reply = fit_to_budget(readables, render, budget)
-    return reply if reply.data["results"] else _cut_to_budget(readables, render, budget)
+    reply = fit_to_budget(ranked, render, budget)
+    return reply if reply.data["results"] else _cut_to_budget(ranked, render, budget)
 
 
 def _cut_to_budget(
-    readables: Sequence[Readable],
-    render: Callable[[Sequence[Readable], int], Reply],
+    ranked: Sequence[tuple[int, Readable]],
+    render: Callable[[Sequence[tuple[int, Readable]], int], Reply],
     budget: int,
 ) -> Reply:
     """Return the first document alone, cut to the budget."""
-    document, passage = readables[0]
+    place, (document, passage) = ranked[0]
     body = document.text if passage is None else passage.text
 
     def cut(count: int) -> Reply:
@@ -200,7 +222,7 @@ def _cut_to_budget(
             if passage is None
             else (document, passage._replace(text=shown))
         )
-        reply = render([readable], len(readables) - 1)
+        reply = render([(place, readable)], len(ranked) - 1)
         if count == len(body):
             return with_cost(reply)
         total = tokens_of(body)
@@ -275,8 +297,9 @@ def memory_timeline(call: Call) -> Reply:
         if damaged:
             data["damaged"] = [quotable(id_) for id_ in damaged]
         if shown and not around and (left_out or is_full):
-            data["next"] = page_end(shown[-1].event_at, shown[-1].id)
-            note += f" Older ones: cursor={data['next']}."
+            in_session = bool(arguments.get("session"))
+            data["next"] = page_end(shown[-1], in_session=in_session)
+            note += f" {'Later' if in_session else 'Older'} ones: cursor={data['next']}."
         lines = [
             _timeline_line(document, successors.get(document.id), secrets.get(document.id, ()))
             for document in shown
@@ -301,6 +324,7 @@ def _timeline_data(
         "valid_to": _time(document.valid_to),
         "superseded_by": superseded_by,
         "secret": list(secret),
+        **_turn_data(document),
     }
     return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
@@ -311,7 +335,7 @@ def _timeline_line(document: Document, superseded_by: str | None, secret: Sequen
     return on_one_line(
         document.id[:SHORT_ID],
         show_day(document.event_at),
-        document.type or document.kind,
+        sort_of(document),
         tags,
         f"({remarks})" if remarks else "",
         document.summary or document.title,

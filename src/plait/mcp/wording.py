@@ -16,6 +16,7 @@ FOR_MODELS: dict[str, str] = {
     "use_id_of_file": "Use an id.",
     "give_text": "",
     "give_key": "",
+    "give_session": "Give the same session for all messages of a conversation.",
     "give_source": "",
     "allow_removal": "Only the user can do that: plait ingest {path:shell} --allow-removal",
     "allow_snapshot_removal": "Only the user can do that: plait export --allow-removal",

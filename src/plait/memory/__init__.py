@@ -6,15 +6,17 @@ Each method delegates: what a verb does belongs in `plait.searching`, `plait.wri
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from plait.errors import PlaitError
+from plait.errors import NotFound, PlaitError
 from plait.memory.opening import named_embedder
 from plait.memory.storing import StoringMemory
 from plait.searching import search
 from plait.searching.scoring import Request
 from plait.searching.where import Where
+from plait.text import clean
 from plait.types import (
     FUSION_ALIASES,
     FUSIONS,
@@ -145,7 +147,7 @@ class Memory(StoringMemory):
         Raises:
             UsageError: The query is empty or a value is out of range.
         """
-        from plait.searching import recall
+        from plait.searching import conversations, recall
 
         budget = recall.check_budget(limit, budget_tokens)
         floor = self.config.settings.min_score if min_score is None else min_score
@@ -154,6 +156,9 @@ class Memory(StoringMemory):
         answer = self.search(
             query, limit=limit, min_score=floor, where=where, all_projects=all_projects
         )
+        if any(hit.document.turn is not None for hit in answer):
+            wanted = self._filter(where, all_projects=all_projects)
+            answer = conversations.with_replies(self._required(), answer, wanted)
         around = []
         for hit in answer:
             ordinal = hit.passage.ordinal
@@ -189,11 +194,13 @@ class Memory(StoringMemory):
         return named[0]
 
     def lookup_many(
-        self, names: Sequence[str]
+        self, names: Sequence[str], *, conversations: bool = False
     ) -> tuple[list[tuple[Document, Passage | None]], dict[str, PlaitError]]:
         """Return whole documents and named passages at once, and why other names failed.
 
-        A name fails with `NotFound`, `AmbiguousId` or `StoreDamaged`. Counts as one read.
+        A name fails with `NotFound`, `AmbiguousId` or `StoreDamaged`. Counts as one read. With
+        ``conversations``, a name that no document has may be that of a session: its messages
+        follow in their order, uncounted.
         """
         from plait.searching.names import load_named
 
@@ -207,7 +214,32 @@ class Memory(StoringMemory):
             elif document.chunk_count <= READ_AS_ONE:
                 refs += [part.ref for part in self.passages_of(document.id)]
         self.used(refs)
+        for name in [*troubles] if conversations else ():
+            messages = self.conversation(name) if isinstance(troubles[name], NotFound) else []
+            named += [(message, None) for message in messages]
+            if messages:
+                del troubles[name]
         return named, troubles
+
+    def conversation(
+        self, session: str, *, last: int | None = None, damaged: list[str] | None = None
+    ) -> list[Document]:
+        """Return the messages of a session, whole, in their order; of an unknown one, none.
+
+        Args:
+            session: Its name. If this project has none of that name, the personal one counts.
+            last: Return only so many messages at its end.
+            damaged: Gets the ids of messages that cannot be read, instead of an error.
+        """
+        from plait.searching import conversations
+
+        if last is not None:
+            check_range("last", last, 1, sys.maxsize)
+        if self._store is None or not session:
+            return []
+        where = self._filter({"session": clean(session), "kinds": ("message",)})
+        where = conversations.here(self._store, where, self.config.project)
+        return conversations.conversation(self._store, where, last, damaged)
 
     def successors(self, documents: Iterable[Document]) -> dict[str, str]:
         """Return, for documents that have ended, the ids of those that replaced them."""
@@ -238,9 +270,13 @@ class Memory(StoringMemory):
     ) -> list[Document]:
         """Return documents without their text, newest event first; entities only if asked for.
 
+        With a ``session`` in ``where``, they come in the order of the session: its messages from
+        the first one on, then what else was stored in it.
+
         Args:
             limit: How many, 1 to 1000.
-            before: Where the last page ended: ``(event_at, id)`` of its last document.
+            before: Where the last page ended: ``(event_at, id)`` of its last document, or the
+                ``place`` of the last one of a session.
             anchor: Return this document and its nearest neighbours in time instead.
             older: How many neighbours before the anchor, 0 to 1000.
             newer: How many after it.
@@ -256,15 +292,20 @@ class Memory(StoringMemory):
         check_range("newer", newer, 0, search.MAX_LIMIT)
         if self._store is None and anchor is None:
             return []
+        store = self._required()
         wanted = timeline.happenings(self._filter(where, all_projects=all_projects))
+        if wanted.session is not None:
+            from plait.searching import conversations
+
+            wanted = conversations.here(store, wanted, self.config.project)
         if anchor is None:
-            documents = self._required().scan(wanted, limit=limit, before=before, damaged=damaged)
+            documents = timeline.page(store, wanted, limit, before, damaged)
         else:
             middle, _ = self._named(anchor, "everything" if all_projects else "anchor")
             documents = timeline.around(
-                self._required(), middle, wanted, older=older, newer=newer, damaged=damaged
+                store, middle, wanted, older=older, newer=newer, damaged=damaged
             )
-        return timeline.outlined(self._required(), documents, damaged)
+        return timeline.outlined(store, documents, damaged)
 
     # -- use ---------------------------------------------------------------------------
 

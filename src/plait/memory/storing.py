@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from plait.errors import UsageError, advise
 from plait.memory.maintenance import MaintainedMemory
@@ -37,7 +37,8 @@ class StoringMemory(MaintainedMemory):
         metadata: Mapping[str, str] | None = None,
         summary: str | None = None,
         session: str | None = None,
-        origin: str = "user",
+        role: str | None = None,
+        origin: str | None = None,
         trust: str = "trusted",
         importance: float | None = None,
         pinned: bool = False,
@@ -53,9 +54,11 @@ class StoringMemory(MaintainedMemory):
 
         Without a key it is an observation, and the same text is stored once. It may belong to an
         ``entity``, which is created if needed; it replaces the current observation of its
-        ``topic`` there, and the one that it ``supersedes``. Text that an agent or a tool stores is
-        left out if it was recalled from this memory, and refused if it holds a private key, token
-        or password, unless ``allow_secret``.
+        ``topic`` there, and the one that it ``supersedes``. With a ``role`` it is a message, the
+        next turn of its ``session``: it is kept even if it was said before, and one with the same
+        ``key`` there takes its place. Text that an agent or a tool stores is left out if it was
+        recalled from this memory, and refused if it holds a private key, token or password, unless
+        ``allow_secret``. The ``origin`` is "user" unless the role is another's.
 
         Raises:
             NotFound: The document to supersede does not exist.
@@ -79,6 +82,7 @@ class StoringMemory(MaintainedMemory):
             origin=origin,
             trust=trust,
             session=session,
+            role=role,
             importance=importance,
             pinned=pinned,
             event_at=moment(event_at),
@@ -90,6 +94,10 @@ class StoringMemory(MaintainedMemory):
         writer = self._begin(allow_secret=allow_secret)
         if document.kind == "observation":
             stored = store_observation(writer, document, entity and composed(clean(entity)))
+        elif document.kind == "message":
+            from plait.writing.conversations import store_message
+
+            stored = store_message(writer, document)
         else:
             stored = store_note(writer, document)
         self._follow_embedder(writer)
@@ -112,6 +120,35 @@ class StoringMemory(MaintainedMemory):
         stored = store_many(writer, documents)
         self._follow_embedder(writer)
         self._required().tidy()
+        return stored
+
+    def add_messages(
+        self,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        session: str,
+        origin: str | None = None,
+        trust: str = "trusted",
+        allow_secret: bool = False,
+    ) -> list[Stored]:
+        """Append the messages of a chat API to a session, all or none; results keep their order.
+
+        A message has a ``role``, a ``content`` (a text or a list of parts), and may have a ``time``
+        (also ``created_at``, ``timestamp``), an ``id`` under which it is stored once, and a
+        ``name``. Calls of tools become text. A message in which nothing was said is left out; the
+        ``id`` of its result is empty.
+
+        Raises:
+            UsageError: A message is refused; ``subject`` names it, as in ``messages[2]``.
+        """
+        from plait.writing.conversations import add_messages
+        from plait.writing.writer import BATCH_DOCUMENTS
+
+        writer = self._begin(allow_secret=allow_secret)
+        stored = add_messages(writer, messages, session, origin=origin, trust=trust)
+        self._follow_embedder(writer)
+        if len(stored) > BATCH_DOCUMENTS:
+            self._required().tidy()
         return stored
 
     def ingest(

@@ -49,6 +49,7 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
         "origin": hit.document.origin,
         "trust": hit.document.trust,
         "event_at": _time(hit.document.event_at),
+        **_turn_dict(hit.document),
         **_period_dict(hit.document, hit.superseded_by),
         "chunk_rowid": hit.chunk_rowid,
         "signals": {
@@ -127,6 +128,10 @@ def recalled_dict(recalled: Recalled, worded: Wording = str) -> dict[str, Any]:
     }
 
 
+def _turn_dict(document: Document) -> dict[str, Any]:
+    return {"session": document.session, "role": document.role, "turn": document.turn}
+
+
 def _period_dict(document: Document, superseded_by: str | None) -> dict[str, str | None]:
     return {
         "valid_from": _time(document.valid_from),
@@ -181,6 +186,7 @@ def passage_dict(
         "trust": document.trust,
         "origin": document.origin,
         "event_at": _time(document.event_at),
+        **_turn_dict(document),
         **_period_dict(document, superseded_by),
         "secret": list(secret),
     }
@@ -201,6 +207,7 @@ def timeline_dict(
         "title": document.title,
         "summary": document.summary or "",
         "trust": document.trust,
+        **_turn_dict(document),
         **_period_dict(document, superseded_by),
         "secret": list(secret),
     }
@@ -225,6 +232,17 @@ def stored_dict(stored: Stored, project: str | None) -> dict[str, Any]:
         "entity": stored.entity,
         "lowered": stored.lowered,
         "secret": list(stored.secret),
+        "turn": stored.turn,
+    }
+
+
+def added_dict(stored: Sequence[Stored], session: str, project: str | None) -> dict[str, Any]:
+    """Return what became of messages that were added to a session, in their order."""
+    return {
+        "session": session,
+        "project": project,
+        "messages": sum(bool(row.id) for row in stored),
+        "results": [stored_dict(row, project) for row in stored],
     }
 
 

@@ -110,10 +110,16 @@ def highlighted(hit: Hit, *, color: bool) -> str:
 
 
 def location(hit: Hit) -> str:
-    """Return ``ops/ssh.md:41`` for a file or a note with a key, else the kind and the day."""
-    if hit.document.kind == "file" or hit.document.key:
+    """Return ``ops/ssh.md:41`` for a file or a note with a key, else the kind and the day.
+
+    For a message: who said it, when, and in which session.
+    """
+    document = hit.document
+    if document.role:
+        return f"{document.role} {show_day(document.event_at)} {document.session or ''}".rstrip()
+    if document.kind == "file" or document.key:
         return f"{hit.doc_id}:{hit.start_line}"
-    return f"{hit.document.kind} {show_day(hit.document.event_at)}"
+    return f"{document.kind} {show_day(document.event_at)}"
 
 
 def is_weak(hit: Hit) -> bool:
@@ -137,10 +143,12 @@ def document_text(
     document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
 ) -> str:
     """Return a whole document below a line that describes it."""
-    facts = [document.kind, document.type or "", ", ".join(document.tags)]
+    is_message = document.kind == "message"
+    session = document.session if is_message else None
+    facts = [document.kind, session or "", document.type or "", ", ".join(document.tags)]
     facts += [show_day(document.event_at), document.path or ""]
     facts += _bracketed(document, superseded_by, secret)
-    title = document.title or document.doc_id
+    title = document.title or (is_message and document.role) or document.doc_id
     body = document.text.strip("\n")
     head = f"{document.id}  {title}  ({'; '.join(filter(None, facts))})"
     return f"{as_lines([head])}\n\n{body}"
@@ -175,6 +183,11 @@ def _bracketed(
     return [f"[{caveat}]" for caveat in caveats(document, superseded_by, secret)]
 
 
+def sort_of(document: Document) -> str:
+    """Return what a row of a timeline calls a document: its type, who said it, or its kind."""
+    return document.type or document.role or document.kind
+
+
 def timeline_text(
     documents: Sequence[Document],
     successors: Mapping[str, str] = MappingProxyType({}),
@@ -189,7 +202,7 @@ def timeline_text(
     """
     lines = []
     for document in documents:
-        kind = document.type or document.kind
+        kind = sort_of(document)
         summary = document.summary or document.title
         if document.title and document.title not in summary:
             summary = f"{document.title}: {summary}"
@@ -214,6 +227,19 @@ def stored_text(stored: Stored, project: str | None) -> str:
     if stored.superseded:
         line += f", replacing {_short_ids(stored.superseded)}"
     return as_lines([line + in_project(project)])
+
+
+def added_text(stored: Sequence[Stored], session: str, project: str | None) -> str:
+    """Return what became of messages that were added to a session, in one line."""
+    new = [row for row in stored if row.id and not (row.duplicate or row.replaced)]
+    parts = [counted(len(new), "message")]
+    for count, verb in (
+        (sum(row.replaced for row in stored), "replaced"),
+        (sum(row.duplicate and bool(row.id) for row in stored), "known"),
+        (sum(not row.id for row in stored), "left out"),
+    ):
+        parts += [f"{count:,} {verb}"] if count else []
+    return as_lines([f"Stored {on_a_line(session)} ({', '.join(parts)}){in_project(project)}"])
 
 
 def stored_remarks(stored: Stored) -> list[str]:

@@ -222,9 +222,9 @@ def _render(items: Sequence[RecalledItem]) -> str:
 def head(item: RecalledItem) -> str:
     """Return the line above an item: id, place, heading, then type, date and caveats."""
     document = item.hit.document
-    named = document.kind == "file" or document.key is not None
+    named = document.kind == "file" or (document.key is not None and document.role is None)
     where = f"{document.doc_id}:{item.start_line}" if named else ""
-    facts = [document.type or "", show_day(document.event_at)]
+    facts = [document.type or "", document.role or "", show_day(document.event_at)]
     facts += [document.trust if document.trust != "trusted" else ""]
     by = item.hit.superseded_by
     facts += [show_end(document.valid_to, by and by[:SHORT_ID])]

@@ -1,6 +1,7 @@
-"""Documents by event time: a page of them, or those around one."""
+"""Documents by event time, or in the order of a session: a page of them, or those around one."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from plait.protocols import Store
 from plait.searching.readable import load_readable
@@ -16,6 +17,19 @@ def happenings(where: Filter) -> Filter:
     return where._replace(kinds=tuple(kind for kind in KINDS if kind != "entity"))
 
 
+def page(
+    store: Store,
+    where: Filter,
+    limit: int,
+    cursor: tuple[int, str] | None,
+    damaged: list[str] | None,
+) -> list[Document]:
+    """Return the documents that follow a cursor: of a session in its order, else newest first."""
+    if where.session is None:
+        return store.scan(where, limit=limit, before=cursor, damaged=damaged)
+    return store.scan(where, by_turn=True, limit=limit, after=cursor, damaged=damaged)
+
+
 def around(
     store: Store,
     middle: Document,
@@ -25,10 +39,15 @@ def around(
     newer: int,
     damaged: list[str] | None = None,
 ) -> list[Document]:
-    """Return a document between its nearest neighbours in time, newest first.
+    """Return a document between its nearest neighbours: of its session, else in time.
 
     Neighbours that cannot be read are named in ``damaged``, if it is given.
     """
+    if where.session is not None:
+        turns = partial(store.scan, where, by_turn=True, damaged=damaged)
+        before = turns(limit=older, before=middle.place) if older else []
+        after = turns(limit=newer, after=middle.place) if newer else []
+        return [*reversed(before), middle, *after]
     place = (middle.event_at or 0, middle.id)
     after = store.scan(where, limit=newer, after=place, damaged=damaged) if newer else []
     before = store.scan(where, limit=older, before=place, damaged=damaged) if older else []
@@ -41,19 +60,22 @@ def outlined(
     """Return documents without their text, each with a summary."""
     ids = [document.id for document in documents]
     return [
-        document._replace(text="", summary=document.summary or summarise(document.text))
+        document._replace(text="", summary=summary_of(document))
         for document in load_readable(store, ids, damaged)
     ]
 
 
-def summarise(text: str) -> str:
-    r"""Return the first words of a text, on one line.
+def summary_of(document: Document) -> str:
+    r"""Return the summary of a whole document, else its first words, on one line.
 
-    >>> summarise("# Deploys\n\nWe deploy on Fridays.")
+    >>> summary_of(Document(text="# Deploys\n\nWe deploy on Fridays."))
     'Deploys We deploy on Fridays.'
     """
+    if document.summary:
+        return document.summary
     from plait.text.front_matter import front_matter
 
-    _, front = front_matter(text)
+    text = document.text
+    front = 0 if document.kind == "message" else front_matter(text)[1]
     first = " ".join(text[front : front + 4 * SUMMARY_CHARS].replace("#", " ").split())
     return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"

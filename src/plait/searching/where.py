@@ -6,7 +6,7 @@ from typing import Any
 
 from plait.errors import UsageError
 from plait.times import parse_time
-from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Filter, check_choice
+from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Filter, check_choice
 from plait.types.guarding import check_type
 
 # Fields of `Filter` by name; times may be texts, lists may be single values.
@@ -107,13 +107,14 @@ def moment(value: int | str | None) -> int | None:
     return parsed
 
 
-def page_end(event_at: int | None, id_: str) -> str:
-    """Return the cursor of the page that follows a document.
+def page_end(document: Document, *, in_session: bool = False) -> str:
+    """Return the cursor of the page that follows a document; ``in_session``: in its order.
 
-    >>> page_end(1_700_000_000_000, "3f9c2a7bq"), page_start("1700000000000-3f9c2a7bq")
-    ('1700000000000-3f9c2a7bq', (1700000000000, '3f9c2a7bq'))
+    >>> page_end(Document(id="3f9c2a7bq", event_at=17)), page_start("17-3f9c2a7bq")
+    ('17-3f9c2a7bq', (17, '3f9c2a7bq'))
     """
-    return f"{event_at}-{id_}"
+    number = document.place[0] if in_session else document.event_at
+    return f"{number}-{document.id}"
 
 
 def page_start(cursor: str | None) -> tuple[int, str] | None:
@@ -125,7 +126,8 @@ def page_start(cursor: str | None) -> tuple[int, str] | None:
     if cursor is None:
         return None
     moment_, _, id_ = cursor.rpartition("-")
-    if not re.fullmatch(r"-?\d{1,18}", moment_, re.ASCII) or not id_:
+    is_number = re.fullmatch(r"-?\d{1,19}", moment_, re.ASCII) is not None
+    if not is_number or abs(int(moment_)) >= 2**63 or not id_:
         raise UsageError(
             f"'{cursor}' is not a cursor. Use the one an earlier answer gave as next.",
             code="bad_cursor",

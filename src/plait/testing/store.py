@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from threading import Lock, get_ident
 
 from plait.errors import DeadlineExceeded, StoreBusy, StoreError
@@ -30,6 +31,7 @@ from plait.types import (
     ENTITY_SOURCE,
     ID_LENGTH,
     ID_PREFIX,
+    SESSION_SOURCE,
     TRUSTS,
     Document,
     Filter,
@@ -296,21 +298,23 @@ class InMemoryStore:
         before: tuple[int, str] | None = None,
         after: tuple[int, str] | None = None,
         by_writing: bool = False,
+        by_turn: bool = False,
         whole: bool = False,
         damaged: list[str] | None = None,
     ) -> list[Document]:
-        """Return documents, newest event first, or as first written."""
+        """Return documents, newest event first, by their place in a session, or as written."""
         check_values([where])
         tables = self._tables
+        place = attrgetter("place") if by_turn else _moment
         selected = [
             row
             for row in tables.selected(where, tables.present(self._clock()))
-            if (before is None or _moment(row) < before) and (after is None or _moment(row) > after)
+            if (before is None or place(row) < before) and (after is None or place(row) > after)
         ]
         if by_writing:
             selected.sort(key=lambda row: row.created_at)
         else:
-            selected.sort(key=_moment, reverse=after is None)
+            selected.sort(key=place, reverse=before is not None if by_turn else after is None)
         selected = selected[:limit]
         return tables.load([row.id for row in selected]) if whole else selected
 
@@ -389,7 +393,7 @@ class InMemoryStore:
             projects=tuple(
                 (name or None, count) for name, count in _tally([row.project or "" for row in rows])
             ),
-            sources=_tally([row.source for row in rows if row.source not in ("", ENTITY_SOURCE)]),
+            sources=_tally([row.source for row in rows if _is_place(row.source)]),
             first_event_at=min(moments, default=None),
             last_event_at=max(moments, default=None),
             indexed_at=state.indexed_at,
@@ -417,6 +421,10 @@ def _begins(id_: str, name: str) -> bool:
 def _named(documents: list[Document]) -> list[_Named]:
     documents.sort(key=lambda row: (row.key or "", row.id))
     return [(row, None) for row in documents[:_MOST_NAMESAKES]]
+
+
+def _is_place(source: str) -> bool:
+    return source not in ("", ENTITY_SOURCE) and not source.startswith(SESSION_SOURCE)
 
 
 def _moment(document: Document) -> tuple[int, str]:

@@ -65,6 +65,8 @@ def check_range(name: str, value: float, least: float, most: float) -> None:
 
 # The largest turn number that may be given: programs count in microseconds, but not beyond.
 MAX_TURN = 2**53
+# In the order of a session: other documents come after all messages.
+AFTER_TURNS = 2**62
 # Characters of an id that are shown: two more than the shortest prefix that is accepted.
 SHORT_ID = 8
 
@@ -90,6 +92,8 @@ FILE_PATTERNS = ("*.md", "*.markdown", "*.txt", "*.rst", "*.org")
 
 # Keys of entities name things, keys of notes name texts: they must not collide.
 ENTITY_SOURCE = "entity"
+# The source of a message with a key is its session: another one may have a message of that key.
+SESSION_SOURCE = "session:"
 DEFAULT_ENTITY_TYPE = "Generic"
 
 # The store's own number of a passage: stable and never reused. Opaque: compare it, nothing else.
@@ -273,6 +277,16 @@ class Document(NamedTuple):
     def doc_id(self) -> str:
         """The caller's name for the document, or its id if it has none."""
         return self.key or self.id
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """The place in its session: messages by their turns, then all else by its time.
+
+        >>> Document(id="a", turn=3, event_at=9).place < Document(id="b", event_at=1).place
+        True
+        """
+        number = AFTER_TURNS + (self.event_at or 0) if self.turn is None else self.turn
+        return number, self.id
 
 
 class Filter(NamedTuple):

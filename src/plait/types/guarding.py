@@ -196,6 +196,10 @@ def _is_mapping(value: Any) -> bool:
     return texts and all(map(_is_text, value.values()))
 
 
+def _is_record(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value))
+
+
 def _pair(first: Test, second: Test) -> Test:
     return lambda value: (
         _is_sequence(value) and len(value) == 2 and first(value[0]) and second(value[1])
@@ -292,6 +296,8 @@ KINDS_OF_VALUES: dict[str, tuple[Test, str]] = {
     "Sequence[Ref]": (_all(_is_whole), "a list of whole numbers"),
     "Iterable[str]": (_many(_is_text), "a list of texts"),
     "Mapping[str, str]": (_is_mapping, "a mapping of texts to texts"),
+    "Mapping[str, Any]": (_is_record, "a mapping"),
+    "Iterable[Mapping[str, Any]]": (_many(_is_record), "a list of mappings"),
     "Iterable[Document]": (_many(_is_document), "a list of Documents"),
     "Iterable[NewEntity]": (_many(_is_new_entity), "a list of NewEntity"),
     "Iterable[Relation]": (_many(_is_relation), "a list of Relations"),

@@ -24,7 +24,7 @@ class Stored(NamedTuple):
     ``recalled``: the text came from this memory, so nothing was written; ``shortened``: a
     part of it did, and was left out. ``lowered`` is the trust that it got instead of the one asked
     for. ``trouble`` is why vectors are missing; the text is stored. ``secret`` names the kinds of
-    secrets in the text, never their values.
+    secrets in the text, never their values. ``turn`` is the number of a message in its session.
     """
 
     id: str
@@ -43,6 +43,7 @@ class Stored(NamedTuple):
     trouble: Notice | None = None
     lowered: Trust | None = None
     secret: tuple[str, ...] = ()
+    turn: int | None = None
 
 
 class NewEntity(NamedTuple):

@@ -65,6 +65,7 @@ class Changed(NamedTuple):
     beside: tuple[str, ...] = ()
     parent: str | None = None
     lowered: Trust | None = None
+    turn: int | None = None
 
 
 def put(
@@ -196,6 +197,7 @@ class Changes:
             pending=written.pending,
             parent=document.parent,
             lowered=None if document.trust == asked else document.trust,
+            turn=document.turn,
         )
 
     def _with_turn(self, document: Document, old: Document | None) -> Document:
@@ -306,10 +308,11 @@ class Changes:
         if present is not None:
             keep_version(self._transaction, present)
         self._note_dates(document)
-        if document.session is not None and document.turn is not None:
+        in_its_place = present is not None and present.session == document.session
+        if document.session is not None and document.turn is not None and not in_its_place:
             # It was said before what has its number now.
             self._transaction.free_turn(document.project, document.session, document.turn)
-        document = self._with_turn(trash.detached(document), None)
+        document = self._with_turn(trash.detached(document), present)
         self._transaction.write(Entry(document, row.passages), fingerprint=mark)
         self._touch(document.id if document.kind == "entity" else document.parent)
         return document

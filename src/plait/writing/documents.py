@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from plait.errors import UsageError, advise
+from plait.facts.messages import origin_of
 from plait.text import clean
 from plait.text.front_matter import front_matter
 from plait.text.normal_form import composed
@@ -22,6 +23,8 @@ from plait.writing import chunking, filenames, sources
 from plait.writing.refusals import amount
 
 TITLE_CHARS = 80
+# Characters. Each message of a session repeats its name: a few long ones would fill a disk.
+LONGEST_NAME = 500
 
 STYLES: dict[str, chunking.Style] = {
     ".md": "markdown",
@@ -59,17 +62,19 @@ def new_document(
     text: str,
     *,
     key: str | None,
+    role: str | None,
+    session: str | None,
     memory_type: str | None,
     tags: Iterable[str] | str,
     metadata: Mapping[str, str] | None,
-    origin: str,
+    origin: str | None,
     trust: str,
     importance: float | None,
     entity: str | None,
     topic: str | None,
     **fields: Any,
 ) -> Document:
-    """Return a text as a document: a note if it has a key, else an observation.
+    """Return a text as a document: a message with a role, a note with a key, or an observation.
 
     Raises:
         UsageError: A field has a bad value.
@@ -78,29 +83,60 @@ def new_document(
         check_range("importance", importance, 0, 1)
     _check_name("entity", entity)
     _check_name("topic", topic)
+    of_facts = (entity, topic, fields["supersedes"], fields["valid_from"])
+    is_fact = any(value is not None for value in of_facts)
     if key is not None:
         _check_key(key)
-        if any(value is not None for value in (entity, topic, fields["supersedes"])) or (
-            fields["valid_from"] is not None
-        ):
+        if is_fact and role is None:
             raise UsageError(
                 "A text with a key is a note, and a note has no entity, topic, supersedes or "
                 "valid_from. Leave out the key, or the others.",
                 code="note_with_fact_fields",
             )
+    if role is not None:
+        _check_message(role, session, is_fact=is_fact)
+        origin = origin or origin_of(role)
     return Document(
         key=key,
-        kind="observation" if key is None else "note",
+        kind="message" if role is not None else "observation" if key is None else "note",
+        role=role and role.strip(),
+        session=session,
         text=text,
         memory_type=check_choice("memory_type", memory_type, MEMORY_TYPES) if memory_type else None,
         tags=(tags,) if isinstance(tags, str) else tuple(dict.fromkeys(tags)),
         metadata=dict(metadata or {}),
-        origin=check_choice("origin", origin, ORIGINS),
+        origin=check_choice("origin", origin or "user", ORIGINS),
         trust=check_choice("trust", trust, TRUSTS),
         importance=importance,
         topic=None if topic is None else clean(topic),
         **fields,
     )
+
+
+def _check_message(role: str, session: str | None, *, is_fact: bool) -> None:
+    _check_name("role", role)
+    _check_name("session", session)
+    if session is None:
+        raise UsageError(
+            "A text with a role is a message, and a message belongs to a session.",
+            code="no_session",
+            subject="session",
+            advice=advise("give_session"),
+        )
+    for field, name in (("role", role), ("session", session)):
+        if len(name) > LONGEST_NAME:
+            raise UsageError(
+                f"The {field} of a message has {len(name):,} characters; the limit is "
+                f"{LONGEST_NAME}.",
+                code="long_name",
+                subject=field,
+            )
+    if is_fact:
+        raise UsageError(
+            "A text with a role is a message, and a message has no entity, topic, supersedes or "
+            "valid_from. Leave out the role, or the others.",
+            code="message_with_fact_fields",
+        )
 
 
 def _check_key(key: str) -> None:
@@ -175,7 +211,7 @@ def check_body(draft: Draft) -> None:
 def complete(document: Document, now: int) -> Draft:
     """Fill in what the caller left open from the front matter, the name and the clock."""
     document = _cleaned(document)
-    values, body_start = front_matter(document.text)
+    values, body_start = _front_matter(document)
     document = _with_composed_names(_with_front_matter(document, values))
     event = document.event_at
     completed = document._replace(
@@ -192,12 +228,17 @@ def complete(document: Document, now: int) -> Draft:
 
 def as_draft(document: Document) -> Draft:
     """Return a stored document, complete already, as a draft to be cut again."""
-    return Draft(document, front_matter(document.text)[1])
+    return Draft(document, _front_matter(document)[1])
 
 
 def with_front_matter(document: Document) -> Document:
     """Return a document with the fields of its front matter."""
-    return _with_front_matter(document, front_matter(document.text)[0])
+    return _with_front_matter(document, _front_matter(document)[0])
+
+
+def _front_matter(document: Document) -> tuple[FrontMatter, int]:
+    """Return the front matter of a text and where its body begins; a message is all body."""
+    return ({}, 0) if document.kind == "message" else front_matter(document.text)
 
 
 def _text_hash(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from plait.facts import echo
 from plait.facts.answers import About, without_answers
 from plait.protocols import Store
-from plait.searching.timeline import summarise
+from plait.searching.timeline import summary_of
 from plait.text import parse
 from plait.types import EVERYTHING, Document, Filter, Ref
 from plait.types.queries import Query
@@ -73,10 +73,13 @@ def storable_all(store: Store, new: Sequence[New]) -> list[Storable]:
 
 
 def _without_answers(store: Store, document: Document) -> Storable:
-    if document.origin not in echo.MACHINES:
+    is_guarded, answered = document.origin in echo.MACHINES, False
+    if not is_guarded and document.kind != "message":
         return Storable(document)
+    # Programs put recalled text into the messages of persons too, between fences.
     rest, fenced = echo.unfenced(document.text)
-    rest, answered = without_answers(rest, _Known(store))
+    if is_guarded:
+        rest, answered = without_answers(rest, _Known(store))
     shortened = fenced or answered
     text = document.text
     if shortened:
@@ -108,14 +111,15 @@ class _Known:
         for document, passage in matches:
             heading = "" if passage is None else passage.heading
             told = (document.doc_id, document.title, heading, document.type, document.path)
+            spoken = (document.role, document.session)
             # The heading of a fact is the name of its entity.
             wanted = [document.id, *filter(None, [document.parent])]
             for whole in self._store.load(wanted):
                 if whole.id == document.id:
-                    summary = document.summary or summarise(whole.text)
+                    summary = summary_of(whole)
                 else:
                     names.update(whole.title.split())
-            names.update(" ".join(filter(None, (*told, *document.tags))).split())
+            names.update(" ".join(filter(None, (*told, *spoken, *document.tags))).split())
         return About(frozenset(names), tuple(summary.split()))
 
 
@@ -165,6 +169,7 @@ class _Names:
         matches = self._store.find(id_, EVERYTHING)
         names = (
             f"{document.doc_id} {document.title} {passage.heading if passage else ''}"
+            f" {document.role or ''}"
             for document, passage in matches
         )
         return " ".join(names) if matches else None

@@ -7,7 +7,7 @@ from plait.facts.credentials import secret_kinds
 from plait.facts.names import entity_named
 from plait.facts.trust import at_least
 from plait.protocols import Entry
-from plait.types import Document, Filter, Ref
+from plait.types import KINDS, Document, Filter, Ref
 from plait.types.reports import Near, Stored
 from plait.writing import echoes
 from plait.writing.backfill import ON_THE_SIDE
@@ -158,6 +158,8 @@ def _where_repeated(
     everywhere = Filter(projects=(writer.project, None), trusts=trusts)
     if recalled:
         return everywhere._replace(all_versions=True)  # an answer may show what has ended
+    # What was only said in a conversation is not yet stored as a fact.
+    everywhere = everywhere._replace(kinds=tuple(kind for kind in KINDS if kind != "message"))
     if about is not None:
         return Filter(parents=(about,), trusts=trusts)
     says_more = document.type is not None or document.importance is not None

@@ -279,5 +279,6 @@ def _stored(done: Changed, document: Document, pending: int, trouble: Notice | N
         entity=done.parent,
         trouble=trouble,
         lowered=done.lowered,
+        turn=done.turn,
         secret=document_secrets(document),
     )

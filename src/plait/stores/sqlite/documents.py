@@ -10,11 +10,13 @@ from plait.stores.sqlite.connection import SQLRow, rows, version_of
 from plait.stores.sqlite.filters import Clause, joined, spellings_of
 from plait.stores.sqlite.state import answering
 from plait.types import (
+    AFTER_TURNS,
     ENTITY_SOURCE,
     ID_LENGTH,
     ID_PREFIX,
     KINDS,
     ORIGINS,
+    SESSION_SOURCE,
     TRUSTS,
     Document,
     Passage,
@@ -125,12 +127,18 @@ _MISSING = "SELECT reason, count(*) FROM unembedded WHERE generation = ? GROUP B
 DocumentOrPassage = tuple[Document, Passage | None]
 
 
+# `Document.place`, but for the id.
+PLACE = f"coalesce(d.turn, d.event_at + {AFTER_TURNS})"
+
+
 class Order:
     """Orders of a scan."""
 
     NEWEST = " ORDER BY d.event_at DESC, d.id DESC LIMIT ?"
     OLDEST = " ORDER BY d.event_at, d.id LIMIT ?"
     WRITTEN = " ORDER BY d.created_at, d.rowid LIMIT ?"
+    FORWARDS = f" ORDER BY {PLACE}, d.id LIMIT ?"
+    BACKWARDS = f" ORDER BY {PLACE} DESC, d.id DESC LIMIT ?"
 
 
 def document_from(row: Sequence[Any], text: str = "") -> Document:
@@ -432,7 +440,7 @@ def stats(connection: apsw.Connection, path: str) -> "Stats":
         sources=tuple(
             (name, count)
             for name, count in _tally(connection, "source")
-            if name not in ("", ENTITY_SOURCE)
+            if name not in ("", ENTITY_SOURCE) and not name.startswith(SESSION_SOURCE)
         ),
         first_event_at=first,
         last_event_at=last,

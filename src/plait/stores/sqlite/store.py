@@ -266,19 +266,24 @@ class SQLiteStore:
         before: tuple[int, str] | None = None,
         after: tuple[int, str] | None = None,
         by_writing: bool = False,
+        by_turn: bool = False,
         whole: bool = False,
         damaged: list[str] | None = None,
     ) -> list[Document]:
-        """Return documents, newest event first, or as first written."""
+        """Return documents, newest event first, by their place in a session, or as written."""
         with self._guard:
             connection = self._connections.get()
             with connection:
                 conditions = self._conditions(connection, where)
+                place = documents.PLACE if by_turn else "d.event_at"
                 if before is not None:
-                    conditions.append(("(d.event_at, d.id) < (?, ?)", list(before)))
+                    conditions.append((f"({place}, d.id) < (?, ?)", list(before)))
                 if after is not None:
-                    conditions.append(("(d.event_at, d.id) > (?, ?)", list(after)))
+                    conditions.append((f"({place}, d.id) > (?, ?)", list(after)))
                 order = documents.Order.OLDEST if after is not None else documents.Order.NEWEST
+                if by_turn:
+                    back = before is not None
+                    order = documents.Order.BACKWARDS if back else documents.Order.FORWARDS
                 if by_writing:
                     order = documents.Order.WRITTEN
                 try:

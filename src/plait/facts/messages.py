@@ -1,0 +1,140 @@
+"""Read messages as chat APIs write them: roles, texts, parts and calls of tools.
+
+These are rules on one message; `plait.writing.conversations` stores them. Nothing is executed or
+fetched: an image or another part that is not text is only named.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from plait.errors import is_plain_name
+from plait.types import Origin
+from plait.types.guarding import check_type
+
+# Any other role is a program's: it must not speak for a person.
+_ORIGINS: dict[str, Origin] = {
+    **dict.fromkeys(("user", "human", "system", "developer"), "user"),
+    **dict.fromkeys(("tool", "function"), "tool"),
+}
+_TIMES = ("time", "created_at", "timestamp")
+# Fields that describe a message; the other fields of a chat API are about its requests.
+_ABOUT = ("name", "tool_call_id")
+# Parts in which a model thinks aloud. They were not said to anybody.
+_UNSAID = frozenset({"thinking", "redacted_thinking", "reasoning"})
+# Results of tools contain parts again; deeper ones are only named.
+_DEEPEST = 4
+# The type of a part that does not name one.
+_NAMELESS = "part"
+
+
+class ChatMessage(NamedTuple):
+    """A message of a chat API. ``time`` is as given, ``text`` empty if nothing was said."""
+
+    role: str
+    text: str
+    time: Any = None
+    id: str | None = None
+    metadata: Mapping[str, str] = {}
+
+
+def origin_of(role: str) -> Origin:
+    """Return where the text of a role comes from.
+
+    >>> origin_of("User"), origin_of("tool"), origin_of("assistant"), origin_of("critic")
+    ('user', 'tool', 'agent', 'agent')
+    """
+    return _ORIGINS.get(role.strip().lower(), "agent")
+
+
+def read_message(message: Mapping[str, Any]) -> ChatMessage:
+    """Return a message as a value.
+
+    >>> read_message({"role": "user", "content": [{"type": "text", "text": "Hi"}]}).text
+    'Hi'
+    >>> call = {"function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+    >>> read_message({"role": "assistant", "content": None, "tool_calls": [call]}).text
+    'weather({"city": "Oslo"})'
+
+    Raises:
+        UsageError: A field has a bad value.
+    """
+    role = check_type("role", message.get("role"), "str")
+    content = message.get("content")
+    if content is None:
+        content = message.get("parts")
+    if not isinstance(content, str | Sequence | Mapping | None) or isinstance(content, bytes):
+        check_type("content", content, "str | list[str] | None")
+    calls = [*_listed(message.get("tool_calls")), *_listed(message.get("function_call"))]
+    texts = [*_texts(content), *map(_call, calls)]
+    times = (message.get(name) for name in _TIMES)
+    about = {name: message[name] for name in _ABOUT if message.get(name)}
+    for name, value in about.items():
+        check_type(name, value, "str")
+    return ChatMessage(
+        role,
+        "\n\n".join(text for text in texts if text.strip()),
+        next((time for time in times if time is not None), None),
+        _name(message.get("id")),
+        about,
+    )
+
+
+def _name(value: object) -> str | None:
+    """Return a message's id: a text, or a number as a text."""
+    value = check_type("id", value, "str | int | None")
+    return None if value in (None, "") else str(value)
+
+
+def _listed(value: object) -> list[Any]:
+    """Return the values of a list; one value alone counts as a list."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _texts(content: Any, depth: int = 0) -> Iterator[str]:
+    for part in _listed(content):
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping) and depth < _DEEPEST:
+            yield from _texts_of_part(part, depth)
+        else:
+            yield f"[{_NAMELESS}]"
+
+
+def _texts_of_part(part: Mapping[str, Any], depth: int) -> Iterator[str]:
+    kind = part.get("type")
+    text = part.get("text", part.get("refusal"))
+    if isinstance(text, Mapping):
+        text = text.get("value")
+    if kind in _UNSAID:
+        return
+    if isinstance(text, str):
+        yield text
+    elif kind in ("tool_use", "function_call"):
+        yield _call(part)
+    elif kind == "tool_result":
+        yield from _texts(part.get("content"), depth + 1)
+    else:
+        yield f"[{kind if isinstance(kind, str) and is_plain_name(kind) else _NAMELESS}]"
+
+
+def _call(call: Any) -> str:
+    """Return the call of a tool as a program writes it: the name, and its arguments."""
+    if not isinstance(call, Mapping):
+        return f"[{_NAMELESS}]"
+    inner = call.get("function")
+    inner = inner if isinstance(inner, Mapping) else call
+    name = inner.get("name")
+    given = next((inner[key] for key in ("arguments", "input", "args") if key in inner), "")
+    return f"{name if isinstance(name, str) else 'tool'}({_as_json(given)})"
+
+
+def _as_json(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):  # no value of JSON, or one that holds itself
+        return "…"
