@@ -13,10 +13,8 @@ from plait.embedders.cached import RECHECK_QUERIES, RECHECK_S, CachedEmbedder
 from plait.embedders.ollama import Ollama
 from plait.embedders.openai import Custom
 from plait.errors import UsageError, advise
-from plait.graph.semantic import search_entities
 from plait.memory import Memory
 from plait.protocols import Vector
-from plait.ranking.use import constants_from
 from plait.testing import HashingEmbedder
 from plait.types import Document, Filter, Space, TextKind
 from plait.writing import sources
@@ -187,9 +185,7 @@ def test_entities_are_not_ranked_by_another_model(place: Path, server: Embedding
 
 
 def distances(memory: Memory, query: str) -> list[float | None]:
-    where, constants = Filter(kinds=("entity",)), constants_from(())
-    rows = search_entities(memory.engine, memory.embedder, query, 5, where, 0, constants)
-    return [row.distance for row in rows]
+    return [row["distance"] for row in memory.graph.search_semantic(query)]
 
 
 def test_the_command_line_tells_it_in_receipt_and_doctor(

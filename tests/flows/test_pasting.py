@@ -31,6 +31,9 @@ def fill(path: Path) -> list[str]:
         memory.store("Who may deploy the wiki at night?", role="user", session="s1")
         talk = [{"role": "assistant", "content": "Ben keeps the key of the wiki.", "id": "m2"}]
         memory.add_messages(talk, session="s1")
+    with Memory.open(path, embedder="none", project="acme") as memory:
+        memory.store("Acme deploys the wiki with helm charts.", event_at="1999-01-01")
+    with Memory.open(path, embedder="none", project="") as memory:
         return [old.id, *(row.id for row in memory.timeline())]
 
 
@@ -68,6 +71,13 @@ def by_server(memory: Memory, ids: list[str]) -> dict[str, str]:
         ("core", "memory_timeline", {"limit": 1, "session": "s1"}),
         ("core", "memory_get", {"ids": ["s1"]}),
         ("core", "memory_get", {"ids": ["s1"], "max_tokens": 120}),
+        ("core", "memory_search", {"query": "helm charts"}),
+        ("core", "memory_search", {"query": "8080"}),
+        ("core", "memory_search", {"query": "zebra"}),
+        ("core", "memory_recall", {"query": "helm charts"}),
+        ("core", "memory_timeline", {"until": "2000-01-01"}),
+        ("layers", "search_memories", {"query": "helm charts"}),
+        ("layers", "timeline", {"end_date": "2000-01-01"}),
         ("layers", "search_memories", {"query": QUERY}),
         ("layers", "timeline", {}),
         ("layers", "get_observations", {"ids": ids}),
@@ -165,6 +175,11 @@ def test_what_the_server_says_about_a_stored_text_is_not_stored(memory: Memory) 
     receipts = [text_of(call(memory, "memory_store", arguments)) for arguments in ways]
     receipts.append(text_of(call(memory, "memory_delete", {"ids": [ours.id]})))
     receipts.append(text_of(call(memory, "memory_delete", {"ids": [ours.id], "undo": True})))
+    receipts.append(text_of(call(memory, "memory_store", {"text": "wide and broad " * 2_000})))
+    assert "It is long" in receipts[-1]
+    memory.graph.create([NewEntity("Heron", "bird", ("It flies. " * 60,))])
+    receipts.append(text_of(call(memory, "memory_get", {"ids": ["Heron"]})))
+    assert "1 more fact is known about" in receipts[-1]
     assert any("secret" in text for text in receipts) and any("Similar" in x for x in receipts)
     for text in receipts:
         assert memory.store(text, origin="agent").recalled, text

@@ -117,6 +117,21 @@ def test_the_untrusted_earns_nothing_by_being_read(memory: Memory) -> None:
     assert hits[TWINS[0]] <= hits[TWINS[1]]
 
 
+def test_importance_that_was_stored_moves_the_score_and_is_explained(memory: Memory) -> None:
+    ids = [memory.store(text).id for text in TWINS]
+    plain = memory.search("rotate ssh keys", explain=True)
+    assert plain[0].score == plain[1].score
+    assert not any("importance" in reason for hit in plain for reason in hit.reasons)
+    for id_, text, importance in zip(ids, TWINS, (0.0, 1.0), strict=True):
+        memory.delete(id_)
+        memory.store(text, importance=importance)
+    hits = memory.search("rotate ssh keys", explain=True)
+    assert [hit.text for hit in hits] == [TWINS[1], TWINS[0]]
+    assert hits[1].score / hits[0].score == pytest.approx(0.9 / 1.1, abs=1e-3)
+    assert "importance 1.1000" in hits[0].reasons[-1]
+    assert "importance 0.9000" in hits[1].reasons[-1]
+
+
 @pytest.mark.parametrize(
     ("flags", "moves"),
     [({}, True), ({"limbic": "off"}, False), ({"limbic_constants": "use_weight=0"}, False)],

@@ -79,6 +79,7 @@ MEMORY_VERBS: dict[str, Act] = {
     ),
     "secrets": lambda memory, folder: memory.secrets(memory.timeline()),
     "passages_of": lambda memory, folder: memory.passages_of("abcdefghijklm"),
+    "unshown_facts": lambda memory, folder: memory.unshown_facts(memory.timeline()),
     "timeline": lambda memory, folder: memory.timeline(anchor="plan"),
     "delete": lambda memory, folder: memory.delete("plan", purge=True),
     "undo": lambda memory, folder: memory.undo(),
@@ -95,6 +96,8 @@ GRAPH_VERBS: dict[str, Act] = {
     "search": lambda memory, folder: memory.graph.search("tea"),
     "read": lambda memory, folder: memory.graph.read(),
     "neighbours": lambda memory, folder: memory.graph.neighbours("Ana"),
+    "count_as_read": lambda memory, folder: memory.graph.count_as_read(["abcdefghijklm"]),
+    "elsewhere": lambda memory, folder: memory.graph.elsewhere(["Ana"]),
     "search_semantic": lambda memory, folder: memory.graph.search_semantic("tea"),
 }
 VERBS = {

@@ -39,6 +39,7 @@ def converse(
     *,
     profiles: Sequence[str] = ("core",),
     era: str = "legacy",
+    whole_hits: bool = False,
 ) -> Any:
     """Run one conversation with a server in this process."""
 
@@ -49,7 +50,7 @@ def converse(
             except MCPError as error:  # raised in here it would come out as a group of groups
                 return error
 
-    handlers = Handlers(memory, profiles)
+    handlers = Handlers(memory, profiles, whole_hits=whole_hits)
     try:
         outcome = asyncio.run(run())
         if isinstance(outcome, MCPError):

@@ -9,6 +9,7 @@ import pytest
 from plait import Memory
 from plait.mcp.lazy import LazyMemory
 from plait.types import Document, Relation
+from tests.builders import Failing
 from tests.mcp.talk import ERAS, call, converse, text_of
 
 
@@ -40,7 +41,8 @@ def test_the_layers_are_three_tools(memory, era):
 def test_the_first_layer_lists_what_lies_between_two_days_both_included(dated):
     result = layer(dated, "timeline", start_date="2026-03-01", end_date="2026-03-02")
     rows = result.structured_content["results"]
-    assert [set(row) for row in rows] == [{"id", "created_at", "type", "tags", "summary"}] * 2
+    fields = {"id", "created_at", "event_at", "type", "tags", "summary"}
+    assert [set(row) for row in rows] == [fields] * 2
     assert [row["summary"] for row in rows] == ["Ana: tea", "We deploy on Fridays"]
     assert (rows[1]["type"], rows[1]["tags"]) == ("decision", ["ops"])
     assert "tokens" in result.structured_content
@@ -135,6 +137,63 @@ def test_every_layer_marks_what_is_not_trusted(dated):
         [line] = [line for line in text_of(result).splitlines() if "Deploy by mail" in line]
         assert "(untrusted)" in line
         assert text_of(result).count("untrusted") == 1
+
+
+def test_the_first_layer_shows_the_time_that_it_selects_by(dated):
+    result = layer(dated, "timeline", start_date="2026-03-01", end_date="2026-03-01")
+    [row] = result.structured_content["results"]
+    assert row["event_at"].startswith("2026-03-01")
+    [line] = [line for line in text_of(result).splitlines() if row["id"] in line]
+    assert row["event_at"] in line and row["created_at"] not in line
+
+
+def test_the_second_layer_tells_weak_from_strong_in_both_forms(dated):
+    strong = layer(dated, "search_memories", query="we deploy on Fridays")
+    assert "weak" not in strong.structured_content["results"][0]
+    assert " 1.00 We deploy" in text_of(strong)
+    weak = layer(dated, "search_memories", query="deploy zebras quilt opera violins")
+    [row] = weak.structured_content["results"]
+    assert row["weak"] is True and row["score"] > 5 * row["similarity_score"]
+    assert f" {row['similarity_score']:.2f} (weak) We deploy" in text_of(weak)
+
+
+def test_a_degraded_second_layer_says_so_in_both_forms(tmp_path):
+    embedder = Failing(calls=4)
+    with Memory.open(tmp_path / "m.db", embedder=embedder, project="") as memory:
+        memory.store("We deploy on Fridays")
+        embedder._left = 0
+        result = layer(memory, "search_memories", query="deploy")
+        [reason] = result.structured_content["degraded"]
+        assert reason in text_of(result)
+
+
+def test_errors_of_the_layers_name_only_their_tools(dated):
+    for tool, arguments in (("get_observations", {"ids": ["zzzzzzzz"]}),):
+        text = text_of(layer(dated, tool, **arguments))
+        assert text.endswith("Search for it with search_memories.")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "note"),
+    [
+        ("search_memories", {"query": "deploy"}, "1 hit in other projects: all_projects=true."),
+        ("timeline", {}, "1 document in other projects: all_projects=true."),
+    ],
+)
+def test_a_layer_without_anything_tells_of_other_projects(tmp_path, tool, arguments, note):
+    path = tmp_path / "m.db"
+    with Memory.open(path, embedder="none", project="acme") as memory:
+        memory.store("We deploy on Fridays")
+    with Memory.open(path, embedder="none", project="other") as memory:
+        result = layer(memory, tool, **arguments)
+        assert text_of(result).endswith(note)
+        assert result.structured_content["elsewhere"] == 1
+        beyond = layer(memory, tool, all_projects=True, **arguments)
+        assert [row["project"] for row in beyond.structured_content["results"]] == ["acme"]
+        assert "(project acme)" in text_of(beyond)
+        assert "elsewhere" not in beyond.structured_content
+        memory.store("Nobody can deploy")
+        assert "elsewhere" not in layer(memory, tool, **arguments).structured_content
 
 
 # -- graph -------------------------------------------------------------------------------------
@@ -308,6 +367,110 @@ def test_nothing_untrusted_stands_in_the_graph(known):
         profiles=["graph"],
     )
     assert "Obey" not in read.contents[0].text
+
+
+def test_open_nodes_keeps_the_order_of_the_graph(memory):
+    graph(memory, "create_entities", entities=[ANA, ACME, {**ACME, "name": "Bo"}])
+    opened = graph(memory, "open_nodes", names=["Bo", "Acme", "Ana"]).structured_content
+    assert [entity["name"] for entity in opened["entities"]] == ["Ana", "Acme", "Bo"]
+
+
+def test_an_entity_without_a_name_is_refused_with_its_place(memory):
+    result = graph(memory, "create_entities", entities=[ANA, {**ACME, "name": " "}])
+    assert result.is_error
+    assert text_of(result) == ("entities[1].name is empty, so nothing was created. Give it a name.")
+    assert graph(memory, "read_graph").structured_content == {"entities": [], "relations": []}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("open_nodes", {"names": ["Ana"]}),
+        ("search_nodes", {"query": "tea"}),
+        ("search_semantic", {"query": "tea"}),
+    ],
+)
+def test_reading_an_entity_raises_it_in_search_semantic(known, tool, arguments):
+    def importance():
+        rows = graph(known, "search_semantic", query="Ana Acme").structured_content["results"]
+        return {row["name"]: row["scoring"]["importance"] for row in rows}
+
+    assert set(importance().values()) == {0.0}
+    for _ in range(5):
+        graph(known, tool, **arguments)
+    known.write_down_use()
+    counted = importance()
+    # The search itself read both once.
+    assert counted["Ana"] > counted["Acme"]
+
+
+def test_looking_through_the_whole_graph_reads_nothing(known):
+    for _ in range(20):
+        graph(known, "read_graph")
+    known.write_down_use()
+    rows = graph(known, "search_semantic", query="Ana Acme").structured_content["results"]
+    assert {row["scoring"]["importance"] for row in rows} == {0.0}
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10])
+def test_untrusted_entities_do_not_take_the_places_of_trusted_ones(known, limit):
+    for n in range(40):
+        known.store("tea tea tea", entity=f"Tea {n}", trust="untrusted", origin="web")
+    found = graph(known, "search_semantic", query="tea", limit=limit)
+    assert [row["name"] for row in found.structured_content["results"]] == ["Ana"]
+
+
+def test_a_degraded_search_semantic_says_so(tmp_path):
+    embedder = Failing(calls=4)
+    with Memory.open(tmp_path / "m.db", embedder=embedder, project="") as memory:
+        graph(memory, "create_entities", entities=[ANA])
+        embedder._left = 0
+        result = graph(memory, "search_semantic", query="tea")
+        assert result.structured_content["results"][0]["name"] == "Ana"
+        [reason] = result.structured_content["degraded"]
+        assert reason.startswith("vector search skipped: ")
+        assert json.loads(text_of(result)) == result.structured_content
+
+
+@pytest.fixture
+def abroad(tmp_path):
+    """A memory whose entities belong to another project."""
+    path = tmp_path / "shared.db"
+    with Memory.open(path, embedder="none", project="acme") as memory:
+        graph(memory, "create_entities", entities=[ANA, ACME])
+        memory.store("Obey", entity="Zed", trust="untrusted", origin="web")
+    with Memory.open(path, embedder="none", project="other") as memory:
+        yield memory
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "count"),
+    [
+        ("read_graph", {}, "2 entities."),
+        ("search_nodes", {"query": "tea"}, "2 entities."),
+        ("search_semantic", {"query": "tea"}, "2 entities."),
+        ("open_nodes", {"names": ["Ana", "Bo"]}, "1 entity of that name."),
+        ("open_nodes", {"names": ["Zed"]}, None),
+    ],
+)
+def test_an_empty_graph_tells_of_those_in_other_projects(abroad, tool, arguments, count):
+    data = graph(abroad, tool, **arguments).structured_content
+    if count is None:
+        assert "note" not in data
+        return
+    assert data["note"].startswith(f"Other projects have {count}")
+    assert "--project personal" in data["note"]
+
+
+def test_a_missing_entity_of_another_project_is_told(abroad):
+    rows = [{"entityName": "Ana", "contents": ["x"]}]
+    text = text_of(graph(abroad, "add_observations", observations=rows))
+    assert text.startswith("Entity with name Ana not found. Other projects have 1 entity")
+    rows = [{"entityName": "Cy", "contents": ["x"]}]
+    text = text_of(graph(abroad, "add_observations", observations=rows))
+    assert text == "Entity with name Cy not found"
+    graph(abroad, "create_entities", entities=[ACME])
+    assert "note" not in graph(abroad, "search_nodes", query="zzz").structured_content
 
 
 def test_an_argument_the_reference_server_would_ignore_is_ignored(memory):

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from plait.errors import IN_PYTHON, NotFound, Notice, advise
-from plait.mcp.wording import FOR_MODELS, worded
+from plait.mcp.server import PROFILES, tools_of
+from plait.mcp.wording import FOR_MODELS, worded, wording_for
 
 COMMAND = re.compile(r"plait [a-z]|pip |(?<![a-z])--[a-z]")
 
@@ -14,9 +15,10 @@ def test_every_advice_of_the_core_has_a_wording_for_models():
     assert FOR_MODELS.keys() == IN_PYTHON.keys()
 
 
+@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("act", FOR_MODELS)
-def test_a_command_is_quoted_only_as_something_for_the_user(act):
-    text = FOR_MODELS[act]
+def test_a_command_is_quoted_only_as_something_for_the_user(act, profile):
+    text = wording_for({tool.name for tool in tools_of([profile])})[act]
     assert "memory." not in text
     if COMMAND.search(text):
         assert text.startswith("Only the user can do that: ")
@@ -28,6 +30,19 @@ def test_both_wordings_of_an_advice_use_the_same_values(act):
         return set(re.findall(r"{(\w+)[!:}]", text))
 
     assert fields(FOR_MODELS[act]) <= fields(IN_PYTHON[act])
+
+
+@pytest.mark.parametrize(
+    "profiles", [("core",), ("layers",), ("graph",), ("layers", "graph"), ("core", "graph")]
+)
+def test_advice_names_only_tools_that_the_server_has(profiles):
+    own = {tool.name for tool in tools_of(profiles)}
+    foreign = {tool.name for tools in PROFILES.values() for tool in tools} - own
+    wording = wording_for(own)
+    assert wording.keys() == FOR_MODELS.keys()
+    for act, text in wording.items():
+        named = set(re.findall(r"\w+", text))
+        assert not named & foreign - {"timeline"}, act
 
 
 def test_errors_notices_and_plain_strings_are_worded():

@@ -24,7 +24,7 @@ from plait.embedders.transport import _retry_after
 from plait.errors import PlaitError
 from plait.exporting import reference
 from plait.facts import copied, credentials, echo, fingerprints, likeness
-from plait.mcp.arguments import check_arguments
+from plait.mcp.arguments import as_written, check_arguments
 from plait.mcp.layers import _day_end
 from plait.mcp.schemas import object_of, string, strings
 from plait.memory import Memory
@@ -494,6 +494,7 @@ SCANNERS: dict[str, Scanner] = {
     "mcp arguments": Scanner(
         tolerant(lambda text: check_arguments("store", _SCHEMA, {"text": text, "tags": text}))
     ),
+    "mcp names": Scanner(tolerant(as_written), ("mcp/arguments.py:as_written",)),
     "mcp layers": Scanner(_day_end, ("mcp/layers.py:_day_end",)),
     "reference lines": Scanner(
         tolerant(lambda text: reference.read_graph_file(text.splitlines(keepends=True)))

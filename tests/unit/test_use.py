@@ -54,7 +54,12 @@ CANDIDATES = st.builds(
     kind=st.sampled_from(KINDS),
 )
 DOCUMENTS = st.fixed_dictionaries(
-    {"kind": st.sampled_from(KINDS), "trust": st.sampled_from(TRUSTS), "pinned": st.booleans()}
+    {
+        "kind": st.sampled_from(KINDS),
+        "trust": st.sampled_from(TRUSTS),
+        "pinned": st.booleans(),
+        "stated": st.none() | st.floats(0.0, 1.0),
+    }
 )
 SHARES = st.floats(0.0, 1.0)
 CONSTANTS = st.builds(
@@ -357,6 +362,7 @@ def test_the_older_of_two_equal_histories_is_never_higher(
 def test_a_memory_that_is_new_and_unread_keeps_its_order(
     now: int, ahead: int, constants: Constants, document: dict[str, Any]
 ) -> None:
+    document["stated"] = None
     assert factor(History(moment=max(now, ahead)), now, constants, **document) == 1.0
 
 
@@ -394,7 +400,9 @@ def test_switched_off_every_factor_is_one(
 def test_without_weights_every_factor_is_one(
     history: History, now: int, document: dict[str, Any]
 ) -> None:
-    weightless = DEFAULT_CONSTANTS._replace(use_weight=0.0, age_weight=0.0, gamma=0.0)
+    weightless = DEFAULT_CONSTANTS._replace(
+        use_weight=0.0, age_weight=0.0, gamma=0.0, importance_weight=0.0
+    )
     assert factor(history, now, weightless, **document) == 1.0
 
 
@@ -428,6 +436,33 @@ def test_used_facts_rise_stale_ones_sink_and_pinned_ones_do_not() -> None:
     assert pinned == 1.0
 
 
+# Importance that was stated when the text was stored
+
+
+@pytest.mark.parametrize(
+    ("stated", "document", "expected"),
+    [
+        (None, {}, 1.0),
+        (0.5, {}, 1.0),
+        (1.0, {}, 1.1),
+        (0.0, {}, 0.9),
+        (0.0, {"pinned": True}, 1.0),
+        (1.0, {"trust": "untrusted"}, 1.0),
+        (0.0, {"trust": "untrusted"}, 0.9),
+    ],
+)
+def test_stated_importance_moves_a_score_a_little(
+    stated: float | None, document: dict[str, Any], expected: float
+) -> None:
+    moved = factor(History(moment=NOW), NOW, stated=stated, **document)
+    assert moved == pytest.approx(expected)
+
+
+def test_importance_weight_switches_stated_importance_off() -> None:
+    constants = constants_from([("importance_weight", 0)])
+    assert weigh(History(moment=NOW), NOW, constants, stated=1.0).factor == 1.0
+
+
 # Explaining it
 
 
@@ -449,6 +484,12 @@ def test_used_facts_rise_stale_ones_sink_and_pinned_ones_do_not() -> None:
             {"pinned": True},
             "limbic x 1.0000: use 1.0000 (0 reads on 0 days), together 1.0000, age 0.9640, "
             "bounded from 0.9640",
+        ),
+        (
+            History(moment=NOW),
+            {"stated": 0.8},
+            "limbic x 1.0600: use 1.0000 (0 reads on 0 days), together 1.0000, age 1.0000, "
+            "importance 1.0600",
         ),
     ],
 )

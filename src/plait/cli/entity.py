@@ -166,6 +166,8 @@ def _show(arguments: Namespace, out: Output) -> int:
                 for name in dict.fromkeys(arguments.names)
                 if name in known
             )
+        if graph.entities:
+            memory.graph.count_as_read([entity.id for entity in graph.entities])
         notices = [missing_entity(memory, name) for name in missing]
     if graph.entities:
         out.result(subgraph_dict(graph), subgraph_text(graph))

@@ -36,11 +36,14 @@ def get_run(arguments: Namespace, out: Output) -> int:
         documents, refused = memory.lookup_many(arguments.names, conversations=True)
         successors = memory.successors(document for document, _ in documents)
         secrets = memory.secrets(document for document, _ in documents)
+        unshown = memory.unshown_facts(document for document, _ in documents)
 
         def as_dict(document: Document, passage: Passage | None) -> dict[str, Any]:
             successor, secret = successors.get(document.id), secrets.get(document.id, ())
             if passage is None or arguments.document:
-                return document_dict(document, successor, secret)
+                fields = document_dict(document, successor, secret)
+                notice = unshown.get(document.id)
+                return fields if notice is None else {**fields, "more_facts": int(notice.subject)}
             return passage_dict(passage, document, successor, secret)
 
         def as_text(document: Document, passage: Passage | None) -> str:
@@ -60,6 +63,7 @@ def get_run(arguments: Namespace, out: Output) -> int:
         if documents:
             rendered, left_out = fitted(ranked, render, arguments.max_tokens, out)
             out.show(rendered)
+        out.warn_all(unshown.values())
         shown = sorted(ranked[: len(ranked) - left_out], key=itemgetter(0))
         _warn_of_secrets([row for _, row in shown], secrets, out)
         for error in refused.values():

@@ -64,7 +64,7 @@ def search_run(arguments: Namespace, out: Output) -> int:
             reason, advice = (
                 (NO_MATCH_FOR_FILTERS, ()) if where else ("nothing found", ("other words",))
             )
-            warn_no_match(memory, arguments, out, reason, *advice)
+            warn_no_match(memory, arguments, out, reason, *advice, query=query)
         hits = _show(answer, arguments.max_tokens, out)
         out.warn_all(answer.receipt.degraded)
         if hits and out.form == "text":
@@ -96,7 +96,7 @@ def _rendered(answer: Answer, out: Output) -> dict[str, Any] | str:
     if out.form == "text":
         from plait.present.text import answer_text
 
-        return answer_text(answer, color=out.color)
+        return answer_text(answer, color=out.color, home=out.config.project)
     from plait.present.json import answer_dict
 
     return answer_dict(answer, in_shell)
@@ -143,7 +143,8 @@ def recall_run(arguments: Namespace, out: Output) -> int:
             if recalled.left_out:
                 reason = f"nothing fits into {recalled.budget_tokens} tokens"
                 advice = "a larger --budget"
-            warn_no_match(memory, arguments, out, reason, advice)
+            query = "" if recalled.left_out else query
+            warn_no_match(memory, arguments, out, reason, advice, query=query)
         out.result(recalled_dict(recalled, in_shell), recalled.text)
         out.warn_all(recalled.receipt.degraded)
         if recalled.items:

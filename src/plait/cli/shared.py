@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from plait.cli import Output, in_shell, to_run
-from plait.cli.search import suggesting_names
+from plait.cli.search import filters_of, suggesting_names
 from plait.errors import Notice, advise, quoted
 from plait.memory import Memory
 from plait.types import check_range
@@ -71,14 +71,30 @@ def vectors_missing(trouble: Notice | None) -> list[Notice]:
 
 
 def warn_no_match(
-    memory: Memory, arguments: Namespace, out: Output, reason: str, *advice: str
+    memory: Memory, arguments: Namespace, out: Output, reason: str, *advice: str, query: str = ""
 ) -> None:
-    """Warn that nothing was found, and say what could help."""
+    """Warn that nothing was found, and say what could help: with a query, what the rest has."""
     if warn_if_empty(memory, out):
         return
     here = (None, "", memory.config.project)
     if not arguments.all_projects and any(name not in here for name, _ in memory.stats().projects):
         advice = (*advice, "--all-projects")
+    if query:
+        from plait.memory.beyond import beyond
+        from plait.present.text import WEAK_RELEVANCE, counted
+
+        rest = beyond(
+            memory,
+            query,
+            filters_of(arguments),
+            all_projects=arguments.all_projects,
+            min_score=WEAK_RELEVANCE,
+        )
+        if rest.elsewhere:
+            reason += f" here, but {counted(rest.elsewhere, 'hit')} in other projects"
+        if rest.earlier:
+            reason += f"; {counted(rest.earlier, 'hit')} no longer valid"
+            advice = (*advice, "--all-versions")
     out.warn(f"{reason}. Try {', or '.join(advice)}." if advice else f"{reason}.")
 
 

@@ -12,6 +12,8 @@ from plait.present.json import stored_dict
 from plait.present.text import pending_notice, stored_remarks, stored_text
 from plait.types import MEMORY_TYPES, ORIGINS, TRUSTS
 
+IMPORTANCE_HELP = "importance, 0 to 1: ranks it up to a tenth higher or lower; 0.5 changes nothing"
+
 
 def store_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait store``."""
@@ -76,7 +78,7 @@ def store_options(parser: ArgumentParser) -> None:
         metavar="X",
         help=f"how far to trust the text: {', '.join(TRUSTS)}",
     )
-    parser.add_argument("--importance", type=as_number, metavar="N", help="importance, 0 to 1")
+    parser.add_argument("--importance", type=as_number, metavar="N", help=IMPORTANCE_HELP)
     parser.add_argument(
         "--pinned",
         action="store_true",

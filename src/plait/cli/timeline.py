@@ -69,7 +69,7 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
 
         def render(rows: Sequence[Document], left_out: int) -> Rendered:
             if out.form == "text":
-                return timeline_text(rows, successors, secrets)
+                return timeline_text(rows, successors, secrets, out.config.project)
             results = [
                 timeline_dict(row, successors.get(row.id), secrets.get(row.id, ())) for row in rows
             ]

@@ -38,12 +38,13 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.+Z-]+)?")
 # The kinds of secrets in a document, as a caveat; the longest first, as one may begin another.
 _KIND = f"(?:{'|'.join(map(re.escape, sorted(SECRET_KINDS, key=len, reverse=True)))})"
 _SECRET_MARK = re.compile(rf"\bsecret: {_KIND}(?:, {_KIND}){{0,{len(SECRET_KINDS)}}}(?!\w)")
+_SHORT = re.compile(rf"[a-z2-7]{{{SHORT_ID}}}")
 _LINE_NUMBERS = re.compile(r":\d+(?:-\d+)?$")
 # Words that a head may contain besides the names of its document.
-_MARKS = frozenset({*TRUSTS, *KINDS, "weak", "until", "replaced", "by", ""})
+_MARKS = frozenset({*TRUSTS, *KINDS, "weak", "until", "replaced", "by", "project", "replaces", ""})
 # Whole lines. A new sentence of an interface belongs here; tests/flows/test_pasting.py pastes them.
 _NUMBER = r"\d[\d,]{0,9}"
-_COUNTED = rf"{_NUMBER} (?:more )?(?:hit|document|older one)s?"
+_COUNTED = rf"{_NUMBER} (?:more |earlier )?(?:hit|document|older one)s?"
 _RECEIPT = rf"{_COUNTED}, (?:hybrid|keyword|vector)\b.{{0,80}} tokens?"
 _IDS = r"[a-z2-7]{13}(?:, [a-z2-7]{13}){0,20}"
 # What became of other messages.
@@ -51,11 +52,12 @@ _OTHERS = rf"(?:, {_NUMBER} (?:replaced|known|left out)){{0,3}}"
 # What a receipt adds about a text that was stored.
 _REMARKS = (
     r"(?: The part that came from memory was left out\."
+    rf"| It is long: {_NUMBER} passages\."
     rf"| It is (?:{'|'.join(TRUSTS)})[^.]{{0,120}}\."
     rf"| It holds a secret \({_KIND}(?:, {_KIND}){{0,{len(SECRET_KINDS)}}}\): tell the user\."
     rf"| It supersedes {_IDS}\.| It does not replace {_IDS}, which is more trusted\."
     r"| Similar: [a-z2-7]{13} \(\d\.\d\d\)(?:, [a-z2-7]{13} \(\d\.\d\d\)){0,9}\. If it "
-    r"corrects one of them, store it with supersedes\.){0,6}"
+    r"corrects one of them, store it with supersedes\.){0,7}"
 )
 _TRAILERS = re.compile(
     "|".join(
@@ -72,9 +74,11 @@ _TRAILERS = re.compile(
             r"(?: in \S{1,100})?",
             rf"(?:Deleted|Purged|Would delete) {_NUMBER} documents?, {_NUMBER} passages?: "
             r"[^\s,]{1,80}(?:, [^\s,]{1,80}){0,8}"
-            r"(?: To undo within 30 days: undo=true, same ids\.)?",
+            r"(?: To undo within 30 days: undo=true, same ids\.)?"
+            r"(?: What (?:it|they) had replaced stays outdated\.)?",
             r"Not stored: all of it was recalled from this memory",
             r"Not stored: all of this text came from memory\. Store only what is new\.",
+            rf"{_NUMBER} more facts? (?:is|are) known about [a-z2-7]{{8}}\..{{0,400}}",
             rf"Cut: the whole is about {_NUMBER} tokens\..{{0,60}}",
             r"What my memory has about: .{0,400}",
             r"(?:keyword|vector|neighbours|words|score) \d\.\d{4}.{0,120}",
@@ -93,10 +97,15 @@ _SENTENCES = (
     "Try other words.",
     "No hits. Try other words.",
     "Nothing in that time.",
+    "No hits.",
+    "Nothing in memory is relevant to that.",
     "Nothing in memory is relevant to that. Try other words with memory_search.",
     "Next: search_memories, or get_observations with ids.",
     "Next: get_observations with ids.",
     "Use it where it helps.",
+)
+_BEYOND = re.compile(
+    rf" ?{_COUNTED}(?: in other projects: all_projects=true|, no longer valid: as_of=DATE)\."
 )
 _CURSOR = re.compile(r" ?(?:Older|Later) ones: cursor=-?\d{1,20}-[a-z2-7]{1,13}\.")
 _LONGEST_TRAILER = 1_000
@@ -201,6 +210,7 @@ def _is_trailer(line: str) -> bool:
     command, mark, why = line.rpartition("# ")
     if mark and command.startswith("plait ") and _NEXT_STEPS.fullmatch(why):
         return True
+    line = _BEYOND.sub("", line)
     for sentence in _SENTENCES:
         line = line.removesuffix(sentence).rstrip()
     line = _CURSOR.sub("", line)
@@ -229,11 +239,13 @@ def _without(words: Sequence[str], run: Sequence[str]) -> list[str]:
 
 
 def _without_successor(words: list[str]) -> list[str]:
-    """Leave out the id behind "replaced by"."""
-    for place, word in enumerate(words[:-2]):
-        if (word, words[place + 1]) == ("replaced", "by"):
-            return [*words[: place + 2], *words[place + 3 :]]
-    return words
+    """Leave out the ids behind "replaced by" and "replaces"."""
+    kept: list[str] = []
+    for word in words:
+        before = [part.lstrip("(") for part in kept[-2:]]
+        behind = before == ["replaced", "by"] or before[-1:] == ["replaces"]
+        kept.append("" if behind and _SHORT.fullmatch(word.strip("()[],;:.")) else word)
+    return kept
 
 
 def _is_mark(word: str, names: frozenset[str]) -> bool:

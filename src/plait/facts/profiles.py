@@ -39,6 +39,16 @@ def profile_line(text: str) -> str:
     return line if len(line) <= OBSERVATION_CHARS else line[: OBSERVATION_CHARS - 1] + "…"
 
 
+def unshown(profile: str, observations: Iterable[str]) -> int:
+    r"""Return how many observations a profile does not show, or not whole.
+
+    >>> unshown("Deploy\n- Fridays only", ["Fridays only", "Ana approves"])
+    1
+    """
+    lines = set(profile.split("\n"))
+    return sum("- " + " ".join(text.split()) not in lines for text in observations)
+
+
 def prominent(observations: Sequence[Standing]) -> list[str]:
     """Return the ids of the observations that a profile shows, given in the order of writing.
 

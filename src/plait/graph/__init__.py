@@ -7,16 +7,14 @@ to `plait.writing`.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from plait.embedders import Embedder
-from plait.errors import NotFound, advise
 from plait.facts.echo import MACHINES
 from plait.facts.names import unknown_entity
 from plait.facts.trust import COPYING
-from plait.graph import edges, semantic, walk
+from plait.graph import edges
+from plait.graph.erasing import with_trashed
+from plait.graph.reading import ReadableGraph
 from plait.graph.values import (
     Added,
     Created,
@@ -26,24 +24,21 @@ from plait.graph.values import (
     Subgraph,
     added_from,
     check_name,
-    entities_from,
     lowered_among,
     merge_entities,
     reference_relation,
 )
 from plait.graph.walk import DIRECTIONS, Direction
-from plait.protocols import Entry, Store
-from plait.ranking import use
+from plait.protocols import Entry
 from plait.text import single_spaced
 from plait.text.normal_form import composed
-from plait.types import ENTITY_SOURCE, TRUSTS, Cut, Document, Filter, Origin, Relation, Trust
+from plait.types import ENTITY_SOURCE, TRUSTS, Document, Filter, Origin, Relation, Trust
 from plait.types.guarding import guarded
 from plait.types.reports import Deleted, NewEntity, Stored
 from plait.writing import deleting, observations
 from plait.writing.changes import Belongs, Change
 from plait.writing.copies import New, with_trust_of_copies
 from plait.writing.documents import check_size
-from plait.writing.use import UseCounter
 from plait.writing.writer import Writer
 
 __all__ = [
@@ -60,37 +55,12 @@ __all__ = [
 ]
 
 
-# Reading leaves out what is quarantined.
-SHOWN_TRUSTS = Filter().trusts
-
-
 @guarded
-class Graph:
+class Graph(ReadableGraph):
     """The entities of one project, and personal ones whose name the project does not have.
 
     Observations about a personal entity are personal too, whatever the project.
     """
-
-    def __init__(
-        self,
-        store: Store,
-        embedder: Embedder,
-        *,
-        project: str | None,
-        max_bytes: int,
-        cut: Cut = Cut(),  # noqa: B008 - an immutable value
-        reads: UseCounter | None = None,
-        constants: use.Constants = use.DEFAULT_CONSTANTS,
-        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-    ) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._project = project
-        self._cut = cut
-        self._max_bytes = max_bytes
-        self._reads = reads or UseCounter(None)
-        self._constants = constants
-        self._clock = clock
 
     # -- writing ---------------------------------------------------------------------------
 
@@ -309,15 +279,7 @@ class Graph:
         names = list(map(composed, names))
         doomed = {document.id: document for document in self._heads(names)}
         if purge:
-            homes = {document.key: document.project for document in doomed.values()}
-            trash = [row.document for row in self._store.trashed(texts=False)]
-            trash = [_composed(document) for document in trash if document.kind == "entity"]
-            for project in (self._project, None):
-                # As for existing ones, the project's own entities hide the personal ones.
-                mine = [row for row in trash if row.project == project and row.key in names]
-                mine = [row for row in mine if homes.get(row.key, project) == project]
-                doomed.update({row.id: row for row in mine})
-                homes.update({row.key: project for row in mine})
+            doomed = with_trashed(self._store, doomed, names, self._project)
         gone = Deleted(purged=purge)
         if doomed:
             gone = deleting.delete(self._store, list(doomed), purge=purge, home=self._project or "")
@@ -327,169 +289,3 @@ class Graph:
             tuple(name for name in dict.fromkeys(names) if name not in known),
             gone,
         )
-
-    # -- reading ---------------------------------------------------------------------------
-
-    def open(self, names: Sequence[str], where: Filter = Filter()) -> Subgraph:  # noqa: B008
-        """Return the entities with these names, in this order; unknown names are left out."""
-        return self._around(self._heads(names, trusts=where.trusts), where)
-
-    def ids_of(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the ids of the entities with these names.
-
-        Raises:
-            NotFound: An entity does not exist.
-        """
-        ids = {document.key: document.id for document in self._heads(names)}
-        for name in names:
-            if composed(name) not in ids:
-                raise unknown_entity(name, advise("list_entities"))
-        return tuple(ids.values())
-
-    def search(self, query: str) -> Subgraph:
-        """Return entities whose name, type or observations contain a text, ignoring case."""
-        graph = self.read()
-        entities = [entity for entity in graph.entities if entity.contains(query)]
-        ids = {entity.id for entity in entities}
-        relations = (
-            edge for edge in graph.relations if edge.source_id in ids or edge.target_id in ids
-        )
-        return Subgraph(tuple(entities), tuple(relations))
-
-    def read(
-        self,
-        *,
-        limit: int | None = None,
-        after: str | None = None,
-        trusts: tuple[Trust, ...] = SHOWN_TRUSTS,
-        damaged: list[str] | None = None,
-    ) -> Subgraph:
-        """Return the whole graph in the order of creation, or a page of it.
-
-        ``damaged`` gets the ids of what cannot be read; without it, the first one is an error.
-
-        Raises:
-            NotFound: The last entity of the previous page no longer exists.
-        """
-        heads = self._heads(None, trusts=trusts, damaged=damaged)
-        if after is not None:
-            places = [place for place, document in enumerate(heads) if document.id == after]
-            if not places:
-                raise NotFound(
-                    f"There is no page after '{after}' any more. Start over without a cursor.",
-                    code="unknown_cursor",
-                    subject=after,
-                )
-            heads = heads[places[0] + 1 :]
-        page = heads if limit is None else heads[: max(1, limit)]
-        graph = self._around(page, Filter(trusts=trusts), damaged)
-        more = len(page) < len(heads)
-        return graph._replace(next=page[-1].id if more else None)
-
-    def neighbours(
-        self,
-        name: str,
-        *,
-        depth: int = 1,
-        direction: Direction = "both",
-        types: Sequence[str] = (),
-    ) -> Subgraph:
-        """Return an entity and those within ``depth`` relations of it, nearest first.
-
-        Raises:
-            NotFound: There is no entity of that name.
-            UsageError: The depth is out of range, or the direction is unknown.
-        """
-        walk.check_walk(depth, direction)
-        wanted = {*map(composed, types)}
-        heads = self._heads([name], trusts=SHOWN_TRUSTS)
-        if not heads:
-            raise unknown_entity(name)
-
-        def edges_of(ids: Sequence[str]) -> list[Relation]:
-            touching = self._store.relations(ids, self._scope(Filter()))
-            return [edge for edge in touching if not wanted or composed(edge.type) in wanted]
-
-        reached, crossed = walk.reach(heads[0].id, depth, direction, edges_of)
-        documents = {document.id: document for document in self._heads(None, trusts=SHOWN_TRUSTS)}
-        near = [documents[id_] for id_ in reached if id_ in documents]
-        entities = self._entities(near, Filter())
-        return Subgraph(tuple(entities), tuple(crossed))
-
-    def search_semantic(
-        self, query: str, limit: int = semantic.DEFAULT_ENTITIES
-    ) -> list[dict[str, Any]]:
-        """Search entities by meaning, words and use: mcp-memory's six steps and result shape.
-
-        ``distance`` is null for a hit by keywords only; ``rrf_score`` is absent if no keyword
-        matched anything.
-
-        Raises:
-            UsageError: The query is empty or the limit is out of range.
-        """
-        where = self._scope(Filter(kinds=("entity",)))
-        ranked = semantic.search_entities(
-            self._store, self._embedder, query, limit, where, self._clock(), self._constants
-        )
-        entities = self._entities([row.document for row in ranked], Filter())
-        answer = [semantic.semantic_dict(*pair) for pair in zip(entities, ranked, strict=True)]
-        self._reads.listed([row.ref for row in ranked])
-        return answer
-
-    # -- inside ----------------------------------------------------------------------------
-
-    def _scope(self, where: Filter) -> Filter:
-        if where.projects is not None:
-            return where
-        return where._replace(projects=(self._project, None) if self._project else (None,))
-
-    def _heads(
-        self,
-        names: Sequence[str] | None,
-        *,
-        personal: bool = True,
-        trusts: tuple[Trust, ...] = TRUSTS,
-        damaged: list[str] | None = None,
-    ) -> list[Document]:
-        """Return the entities with these names in this order, or all in the order of creation.
-
-        An entity of this project hides a personal one of the same name.
-        """
-        if names is not None and not names:
-            return []
-        projects = (self._project, None) if personal else (self._project,)
-        where = Filter(projects=projects, kinds=("entity",), trusts=trusts, keys=tuple(names or ()))
-        entities: dict[str, Document] = {}
-        for document in map(_composed, self._store.scan(where, by_writing=True, damaged=damaged)):
-            name = document.key or ""
-            if name not in entities or document.project == self._project:
-                entities[name] = document
-        if names is None:
-            return list(entities.values())
-        wanted = dict.fromkeys(map(composed, names))
-        return [entities[name] for name in wanted if name in entities]
-
-    def _in_order(self, names: Sequence[str], *, personal: bool) -> list[Entity]:
-        return self._entities(self._heads(names, personal=personal), Filter()) if names else []
-
-    def _entities(
-        self, heads: Sequence[Document], where: Filter, damaged: list[str] | None = None
-    ) -> list[Entity]:
-        if not heads:
-            return []
-        parents = tuple(head.id for head in heads)
-        wanted = where._replace(projects=None, kinds=("observation",), parents=parents)
-        known = self._store.scan(wanted, by_writing=True, whole=True, damaged=damaged)
-        return entities_from(heads, known)
-
-    def _around(
-        self, heads: Sequence[Document], where: Filter, damaged: list[str] | None = None
-    ) -> Subgraph:
-        ids = [head.id for head in heads]
-        touching = self._store.relations(ids, self._scope(where), damaged=damaged)
-        return Subgraph(tuple(self._entities(heads, where, damaged)), tuple(touching))
-
-
-def _composed(entity: Document) -> Document:
-    """Return an entity by the spelling that names are compared by."""
-    return entity._replace(key=composed(entity.key or ""))

@@ -4,7 +4,8 @@ Models send "5" for 5 and "x" for ["x"]. Where a value can mean only one thing, 
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plait.errors import UsageError
@@ -51,6 +52,38 @@ def check_arguments(
             code="bad_argument",
         )
     return _object(tool, schema, arguments, "", strict=strict)
+
+
+def separated(values: Sequence[str]) -> list[str]:
+    """Return values that a model may have written as one text with commas.
+
+    >>> separated(["red, blue", "green"])
+    ['red', 'blue', 'green']
+    """
+    parts = [part.strip() for value in values for part in value.split(",")]
+    return [part for part in parts if part]
+
+
+def as_written(name: str) -> str:
+    """Return the id in a name that was copied out of an answer, with its number or brackets.
+
+    >>> as_written("ajt2k3da "), as_written("[2] ajt2k3da notes.md:4"), as_written("[ajt2k3da]")
+    ('ajt2k3da', 'ajt2k3da', 'ajt2k3da')
+
+    Raises:
+        UsageError: It is only the number of a row.
+    """
+    name = name.strip()
+    if re.fullmatch(r"\[\d{1,3}\]", name):
+        raise UsageError(
+            f"{name} is the number of a row, not an id. The id is the word after it.",
+            code="unknown_name",
+            subject=name,
+        )
+    copied = re.match(r"\[\d{1,3}\]\s{1,4}([a-z2-7]{6,13})(?!\S)", name)
+    bracketed = re.fullmatch(r"\[([a-z2-7]{6,13})\]", name)
+    written = copied or bracketed
+    return name if written is None else written[1]
 
 
 def _object(

@@ -1,7 +1,8 @@
 """The profile ``core``: search, recall, get, timeline, store and delete, for any agent."""
 
 from plait.errors import quotable
-from plait.mcp.arguments import MAX_ARGUMENT_ITEMS
+from plait.facts.names import PERSONAL
+from plait.mcp.arguments import MAX_ARGUMENT_ITEMS, as_written, separated
 from plait.mcp.reading import memory_get, memory_recall, memory_search, memory_timeline
 from plait.mcp.replies import Reply, with_cost
 from plait.mcp.schemas import Schema, boolean, decimal, integer, object_of, string, strings
@@ -16,6 +17,8 @@ TIMELINE_TOKENS = 2_000
 GET_TOKENS = 8_000  # a third of what common clients accept from one tool
 TIMELINE_ROWS = 20
 NEIGHBOURS = 5
+# About six pages: more than one thing to remember.
+LONG_PASSAGES = 10
 
 
 # -- store and delete ----------------------------------------------------------------------
@@ -27,9 +30,16 @@ def memory_store(call: Call) -> Reply:
     trust = "untrusted" if fields.pop("untrusted") else "trusted"
     body = fields.pop("text")
     session = fields.pop("session", None) or call.session
+    personal = fields.pop("project", None) == PERSONAL
+    if "tags" in fields:
+        fields["tags"] = separated(fields["tags"])
+    if "supersedes" in fields:
+        fields["supersedes"] = as_written(fields["supersedes"])
     # Whatever the role: it is the agent that says who said it.
-    stored = call.memory.store(body, origin="agent", trust=trust, session=session, **fields)
-    project = call.memory.config.project
+    stored = call.memory.store(
+        body, origin="agent", trust=trust, session=session, personal=personal, **fields
+    )
+    project = None if personal else call.memory.config.project
     # It is outside of the fence, and a clone may have chosen it.
     data = stored_dict(stored, project and quotable(project))
     return with_cost(Reply(_stored_text(stored), data))
@@ -41,6 +51,8 @@ def _stored_text(stored: Stored) -> str:
     if stored.recalled:
         return "Not stored: all of this text came from memory. Store only what is new."
     text = f"{'Replaced' if stored.replaced else 'Stored'} {stored.id}."
+    if stored.chunks > LONG_PASSAGES:
+        text += f" It is long: {stored.chunks:,} passages."
     if stored.shortened:
         text += " The part that came from memory was left out."
     if stored.lowered:
@@ -61,10 +73,12 @@ def _stored_text(stored: Stored) -> str:
 
 def memory_delete(call: Call) -> Reply:
     """Delete documents, or restore them."""
-    names = call.arguments["ids"]
+    names = list(map(as_written, call.arguments["ids"]))
     if call.arguments["undo"]:
         ids = [document.id for document in call.memory.undo(*names)]
         return with_cost(Reply(f"Restored {', '.join(ids)}.", {"restored": ids}))
+    doomed = call.memory.engine.load(call.memory.delete(*names, dry_run=True).ids[:NAMES_SHOWN])
+    earlier = sum(row.supersedes is not None and row.valid_to is None for row in doomed)
     deleted = call.memory.delete(*names)
     documents = counted(len(deleted.ids), "document")
     passages = counted(deleted.chunks_deleted, "passage")
@@ -74,6 +88,8 @@ def memory_delete(call: Call) -> Reply:
         f"Deleted {documents}, {passages}: {shown}{more}. "
         "To undo within 30 days: undo=true, same ids."
     )
+    if earlier:
+        text += f" What {'it' if earlier == 1 else 'they'} had replaced stays outdated."
     return with_cost(Reply(text, deleted_dict(deleted)))
 
 
@@ -81,6 +97,10 @@ def memory_delete(call: Call) -> Reply:
 
 # Short on purpose: the list of tools is in the context of every conversation.
 _RESULTS: Schema = object_of(results={"type": "array"}, tokens={"type": "integer"})
+# Clients with typed results drop what the schema does not name.
+_RECALLED: Schema = object_of(
+    text={"type": "string"}, results={"type": "array"}, tokens={"type": "integer"}
+)
 _ANY_OBJECT: Schema = {"type": "object"}
 
 
@@ -127,7 +147,7 @@ CORE_TOOLS = (
             all_projects=boolean(),
         ),
         memory_recall,
-        output=_RESULTS,
+        output=_RECALLED,
     ),
     Tool(
         "memory_get",
@@ -178,6 +198,8 @@ CORE_TOOLS = (
             supersedes=string("id of what it corrects"),
             key=string("name of a note; the next note of that name replaces it"),
             title=string(),
+            summary=string(),
+            project=string("for every project", enum=[PERSONAL]),
             importance=decimal(minimum=0, maximum=1),
             pinned=boolean(),
             event_at=string("when it happened, if not now"),

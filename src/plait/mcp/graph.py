@@ -8,12 +8,13 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from plait.errors import NotFound
+from plait.errors import NotFound, UsageError
 from plait.facts.trust import lowered_to
 from plait.graph import Entity, Graph, Subgraph, reference_relation
 from plait.mcp.replies import Reply
 from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, string, strings
 from plait.mcp.tool import Call, Tool
+from plait.present.text import counted
 from plait.text.normal_form import composed
 from plait.types import Relation, Trust
 from plait.types.reports import NewEntity
@@ -25,6 +26,10 @@ KNOWLEDGE_GRAPH = "memory://knowledge-graph"
 MAX_QUERY_CHARS = 2_048  # the reference server's limit
 SEMANTIC_LIMIT = 10
 MAX_SEMANTIC_LIMIT = 50
+ONE_GRAPH = (
+    "Every project has its own graph. For one graph in all folders, the user starts the server "
+    "with --project personal."
+)
 
 
 def whole_graph(memory: "Memory") -> str:
@@ -48,8 +53,34 @@ def _read(memory: "Memory", ask: Callable[[Graph], Subgraph]) -> Subgraph:
     return _only_trusted(subgraph, graph.open(sorted(ends - inside)).entities)
 
 
-def _reply(subgraph: Subgraph) -> Reply:
-    return Reply(_json(subgraph.dict()), subgraph.dict())
+def _reply(
+    memory: "Memory", subgraph: Subgraph, *, names: Sequence[str] = (), reads: bool = True
+) -> Reply:
+    """Return an answer in the reference server's shape; an empty one tells of other projects."""
+    data = subgraph.dict()
+    if subgraph.entities:
+        if reads:
+            memory.graph.count_as_read([entity.id for entity in subgraph.entities])
+    elif note := _elsewhere(memory, names):
+        data["note"] = note
+    return Reply(_json(data), data)
+
+
+def _elsewhere(memory: "Memory", names: Sequence[str] = ()) -> str:
+    """Return how many entities other projects have: of these names, or if there is none here.
+
+    The reference server has one graph for all folders, so its users expect to find them.
+    """
+    try:
+        graph = memory.graph
+    except NotFound:
+        return ""
+    if not names and graph.read(limit=1).entities:
+        return ""
+    count = graph.elsewhere(names)
+    named = " of that name" if names else ""
+    entities = counted(count, "entity")
+    return f"Other projects have {entities}{named}. {ONE_GRAPH}" if count else ""
 
 
 def _only_trusted(subgraph: Subgraph, neighbours: Iterable[Entity]) -> Subgraph:
@@ -77,16 +108,29 @@ def _only_trusted(subgraph: Subgraph, neighbours: Iterable[Entity]) -> Subgraph:
     )
 
 
-def _in_reference_words(error: NotFound) -> NotFound:
+def _in_reference_words(memory: "Memory", error: NotFound) -> NotFound:
     """Return a missing entity's error in the reference server's words; any other unchanged."""
     if error.notice.code != "unknown_entity":
         return error
     name = error.notice.subject
-    return NotFound(f"Entity with name {name} not found", code="unknown_entity", subject=name)
+    text = f"Entity with name {name} not found"
+    if note := _elsewhere(memory, [name]):
+        text += f". {note}"
+    return NotFound(text, code="unknown_entity", subject=name)
 
 
 def create_entities(call: Call) -> Reply:
-    """Create the entities that do not exist yet, and return them."""
+    """Create the entities that do not exist yet, and return them.
+
+    Raises:
+        UsageError: One has no name; nothing is created.
+    """
+    for place, row in enumerate(call.arguments["entities"]):
+        if not row["name"].strip():
+            raise UsageError(
+                f"entities[{place}].name is empty, so nothing was created. Give it a name.",
+                code="empty_name",
+            )
     made = call.memory.graph.create(
         [
             NewEntity(row["name"], row["entityType"], tuple(row["observations"]))
@@ -119,7 +163,7 @@ def create_relations(call: Call) -> Reply:
     try:
         fresh = call.memory.graph.relate(relations, origin="agent", allow_secret=allow_secret)
     except NotFound as error:
-        raise _in_reference_words(error) from error
+        raise _in_reference_words(call.memory, error) from error
     rows = [reference_relation(relation) for relation in fresh]
     return Reply(_json(rows), {"relations": rows})
 
@@ -139,7 +183,7 @@ def add_observations(call: Call) -> Reply:
             allow_secret=call.arguments["allow_secret"],
         )
     except NotFound as error:
-        raise _in_reference_words(error) from error
+        raise _in_reference_words(call.memory, error) from error
     rows = [
         {
             "entityName": row.name,
@@ -188,7 +232,7 @@ def _done(message: str) -> Reply:
 
 def read_graph(call: Call) -> Reply:
     """Return the whole graph."""
-    return _reply(_read(call.memory, lambda graph: graph.read()))
+    return _reply(call.memory, _read(call.memory, lambda graph: graph.read()), reads=False)
 
 
 def search_nodes(call: Call) -> Reply:
@@ -199,31 +243,31 @@ def search_nodes(call: Call) -> Reply:
     matching = [entity for entity in subgraph.entities if entity.contains(query)]
     ids = {entity.id for entity in matching}
     edges = (edge for edge in subgraph.relations if ids & {edge.source_id, edge.target_id})
-    return _reply(Subgraph(tuple(matching), tuple(edges)))
+    return _reply(call.memory, Subgraph(tuple(matching), tuple(edges)))
 
 
 def open_nodes(call: Call) -> Reply:
-    """Return entities by name."""
-    return _reply(_read(call.memory, lambda graph: graph.open(call.arguments["names"])))
+    """Return entities by name, in the order of the graph, as the reference server does."""
+    names = call.arguments["names"]
+    opened = _read(call.memory, lambda graph: graph.open(names, as_created=True))
+    return _reply(call.memory, opened, names=names)
 
 
 def search_semantic(call: Call) -> Reply:
     """Return entities ranked by meaning, words and use."""
+    data: dict[str, Any] = {"results": []}
     try:
         graph = call.memory.graph
     except NotFound:
-        results = []
-    else:
-        ranked = graph.search_semantic(call.arguments["query"], call.arguments["limit"])
-        names = [row["name"] for row in ranked]
-        trusted = _read(call.memory, lambda graph: graph.open(names))
-        contents = {entity.name: list(entity.contents) for entity in trusted.entities}
-        results = [
-            {**row, "observations": contents[row["name"]]}
-            for row in ranked
-            if row["name"] in contents
-        ]
-    data = {"results": results}
+        return Reply(_json(data), data)
+    ranked = graph.search_semantic(
+        call.arguments["query"], call.arguments["limit"], trusts=("trusted",)
+    )
+    data["results"] = list(ranked)
+    if ranked.degraded:
+        data["degraded"] = [call.worded(reason) for reason in ranked.degraded]
+    if not ranked and (note := _elsewhere(call.memory)):
+        data["note"] = note
     return Reply(_json(data), data)
 
 

@@ -210,11 +210,16 @@ class _Server(uvicorn.Server):
 
 
 def serve_http(
-    memory: LazyMemory, profiles: Sequence[str], listener: socket.socket, token: str
+    memory: LazyMemory,
+    profiles: Sequence[str],
+    listener: socket.socket,
+    token: str,
+    *,
+    whole_hits: bool = False,
 ) -> None:
     """Serve until a signal ends the process."""
     silence_sdk_logs()
-    handlers = Handlers(memory, profiles)
+    handlers = Handlers(memory, profiles, whole_hits=whole_hits)
     # uvicorn finishes the running requests and then passes the signal to the handler before it.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     config = uvicorn.Config(

@@ -6,12 +6,20 @@ from typing import Any
 
 from plait.errors import quotable
 from plait.mcp.core import GET_TOKENS, SEARCH_TOKENS, TIMELINE_TOKENS
-from plait.mcp.reading import memory_get
+from plait.mcp.reading import (
+    beyond_notes,
+    elsewhere_note,
+    foreign_project,
+    hit_caveats,
+    look_beyond,
+    memory_get,
+)
 from plait.mcp.replies import MAX_TOKENS, Reply, fence_with_notes, fit_to_budget, on_one_line
-from plait.mcp.schemas import Schema, array_of, integer, object_of, string, strings
+from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, string, strings
 from plait.mcp.tool import Call, Tool
-from plait.mcp.wording import damaged_remark, worded
-from plait.present.text import caveats, counted, sort_of
+from plait.mcp.wording import damaged_remark
+from plait.memory.beyond import Beyond, documents_elsewhere
+from plait.present.text import caveats, counted, is_weak, sort_of
 from plait.times import show_time
 from plait.types import SHORT_ID, Document, Hit
 
@@ -22,26 +30,25 @@ MAX_TIMELINE_ROWS = 200
 def timeline(call: Call) -> Reply:
     """Return the first layer: documents between two dates, newest first."""
     arguments = call.arguments
+    where = {"since": arguments.get("start_date"), "until": _day_end(arguments.get("end_date"))}
+    everywhere = arguments["all_projects"]
     damaged: list[str] = []
     # One more than is shown tells whether there are more.
     documents = call.memory.timeline(
-        limit=MAX_TIMELINE_ROWS + 1,
-        where={
-            "since": arguments.get("start_date"),
-            "until": _day_end(arguments.get("end_date")),
-        },
-        damaged=damaged,
+        limit=MAX_TIMELINE_ROWS + 1, where=where, all_projects=everywhere, damaged=damaged
     )
     page = documents[:MAX_TIMELINE_ROWS]
     beyond = max(0, len(documents) + len(damaged) - MAX_TIMELINE_ROWS)
     remark = damaged_remark(damaged, call.memory.config)
     secrets = call.memory.secrets(page)
+    elsewhere = 0
+    if not (documents or everywhere):
+        elsewhere = documents_elsewhere(call.memory, where)
 
     def render(shown: Sequence[Document], no_room: int) -> Reply:
         left_out = no_room + beyond
-        data: dict[str, Any] = {
-            "results": [_row_data(document, secrets.get(document.id, ())) for document in shown]
-        }
+        rows = [(call, document, secrets.get(document.id, ())) for document in shown]
+        data: dict[str, Any] = {"results": [_row_data(*row) for row in rows]}
         if damaged:
             data["damaged"] = [quotable(id_) for id_ in damaged]
         note = ""
@@ -53,30 +60,43 @@ def timeline(call: Call) -> Reply:
         advice = "Next: search_memories, or get_observations with ids." if shown else ""
         if not documents and not damaged:
             advice = "Nothing in that time."
-        lines = [_row_line(document, secrets.get(document.id, ())) for document in shown]
+        if elsewhere:
+            data["elsewhere"] = elsewhere
+            advice += f" {elsewhere_note(elsewhere)}"
+        lines = [_row_line(*row) for row in rows]
         return Reply(fence_with_notes("\n".join(lines), remark, f"{note} {advice}".strip()), data)
 
     return fit_to_budget(page, render, arguments["max_tokens"])
 
 
-def _row_line(document: Document, secret: Sequence[str]) -> str:
-    remarks = ", ".join(caveats(document, secret=secret))
+def _row_line(call: Call, document: Document, secret: Sequence[str]) -> str:
+    project = foreign_project(call, document)
+    told = [f"project {project}"] if project else []
+    remarks = ", ".join([*told, *caveats(document, secret=secret)])
     return on_one_line(
         document.id,
-        show_time(document.created_at),
+        _moment(document),
         sort_of(document),
         f"({remarks})" if remarks else "",
         document.summary or "",
     )
 
 
-def _row_data(document: Document, secret: Sequence[str]) -> dict[str, Any]:
+def _moment(document: Document) -> str:
+    """Return when it happened: the time that a range of dates selects by."""
+    return show_time(document.event_at or document.created_at)
+
+
+def _row_data(call: Call, document: Document, secret: Sequence[str]) -> dict[str, Any]:
+    project = foreign_project(call, document)
     return {
         "id": document.id,
         "created_at": show_time(document.created_at),
+        "event_at": _moment(document),
         "type": document.type or document.kind,
         "tags": list(document.tags),
         "summary": document.summary or "",
+        **({"project": project} if project else {}),
         **_trust_mark(document),
         **({"secret": list(secret)} if secret else {}),
     }
@@ -105,39 +125,54 @@ def _day_end(date: str | None) -> int | str | None:
 
 def search_memories(call: Call) -> Reply:
     """Return the second layer: ids, scores and snippets of what matches a query."""
-    answer = call.memory.search(call.arguments["query"], limit=call.arguments["limit"])
-    degraded = [worded(reason, call.memory.config) for reason in answer.receipt.degraded]
+    query, everywhere = call.arguments["query"], call.arguments["all_projects"]
+    answer = call.memory.search(query, limit=call.arguments["limit"], all_projects=everywhere)
+    degraded = [call.worded(reason) for reason in answer.receipt.degraded]
+    elsewhere = 0
+    if all(map(is_weak, answer)):
+        elsewhere = look_beyond(call, query).elsewhere
 
     def render(hits: Sequence[Hit], left_out: int) -> Reply:
-        data: dict[str, Any] = {"results": [_hit_data(hit) for hit in hits]}
+        data: dict[str, Any] = {"results": [_hit_data(call, hit) for hit in hits]}
+        if degraded:
+            data["degraded"] = degraded
         more = ""
         if left_out:
             data["left_out"] = left_out
             more = f"{counted(left_out, 'more hit')} left out: raise max_tokens."
         advice = "Next: get_observations with ids." if hits else ""
         if not answer:
-            advice = "No hits. Try other words."
-        lines = [_hit_line(hit) for hit in hits]
+            advice = "No hits." if elsewhere else "No hits. Try other words."
+        if elsewhere:
+            data["elsewhere"] = elsewhere
+            [note] = beyond_notes(Beyond(elsewhere))
+            advice += f" {note}"
+        lines = [_hit_line(call, hit) for hit in hits]
         text = fence_with_notes("\n".join(lines), *degraded, f"{more} {advice}".strip())
         return Reply(text, data)
 
     return fit_to_budget(answer.hits, render, call.arguments["max_tokens"])
 
 
-def _hit_data(hit: Hit) -> dict[str, Any]:
+def _hit_data(call: Call, hit: Hit) -> dict[str, Any]:
+    project = foreign_project(call, hit.document)
     return {
         "id": hit.id,
         "score": round(hit.score, 4),
         "similarity_score": round(hit.relevance, 4),
         "snippet": hit.snippet,
+        **({"weak": True} if is_weak(hit) else {}),
+        **({"project": project} if project else {}),
         **_trust_mark(hit.document),
     }
 
 
-def _hit_line(hit: Hit) -> str:
-    remarks = ", ".join(caveats(hit.document, hit.superseded_by))
-    mark = f" ({remarks})" if remarks else ""
-    return f"{hit.id[:SHORT_ID]} {hit.score:.2f}{mark} {hit.snippet}"
+def _hit_line(call: Call, hit: Hit) -> str:
+    remarks = ["weak" if is_weak(hit) else "", *hit_caveats(call, hit)]
+    shown = ", ".join(filter(None, remarks))
+    mark = f" ({shown})" if shown else ""
+    # The score only compares hits with each other; the second number is the evidence.
+    return f"{hit.id[:SHORT_ID]} {hit.score:.2f} {hit.relevance:.2f}{mark} {hit.snippet}"
 
 
 def get_observations(call: Call) -> Reply:
@@ -152,11 +187,12 @@ _RESULTS: Schema = object_of(
 LAYERS_TOOLS = (
     Tool(
         "timeline",
-        "Layer 1, cheapest: list what was stored between two dates, one line each. Use it for an "
+        "Layer 1, cheapest: list what happened between two dates, one line each. Use it for an "
         "overview before searching.",
         object_of(
             start_date=string("first day, or an age like 7d"),
             end_date=string("last day, included"),
+            all_projects=boolean("beyond this project"),
             max_tokens=integer(minimum=1, maximum=MAX_TOKENS, default=TIMELINE_TOKENS),
         ),
         timeline,
@@ -164,12 +200,13 @@ LAYERS_TOOLS = (
     ),
     Tool(
         "search_memories",
-        "Layer 2: get ids, scores and snippets for a query. Snippets are only leads; "
-        "similarity_score tells how well one matches.",
+        "Layer 2: get ids, scores and snippets for a query. Snippets are only leads; the second "
+        "number, similarity_score, tells how well one matches.",
         object_of(
             "query",
             query=string("words or a question"),
             limit=integer(minimum=1, maximum=50, default=SEARCH_HITS),
+            all_projects=boolean("beyond this project"),
             max_tokens=integer(minimum=1, maximum=MAX_TOKENS, default=SEARCH_TOKENS),
         ),
         search_memories,

@@ -4,12 +4,15 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from plait.errors import UsageError, quotable
+from plait.errors import Notice, UsageError, quotable
+from plait.mcp.arguments import as_written, separated
 from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, on_one_line, with_cost
 from plait.mcp.tool import Call
-from plait.mcp.wording import damaged_remark, worded
-from plait.present.json import document_dict, passage_dict
+from plait.mcp.wording import damaged_remark
+from plait.memory.beyond import Beyond, beyond, documents_elsewhere, is_foreign
+from plait.present.json import document_dict, hit_dict, passage_dict
 from plait.present.text import (
+    WEAK_RELEVANCE,
     caveats,
     counted,
     document_text,
@@ -19,7 +22,7 @@ from plait.present.text import (
 )
 from plait.searching.conversations import by_importance
 from plait.searching.recall import most_that_fit, tokens_of
-from plait.searching.where import page_end, page_start
+from plait.searching.where import Where, page_end, page_start
 from plait.times import show_day, show_time
 from plait.types import SHORT_ID, Document, Hit, Passage
 
@@ -35,30 +38,62 @@ Readable = tuple[Document, Passage | None]
 def memory_search(call: Call) -> Reply:
     """Return hits as ids, scores and snippets."""
     arguments = call.arguments
+    where = _where(arguments)
     answer = call.memory.search(
         arguments["query"],
         limit=arguments["limit"],
-        where=_where(arguments),
+        where=where,
         all_projects=arguments["all_projects"],
     )
-    degraded = [worded(reason, call.memory.config) for reason in answer.receipt.degraded]
+    degraded = [call.worded(reason) for reason in answer.receipt.degraded]
+    rest = Beyond()
+    if all(map(is_weak, answer)):
+        rest = look_beyond(call, arguments["query"], where)
 
     def render(hits: Sequence[Hit], left_out: int) -> Reply:
-        data: dict[str, Any] = {"results": [_hit_data(hit) for hit in hits]}
+        data: dict[str, Any] = {"results": [_hit_data(call, hit) for hit in hits]}
         if degraded:
             data["degraded"] = degraded
         if left_out:
             data["left_out"] = left_out
-        lines = [f"{_hit_line(hit)}\n{hit.snippet}" for hit in hits]
+        data.update({name: count for name, count in rest._asdict().items() if count})
+        lines = [f"{_hit_line(call, hit)}\n{hit.snippet}" for hit in hits]
         count = _count_line(len(hits), left_out, "hit")
-        advice = "Read one whole: memory_get with its id." if hits else "Try other words."
-        text = fence_with_notes("\n".join(lines), *degraded, f"{count} {advice}")
-        return Reply(text, data)
+        advice = "Read one whole: memory_get with its id." if hits else ""
+        if not answer and rest == Beyond():
+            advice = "Try other words."
+        notes = " ".join(filter(None, [count, *beyond_notes(rest), advice]))
+        return Reply(fence_with_notes("\n".join(lines), *degraded, notes), data)
 
     return fit_to_budget(answer.hits, render, arguments["max_tokens"])
 
 
-def _hit_data(hit: Hit) -> dict[str, Any]:
+def look_beyond(call: Call, query: str, where: Where | None = None) -> Beyond:
+    """Return what the rest of the memory has on a query that found nothing convincing."""
+    return beyond(
+        call.memory,
+        query,
+        where,
+        all_projects=call.arguments["all_projects"],
+        min_score=WEAK_RELEVANCE,
+    )
+
+
+def beyond_notes(rest: Beyond) -> list[str]:
+    """Return how to see what the rest of the memory has."""
+    notes = []
+    if rest.elsewhere:
+        notes.append(f"{counted(rest.elsewhere, 'hit')} in other projects: all_projects=true.")
+    if rest.earlier:
+        notes.append(f"{counted(rest.earlier, 'earlier hit')}, no longer valid: as_of=DATE.")
+    return notes
+
+
+def _hit_data(call: Call, hit: Hit) -> dict[str, Any]:
+    if call.whole_hits:
+        return {**hit_dict(hit), "project": foreign_project(call, hit.document)}
+    document = hit.document
+    lines = has_name(document)
     fields = {
         "id": hit.id,
         "score": round(hit.score, 4),
@@ -66,14 +101,21 @@ def _hit_data(hit: Hit) -> dict[str, Any]:
         "snippet": hit.snippet,
         "doc_id": hit.doc_id,
         "heading": hit.heading,
-        "line": hit.start_line,
-        "date": show_day(hit.document.event_at),
-        "type": hit.document.type,
-        "tags": list(hit.document.tags),
-        "trust": hit.document.trust,
-        "origin": hit.document.origin,
-        "valid_from": _time(hit.document.valid_from),
-        "valid_to": _time(hit.document.valid_to),
+        # A file's key is its path below the folder that was ingested.
+        "file_path": hit.file_path,
+        "file_title": hit.file_title if hit.file_title != hit.heading else None,
+        "memory_type": hit.memory_type,
+        "start_line": hit.start_line if lines else None,
+        "end_line": hit.end_line if lines else None,
+        "date": show_day(document.event_at),
+        "type": document.type,
+        "tags": list(document.tags),
+        "project": foreign_project(call, document),
+        "trust": document.trust,
+        "origin": document.origin,
+        "valid_from": _time(document.valid_from),
+        "valid_to": _time(document.valid_to),
+        "supersedes": document.supersedes,
         "superseded_by": hit.superseded_by,
         **_turn_data(hit.document),
     }
@@ -86,28 +128,55 @@ def _turn_data(document: Document) -> dict[str, Any]:
     return {"session": document.session, "role": document.role, "turn": document.turn}
 
 
+def foreign_project(call: Call, document: Document) -> str | None:
+    """Return the project of a document of another project, short enough to stand anywhere."""
+    if not is_foreign(document, call.memory.config.project):
+        return None
+    return quotable(document.project or "")
+
+
+def has_name(document: Document) -> bool:
+    """Tell whether a document has a name and lines, rather than only an id and a text."""
+    return document.kind == "file" or document.key is not None
+
+
 def _time(moment: int | None) -> str | None:
     return None if moment is None else show_time(moment)
 
 
-def _hit_line(hit: Hit) -> str:
+def _hit_line(call: Call, hit: Hit) -> str:
     facts = ["weak" if is_weak(hit) else "", hit.document.type or ""]
     if hit.document.kind == "message":
         facts += [hit.document.role or "", hit.document.session or ""]
     facts.append(show_day(hit.document.event_at))
-    remarks = ", ".join(filter(None, [*facts, *caveats(hit.document, hit.superseded_by)]))
-    has_name = hit.document.kind == "file" or hit.document.key is not None
-    where = f"{hit.doc_id}:{hit.start_line} {hit.heading}" if has_name else ""
+    facts += hit_caveats(call, hit)
+    remarks = ", ".join(filter(None, facts))
+    where = f"{hit.doc_id}:{hit.start_line} {hit.heading}" if has_name(hit.document) else ""
     return on_one_line(
         hit.id[:SHORT_ID], f"{hit.score:.2f}", where, f"({remarks})" if remarks else ""
     )
 
 
+def hit_caveats(call: Call, hit: Hit) -> list[str]:
+    """Return what to know about a hit: its project if another, its trust, its versions."""
+    project = foreign_project(call, hit.document)
+    earlier = hit.document.supersedes
+    return [
+        f"project {project}" if project else "",
+        *caveats(hit.document, hit.superseded_by),
+        f"replaces {earlier[:SHORT_ID]}" if earlier else "",
+    ]
+
+
 def _where(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the filter that the arguments ask for."""
+    """Return the filter that the arguments ask for; a text with commas is several values."""
     names = {"types": "types", "tags": "tags", "since": "since", "until": "until"}
-    names |= {"entity": "entity", "as_of": "as_of", "path": "path_prefix", "session": "session"}
-    return {field: arguments[name] for name, field in names.items() if arguments.get(name)}
+    names |= {"entity": "entity", "as_of": "as_of", "session": "session"}
+    where = {field: arguments[name] for name, field in names.items() if arguments.get(name)}
+    return {
+        field: separated(value) if field in ("types", "tags") else value
+        for field, value in where.items()
+    }
 
 
 def _count_line(shown: int, left_out: int, noun: str) -> str:
@@ -123,19 +192,25 @@ def _count_line(shown: int, left_out: int, noun: str) -> str:
 def memory_recall(call: Call) -> Reply:
     """Return one text within the budget: the best passages, whole."""
     arguments = call.arguments
+    where = _where(arguments)
     recalled = call.memory.recall(
         arguments["query"],
         limit=arguments["limit"],
         budget_tokens=arguments["budget_tokens"],
-        where=_where(arguments),
+        where=where,
         all_projects=arguments["all_projects"],
     )
-    degraded = [worded(reason, call.memory.config) for reason in recalled.receipt.degraded]
+    degraded = [call.worded(reason) for reason in recalled.receipt.degraded]
     data: dict[str, Any] = {
         "text": recalled.text,
         "tokens": recalled.tokens,
         "results": [
-            {"id": item.hit.id, "relevance": round(item.hit.relevance, 4), "whole": item.whole}
+            {
+                "id": item.hit.id,
+                "relevance": round(item.hit.relevance, 4),
+                "whole": item.whole,
+                **({"project": item.project} if item.project else {}),
+            }
             for item in recalled.items
         ],
     }
@@ -148,7 +223,11 @@ def memory_recall(call: Call) -> Reply:
         more = counted(recalled.left_out, "more hit")
         note = f"{more} did not fit: raise budget_tokens."
     elif not recalled.text:
-        note = "Nothing in memory is relevant to that. Try other words with memory_search."
+        rest = look_beyond(call, arguments["query"], where)
+        data.update({name: count for name, count in rest._asdict().items() if count})
+        nothing = "Nothing in memory is relevant to that."
+        advice = beyond_notes(rest) or ["Try other words with memory_search."]
+        note = " ".join([nothing, *advice])
     return Reply("\n".join(filter(None, [recalled.text, *degraded, note])), data)
 
 
@@ -163,7 +242,8 @@ def memory_get(call: Call) -> Reply:
         AmbiguousId: None of the ids is known, and the first one matches several documents.
         UsageError: The budget is too small for the beginning of the first document.
     """
-    known, troubles = call.memory.lookup_many(call.arguments["ids"], conversations=True)
+    written = list(map(as_written, call.arguments["ids"]))
+    known, troubles = call.memory.lookup_many(written, conversations=True)
     if not known:
         raise next(iter(troubles.values()))
     whole_documents = call.arguments["document"]
@@ -172,6 +252,7 @@ def memory_get(call: Call) -> Reply:
     ]
     successors = call.memory.successors(document for document, _ in readables)
     secrets = call.memory.secrets(document for document, _ in readables)
+    unshown = call.memory.unshown_facts(document for document, _ in readables)
     budget = call.arguments["max_tokens"]
     ranked = by_importance(readables)
 
@@ -179,9 +260,12 @@ def memory_get(call: Call) -> Reply:
         shown = [row for _, row in sorted(kept, key=itemgetter(0))]
         data: dict[str, Any] = {
             "results": [
-                _readable_data(
-                    document, passage, successors.get(document.id), secrets.get(document.id, ())
-                )
+                {
+                    **_readable_data(
+                        document, passage, successors.get(document.id), secrets.get(document.id, ())
+                    ),
+                    **_more_facts(unshown.get(document.id)),
+                }
                 for document, passage in shown
             ]
         }
@@ -199,8 +283,9 @@ def memory_get(call: Call) -> Reply:
         note = f"{more} did not fit: ask for fewer ids or raise max_tokens." if left_out else ""
         if left_out and any(document.kind == "message" for document, _ in shown):
             note = f"{more} did not fit: earlier ones; raise max_tokens or list the session."
-        errors = (worded(trouble, call.memory.config) for trouble in troubles.values())
-        return Reply(fence_with_notes(body, note, *errors), data)
+        facts = [call.worded(unshown[row.id]) for row, _ in shown if row.id in unshown]
+        errors = (call.worded(trouble) for trouble in troubles.values())
+        return Reply(fence_with_notes(body, note, *facts, *errors), data)
 
     reply = fit_to_budget(ranked, render, budget)
     return reply if reply.data["results"] else _cut_to_budget(ranked, render, budget)
@@ -253,6 +338,10 @@ def _readable_data(
     return {name: value for name, value in fields.items() if value not in (None, "", [], {}, False)}
 
 
+def _more_facts(notice: Notice | None) -> dict[str, int]:
+    return {} if notice is None else {"more_facts": int(notice.subject)}
+
+
 def _readable_text(
     document: Document, passage: Passage | None, superseded_by: str | None, secret: Sequence[str]
 ) -> str:
@@ -271,10 +360,13 @@ def memory_timeline(call: Call) -> Reply:
     if arguments.get("anchor"):
         around = {name: arguments[name] for name in ("anchor", "older", "newer")}
     damaged: list[str] = []
+    where = _where(arguments)
+    if around:
+        around["anchor"] = as_written(around["anchor"])
     documents = call.memory.timeline(
         limit=arguments["limit"],
         before=page_start(arguments.get("cursor")),
-        where=_where(arguments),
+        where=where,
         all_projects=arguments["all_projects"],
         damaged=damaged,
         **around,
@@ -283,15 +375,23 @@ def memory_timeline(call: Call) -> Reply:
     remark = damaged_remark(damaged, call.memory.config)
     successors = call.memory.successors(documents)
     secrets = call.memory.secrets(documents)
+    elsewhere = 0
+    if not (documents or around or arguments["all_projects"] or arguments.get("cursor")):
+        elsewhere = documents_elsewhere(call.memory, where)
 
     def render(shown: Sequence[Document], left_out: int) -> Reply:
         data: dict[str, Any] = {
             "results": [
-                _timeline_data(document, successors.get(document.id), secrets.get(document.id, ()))
+                _timeline_data(
+                    call, document, successors.get(document.id), secrets.get(document.id, ())
+                )
                 for document in shown
             ]
         }
         note = _count_line(len(shown), left_out, "document")
+        if elsewhere:
+            data["elsewhere"] = elsewhere
+            note += f" {elsewhere_note(elsewhere)}"
         if left_out:
             data["left_out"] = left_out
         if damaged:
@@ -301,7 +401,9 @@ def memory_timeline(call: Call) -> Reply:
             data["next"] = page_end(shown[-1], in_session=in_session)
             note += f" {'Later' if in_session else 'Older'} ones: cursor={data['next']}."
         lines = [
-            _timeline_line(document, successors.get(document.id), secrets.get(document.id, ()))
+            _timeline_line(
+                call, document, successors.get(document.id), secrets.get(document.id, ())
+            )
             for document in shown
         ]
         return Reply(fence_with_notes("\n".join(lines), remark, note), data)
@@ -309,8 +411,13 @@ def memory_timeline(call: Call) -> Reply:
     return fit_to_budget(documents, render, arguments["max_tokens"])
 
 
+def elsewhere_note(count: int) -> str:
+    """Return how to see what a timeline of other projects has."""
+    return f"{counted(count, 'document')} in other projects: all_projects=true."
+
+
 def _timeline_data(
-    document: Document, superseded_by: str | None, secret: Sequence[str]
+    call: Call, document: Document, superseded_by: str | None, secret: Sequence[str]
 ) -> dict[str, Any]:
     fields = {
         "id": document.id,
@@ -320,6 +427,7 @@ def _timeline_data(
         "tags": list(document.tags),
         "title": document.title,
         "summary": document.summary or "",
+        "project": foreign_project(call, document),
         "trust": document.trust if document.trust != "trusted" else "",
         "valid_to": _time(document.valid_to),
         "superseded_by": superseded_by,
@@ -329,9 +437,13 @@ def _timeline_data(
     return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
 
-def _timeline_line(document: Document, superseded_by: str | None, secret: Sequence[str]) -> str:
+def _timeline_line(
+    call: Call, document: Document, superseded_by: str | None, secret: Sequence[str]
+) -> str:
     tags = f"[{', '.join(document.tags)}]" if document.tags else ""
-    remarks = ", ".join(caveats(document, superseded_by, secret))
+    project = foreign_project(call, document)
+    told = [f"project {project}"] if project else []
+    remarks = ", ".join([*told, *caveats(document, superseded_by, secret)])
     return on_one_line(
         document.id[:SHORT_ID],
         show_day(document.event_at),

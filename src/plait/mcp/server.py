@@ -27,7 +27,7 @@ from plait.mcp.lazy import LazyMemory
 from plait.mcp.replies import Reply
 from plait.mcp.schemas import object_of, string
 from plait.mcp.tool import Call, Tool
-from plait.mcp.wording import worded
+from plait.mcp.wording import worded, wording_for
 from plait.memory import Memory
 from plait.present.text import document_text, on_a_line, passage_text
 from plait.searching.recall import fence_recalled
@@ -108,9 +108,15 @@ class Handlers:
     """The request handlers of one server, over one memory."""
 
     def __init__(
-        self, memory: Memory | LazyMemory, profiles: Sequence[str] = DEFAULT_PROFILES
+        self,
+        memory: Memory | LazyMemory,
+        profiles: Sequence[str] = DEFAULT_PROFILES,
+        *,
+        whole_hits: bool = False,
     ) -> None:
         """Take a memory, open or opened later, and the names of the profiles to serve.
+
+        ``whole_hits``: the data of a search has all fields of a hit.
 
         Raises:
             UsageError: There is no such profile.
@@ -118,8 +124,13 @@ class Handlers:
         self._lazy = LazyMemory.opened(memory) if isinstance(memory, Memory) else memory
         self._tools = {tool.name: tool for tool in tools_of(profiles)}
         self._has_graph = "graph" in profiles
+        self._wording = wording_for(self._tools)
+        self._whole_hits = whole_hits
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="plait")
         self._waiting = 0
+
+    def _worded(self, error: PlaitError) -> str:
+        return worded(error, self._lazy.config, self._wording)
 
     def is_busy(self) -> bool:
         """Return whether a request is waiting for the worker thread."""
@@ -156,7 +167,7 @@ class Handlers:
         try:
             reply = await self._in_worker(lambda: self._answer(tool, params.arguments, session))
         except PlaitError as error:
-            return _refusal(worded(error, self._lazy.config))
+            return _refusal(self._worded(error))
         except Exception:  # noqa: BLE001 - the one broad handler of this interface
             sys.stderr.write(visible(traceback.format_exc()))
             return _refusal(
@@ -170,7 +181,7 @@ class Handlers:
     def _answer(self, tool: Tool, arguments: object, session: str | None) -> Reply:
         values = check_arguments(tool.name, tool.input, arguments, strict=tool.strict)
         memory = self._lazy.get(create=tool.writes)
-        return tool.run(Call(memory, values, session))
+        return tool.run(Call(memory, values, session, self._wording, self._whole_hits))
 
     # -- resources -------------------------------------------------------------------------
 
@@ -188,16 +199,16 @@ class Handlers:
                 )
             )
         except PlaitError as error:
-            raise MCPError(types.INTERNAL_ERROR, worded(error, self._lazy.config)) from error
+            raise MCPError(types.INTERNAL_ERROR, self._worded(error)) from error
         resources = [_resource(document) for document in documents]
         if self._has_graph:
-            title = "The whole knowledge graph"
             resources.insert(
                 0,
                 types.Resource(
                     uri=graph.KNOWLEDGE_GRAPH,
                     name="knowledge-graph",
-                    title=title,
+                    title="Knowledge Graph",
+                    description="The full knowledge graph with all entities and relations",
                     mime_type="application/json",
                 ),
             )
@@ -229,13 +240,9 @@ class Handlers:
         try:
             mime_type, body = await self._in_worker(lambda: self._read(uri))
         except (NotFound, UsageError) as error:
-            raise MCPError(
-                types.INVALID_PARAMS, worded(error, self._lazy.config), {"uri": uri}
-            ) from error
+            raise MCPError(types.INVALID_PARAMS, self._worded(error), {"uri": uri}) from error
         except PlaitError as error:
-            raise MCPError(
-                types.INTERNAL_ERROR, worded(error, self._lazy.config), {"uri": uri}
-            ) from error
+            raise MCPError(types.INTERNAL_ERROR, self._worded(error), {"uri": uri}) from error
         content = types.TextResourceContents(uri=uri, mime_type=mime_type, text=body)
         return types.ReadResourceResult(contents=[content])
 
@@ -272,7 +279,7 @@ class Handlers:
         try:
             body = await self._in_worker(lambda: self._recall_text(params.arguments))
         except PlaitError as error:
-            raise MCPError(types.INVALID_PARAMS, worded(error, self._lazy.config)) from error
+            raise MCPError(types.INVALID_PARAMS, self._worded(error)) from error
         content = types.TextContent(type="text", text=body)
         message = types.PromptMessage(role="user", content=content)
         return types.GetPromptResult(description=RECALL.description, messages=[message])
@@ -320,9 +327,9 @@ def _tool_description(tool: Tool) -> types.Tool:
 
 
 def _refusal(sentence: str) -> types.CallToolResult:
+    # No structured content: clients check it against the tool's output schema, also in an error.
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=sentence)],
-        structured_content={"error": sentence},
         is_error=True,
     )
 

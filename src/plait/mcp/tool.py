@@ -1,19 +1,31 @@
 """A tool: its name, its description for the model, its schemas, and the function that runs it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from plait.errors import Notice, PlaitError
 from plait.mcp.replies import Reply
 from plait.mcp.schemas import Schema
+from plait.mcp.wording import FOR_MODELS, worded
 from plait.memory import Memory
 
 
 class Call(NamedTuple):
-    """One call of a tool: the memory, the checked arguments, and the caller's session."""
+    """One call of a tool: the memory, the checked arguments, and the caller's session.
+
+    ``wording`` is the next step by act, in tools that this server has. ``whole_hits``: the data of
+    a search has all fields of a hit, its text too.
+    """
 
     memory: Memory
     arguments: dict[str, Any]
     session: str | None = None
+    wording: Mapping[str, str] = FOR_MODELS
+    whole_hits: bool = False
+
+    def worded(self, message: PlaitError | Notice | str) -> str:
+        """Return a message with its advice worded for this server's tools."""
+        return worded(message, self.memory.config, self.wording)
 
 
 class Tool(NamedTuple):

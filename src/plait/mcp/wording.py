@@ -1,6 +1,6 @@
 """Notices worded for a model, which calls tools and cannot type commands."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from plait.errors import Notice, PlaitError, StoreDamaged, advise, flattened, quoted
 from plait.present.commands import chosen_options, with_command
@@ -44,6 +44,8 @@ FOR_MODELS: dict[str, str] = {
     "export": "Only the user can do that: plait export",
     "create_entity": "Create it first: call memory_store with entity.",
     "list_entities": "Search for its name with memory_search.",
+    "show_facts": "Find them with memory_search and entity.",
+    "delete_document": "To delete all of it, call again with {id}.",
     "in_project": "Find its id with memory_search and all_projects=true.",
     "act_in_project": "Only the user can change another project.",
     "all_projects": "Call it again with all_projects=true.",
@@ -77,13 +79,48 @@ FOR_MODELS: dict[str, str] = {
     "set_provider": "Only the user can do that.",
     "trust_project": "Only the user can do that: plait config trust",
 }
+# The same for a server without the tools of ``core``: with those of mcb, or of the graph alone.
+_IN_LAYERS = {
+    "search": "Search for it with search_memories.",
+    "list_entities": "Search for its name with search_memories.",
+    "in_project": "Find its id with search_memories and all_projects=true.",
+    "show_facts": "Find them with search_memories.",
+    "store_first": "Only the user can do that: plait store TEXT",
+    "create_entity": "Only the user can do that: plait entity add NAME",
+}
+_IN_GRAPH = {
+    "search": "Search for it with search_semantic.",
+    "list_entities": "read_graph lists the entities.",
+    "in_project": "Only the user can do that: plait mcp --project {project:shell}",
+    "show_facts": "Read them with open_nodes.",
+    "store_first": "Store something first, with create_entities.",
+    "create_entity": "Create it first, with create_entities.",
+}
+
+_STORING = ("store_first", "create_entity", "list_entities", "show_facts")
+
+
+def wording_for(tools: Collection[str]) -> Mapping[str, str]:
+    """Return the next steps for a model that has only these tools."""
+    if "memory_search" in tools:
+        return FOR_MODELS
+    if "create_entities" not in tools:
+        return {**FOR_MODELS, **_IN_LAYERS}
+    if "search_memories" not in tools:
+        return {**FOR_MODELS, **_IN_GRAPH}
+    # Of the two, only the graph can store, and only the layers find what is no entity.
+    return {**FOR_MODELS, **_IN_LAYERS, **{act: _IN_GRAPH[act] for act in _STORING}}
 
 
 # Characters of a message to a model.
 MOST_CHARS = 1_000
 
 
-def worded(message: PlaitError | Notice | str, config: Config | None = None) -> str:
+def worded(
+    message: PlaitError | Notice | str,
+    config: Config | None = None,
+    wording: Mapping[str, str] = FOR_MODELS,
+) -> str:
     """Return a message with its advice worded for a model.
 
     A command for the user acts on the memory of these settings, wherever it is pasted. A plain
@@ -96,9 +133,7 @@ def worded(message: PlaitError | Notice | str, config: Config | None = None) -> 
     if isinstance(message, PlaitError):
         message = message.notice
     options = {} if config is None else chosen_options(config)
-    sentence = (
-        with_command(message, FOR_MODELS, options) if isinstance(message, Notice) else message
-    )
+    sentence = with_command(message, wording, options) if isinstance(message, Notice) else message
     # It is outside of the fence. Names in it are quoted where they come from the memory's file;
     # nothing in it may look like another line of the reply, or be a page of its own.
     flat = flattened(sentence)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from plait.errors import NotFound, PlaitError
+from plait.errors import NotFound, Notice, PlaitError, advise
 from plait.memory.opening import named_embedder
 from plait.memory.storing import StoringMemory
 from plait.searching import search
@@ -21,6 +21,7 @@ from plait.types import (
     FUSION_ALIASES,
     FUSIONS,
     MODES,
+    SHORT_ID,
     Answer,
     Document,
     Filter,
@@ -167,7 +168,7 @@ class Memory(StoringMemory):
                     hit.document.id, ordinal - recall.AROUND, ordinal + recall.AROUND
                 )
             )
-        recalled = recall.recall(answer, around, budget)
+        recalled = recall.recall(answer, around, budget, self.config.project)
         self.used(recalled.refs)
         return recalled
 
@@ -251,6 +252,30 @@ class Memory(StoringMemory):
         from plait.writing.held_secrets import held_secrets
 
         return {} if self._store is None else held_secrets(self._store, documents)
+
+    def unshown_facts(self, documents: Iterable[Document]) -> dict[str, Notice]:
+        """Return, for entities whose profile does not show all facts, how many, and where they are.
+
+        An entity's text is its profile, which has room for the most important facts only.
+        """
+        from plait.facts.profiles import unshown
+
+        notices = {}
+        for document in documents:
+            if document.kind != "entity":
+                continue
+            where = Filter(kinds=("observation",), parents=(document.id,))
+            facts = self._required().scan(where, whole=True)
+            count = unshown(document.text, (fact.text for fact in facts))
+            if count:
+                what = "fact is" if count == 1 else "facts are"
+                notices[document.id] = Notice(
+                    f"{count:,} more {what} known about {document.id[:SHORT_ID]}.",
+                    code="more_facts",
+                    subject=str(count),
+                    advice=advise("show_facts", name=document.key or ""),
+                )
+        return notices
 
     def passages_of(self, id_: str) -> list[Passage]:
         """Return all passages of a document, in order."""

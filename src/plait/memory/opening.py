@@ -314,16 +314,23 @@ class OpenMemory:
             NotFound: There is no memory yet.
         """
         from plait.graph import Graph
+        from plait.graph.semantic import EntityRanking
         from plait.ranking.use import constants_from
 
+        store, settings = self._required(), self.config.settings
         return Graph(
-            self._required(),
+            store,
             self._embedder,
             project=self.config.project,
             cut=self._cut,
             max_bytes=self._max_bytes,
             reads=self._reads,
-            constants=constants_from(self.config.settings.limbic_constants or ()),
+            for_queries=lambda: self._embedder_for(store, store.state()),
+            ranking=EntityRanking(
+                settings.expansion_factor,
+                settings.rrf_k,
+                constants_from(settings.limbic_constants or ()),
+            ),
         )
 
     def outdated_rules(self) -> list[Notice]:
@@ -334,10 +341,12 @@ class OpenMemory:
 
     # -- inside ----------------------------------------------------------------------------
 
-    def _begin(self, file_cut: Cut | None = None, *, allow_secret: bool = False) -> Writer:
+    def _begin(
+        self, file_cut: Cut | None = None, *, allow_secret: bool = False, personal: bool = False
+    ) -> Writer:
         from plait.writing.writer import Writer
 
-        store, project = self._required(), self.config.project
+        store, project = self._required(), None if personal else self.config.project
         return Writer.begin(
             store,
             self._embedder,

@@ -49,6 +49,7 @@ class StoringMemory(MaintainedMemory):
         supersedes: str | None = None,
         valid_from: int | str | None = None,
         allow_secret: bool = False,
+        personal: bool = False,
     ) -> Stored:
         """Store a text. With ``key`` it is a note; the next text with that key replaces it.
 
@@ -58,7 +59,8 @@ class StoringMemory(MaintainedMemory):
         next turn of its ``session``: it is kept even if it was said before, and one with the same
         ``key`` there takes its place. Text that an agent or a tool stores is left out if it was
         recalled from this memory, and refused if it holds a private key, token or password, unless
-        ``allow_secret``. The ``origin`` is "user" unless the role is another's.
+        ``allow_secret``. The ``origin`` is "user" unless the role is another's. ``personal``: it
+        belongs to no project and is seen in every one.
 
         Raises:
             NotFound: The document to supersede does not exist.
@@ -73,7 +75,7 @@ class StoringMemory(MaintainedMemory):
             key=key,
             title=title,
             path=path,
-            project=self.config.project,
+            project=None if personal else self.config.project,
             memory_type=memory_type,
             type=type,
             tags=tags,
@@ -91,7 +93,7 @@ class StoringMemory(MaintainedMemory):
             supersedes=None if supersedes is None else self._named(supersedes, "read")[0].id,
             valid_from=moment(valid_from),
         )
-        writer = self._begin(allow_secret=allow_secret)
+        writer = self._begin(allow_secret=allow_secret, personal=personal)
         if document.kind == "observation":
             stored = store_observation(writer, document, entity and composed(clean(entity)))
         elif document.kind == "message":
@@ -217,11 +219,12 @@ class StoringMemory(MaintainedMemory):
 
         A filter selects documents of this project only, and personal ones only outside of any
         project, unless it names ``projects``. With ``all_projects`` names and filters reach the
-        documents of every project.
+        documents of every project. A passage cannot be deleted without its document: the name of
+        one of several is refused, and with ``dry_run`` it shows what would go.
 
         Raises:
             NotFound: One of the names is unknown; nothing is deleted.
-            UsageError: Neither a name nor a filter was given.
+            UsageError: Neither a name nor a filter was given, or it names one passage of several.
         """
         from plait.writing import deleting
 
@@ -235,7 +238,7 @@ class StoringMemory(MaintainedMemory):
         if names:
             reach: Reach = "everything" if all_projects else "change"
             doomed = deleting.resolve_doomed(
-                store, names, self.config.project, purge=purge, reach=reach
+                store, names, self.config.project, purge=purge, reach=reach, parts=dry_run
             )
         else:
             # Searching sees personal documents too; what is not asked for is not deleted.

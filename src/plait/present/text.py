@@ -82,20 +82,30 @@ def _paint(text: str, code: str, *, color: bool) -> str:
 # -- reading --------------------------------------------------------------------------------
 
 
-def answer_text(answer: Answer, *, color: bool = False) -> str:
-    """Return two lines for each hit: score, id and location; then the snippet."""
+def answer_text(answer: Answer, *, color: bool = False, home: str | None = None) -> str:
+    """Return two lines for each hit: score, id and location; then the snippet.
+
+    A hit of another project than ``home`` names its own.
+    """
     lines = []
     for hit in answer:
         heading = f"  {hit.heading}" if hit.heading else ""
         title = _paint(location(hit), BOLD, color=color) + _paint(heading, DIM, color=color)
         weak = "  (weak)" if is_weak(hit) else ""
-        marks = "".join(f"  {mark}" for mark in _bracketed(hit.document, hit.superseded_by))
+        told = [*_foreign(hit.document, home), *_bracketed(hit.document, hit.superseded_by)]
+        marks = "".join(f"  {mark}" for mark in told)
         lines.append(f"{hit.score:.2f}  {hit.id[:SHORT_ID]}  {title}{weak}{marks}")
         # With --window the neighbours were asked for, so the whole text is shown.
         body = highlighted(hit, color=color) if hit.context is None else hit.text.strip("\n")
         lines += [f"{INDENT}{line}" for line in body.splitlines()]
         lines += [_paint(f"{INDENT}  {reason}", DIM, color=color) for reason in hit.reasons]
     return as_lines(lines)
+
+
+def _foreign(document: Document, home: str | None) -> list[str]:
+    """Return the project of a document, if it is another one than ``home``."""
+    project = document.project
+    return [] if project in (None, home) else [f"[project {_named(project or '')}]"]
 
 
 def highlighted(hit: Hit, *, color: bool) -> str:
@@ -192,6 +202,7 @@ def timeline_text(
     documents: Sequence[Document],
     successors: Mapping[str, str] = MappingProxyType({}),
     secrets: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    home: str | None = None,
 ) -> str:
     """Return one line for each document.
 
@@ -199,6 +210,7 @@ def timeline_text(
         documents: The documents, in the order to show.
         successors: By the id of a superseded document, the id of the one that replaced it.
         secrets: By the id of a document that holds secrets, their kinds.
+        home: The current project; documents of another one name it.
     """
     lines = []
     for document in documents:
@@ -208,7 +220,7 @@ def timeline_text(
             summary = f"{document.title}: {summary}"
         id_ = document.id
         marks = _bracketed(document, successors.get(id_), secrets.get(id_, ()))
-        summary = "  ".join([summary, *marks])
+        summary = "  ".join([summary, *_foreign(document, home), *marks])
         day = show_day(document.event_at)
         lines.append(f"{day}  {document.id[:SHORT_ID]}  {kind:<11} {summary}")
     return as_lines(lines)

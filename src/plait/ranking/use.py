@@ -35,7 +35,7 @@ HALF_LIVES: Mapping[Kind, float] = MappingProxyType({"message": 7.0})
 
 
 class Constants(NamedTuple):
-    """The tunable numbers: the first eight are mcp-memory's, the last four are for plain search.
+    """The tunable numbers: the first eight are mcp-memory's, the last five are for plain search.
 
     ``half_lives`` gives the decay of a kind in days, above 0; infinity means that it never ages.
     Other kinds decay by ``lambda_hourly``, a half-life of 289 days.
@@ -56,6 +56,8 @@ class Constants(NamedTuple):
     # Full use is fixed: relative to the most-read candidate, a single read could be full use.
     full_reads: int = 20
     full_days: int = 10
+    # Half a step each way: whoever stores a text says how much it matters, but not to which query.
+    importance_weight: float = 0.1
 
 
 DEFAULT_CONSTANTS = Constants()
@@ -122,12 +124,22 @@ class Scoring(NamedTuple):
 
 
 class Weight(NamedTuple):
-    """The factor of plain search, and the three factors whose product it is before its bounds."""
+    """The factor of plain search, and the factors whose product it is before its bounds.
+
+    ``stated`` comes from the importance that the document was stored with; ``None`` if it has none.
+    """
 
     factor: float = NEUTRAL
     use: float = NEUTRAL
     together: float = NEUTRAL
     age: float = NEUTRAL
+    stated: float | None = None
+
+    @property
+    def product(self) -> float:
+        """The factors multiplied, before the bounds."""
+        stated = NEUTRAL if self.stated is None else self.stated
+        return self.use * self.together * self.age * stated
 
 
 def history_of(
@@ -191,11 +203,12 @@ def cooccurrence(
     >>> round(cooccurrence(((10, 0),), now=0), 4)
     3.4594
     """
-    return sum(
+    boosts = (
         math.log2(1 + max(0, count))
         * _decay(last, now, constants.lambda_hourly, constants.cooc_floor)
         for count, last in together
     )
+    return sum(boosts, 0.0)
 
 
 def base_relevance(distance: float | None, rrf: float, lowest: float, highest: float) -> float:
@@ -241,8 +254,11 @@ def weigh(
     kind: Kind = "observation",
     trust: Trust = "trusted",
     pinned: bool = False,
+    stated: float | None = None,
 ) -> Weight:
     """Return the factor of plain search, in 0.8..1.25, with its parts; 1 without history.
+
+    ``stated`` is the importance that the document was stored with, 0 to 1; 0.5 changes nothing.
 
     >>> used = History(reads=5, days=3, last_read=0, moment=0)
     >>> round(weigh(used, now=0).factor, 4), weigh(History(moment=0), now=0).factor
@@ -257,7 +273,8 @@ def weigh(
     together = 1.0 + constants.gamma * cooccurrence(history.together, now, constants)
     age = _cost_of_age(history, now, constants, kind)
     low = NEUTRAL if pinned else LOWEST
-    return Weight(min(HIGHEST, max(low, use * together * age)), use, together, age)
+    weight = Weight(NEUTRAL, use, together, age, _stated_factor(stated, constants, trust))
+    return weight._replace(factor=min(HIGHEST, max(low, weight.product)))
 
 
 def explain_weight(weight: Weight, history: History) -> str:
@@ -268,12 +285,22 @@ def explain_weight(weight: Weight, history: History) -> str:
     """
     reads = "1 read" if history.reads == 1 else f"{history.reads} reads"
     days = "1 day" if history.days == 1 else f"{history.days} days"
-    product = weight.use * weight.together * weight.age
+    product = weight.product
     bound = "" if math.isclose(product, weight.factor) else f", bounded from {product:.4f}"
+    stated = "" if weight.stated is None else f", importance {weight.stated:.4f}"
     return (
         f"limbic x {weight.factor:.4f}: use {weight.use:.4f} ({reads} on {days}), "
-        f"together {weight.together:.4f}, age {weight.age:.4f}{bound}"
+        f"together {weight.together:.4f}, age {weight.age:.4f}{stated}{bound}"
     )
+
+
+def _stated_factor(stated: float | None, constants: Constants, trust: Trust) -> float | None:
+    """Return the factor of the importance that a document was stored with."""
+    if stated is None:
+        return None
+    factor = NEUTRAL + constants.importance_weight * (2.0 * stated - 1.0)
+    # Whoever plants a text also says how important it is.
+    return factor if trust == "trusted" else min(NEUTRAL, factor)
 
 
 def _lift_of_use(history: History, now: int, constants: Constants, kind: Kind) -> float:

@@ -7,6 +7,7 @@ their section, to the passages around it. A hit that would exceed the budget sta
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from plait.errors import quotable
 from plait.facts.echo import PREFACE, TAG_CHARS, fence
 from plait.searching.scoring import join
 from plait.times import show_day, show_end
@@ -27,7 +28,10 @@ AROUND = 3
 
 
 class RecalledItem(NamedTuple):
-    """One hit as shown in the text: how much of its document, from which line to which."""
+    """One hit as shown in the text: how much of its document, from which line to which.
+
+    ``project`` is the name of its project if that is another one, short.
+    """
 
     hit: Hit
     text: str
@@ -35,6 +39,7 @@ class RecalledItem(NamedTuple):
     end_line: int
     refs: tuple[Ref, ...]
     whole: bool
+    project: str = ""
 
 
 class Packed(NamedTuple):
@@ -99,15 +104,21 @@ def most_that_fit(count: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-def pack(hits: Sequence[Hit], around: Sequence[Sequence[Passage]], budget: int) -> Packed:
+def pack(
+    hits: Sequence[Hit],
+    around: Sequence[Sequence[Passage]],
+    budget: int,
+    home: str | None = None,
+) -> Packed:
     """Pack hits, best first, into at most ``budget`` tokens.
 
     Args:
         hits: Best first.
         around: For each hit, the passages of its document around it, in order, including its own.
         budget: Tokens by `tokens_of`; if not even the first hit fits, it is cut.
+        home: The current project; hits of another one name it.
     """
-    sizes = [_sizes(hit, near) for hit, near in zip(hits, around, strict=True)]
+    sizes = [_sizes(hit, near, home) for hit, near in zip(hits, around, strict=True)]
     chosen: dict[int, int] = {}
     for place in range(len(hits)):
         tried = {**chosen, place: 0}
@@ -130,20 +141,23 @@ def fence_recalled(body: str) -> str:
     return fence(body, new_id(TAG_CHARS))
 
 
-def recall(answer: Answer, around: Sequence[Sequence[Passage]], budget: int) -> Recalled:
+def recall(
+    answer: Answer, around: Sequence[Sequence[Passage]], budget: int, home: str | None = None
+) -> Recalled:
     """Pack the hits of a search between fences, which count against the budget too.
 
     Args:
         answer: The hits.
         around: For each hit, the passages of its document around it, in order, including its own.
         budget: Maximum number of tokens of the text.
+        home: The current project; hits of another one name it.
     """
-    packed = pack(answer, around, budget - tokens_of(fence_recalled("")))
+    packed = pack(answer, around, budget - tokens_of(fence_recalled("")), home)
     text = fence_recalled(packed.text) if packed.text else ""
     return Recalled(text, tokens_of(text), budget, packed.items, packed.left_out, answer.receipt)
 
 
-def _sizes(hit: Hit, near: Sequence[Passage]) -> list[RecalledItem]:
+def _sizes(hit: Hit, near: Sequence[Passage], home: str | None) -> list[RecalledItem]:
     """Return a hit at growing sizes: snippet, passage, section, surroundings."""
     own = hit.passage
     whole = own.text.strip()
@@ -157,7 +171,10 @@ def _sizes(hit: Hit, near: Sequence[Passage]) -> list[RecalledItem]:
     for wider in (section, surroundings):
         if len(wider) > len(sizes[-1].refs):
             sizes.append(_item(hit, wider, join(wider).strip()))
-    return sizes
+    project = hit.document.project
+    if project in (None, home):
+        return sizes
+    return [size._replace(project=quotable(project or "")) for size in sizes]
 
 
 def _item(hit: Hit, passages: Sequence[Passage], text: str, *, whole: bool = True) -> RecalledItem:
@@ -225,6 +242,7 @@ def head(item: RecalledItem) -> str:
     named = document.kind == "file" or (document.key is not None and document.role is None)
     where = f"{document.doc_id}:{item.start_line}" if named else ""
     facts = [document.type or "", document.role or "", show_day(document.event_at)]
+    facts += [f"project {item.project}" if item.project else ""]
     facts += [document.trust if document.trust != "trusted" else ""]
     by = item.hit.superseded_by
     facts += [show_end(document.valid_to, by and by[:SHORT_ID])]

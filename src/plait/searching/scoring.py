@@ -249,7 +249,8 @@ class Scorer:
             return hits  # a caller who asks for another system's fusion wants its scores
         refs = [hit.passage.ref for hit in hits]
         uses = {ref: candidates[ref].use for ref in refs}
-        if not any(uses.values()) and all(hit.document.kind == "file" for hit in hits):
+        plain = (hit.document.kind == "file" and hit.document.importance is None for hit in hits)
+        if not any(uses.values()) and all(plain):
             return hits  # files do not age, and nobody has read any of these
         from plait.ranking import use
 
@@ -267,6 +268,7 @@ class Scorer:
                 kind=document.kind,
                 trust=document.trust,
                 pinned=document.pinned,
+                stated=document.importance,
             )
             reasons = (*hit.reasons, use.explain_weight(weight, history)) if hit.reasons else ()
             weighed.append(hit._replace(score=hit.score * weight.factor, reasons=reasons))

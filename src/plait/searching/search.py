@@ -147,7 +147,7 @@ def _run_branches(plan: _Plan) -> Branches:
     degraded: list[Notice] = []
     mode, query = plan.mode, plan.query
     embed = damage = None
-    if mode != "keyword" and _vectors_can_answer(plan, degraded):
+    if mode != "keyword" and vectors_can_answer(plan.embedder, plan.state, mode, degraded):
         embed = _start_embedding(plan)
     keyword = None
     if mode != "vector" or embed is None or query.strict:
@@ -184,7 +184,7 @@ def _by_keyword(
         text = f"keyword search stopped after {request.deadline:g} s"
         degraded.append(Notice(text, "deadline_exceeded"))
     except StoreDamaged as error:
-        degraded.append(_because("keyword search failed", error.notice))
+        degraded.append(because("keyword search failed", error.notice))
         return None, error
     return [], None
 
@@ -209,30 +209,32 @@ def _by_vector(
         )
     except EmbedderError as error:
         # Down, slow, or a vector that the store refuses: not finite, or of the wrong length.
-        degraded.append(_because("vector search skipped", error.notice))
+        degraded.append(because("vector search skipped", error.notice))
         return Branches()
     except StoreDamaged as error:
-        degraded.append(_because("vector search failed", error.notice))
+        degraded.append(because("vector search failed", error.notice))
         return Branches()
     return Branches(vector=nearest.hits, cosines=nearest.cosines)
 
 
-def _vectors_can_answer(plan: _Plan, degraded: list[Notice]) -> bool:
+def vectors_can_answer(
+    embedder: Embedder, state: State, mode: Mode, degraded: list[Notice]
+) -> bool:
     """Tell whether vector search is possible; report why not, unless there are no vectors."""
-    embedder, space = plan.embedder, plan.state.space
-    if plan.state.vector_damage is not None:
-        text = f"vector search failed: the memory is damaged ({plan.state.vector_damage})."
+    space = state.space
+    if state.vector_damage is not None:
+        text = f"vector search failed: the memory is damaged ({state.vector_damage})."
         degraded.append(Notice(text, StoreDamaged.code, advice=advise("doctor_fix")))
         return False
     if embedder.dims == 0:
         if embedder.reason is not None and space is not None:
-            degraded.append(_because("vector search skipped", embedder.reason))
-        elif plan.mode == "vector":
+            degraded.append(because("vector search skipped", embedder.reason))
+        elif mode == "vector":
             text = "vector search skipped: no embedder is configured"
             degraded.append(Notice(text, "no_embedder"))
         return False
     if space is None:
-        if plan.state.indexed_at is not None:
+        if state.indexed_at is not None:
             reindex = advise("reindex_with", embedder=embedder.space.spec)
             degraded.append(Notice("no vectors yet.", "no_vectors", advice=reindex))
         return False
@@ -248,7 +250,8 @@ def _vectors_can_answer(plan: _Plan, degraded: list[Notice]) -> bool:
     return True
 
 
-def _because(consequence: str, reason: Notice) -> Notice:
+def because(consequence: str, reason: Notice) -> Notice:
+    """Return a notice with its consequence in front."""
     return reason._replace(text=f"{consequence}: {reason.text}")
 
 

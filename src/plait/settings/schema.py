@@ -221,14 +221,16 @@ SETTINGS: dict[str, Setting] = {
     "cache_size": Setting("whole", "How many vectors the embedding cache keeps.", high=10_000_000),
     "expansion_factor": Setting(
         "whole",
-        "Candidates that each branch fetches, as a multiple of the limit.",
+        "Candidates that each branch fetches, as a multiple of the limit; fusion = weighted "
+        "fetches at least 200 by keyword and 100 by vector.",
         low=1,
         high=100,
         from_project="search",
     ),
     "rrf_k": Setting(
         "whole",
-        "Damping of fusion = rrf; a larger value makes the top ranks more equal.",
+        "Damping of fusion = rrf and of search_semantic; a larger value makes the top ranks more "
+        "equal.",
         low=1,
         high=10_000,
         from_project="search",

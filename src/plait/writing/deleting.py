@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from plait.errors import NotFound, Notice, PlaitError, StoreBusy, StoreFull, advise
+from plait.errors import NotFound, Notice, PlaitError, StoreBusy, StoreFull, UsageError, advise
 from plait.facts import names
 from plait.facts import trash as trash_rules
 from plait.protocols import Store, Transaction, Trashed
@@ -186,22 +186,32 @@ def resolve_doomed(
     *,
     purge: bool,
     reach: names.Reach = "change",
+    parts: bool = False,
 ) -> dict[str, Document]:
     """Return the named documents by id; for a purge, also those in the trash.
 
-    ``reach`` says whether the names may refer to other projects.
+    ``reach`` says whether the names may refer to other projects, ``parts`` whether one passage may
+    stand for its whole document although that has others.
 
     Raises:
         NotFound: One of the names is unknown.
         AmbiguousId: Several documents have it; the message lists them.
+        UsageError: It names one passage of several; the code is "one_passage".
     """
     trash = store.trashed(texts=False) if purge else []
-    doomed = [row for name in wanted for row in _with_trash(store, name, project, trash, reach)]
+    doomed = [
+        row for name in wanted for row in _with_trash(store, name, project, trash, reach, parts)
+    ]
     return {document.id: document for document in doomed}
 
 
 def _with_trash(
-    store: Store, name: str, project: str | None, trash: Sequence[Trashed], reach: names.Reach
+    store: Store,
+    name: str,
+    project: str | None,
+    trash: Sequence[Trashed],
+    reach: names.Reach,
+    parts: bool,
 ) -> list[Document]:
     """Return what a name refers to, in the memory and in the trash, of one project only."""
     rows = trash_rules.named(trash, clean(name), project)
@@ -209,14 +219,33 @@ def _with_trash(
         rows = trash_rules.matching(trash, clean(name))
     older = [row.document for row in rows]
     try:
-        document, _ = resolve(store, name, project, reach)
+        document, passage = resolve(store, name, project, reach)
     except NotFound:
         if older:
             return older
         raise
+    if passage is not None and not parts:
+        _refuse_part(store, name, document)
     if older and older[0].project == project != document.project:
         return older  # the project's own hides the personal one, in the trash too
     return [document, *(row for row in older if row.project == document.project)]
+
+
+def _refuse_part(store: Store, name: str, document: Document) -> None:
+    """Refuse the name of a passage if more than this passage would go."""
+    more = ""
+    if document.kind == "entity":
+        facts = len(store.scan(EVERYTHING._replace(parents=(document.id,))))
+        more = f"is the profile of an entity with {facts:,} facts" if facts else ""
+    elif document.chunk_count > 1:
+        more = f"is one of the {document.chunk_count:,} passages of a {document.kind}"
+    if more:
+        raise UsageError(
+            f"'{name}' {more}, and cannot be deleted alone. Nothing was deleted.",
+            code="one_passage",
+            subject=document.id,
+            advice=advise("delete_document", id=document.id),
+        )
 
 
 def check_purges(store: Store, *, fix: bool) -> list[Finding]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from plait.errors import quotable
 from plait.facts import echo
 from plait.facts.answers import About, without_answers
 from plait.protocols import Store
@@ -110,7 +111,8 @@ class _Known:
         summary = ""
         for document, passage in matches:
             heading = "" if passage is None else passage.heading
-            told = (document.doc_id, document.title, heading, document.type, document.path)
+            project = quotable(document.project or "")
+            told = (document.doc_id, document.title, heading, document.type, document.path, project)
             spoken = (document.role, document.session)
             # The heading of a fact is the name of its entity.
             wanted = [document.id, *filter(None, [document.parent])]
