@@ -203,6 +203,8 @@ IN_PYTHON: dict[str, str] = {
     "restore_or_set_keys": "Restore it, or set your keys again: plait config set-key PROVIDER",
     "make_private": "Make it readable only by you: chmod 600 {path:shell}",
     "hide_key": "Make it readable only by you: chmod 600 {path:shell}",
+    "set_keep_days": "Set it, for example in a shell: plait config set keep_days message=90",
+    "allow_writing": "Open it without read_only=True.",
     "unset": "Remove {setting} from the settings file first.",
     "set_provider": "Set embedding_provider in that file.",
     "trust_project": "To see and accept them, run there: plait config trust",

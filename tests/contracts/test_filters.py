@@ -55,6 +55,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "over": {"valid_from": NOW - 5 * HOUR, "valid_to": NOW - HOUR},
     "current": {"valid_from": NOW - HOUR, "valid_to": NOW + HOUR},
     "to come": {"valid_from": NOW + HOUR},
+    "pinned": {"pinned": True},
     "of Ana": {"kind": "observation", "parent": "ana", "topic": "tea"},
     "of Bo": {"kind": "observation", "parent": "bo", "topic": "coffee"},
 }
@@ -85,6 +86,7 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
     ({"parents": ("ana", "nobody")}, ["of Ana"]),
     ({"topics": ("coffee",)}, ["of Bo"]),
     ({"topics": ("coffee",), "parents": ("ana",)}, []),
+    ({"pinned": True}, ["pinned"]),
     ({"memory_types": ("procedural",)}, ["procedural"]),
     ({"memory_types": ("episodic",)}, []),
     ({"types": ("decision", "fact")}, ["decision"]),

@@ -230,6 +230,8 @@ def test_every_verb_reaches_what_the_table_says_and_changes_nothing_elsewhere(
     path = copies()
     for kind in KINDS:
         name = template.names[place][kind]
+        if (verb, place, kind) == ("store", "own", "path") and door is Server:
+            continue  # the name of a file is not an agent's: see test_one_document
         if may_change(verb, place) or verb == "undo":
             path = copies()
         if verb == "undo":

@@ -381,8 +381,6 @@ def test_a_note_stored_while_the_embedder_was_down_keeps_its_place(filled: Memor
 @pytest.mark.parametrize(
     ("options", "code", "subject"),
     [
-        ({"query": ""}, "empty_query", ""),
-        ({"query": " \n"}, "empty_query", ""),
         ({"limit": 0}, "bad_value", "limit"),
         ({"limit": -1}, "bad_value", "limit"),
         ({"limit": 1_000_000}, "bad_value", "limit"),

@@ -83,6 +83,8 @@ MEMORY_VERBS: dict[str, Act] = {
     "timeline": lambda memory, folder: memory.timeline(anchor="plan"),
     "delete": lambda memory, folder: memory.delete("plan", purge=True),
     "undo": lambda memory, folder: memory.undo(),
+    "prune": lambda memory, folder: memory.prune(),
+    "is_off": lambda memory, folder: memory.is_off,
 }
 GRAPH_VERBS: dict[str, Act] = {
     "create": lambda memory, folder: memory.graph.create([NewEntity("Cid", "person", ("Tall.",))]),

@@ -51,6 +51,9 @@ class Clone:
             "signals_count": "listed",
             "min_score": 1.0,
             "max_file_mb": 4096,
+            "backend": "none",
+            "read_only": True,
+            "keep_days": "note=1",
             "auto_save": True,
             "api_key": "sk-from-the-clone",
         }

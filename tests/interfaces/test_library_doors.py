@@ -165,6 +165,7 @@ FIELDS: Where = {
     "all_versions": "yes",
     "parents": 3,
     "topics": [3],
+    "pinned": "yes",
     "entity": 3,
 }
 

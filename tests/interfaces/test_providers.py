@@ -89,7 +89,7 @@ def test_a_custom_server_is_named_by_its_address_and_gets_its_key_only(
 def test_switching_the_embedder_is_said_aloud_until_it_is_done(
     plait: Plait, server: EmbeddingServer, notes: Path
 ) -> None:
-    assert plait("ingest", str(notes)).code == 0
+    assert plait("ingest", str(notes), "--embedder", "builtin").code == 0
     assert plait("config", "set", "embedding_provider", "ollama").code == 0
     ran = plait("search", "fridays")
     assert ran.code == 0
@@ -102,7 +102,7 @@ def test_switching_the_embedder_is_said_aloud_until_it_is_done(
 def test_auto_reindex_makes_the_switch_by_itself(
     plait: Plait, server: EmbeddingServer, notes: Path
 ) -> None:
-    assert plait("ingest", str(notes)).code == 0
+    assert plait("ingest", str(notes), "--embedder", "builtin").code == 0
     plait("config", "set", "embedding_provider", "ollama")
     plait("config", "set", "auto_reindex", "on")
     assert plait("store", "Keys are rotated monthly").code == 0

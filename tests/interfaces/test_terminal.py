@@ -221,6 +221,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
         ("doctor",),
         ("doctor", "--fix"),
         ("reindex",),
+        ("prune", "--keep-days", "note=1", "--yes"),
         ("reindex", "--embedder", BROKEN),
     ),
     *(

@@ -449,7 +449,6 @@ def test_what_was_read_is_written_down_after_an_answer_never_before(tmp_path, mo
     ("tool", "arguments", "sentence"),
     [
         ("memory_search", {}, "memory_search needs query, a text. Call it again with query."),
-        ("memory_search", {"query": ""}, "The query is empty"),
         (
             "memory_search",
             {"query": "x", "limit": 99},
@@ -489,7 +488,7 @@ def test_no_refusal_of_a_tool_sends_the_model_to_a_terminal(filled):
         ("memory_get", {"ids": ["nobody"]}),
         ("memory_get", {"ids": ["plans"]}),
         ("memory_search", {"query": "x", "entity": "Nobody"}),
-        ("memory_search", {"query": " "}),
+        ("memory_recall", {"query": " "}),
         ("memory_store", {"text": "x", "supersedes": "nobody"}),
         ("memory_store", {"text": "x", "supersedes": theirs}),
         ("memory_store", {"text": " "}),

@@ -246,7 +246,7 @@ def test_a_setting_without_effect_is_read_and_its_change_warned_about(house: Hou
 def test_the_description_tells_which_settings_have_no_effect() -> None:
     silent = {name for name, _, text in describe() if text.endswith("No effect yet.")}
     assert silent == {name for name, setting in SETTINGS.items() if not setting.acts}
-    assert silent == {"auto_save", "backend"}
+    assert silent == {"auto_save"}
 
 
 # Values.
@@ -355,7 +355,7 @@ def test_an_unknown_name_is_refused_with_the_closest(
         ("limit", "a whole number from 1 to 1000"),
         ("max_file_mb", "a number from 0.001 to 4096"),
         ("fusion", "one of weighted, rrf, max"),
-        ("backend", "sqlite"),
+        ("backend", "one of sqlite, none"),
         ("quiet", "on or off"),
         ("db_path", "a path"),
         ("model", "a name"),

@@ -32,7 +32,7 @@ POSIX_ONLY = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes
 # A value of each setting that is not its default.
 OTHER_VALUES: dict[str, object] = {
     "db_path": ".mem.db",
-    "backend": "sqlite",
+    "backend": "none",
     "memory_dir": "..",
     "auto_save": True,
     "embedding_provider": "custom:http://127.0.0.1:9/v1#m",
@@ -61,6 +61,8 @@ OTHER_VALUES: dict[str, object] = {
     "quiet": True,
     "patterns": ["*"],
     "max_file_mb": 4096,
+    "keep_days": "note=1",
+    "read_only": True,
 }
 FOR_SEARCHES = {
     *("limit", "keyword_weight", "vector_weight", "fusion", "rrf_k", "expansion_factor", "limbic"),

@@ -28,8 +28,7 @@ from plait.settings.schema import SETTINGS
 from plait.text import visible
 from plait.types import FUSION_ALIASES, FUSIONS
 
-NOTHING_FOUND = 3
-INTERRUPTED = 130
+NOTHING_FOUND, INTERRUPTED = 3, 130
 
 Form = Literal["text", "json", "array"]
 FORMS = ("text", "json", "array")
@@ -392,7 +391,7 @@ QUIET_HELP = "suppress warnings"
 _LISTED_EVERYWHERE = ("--db", "--config", "--project")
 _LIST_ALL = ("store", "ingest", "search", "reindex", "eval")
 _TAKES_VALUE = frozenset({"--format", *(flag for flag, *_ in GLOBAL_OPTIONS)})
-_SWITCHES = frozenset({"--quiet", "-q", "--json", "--help", "-h", "--version", "-V"})
+_SWITCHES = frozenset({"--quiet", "-q", "--json", "--read-only", "--help", "-h", "--version", "-V"})
 # Argparse's messages, and ours.
 _REWORDED = (
     ("unrecognized arguments:", "unknown arguments:"),
@@ -451,6 +450,7 @@ def add_global_options(parser: ArgumentParser, listed: Sequence[str] | None = No
     forms = (*FORMS, *(parser.get_default("more_formats") or ()))
     group.add_argument("--format", choices=forms, help=FORMAT_HELP)
     group.add_argument("-q", "--quiet", action="store_true", default=None, help=QUIET_HELP)
+    group.add_argument("--read-only", action="store_true", default=None, help="write nothing")
     group.add_argument("-V", "--version", action="store_true", help=SUPPRESS)
 
 

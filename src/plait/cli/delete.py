@@ -7,11 +7,12 @@ from functools import partial
 
 from plait.cli import NOTHING_FOUND, Output
 from plait.cli.search import add_filters, filters_of
-from plait.cli.shared import open_existing, warn_no_match, warn_of_copies
+from plait.cli.shared import open_existing, or_empty, warn_no_match, warn_of_copies
 from plait.errors import UsageError
 from plait.memory import Memory
 from plait.present.json import deleted_dict
 from plait.present.text import deleted_text, restored_text
+from plait.types.reports import Deleted
 
 # Documents whose text is loaded at once to find out which of them are files.
 LOADED_AT_ONCE = 500
@@ -70,7 +71,9 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             purge=arguments.purge,
             all_projects=arguments.all_projects,
         )
-        deleted = delete(dry_run=True)
+        nothing = deleted_dict(Deleted(doc_ids=tuple(names), purged=arguments.purge))
+        with or_empty(out, {**nothing, "doc_ids": [], "dry_run": arguments.dry_run}):
+            deleted = delete(dry_run=True)
         files = [] if arguments.dry_run else _files_on_disk(memory, deleted.ids)
         if not arguments.dry_run:
             deleted = delete()
@@ -120,7 +123,10 @@ def _undo(names: list[str], where: dict[str, object], out: Output) -> int:
         raise UsageError(
             "--undo takes names, or no names for the last delete. It takes no filters."
         )
-    with Memory.open(config=out.config, create=False) as memory:
+    with (
+        Memory.open(config=out.config, create=False) as memory,
+        or_empty(out, {"restored": []}),
+    ):
         restored = memory.undo(*names)
     ids = [document.doc_id for document in restored]
     out.result({"restored": ids}, f"Restored {restored_text(ids)}")

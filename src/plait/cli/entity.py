@@ -6,7 +6,7 @@ from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output, as_integer, to_run
 from plait.cli.search import open_to_read
-from plait.cli.shared import open_existing, open_to_write, vectors_missing, warn_of_copies
+from plait.cli.shared import open_existing, open_to_write, or_empty, vectors_missing, warn_of_copies
 from plait.cli.suggestions import missing_entity, same_but_for_case, similar_entity
 from plait.errors import NotFound, UsageError, shell_word
 from plait.graph import DIRECTIONS, Entity, Subgraph
@@ -18,7 +18,7 @@ from plait.present.text import as_lines, counted, lowered_remark, secret_remark
 from plait.searching.where import moment
 from plait.text.normal_form import composed
 from plait.types import ORIGINS, TRUSTS, Relation
-from plait.types.reports import NewEntity
+from plait.types.reports import Deleted, NewEntity
 
 ACTIONS = ("show", "list", "add", "observe", "relate", "unrelate", "delete")
 # The actions that take an option, and its value if it was not given. Other actions refuse it,
@@ -137,7 +137,9 @@ def entity_run(arguments: Namespace, out: Output) -> int:
     if action == "list":
         return _list(arguments, out)
     if action in ("delete", "unrelate"):
-        with open_existing(out) as memory:
+        nothing = {"deleted": [], "not_found": arguments.names, **deleted_dict(Deleted())}
+        empty = nothing if action == "delete" else {"deleted": 0}
+        with open_existing(out) as memory, or_empty(out, empty):
             return (_delete if action == "delete" else _unrelate)(arguments, memory, out)
     with open_to_write(out) as memory:
         return (_relate if action == "relate" else _add)(arguments, memory, out)
@@ -155,7 +157,7 @@ def _refuse_options_of_others(arguments: Namespace) -> None:
 
 
 def _show(arguments: Namespace, out: Output) -> int:
-    with open_to_read(out) as memory:
+    with open_to_read(out) as memory, or_empty(out, subgraph_dict(Subgraph())):
         graph = memory.graph.open(arguments.names)
         known = {entity.name for entity in graph.entities}
         missing = [name for name in arguments.names if name not in known]
@@ -169,8 +171,7 @@ def _show(arguments: Namespace, out: Output) -> int:
         if graph.entities:
             memory.graph.count_as_read([entity.id for entity in graph.entities])
         notices = [missing_entity(memory, name) for name in missing]
-    if graph.entities:
-        out.result(subgraph_dict(graph), subgraph_text(graph))
+    out.result(subgraph_dict(graph), subgraph_text(graph))
     for notice in notices:
         out.error(notice)
     return NOTHING_FOUND if missing else 0
@@ -286,7 +287,9 @@ def _unrelate(arguments: Namespace, memory: Memory, out: Output) -> int:
     end = moment(arguments.until)
     count = memory.graph.unrelate([Relation(source, target, type_)], end=end)
     verb = "Removed" if end is None else "Ended"
-    out.result({"deleted": count}, f"{verb} {counted(count, 'relation')}")
+    out.result({"deleted": count}, f"{verb} {counted(count, 'relation')}" if count else "")
+    if not count:
+        out.warn(f"there is no such relation: {relation_text(Relation(source, target, type_))}")
     return 0 if count else NOTHING_FOUND
 
 

@@ -9,6 +9,7 @@ from plait.cli import NOTHING_FOUND, Output
 from plait.cli.search import add_max_tokens, open_to_read
 from plait.cli.shared import Rendered, fitted
 from plait.cli.suggestions import with_suggestion
+from plait.errors import NotFound
 from plait.facts.names import Named
 from plait.present.json import document_dict, passage_dict
 from plait.present.text import document_text, on_a_line, passage_text
@@ -60,7 +61,7 @@ def get_run(arguments: Namespace, out: Output) -> int:
 
         left_out = 0
         ranked = by_importance(documents)
-        if documents:
+        if documents or all(isinstance(error, NotFound) for error in refused.values()):
             rendered, left_out = fitted(ranked, render, arguments.max_tokens, out)
             out.show(rendered)
         out.warn_all(unshown.values())

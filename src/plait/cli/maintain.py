@@ -5,10 +5,11 @@ from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_database_path, in_shell, to_run
 from plait.cli.search import open_to_read
-from plait.cli.shared import open_existing, warn_if_empty
+from plait.cli.shared import open_existing, or_empty, warn_if_empty
 from plait.memory import Memory
-from plait.present.json import findings_dict, stats_dict
+from plait.present.json import findings_dict, reindexed_dict, stats_dict
 from plait.present.text import counted, findings_text, stats_text
+from plait.types.reports import Reindexed
 
 
 def reindex_options(parser: ArgumentParser) -> None:
@@ -21,18 +22,13 @@ def reindex_options(parser: ArgumentParser) -> None:
 
 def reindex_run(arguments: Namespace, out: Output) -> int:
     """Rebuild the keyword index and make missing vectors; searches keep working meanwhile."""
-    with open_existing(out) as memory:
+    with open_existing(out) as memory, or_empty(out, reindexed_dict(Reindexed(0))):
+        out.warn_all(notice for notice in memory.opening_notices if notice.code == "no_effect")
         done = memory.reindex(
             embeddings=arguments.embeddings, compact=arguments.compact, progress=out.progress
         )
     out.end_progress()
-    value = {
-        "status": "ok" if done.trouble is None else "partial",
-        "chunks": done.chunks,
-        "embedded": done.embedded,
-        "rechunked": done.rechunked,
-        "swapped": done.swapped,
-    }
+    value = reindexed_dict(done)
     text = f"{counted(done.chunks, 'passage')} indexed, {done.embedded:,} embedded"
     out.result(value, text)
     if done.trouble is not None:

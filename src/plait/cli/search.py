@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output, as_integer, as_number, as_path, in_shell
-from plait.errors import NotFound, UsageError
+from plait.errors import NotFound, UsageError, advise
 from plait.memory import Memory
 from plait.types import KINDS, MEMORY_TYPES, SHORT_ID, TRUSTS, Answer, Hit
 
@@ -66,7 +66,7 @@ def search_run(arguments: Namespace, out: Output) -> int:
             )
             warn_no_match(memory, arguments, out, reason, *advice, query=query)
         hits = _show(answer, arguments.max_tokens, out)
-        out.warn_all(answer.receipt.degraded)
+        out.warn_all((*answer.receipt.degraded, *answer.receipt.ignored))
         if hits and out.form == "text":
             from plait.present.text import receipt_text
 
@@ -146,7 +146,7 @@ def recall_run(arguments: Namespace, out: Output) -> int:
             query = "" if recalled.left_out else query
             warn_no_match(memory, arguments, out, reason, advice, query=query)
         out.result(recalled_dict(recalled, in_shell), recalled.text)
-        out.warn_all(recalled.receipt.degraded)
+        out.warn_all((*recalled.receipt.degraded, *recalled.receipt.ignored))
         if recalled.items:
             first = recalled.items[0].hit.id[:SHORT_ID]
             out.suggest(f"plait get {first}", f"about {counted(recalled.tokens, 'token')}")
@@ -162,6 +162,8 @@ def _query_options(parser: ArgumentParser) -> None:
 def _query(arguments: Namespace) -> str:
     if arguments.query is not None and arguments.words:
         raise UsageError("Give the query once: as words or with --query.")
+    if arguments.query is None and not arguments.words:
+        raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
     return " ".join(arguments.words) if arguments.query is None else str(arguments.query)
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from plait.cli import Output, in_shell, to_run
 from plait.cli.search import filters_of, suggesting_names
-from plait.errors import Notice, advise, quoted
+from plait.errors import NotFound, Notice, advise, quoted
 from plait.memory import Memory
 from plait.types import check_range
 from plait.types.reports import Deleted
@@ -31,11 +31,25 @@ def open_to_write(out: Output) -> Iterator[Memory]:
 def open_existing(out: Output) -> Iterator[Memory]:
     """Open the memory without warnings about its index: the verb repairs it or does not use it."""
     with Memory.open(config=out.config, create=False) as memory, suggesting_names(memory):
+        if memory.is_off:
+            out.warn_all(memory.opening_notices)
         yield memory
+
+
+@contextmanager
+def or_empty(out: Output, empty: Rendered) -> Iterator[None]:
+    """Print the empty form of an answer before the error that nothing has that name."""
+    try:
+        yield
+    except NotFound:
+        out.result(empty, "")
+        raise
 
 
 def warn_if_empty(memory: Memory, out: Output) -> bool:
     """Warn that the memory is empty or missing, and tell whether it is."""
+    if memory.is_off:
+        return True  # told when it was opened
     if memory.stats().doc_count:
         return False
     from plait.exporting.folder import snapshot_near
@@ -81,7 +95,8 @@ def warn_no_match(
         advice = (*advice, "--all-projects")
     if query:
         from plait.memory.beyond import beyond
-        from plait.present.text import WEAK_RELEVANCE, counted
+        from plait.present.text import counted
+        from plait.types import WEAK_RELEVANCE
 
         rest = beyond(
             memory,

@@ -52,6 +52,14 @@ def store_options(parser: ArgumentParser) -> None:
         default=[],
         help="your own fields",
     )
+    parser.add_argument(
+        "--provenance",
+        nargs="+",
+        action="extend",
+        metavar="K=V",
+        default=[],
+        help="what made the text: model, tool, branch, commit; kept in the metadata",
+    )
     parser.add_argument("--summary", metavar="TEXT", help="short text to show in a timeline")
     parser.add_argument("--session", metavar="NAME", help="the session that the text belongs to")
     parser.add_argument(
@@ -82,7 +90,7 @@ def store_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--pinned",
         action="store_true",
-        help="never rank the text lower because it is old or unused",
+        help="recall the text first, whatever is asked, and never rank it lower for its age",
     )
     parser.add_argument(
         "--event-at", metavar="TIME", help="when it happened: 2026-03-01, 2d (two days ago)"
@@ -122,6 +130,7 @@ def store_run(arguments: Namespace, out: Output) -> int:
             memory_type=arguments.memory_type,
             tags=split_commas(arguments.tags),
             metadata=dict(key_and_value(word) for word in arguments.metadata),
+            provenance=dict(key_and_value(word) for word in arguments.provenance),
             summary=arguments.summary,
             session=arguments.session,
             role=arguments.role,
@@ -138,7 +147,8 @@ def store_run(arguments: Namespace, out: Output) -> int:
             allow_secret=arguments.allow_secret,
         )
     project = out.config.project
-    out.result(stored_dict(stored, project), stored_text(stored, project))
+    text = "" if memory.is_off else stored_text(stored, project)
+    out.result(stored_dict(stored, project), text)
     out.warn_all(stored_remarks(stored))
     if similar is not None and stored.entity is not None:
         out.warn(similar_entity(arguments.entity, similar))
@@ -157,6 +167,7 @@ _WRITTEN = (
     ("--type", "type"),
     ("--tags", "tags"),
     ("--metadata", "metadata"),
+    ("--provenance", "provenance"),
     ("--summary", "summary"),
     ("--session", "session"),
     ("--role", "role"),

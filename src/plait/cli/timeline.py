@@ -11,7 +11,7 @@ from plait.cli.search import (
     filters_of,
     open_to_read,
 )
-from plait.cli.shared import Rendered, fitted, tell_damaged, warn_no_match
+from plait.cli.shared import Rendered, fitted, or_empty, tell_damaged, warn_no_match
 from plait.present.json import timeline_dict
 from plait.present.text import timeline_text
 from plait.searching.where import page_end, page_start
@@ -44,16 +44,17 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
     where = filters_of(arguments)
     damaged: list[str] = []
     with open_to_read(out) as memory:
-        documents = memory.timeline(
-            limit=arguments.limit,
-            before=page_start(arguments.cursor),
-            anchor=arguments.anchor,
-            older=arguments.older,
-            newer=arguments.newer,
-            where=where,
-            all_projects=arguments.all_projects,
-            damaged=damaged,
-        )
+        with or_empty(out, {"results": [], "next": None, "left_out": 0, "tokens": 0}):
+            documents = memory.timeline(
+                limit=arguments.limit,
+                before=page_start(arguments.cursor),
+                anchor=arguments.anchor,
+                older=arguments.older,
+                newer=arguments.newer,
+                where=where,
+                all_projects=arguments.all_projects,
+                damaged=damaged,
+            )
         if not documents and not damaged:
             reason = NO_MATCH_FOR_FILTERS if where else "nothing found"
             warn_no_match(memory, arguments, out, reason)

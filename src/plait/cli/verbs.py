@@ -48,6 +48,12 @@ VERBS: dict[str, Verb] = {
     "delete": Verb(
         "delete", "[NAME …]", "delete documents; undo within 30 days", "plait delete TOOLS.md"
     ),
+    "prune": Verb(
+        "prune",
+        "",
+        "delete what is older than keep_days allows; lists it first",
+        "plait prune --keep-days message=90",
+    ),
     "reindex": Verb(
         "maintain",
         "",
@@ -116,6 +122,7 @@ OTHER_VERBS = {
     "cat": "get",
     "check": "doctor",
     "entities": "entity list",
+    "expire": "prune",
     "find": "search",
     "forget": "delete",
     "fsck": "doctor",

@@ -73,6 +73,8 @@ SHELL: dict[str, str] = {
         "Run: chmod 600 {path:shell} (or keep the key elsewhere: plait config set-key PROVIDER)"
     ),
     "protect_folder": "Run: chmod go-w {folder:shell}",
+    "set_keep_days": "For example: plait config set keep_days message=90,observation=365",
+    "allow_writing": "Leave out --read-only, or run: plait config set read_only off",
     "unset": "Remove it first: plait config unset {setting}",
     "set_provider": "Set embedding_provider in that file.",
     "trust_project": "To see and accept them: plait config trust",

@@ -19,7 +19,7 @@ from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, str
 from plait.mcp.tool import Call, Tool
 from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, documents_elsewhere
-from plait.present.text import caveats, counted, is_weak, sort_of
+from plait.present.text import caveats, counted, sort_of
 from plait.times import show_time
 from plait.types import SHORT_ID, Document, Hit
 
@@ -129,7 +129,7 @@ def search_memories(call: Call) -> Reply:
     answer = call.memory.search(query, limit=call.arguments["limit"], all_projects=everywhere)
     degraded = [call.worded(reason) for reason in answer.receipt.degraded]
     elsewhere = 0
-    if all(map(is_weak, answer)):
+    if all(hit.is_weak for hit in answer):
         elsewhere = look_beyond(call, query).elsewhere
 
     def render(hits: Sequence[Hit], left_out: int) -> Reply:
@@ -161,14 +161,14 @@ def _hit_data(call: Call, hit: Hit) -> dict[str, Any]:
         "score": round(hit.score, 4),
         "similarity_score": round(hit.relevance, 4),
         "snippet": hit.snippet,
-        **({"weak": True} if is_weak(hit) else {}),
+        **({"weak": True} if hit.is_weak else {}),
         **({"project": project} if project else {}),
         **_trust_mark(hit.document),
     }
 
 
 def _hit_line(call: Call, hit: Hit) -> str:
-    remarks = ["weak" if is_weak(hit) else "", *hit_caveats(call, hit)]
+    remarks = ["weak" if hit.is_weak else "", *hit_caveats(call, hit)]
     shown = ", ".join(filter(None, remarks))
     mark = f" ({shown})" if shown else ""
     # The score only compares hits with each other; the second number is the evidence.

@@ -12,11 +12,9 @@ from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, beyond, documents_elsewhere, is_foreign
 from plait.present.json import document_dict, hit_dict, passage_dict
 from plait.present.text import (
-    WEAK_RELEVANCE,
     caveats,
     counted,
     document_text,
-    is_weak,
     passage_text,
     sort_of,
 )
@@ -24,7 +22,7 @@ from plait.searching.conversations import by_importance
 from plait.searching.recall import most_that_fit, tokens_of
 from plait.searching.where import Where, page_end, page_start
 from plait.times import show_day, show_time
-from plait.types import SHORT_ID, Document, Hit, Passage
+from plait.types import SHORT_ID, WEAK_RELEVANCE, Document, Hit, Passage
 
 # A text cut to fewer characters than this is not useful.
 MIN_CUT_CHARS = 40
@@ -47,7 +45,7 @@ def memory_search(call: Call) -> Reply:
     )
     degraded = [call.worded(reason) for reason in answer.receipt.degraded]
     rest = Beyond()
-    if all(map(is_weak, answer)):
+    if all(hit.is_weak for hit in answer):
         rest = look_beyond(call, arguments["query"], where)
 
     def render(hits: Sequence[Hit], left_out: int) -> Reply:
@@ -145,7 +143,7 @@ def _time(moment: int | None) -> str | None:
 
 
 def _hit_line(call: Call, hit: Hit) -> str:
-    facts = ["weak" if is_weak(hit) else "", hit.document.type or ""]
+    facts = ["weak" if hit.is_weak else "", hit.document.type or ""]
     if hit.document.kind == "message":
         facts += [hit.document.role or "", hit.document.session or ""]
     facts.append(show_day(hit.document.event_at))

@@ -75,6 +75,8 @@ FOR_MODELS: dict[str, str] = {
     "make_private": "Only the user can do that: chmod 600 {path:shell}",
     "hide_key": "Only the user can do that: chmod 600 {path:shell}",
     "protect_folder": "Only the user can do that: chmod go-w {folder:shell}",
+    "allow_writing": "The user has made this memory read-only.",
+    "set_keep_days": "Only the user can do that: plait config set keep_days message=90",
     "unset": "Only the user can do that: plait config unset {setting}",
     "set_provider": "Only the user can do that.",
     "trust_project": "Only the user can do that: plait config trust",

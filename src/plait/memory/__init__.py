@@ -10,12 +10,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from plait.errors import NotFound, Notice, PlaitError, advise
+from plait.errors import NotFound, Notice, PlaitError, UsageError, advise
 from plait.memory.opening import named_embedder
 from plait.memory.storing import StoringMemory
 from plait.searching import search
 from plait.searching.scoring import Request
 from plait.searching.where import Where
+from plait.settings.loading import changed
+from plait.settings.schema import OF_SEARCH, Origins
 from plait.text import clean
 from plait.types import (
     FUSION_ALIASES,
@@ -25,6 +27,7 @@ from plait.types import (
     Answer,
     Document,
     Filter,
+    Hit,
     Passage,
     Receipt,
     Ref,
@@ -74,7 +77,8 @@ class Memory(StoringMemory):
         """Return the passages that match a query, best first, with a receipt.
 
         Args:
-            query: Words, a question, or an expression with quotes, AND, OR, NOT, NEAR and ``*``.
+            query: Words, a question, or an expression with quotes, AND, OR, NOT, NEAR and ``*``;
+                empty, or ``*`` alone, for the newest documents.
             limit: How many hits, 1 to 1000.
             mode: ``hybrid``, ``keyword`` (``fts``) or ``vector`` (``vec``).
             min_score: Minimum `relevance` of a hit, 0 to 1.
@@ -88,11 +92,16 @@ class Memory(StoringMemory):
             all_projects: Search all projects, not only the current one and personal documents.
 
         Raises:
-            UsageError: The query is empty or a value is out of range.
+            UsageError: A value is out of range.
         """
         settings = self.config.settings
+        origins = self.config.origins
         # subtle: one weight given here is completed to 1; the settings' other one is ignored.
-        if keyword_weight is None and vector_weight is None:
+        if keyword_weight is not None or vector_weight is not None:
+            given = {"keyword_weight": keyword_weight, "vector_weight": vector_weight}
+            called = {name: "this call" for name, weight in given.items() if weight is not None}
+            origins = {**origins, **dict.fromkeys(given, "default"), **called}
+        else:
             keyword_weight, vector_weight = settings.keyword_weight, settings.vector_weight
         fusion = fusion or settings.fusion
         request = Request(
@@ -118,9 +127,25 @@ class Memory(StoringMemory):
         state = self._store.state()
         embedder = self._embedder_for(self._store, state)
         answer = search.search(self._store, embedder, request, state)
+        if changed(origins, OF_SEARCH):
+            answer = self._noting_ignored(answer, request, origins)
         if settings.signals_count == "listed":
             self._reads.read([hit.passage.ref for hit in answer])
         return answer
+
+    def _noting_ignored(self, answer: Answer, request: Request, origins: Origins) -> Answer:
+        from plait.settings.effects import without_effect_on_search
+
+        ignored = without_effect_on_search(
+            self.config.settings,
+            origins,
+            fusion=request.fusion,
+            mode=request.mode,
+            weights=(request.keyword_weight, request.vector_weight),
+            candidates=request.limit * request.expansion_factor,
+            fewest=search.VECTOR_CANDIDATES,
+        )
+        return Answer(answer.hits, answer.receipt._replace(ignored=tuple(ignored)))
 
     def recall(
         self,
@@ -134,8 +159,9 @@ class Memory(StoringMemory):
     ) -> Recalled:
         """Return what the memory knows about a query, as one text for a model's prompt.
 
-        It contains the best hits whole, with the text around them, as far as the budget allows. The
-        text is fenced, so that an agent cannot store it again.
+        It contains the best hits whole, with the text around them, as far as the budget allows.
+        Pinned documents come first, in at most a quarter of it, whatever the query. The text is
+        fenced, so that an agent cannot store it again.
 
         Args:
             query: As for `search`.
@@ -150,6 +176,8 @@ class Memory(StoringMemory):
         """
         from plait.searching import conversations, recall
 
+        if not query.strip():
+            raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
         budget = recall.check_budget(limit, budget_tokens)
         floor = self.config.settings.min_score if min_score is None else min_score
         if min_score is None and self.config.origins.get("min_score", "default") == "default":
@@ -157,17 +185,26 @@ class Memory(StoringMemory):
         answer = self.search(
             query, limit=limit, min_score=floor, where=where, all_projects=all_projects
         )
+        wanted = self._filter(where, all_projects=all_projects)
         if any(hit.document.turn is not None for hit in answer):
-            wanted = self._filter(where, all_projects=all_projects)
             answer = conversations.with_replies(self._required(), answer, wanted)
-        around = []
-        for hit in answer:
+        pinned: list[Hit] = []
+        if self._store is not None:
+            from plait.searching.pinned import pinned_hits
+
+            pinned = pinned_hits(self._store, answer, wanted, budget)
+        first = {hit.document.id for hit in pinned}
+        rest = [hit for hit in answer if hit.document.id not in first]
+        # What is pinned is shown as it is, so that it stays within its share.
+        around = [[hit.passage] for hit in pinned]
+        for hit in rest:
             ordinal = hit.passage.ordinal
             around.append(
                 self._required().passages(
                     hit.document.id, ordinal - recall.AROUND, ordinal + recall.AROUND
                 )
             )
+        answer = Answer([*pinned, *rest], answer.receipt)
         recalled = recall.recall(answer, around, budget, self.config.project)
         self.used(recalled.refs)
         return recalled

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from plait.embedders.none import NoEmbedder
 from plait.errors import Notice, PlaitError, SourceError, StoreDamaged, UsageError
 from plait.memory.opening import OpenMemory
+from plait.searching.search import awaits_vectors
 from plait.searching.where import Where
 from plait.settings.loading import Config, load
 from plait.settings.schema import IN_MEMORY
@@ -48,8 +49,11 @@ class MaintainedMemory(OpenMemory):
             compact: Return free space to the disk at the end.
             progress: Called with the number of passages embedded so far, 0 and an empty name.
         """
+        from plait.types.reports import Reindexed
         from plait.writing.reindex import reindex
 
+        if self.is_off:
+            return Reindexed(0)
         report = reindex(self._begin(), afresh=embeddings, progress=progress)
         self._flush()
         self._required().tidy(compact=compact)
@@ -58,7 +62,10 @@ class MaintainedMemory(OpenMemory):
     def stats(self) -> Stats:
         """Return the size and state of the memory."""
         if self._store is not None:
-            return self._store.stats()
+            stats = self._store.stats()
+            if stats.space is None and awaits_vectors(self._embedder):
+                return stats._replace(pending_count=stats.chunk_count)
+            return stats
         from plait.types.reports import Stats
 
         return Stats(path=self.path)
@@ -142,7 +149,7 @@ class MaintainedMemory(OpenMemory):
                 ``undo`` with a backup.
             StoreError: The backup is damaged or not a memory, or the files cannot be written.
         """
-        from plait.stores import restore
+        from plait.stores import refuse_to_write, restore
 
         if config is None:
             if path is None:
@@ -152,6 +159,8 @@ class MaintainedMemory(OpenMemory):
                 )
             config = load({"db_path": os.fspath(path)})
         settings = config.settings
+        if settings.read_only:
+            refuse_to_write(settings.db_path)
         return restore(
             settings.db_path,
             None if source is None else os.fspath(source),
@@ -332,6 +341,8 @@ class MaintainedMemory(OpenMemory):
     def _import(self, content: Importable, trust: str, *, dry_run: bool) -> Imported:
         from plait.exporting.importing import import_content
 
+        if self.is_off:
+            return Imported()
         highest = check_choice("trust", trust, TRUSTS)
         if self._store is None:
             # Into a memory in RAM first: what fails must not leave an empty file.

@@ -25,8 +25,8 @@ from plait.errors import (
 )
 from plait.protocols import State, Store
 from plait.searching.where import Where, check_fields, to_filter
-from plait.settings.loading import Config, load
-from plait.settings.schema import IN_MEMORY
+from plait.settings.loading import Config, changed, load
+from plait.settings.schema import IN_MEMORY, OF_EMBEDDER, OF_OLLAMA
 from plait.stores import exists, open_store
 from plait.types import EVERYTHING, Cut, Document, Filter, Passage, Space
 from plait.types.guarding import guarded
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 DEFAULT_EMBEDDER = "builtin"
 _REINDEX = Advice("reindex")
+MEMORY_OFF = Notice(
+    "The memory is off (backend = none): nothing is stored, and nothing is found.", "memory_off"
+)
 
 
 class Parts(NamedTuple):
@@ -57,6 +60,7 @@ def open_parts(
     *,
     project: str | None,
     create: bool,
+    read_only: bool,
     config: Config | None,
 ) -> Parts:
     """Return the store (if its file exists), the embedder, and the settings for both.
@@ -74,14 +78,16 @@ def open_parts(
             subject=kind,
             advice=advise("derive_embedder"),
         )
-    flags: dict[str, object] = {}
-    if path is not None:
-        flags["db_path"] = os.fspath(path)
-    if project is not None:
-        flags["project"] = project
-    if isinstance(embedder, str):
-        flags["embedding_provider"] = embedder
-    config = config if config is not None else load(flags)
+    if config is None:
+        config = load(
+            {
+                "db_path": None if path is None else os.fspath(path),
+                "project": project,
+                "embedding_provider": embedder if isinstance(embedder, str) else None,
+            }
+        )
+    if read_only:
+        config = config._replace(settings=config.settings._replace(read_only=True))
     spec = embedder if isinstance(embedder, str) else config.settings.embedding_provider
     by_name = embedder is None or isinstance(embedder, str)
     if spec is not None and by_name:
@@ -126,13 +132,16 @@ def _cached(embedder: Embedder, store: Store | None, config: Config) -> Embedder
 
 def _open_store(config: Config, *, create: bool) -> Store | None:
     settings = config.settings
-    if not (create or settings.db_path == IN_MEMORY or exists(settings.db_path)):
+    create = create and not settings.read_only
+    is_there = settings.db_path == IN_MEMORY or exists(settings.db_path)
+    if settings.backend == "none" or not (create or is_there):
         return None
     return open_store(
         settings.db_path,
         create=create,
         timeout=settings.sqlite_open_timeout_secs,
         durability=settings.durability,
+        read_only=settings.read_only,
     )
 
 
@@ -140,7 +149,7 @@ def _embedder_of(state: State | None, config: Config) -> Embedder:
     """Return the embedder that the memory was built with; the built-in model for a new one."""
     space = None if state is None else state.space
     first = None if state is None else state.embedder
-    spec = space.spec if space is not None else first or DEFAULT_EMBEDDER
+    spec = space.spec if space is not None else first or _implied(config) or DEFAULT_EMBEDDER
     provider = spec.partition(":")[0]
     # The file may come from somebody else: its words may neither tell whom to send text to, nor
     # stand in a sentence as if they were plait's.
@@ -163,6 +172,21 @@ def _embedder_of(state: State | None, config: Config) -> Embedder:
     except PlaitError as error:
         text = f"This memory's vectors were made by {quoted(spec)}. {error.notice.text}"
         return NoEmbedder(error.notice._replace(text=text, subject=spec))
+
+
+def _implied(config: Config) -> str | None:
+    """Return the embedder that settings such as ``model`` mean for a new memory."""
+    return "ollama" if changed(config.origins, OF_OLLAMA) else None
+
+
+def _ineffective(config: Config, embedder: Embedder) -> list[Notice]:
+    """Return which settings of embedders cannot act on the one in use."""
+    if embedder.reason is not None or not changed(config.origins, OF_EMBEDDER):
+        return []
+    from plait.settings.effects import without_effect_on_embedder
+
+    spec, external = embedder.space.spec, embedder.tuning.external
+    return without_effect_on_embedder(config.settings, config.origins, spec, external=external)
 
 
 def named_embedder(
@@ -246,6 +270,7 @@ class OpenMemory:
         embedder: Embedder | str | None = None,
         project: str | None = None,
         create: bool = True,
+        read_only: bool = False,
         config: Config | None = None,
     ) -> Self:
         """Open a memory; create its file if it does not exist.
@@ -256,18 +281,24 @@ class OpenMemory:
             project: New documents belong to it, and searches cover it and personal documents; the
                 git repository of the working directory by default, ``""`` for none.
             create: With ``False``, a missing file is not created, and every answer is empty.
+            read_only: Refuse every write; nothing is created, not even use is counted.
             config: Settings that were already loaded.
 
         Raises:
             StoreError: The file cannot be used.
             ConfigError: A setting is wrong.
         """
-        parts = open_parts(path, embedder, project=project, create=create, config=config)
+        parts = open_parts(
+            path, embedder, project=project, create=create, read_only=read_only, config=config
+        )
         path = parts.config.settings.db_path
         config = parts.config._replace(project=_stored_project(parts))
         opened = cls(parts.store, parts.embedder, config, path=path)
         if parts.state is not None:
             opened.opening_notices = outdated_rules(parts.state, opened._cut, parts.embedder)
+        opened.opening_notices += _ineffective(config, parts.embedder)
+        if opened.is_off:
+            opened.opening_notices.append(MEMORY_OFF)
         wanted = config.settings.auto_hydrate and path != IN_MEMORY
         if wanted and (parts.store is None or not parts.store.stats().doc_count):
             opened._hydrate()
@@ -295,6 +326,11 @@ class OpenMemory:
         self._flush()
         if self._store is not None:
             self._store.close()
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the setting ``backend`` is none: every answer is empty and nothing is stored."""
+        return self.config.settings.backend == "none"
 
     @property
     def engine(self) -> Store:
@@ -346,6 +382,7 @@ class OpenMemory:
     ) -> Writer:
         from plait.writing.writer import Writer
 
+        self._check_writable()
         store, project = self._required(), None if personal else self.config.project
         return Writer.begin(
             store,
@@ -356,6 +393,12 @@ class OpenMemory:
             allow_secret=allow_secret,
             file_cut=file_cut,
         )
+
+    def _check_writable(self) -> None:
+        if self.config.settings.read_only:
+            from plait.stores import refuse_to_write
+
+            refuse_to_write(self.path)
 
     @property
     def _max_bytes(self) -> int:
@@ -387,6 +430,8 @@ class OpenMemory:
         return self._former if self._former.space == space else self._embedder
 
     def _required(self) -> Store:
+        if self.is_off:
+            raise NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code)
         if self._store is None:
             raise NotFound(
                 f"There is no memory at {self.path} yet.",
@@ -397,6 +442,8 @@ class OpenMemory:
         return self._store
 
     def _no_memory(self, name: str) -> NotFound:
+        if self.is_off:
+            return NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code, subject=name)
         return NotFound(
             f"Nothing is named '{name}': there is no memory at {self.path} yet.",
             code="no_memory",

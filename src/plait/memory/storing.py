@@ -35,6 +35,7 @@ class StoringMemory(MaintainedMemory):
         memory_type: str | None = None,
         tags: Iterable[str] | str = (),
         metadata: Mapping[str, str] | None = None,
+        provenance: Mapping[str, str] | None = None,
         summary: str | None = None,
         session: str | None = None,
         role: str | None = None,
@@ -60,14 +61,16 @@ class StoringMemory(MaintainedMemory):
         ``key`` there takes its place. Text that an agent or a tool stores is left out if it was
         recalled from this memory, and refused if it holds a private key, token or password, unless
         ``allow_secret``. The ``origin`` is "user" unless the role is another's. ``personal``: it
-        belongs to no project and is seen in every one.
+        belongs to no project and is seen in every one. ``provenance`` says which ``model`` or
+        ``tool`` wrote it, on which ``branch`` and ``commit``; it is kept in the metadata.
 
         Raises:
             NotFound: The document to supersede does not exist.
             UsageError: There is no text, a field has a bad value, or an agent stores a secret.
         """
         from plait.text.normal_form import composed
-        from plait.writing.documents import new_document
+        from plait.types.reports import Stored
+        from plait.writing.documents import new_document, with_provenance
         from plait.writing.observations import store_note, store_observation
 
         document = new_document(
@@ -79,7 +82,7 @@ class StoringMemory(MaintainedMemory):
             memory_type=memory_type,
             type=type,
             tags=tags,
-            metadata=metadata,
+            metadata=with_provenance(metadata, provenance),
             summary=summary,
             origin=origin,
             trust=trust,
@@ -93,6 +96,8 @@ class StoringMemory(MaintainedMemory):
             supersedes=None if supersedes is None else self._named(supersedes, "read")[0].id,
             valid_from=moment(valid_from),
         )
+        if self.is_off:
+            return Stored("", document.key or "", 0)
         writer = self._begin(allow_secret=allow_secret, personal=personal)
         if document.kind == "observation":
             stored = store_observation(writer, document, entity and composed(clean(entity)))
@@ -118,6 +123,8 @@ class StoringMemory(MaintainedMemory):
         """
         from plait.writing.observations import store_many
 
+        if self.is_off:
+            return []
         writer = self._begin(allow_secret=allow_secret)
         stored = store_many(writer, documents)
         self._follow_embedder(writer)
@@ -174,8 +181,11 @@ class StoringMemory(MaintainedMemory):
         Raises:
             SourceError: There is no such file or folder.
         """
+        from plait.types.reports import IngestReport
         from plait.writing.folder import ingest, walk_known
 
+        if self.is_off:
+            return IngestReport()
         settings = self.config.settings
         place = path if path is not None else settings.memory_dir
         if place is None:
@@ -226,6 +236,7 @@ class StoringMemory(MaintainedMemory):
             NotFound: One of the names is unknown; nothing is deleted.
             UsageError: Neither a name nor a filter was given, or it names one passage of several.
         """
+        from plait.types.reports import Deleted
         from plait.writing import deleting
 
         if bool(names) == narrows(where):
@@ -234,6 +245,8 @@ class StoringMemory(MaintainedMemory):
                 code="nothing_to_delete",
                 advice=advise("choose_documents"),
             )
+        if self.is_off:
+            return Deleted()
         store = self._required()
         if names:
             reach: Reach = "everything" if all_projects else "change"
@@ -247,7 +260,45 @@ class StoringMemory(MaintainedMemory):
             doomed = {row.id: row for row in store.scan(wanted)}
         if dry_run:
             return deleting.forecast(store, doomed)
-        deleted = deleting.delete(store, list(doomed), purge=purge, home=self.config.project or "")
+        return self._deleted(doomed, purge=purge)
+
+    def prune(self, *, dry_run: bool = True, all_projects: bool = False) -> Deleted:
+        """Delete what is older than the setting ``keep_days`` allows; undo within 30 days.
+
+        It concerns this project, and personal documents only outside of any project, unless
+        ``all_projects``. Pinned documents, files and entities are always kept. By default it only
+        returns what it would delete.
+
+        Raises:
+            UsageError: The setting is not set.
+        """
+        from plait.types.reports import Deleted
+        from plait.writing import deleting
+        from plait.writing.documents import now_ms
+        from plait.writing.retention import outlived
+
+        rules = self.config.settings.keep_days
+        if not rules:
+            raise UsageError(
+                "keep_days is not set, so everything is kept.",
+                code="no_keep_days",
+                subject="keep_days",
+                advice=advise("set_keep_days"),
+            )
+        if self.is_off:
+            return Deleted()
+        store = self._required()
+        here = {} if all_projects else {"projects": (self.config.project,)}
+        wanted = self._filter({**here, **widened(None)}, all_projects=all_projects)
+        doomed = outlived(store, wanted, dict(rules), now_ms())
+        return deleting.forecast(store, doomed) if dry_run else self._deleted(doomed)
+
+    def _deleted(self, doomed: Mapping[str, Document], *, purge: bool = False) -> Deleted:
+        from plait.writing import deleting
+
+        self._check_writable()
+        home = self.config.project or ""
+        deleted = deleting.delete(self._required(), list(doomed), purge=purge, home=home)
         if any(row.parent is not None for row in doomed.values()):
             self._begin().backfill.catch_up()  # the profiles of their entities have changed
         return deleted
@@ -263,6 +314,8 @@ class StoringMemory(MaintainedMemory):
         """
         from plait.writing.undoing import undo_named
 
+        if self.is_off:
+            return []
         back = undo_named(self._required(), names, self.config.project)
         self._begin().backfill.catch_up()
         return back

@@ -11,7 +11,15 @@ from plait.types import Answer, Document, Hit, Passage, Receipt
 
 if TYPE_CHECKING:
     from plait.searching.recall import Recalled
-    from plait.types.reports import Deleted, Finding, IngestReport, Salvaged, Stats, Stored
+    from plait.types.reports import (
+        Deleted,
+        Finding,
+        IngestReport,
+        Reindexed,
+        Salvaged,
+        Stats,
+        Stored,
+    )
 
 # How an interface words a message. `str` words it for Python programmers.
 Wording = Callable[[str | Notice], str]
@@ -30,9 +38,11 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
         "chunk_id": hit.chunk_id,
         "score": round(hit.score, 4),
         "relevance": round(hit.relevance, 4),
+        "weak": hit.is_weak,
         "source": hit.source,
         "heading": hit.heading,
         "entity": hit.entity,
+        "metadata": dict(hit.document.metadata),
         "text": hit.text.strip("\n"),
         "content": hit.content.strip("\n"),
         "snippet": hit.snippet,
@@ -81,6 +91,7 @@ def receipt_dict(receipt: Receipt, worded: Wording = str) -> dict[str, Any]:
         "fusion": receipt.fusion,
         "weights": {"keyword": receipt.keyword_weight, "vector": receipt.vector_weight},
         "degraded": [worded(reason) for reason in receipt.degraded],
+        "ignored": [worded(reason) for reason in receipt.ignored],
         "candidates": {
             "keyword": receipt.keyword_candidates,
             "vector": receipt.vector_candidates,
@@ -117,6 +128,7 @@ def recalled_dict(recalled: Recalled, worded: Wording = str) -> dict[str, Any]:
                 "start_line": item.start_line,
                 "end_line": item.end_line,
                 "whole": item.whole,
+                "pinned": item.hit.document.pinned,
                 "trust": item.hit.document.trust,
                 "origin": item.hit.document.origin,
                 **_period_dict(item.hit.document, item.hit.superseded_by),
@@ -286,6 +298,17 @@ def deleted_dict(deleted: Deleted) -> dict[str, Any]:
         "ids": list(deleted.ids),
         "purged": deleted.purged,
         "copies": list(deleted.copies),
+    }
+
+
+def reindexed_dict(done: Reindexed) -> dict[str, Any]:
+    """Return what ``reindex`` did."""
+    return {
+        "status": "ok" if done.trouble is None else "partial",
+        "chunks": done.chunks,
+        "embedded": done.embedded,
+        "rechunked": done.rechunked,
+        "swapped": done.swapped,
     }
 
 

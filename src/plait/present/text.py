@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plait.errors import Notice, advise, is_plain_name, quoted
 from plait.times import show_day, show_end, show_time
-from plait.types import SHORT_ID, Answer, Document, Hit, Passage, Receipt
+from plait.types import PROVENANCE, SHORT_ID, Answer, Document, Hit, Passage, Receipt
 from plait.types.reports import (
     OUTCOMES,
     Deleted,
@@ -26,7 +26,6 @@ BOLD, DIM, PLAIN = "\0b", "\0d", "\0p"
 INDENT = " " * 6
 NAMES_SHOWN = 8  # as many as fit on a line
 NAME_CHARS = 60  # longer names are cut
-WEAK_RELEVANCE = 0.2  # below this, a hit has little in common with the query
 
 
 # -- parts of sentences ---------------------------------------------------------------------
@@ -91,7 +90,7 @@ def answer_text(answer: Answer, *, color: bool = False, home: str | None = None)
     for hit in answer:
         heading = f"  {hit.heading}" if hit.heading else ""
         title = _paint(location(hit), BOLD, color=color) + _paint(heading, DIM, color=color)
-        weak = "  (weak)" if is_weak(hit) else ""
+        weak = "  (weak)" if hit.is_weak else ""
         told = [*_foreign(hit.document, home), *_bracketed(hit.document, hit.superseded_by)]
         marks = "".join(f"  {mark}" for mark in told)
         lines.append(f"{hit.score:.2f}  {hit.id[:SHORT_ID]}  {title}{weak}{marks}")
@@ -132,14 +131,6 @@ def location(hit: Hit) -> str:
     return f"{document.kind} {show_day(document.event_at)}"
 
 
-def is_weak(hit: Hit) -> bool:
-    """Tell whether a hit has little in common with the query.
-
-    The score cannot tell: it only compares a hit with the others.
-    """
-    return hit.relevance < WEAK_RELEVANCE
-
-
 def receipt_text(receipt: Receipt, hits: int) -> str:
     """Return the receipt in one line."""
     mode: str = receipt.mode_used
@@ -157,6 +148,9 @@ def document_text(
     session = document.session if is_message else None
     facts = [document.kind, session or "", document.type or "", ", ".join(document.tags)]
     facts += [show_day(document.event_at), document.path or ""]
+    facts += [
+        f"{name} {document.metadata[name]}" for name in PROVENANCE if name in document.metadata
+    ]
     facts += _bracketed(document, superseded_by, secret)
     title = document.title or (is_message and document.role) or document.doc_id
     body = document.text.strip("\n")

@@ -242,7 +242,7 @@ def head(item: RecalledItem) -> str:
     named = document.kind == "file" or (document.key is not None and document.role is None)
     where = f"{document.doc_id}:{item.start_line}" if named else ""
     facts = [document.type or "", document.role or "", show_day(document.event_at)]
-    facts += [f"project {item.project}" if item.project else ""]
+    facts += ["pinned" * document.pinned, f"project {item.project}" if item.project else ""]
     facts += [document.trust if document.trust != "trusted" else ""]
     by = item.hit.superseded_by
     facts += [show_end(document.valid_to, by and by[:SHORT_ID])]

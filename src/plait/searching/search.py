@@ -30,7 +30,9 @@ MAX_WINDOW = 5
 # Fewer candidates cost quality: the union must contain what either branch ranks well.
 KEYWORD_CANDIDATES = 200
 VECTOR_CANDIDATES = 100
+LONG_QUERY = "long_query"  # the code of a notice
 CHARS_PER_TOKEN = 4  # the usual estimate for English text
+ANYTHING = ("", "*")  # queries that ask for whatever is newest
 MATCHES = 10_000  # of an operator query; beyond that, vectors may miss some but never add any
 
 
@@ -60,10 +62,14 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
     """Answer one request.
 
     Raises:
-        UsageError: The query is empty, or a number is out of range.
+        UsageError: A number is out of range.
     """
     began = time.perf_counter()
     check(request)
+    if request.text.strip() in ANYTHING:
+        from plait.searching.newest import newest
+
+        return newest(store, request, state)
     query = parse(request.text)
     keyword_weight, vector_weight = _weights(request, embedder.tuning)
     plan = _Plan(
@@ -91,7 +97,7 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
         keyword_candidates=len(branches.keyword or ()),
         vector_candidates=len(branches.vector or ()),
         candidates=len(fused),
-        pending_vectors=state.pending,
+        pending_vectors=_pending(plan),
         indexed_at=state.indexed_at,
         milliseconds=round((time.perf_counter() - began) * 1000, 2),
         tokens=sum(len(hit.text) for hit in hits) // CHARS_PER_TOKEN,
@@ -99,14 +105,23 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
     return Answer(hits, receipt)
 
 
+def awaits_vectors(embedder: Embedder) -> bool:
+    """Tell whether a memory without vectors is to have some: its embedder was down so far."""
+    return embedder.dims != 0 or embedder.reason is not None
+
+
+def _pending(plan: _Plan) -> int:
+    if plan.state.space is None and awaits_vectors(plan.embedder):
+        return plan.vocabulary.passages
+    return plan.state.pending
+
+
 def check(request: Request) -> None:
     """Check a request.
 
     Raises:
-        UsageError: The query is empty, or a number is out of range.
+        UsageError: A number is out of range.
     """
-    if not request.text.strip():
-        raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
     check_range("limit", request.limit, 1, MAX_LIMIT)
     check_range("window", request.window, 0, MAX_WINDOW)
     check_range("min_score", request.min_score, 0, 1)
@@ -144,8 +159,8 @@ def _run_branches(plan: _Plan) -> Branches:
     Raises:
         StoreDamaged: Damage leaves nothing to answer from: silence would look like no hits.
     """
-    degraded: list[Notice] = []
     mode, query = plan.mode, plan.query
+    degraded = _cut_off(plan)
     embed = damage = None
     if mode != "keyword" and vectors_can_answer(plan.embedder, plan.state, mode, degraded):
         embed = _start_embedding(plan)
@@ -168,6 +183,17 @@ def _run_branches(plan: _Plan) -> Branches:
     elif keyword is not None:
         keyword = keyword[: _over_fetch(plan.request, KEYWORD_CANDIDATES)]
     return branches._replace(keyword=keyword, degraded=tuple(degraded))
+
+
+def _cut_off(plan: _Plan) -> list[Notice]:
+    """Return the notice that the end of a long query was not searched by keyword."""
+    query = plan.query
+    if not query.left_out and len(query.text) >= len(plan.request.text.rstrip()):
+        return []
+    text = (
+        f"the query is too long: keyword search used its first {len(query.words)} different words"
+    )
+    return [Notice(text, LONG_QUERY)]
 
 
 def _by_keyword(
@@ -309,11 +335,13 @@ def _fuse(plan: _Plan, branches: Branches) -> dict[Ref, hybrid.Fused]:
     if request.fusion == "rrf":
         return hybrid.rrf(keyword, vector, k=request.rrf_k)
     if request.fusion == "max":
+        # One side alone counts whole, as there: its best hit has the score 1.
+        alone = request.mode != "hybrid" or keyword is None or vector is None
         return hybrid.max_fusion(
             keyword,
             vector,
-            keyword_weight=plan.keyword_weight,
-            vector_weight=plan.vector_weight,
+            keyword_weight=1.0 if alone else plan.keyword_weight,
+            vector_weight=1.0 if alone else plan.vector_weight,
         )
     candidates = list(dict.fromkeys([ref for ref, _ in [*(keyword or ()), *(vector or ())]]))
     # Only theirs: a passage that an operator excludes must not set the scale of the others.

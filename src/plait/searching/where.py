@@ -23,6 +23,7 @@ _TYPES = {
     "projects": "str | Sequence[Project]",
     "metadata": "Mapping[str, str] | Sequence[tuple[str, str]]",
     "all_versions": "bool",
+    "pinned": "bool",
 }
 _CHOICES: dict[str, tuple[str, ...]] = {
     "kinds": KINDS,

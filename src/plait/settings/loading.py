@@ -6,7 +6,7 @@ with a cloned repository: what counts of it is decided in `plait.settings.projec
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plait.errors import ConfigError, Notice, advise
@@ -66,6 +66,11 @@ class Config(NamedTuple):
         """
         key = None if self.keys is None else self.keys().find(provider, origin)
         return None if key is None else key.reveal()
+
+
+def changed(origins: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Return which of these settings somebody set."""
+    return [name for name in names if origins.get(name, "default") != "default"]
 
 
 def load(
@@ -461,20 +466,17 @@ def _parse_key(value: object, _: Setting) -> object:
     return as_secret(value)
 
 
-def _parse_constants(value: object, _: Setting) -> tuple[tuple[str, float], ...]:
-    """Parse ``name=number`` pairs."""
-    from plait.ranking.use import constants_from
+def _parse_pairs(value: object, setting: Setting) -> tuple[tuple[str, float], ...]:
+    from plait.settings.pairs import parse_pairs
 
-    pairs = [_text(part).partition("=") for part in _parts(value)]
-    constants = tuple((name.strip(), float(number)) for name, _, number in pairs)
-    constants_from(constants)
-    return constants
+    return parse_pairs(value, setting)
 
 
 _PARSERS: dict[ValueType, Callable[[object, Setting], Any]] = {
     "api_key": _parse_key,
     "choice": _parse_choice,
-    "limbic_constants": _parse_constants,
+    "keep_days": _parse_pairs,
+    "limbic_constants": _parse_pairs,
     "number": _parse_number,
     "ollama_url": _parse_ollama_url,
     "path": _parse_path,

@@ -32,6 +32,7 @@ FromProject = Literal["search", "files", "trusted", "never"]
 ValueType = Literal[
     "api_key",
     "choice",
+    "keep_days",
     "limbic_constants",
     "number",
     "ollama_url",
@@ -55,13 +56,12 @@ FOREIGN_NAMES = {
     "provider": "embedding_provider",
     "embedding_model": "model",
     "embedding_dimensions": "dims",
-    "embedding_cache_size": "cache_size",
     "embedding_api_key": "api_key",
     "openai_api_key": "api_key",
     "min_relevance_score": "min_score",
 }
-# Settings with a second name; in TOML it is a dotted key, or a key of a table.
-ALSO_CALLED = {"signals.count": "signals_count"}
+# Settings with a second name; with a dot, in TOML it is a dotted key, or a key of a table.
+ALSO_CALLED = {"signals.count": "signals_count", "embedding_cache_size": "cache_size"}
 
 
 class Settings(NamedTuple):
@@ -98,6 +98,20 @@ class Settings(NamedTuple):
     quiet: bool = False
     patterns: tuple[str, ...] = FILE_PATTERNS
     max_file_mb: float = 10.0
+    keep_days: tuple[tuple[str, float], ...] | None = None
+    read_only: bool = False
+
+
+# Settings that describe a model: without an embedder they mean Ollama, as in hybrid-memory.
+OF_OLLAMA = ("model", "dims", "ollama_url")
+OF_EMBEDDER = (*OF_OLLAMA, "cache_size", "api_key")
+OF_SEARCH = (
+    *("keyword_weight", "vector_weight", "floor", "rrf_k", "expansion_factor"),
+    "limbic_constants",
+)
+
+# Where the value of each setting comes from.
+Origins = Mapping[str, str]
 
 
 # Values by the name of the setting, each with its origin.
@@ -148,7 +162,9 @@ class Setting(NamedTuple):
 SETTINGS: dict[str, Setting] = {
     "db_path": Setting("path", "Path of the memory's file; --db and PLAIT_DB are short forms."),
     "backend": Setting(
-        "choice", "The engine that stores the memory.", options=("sqlite",), acts=False
+        "choice",
+        "The engine that stores the memory; none turns the memory off.",
+        options=("sqlite", "none"),
     ),
     "memory_dir": Setting("path", "The folder that `plait ingest` reads if you give no path."),
     "auto_save": Setting("switch", "Store conversations automatically.", acts=False),
@@ -285,9 +301,22 @@ SETTINGS: dict[str, Setting] = {
         low=0.001,
         high=4096,
     ),
+    "keep_days": Setting(
+        "keep_days",
+        "Days after which `plait prune` deletes notes, observations or messages; unset: never.",
+        options=("note", "observation", "message"),
+        example="pairs such as message=90,observation=365",
+        low=1,
+        high=36_500,
+    ),
+    "read_only": Setting("switch", "Write nothing: verbs that would change the memory refuse."),
 }
 # subtle: the short name comes last, so that it wins if both are set.
-ENVIRONMENT = {f"PLAIT_{name.upper()}": name for name in SETTINGS} | {"PLAIT_DB": "db_path"}
+ENVIRONMENT = {
+    "PLAIT_EMBEDDING_CACHE_SIZE": "cache_size",
+    **{f"PLAIT_{name.upper()}": name for name in SETTINGS},
+    "PLAIT_DB": "db_path",
+}
 FLAGS = {
     "db_path": "--db",
     "chunk_overlap": "--overlap",

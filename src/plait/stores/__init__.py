@@ -5,9 +5,9 @@ Nothing above this folder knows SQL, files or indexes; `plait.protocols.Store` i
 
 import os
 import stat
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
-from plait.errors import UsageError, advise
+from plait.errors import StoreReadOnly, UsageError, advise
 from plait.protocols import Store
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def open_store(
     timeout: float = 30.0,
     durability: str = "full",
     planner: Planner = "auto",
+    read_only: bool = False,
 ) -> Store:
     """Open the memory at this path (``:memory:`` for one that is never written to disk).
 
@@ -33,6 +34,7 @@ def open_store(
         timeout: Seconds to wait for other processes before giving up.
         durability: ``full`` (an acknowledged write survives a power cut) or ``normal``.
         planner: When long keyword queries are planned.
+        read_only: Refuse every write, and open a file that cannot be written.
 
     Raises:
         UsageError: The address names an engine that plait does not have.
@@ -48,7 +50,14 @@ def open_store(
     refuse_unnameable(path)
     from plait.stores.sqlite.store import SQLiteStore
 
-    return SQLiteStore(path, create=create, timeout=timeout, durability=durability, planner=planner)
+    return SQLiteStore(
+        path,
+        create=create,
+        timeout=timeout,
+        durability=durability,
+        planner=planner,
+        read_only=read_only,
+    )
 
 
 def refuse_unnameable(path: str) -> None:
@@ -82,6 +91,20 @@ def exists(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return bool(status.st_size) or not stat.S_ISREG(status.st_mode)
+
+
+def refuse_to_write(path: str) -> NoReturn:
+    """Refuse a write to a memory that is open for reading only.
+
+    Raises:
+        StoreReadOnly: Always; the code is "read_only".
+    """
+    raise StoreReadOnly(
+        f"{path} is open for reading only; nothing was changed.",
+        code="read_only",
+        subject=path,
+        advice=advise("allow_writing"),
+    )
 
 
 def check_file(path: str, *, fix: bool = False) -> "list[Finding]":

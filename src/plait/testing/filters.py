@@ -47,6 +47,7 @@ def meets(document: Document, where: Filter, moment: int) -> bool:
             in {(same(own), same(text)) for own, text in document.metadata.items()}
             for name, value in where.metadata
         )
+        and (document.pinned or not where.pinned)
         and _in_time(document, where, moment)
     )
 

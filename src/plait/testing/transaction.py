@@ -454,6 +454,9 @@ class InMemoryTransaction:
 
     def swap(self, space: Space) -> bool:
         """Make searches use this space if no passage is pending in it; drop the others."""
+        if not space.dims:
+            self._tables.generations = []
+            return True
         generation = self._tables.target(space, building=True)
         if generation is None or (not generation.answers and generation.pending()):
             return False

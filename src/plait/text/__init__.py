@@ -267,7 +267,8 @@ def parse(text: str) -> Query:
             in_order = [word for word in _bag(text) if word in wanted]
             return Query(text, _content(in_order or wanted), expression, strict=True)
     content = _content(_bag(text))
-    return Query(text, content, _prefixes(text, content))
+    kept = content[:MAX_TERMS]
+    return Query(text, kept, _prefixes(text, kept), left_out=len(content) - len(kept))
 
 
 def _capped(text: str) -> str:
@@ -319,7 +320,7 @@ def _content(words: Sequence[str]) -> tuple[str, ...]:
     """Return each word once, without stop words if at least two others remain."""
     unique = list(dict.fromkeys(words))
     content = [word for word in unique if word not in STOP_WORDS]
-    return tuple((content if len(content) > 1 else unique)[:MAX_TERMS])
+    return tuple(content if len(content) > 1 else unique)
 
 
 def _prefixes(text: str, bag: Sequence[str]) -> Expression | None:

@@ -29,6 +29,9 @@ FUSIONS: tuple[Fusion, ...] = ("weighted", "rrf", "max")
 # Other names for them, from earlier versions.
 FUSION_ALIASES: Mapping[str, str] = MappingProxyType({"seed001": "max"})
 
+# What a text's writer may say of its making; kept in the metadata under these names.
+PROVENANCE = ("model", "tool", "branch", "commit")
+
 # Slightly above 1: shares that add up to 1 on paper may be larger in binary.
 MOST_WEIGHT = 1.0 + 1e-9
 
@@ -295,6 +298,7 @@ class Filter(NamedTuple):
     ``projects`` has ``None`` for personal documents. ``tags`` must all be present. ``since`` is
     inclusive, ``until`` exclusive, both on ``event_at``. ``as_of`` selects facts valid then,
     else only current ones count, unless ``all_versions``. ``parents`` are ids of entities.
+    ``pinned`` selects only pinned ones.
     """
 
     projects: tuple[str | None, ...] | None = None
@@ -316,6 +320,7 @@ class Filter(NamedTuple):
     all_versions: bool = False
     parents: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+    pinned: bool = False
 
     @classmethod
     def of_project(cls, project: str | None) -> "Filter":
@@ -346,6 +351,9 @@ class Signals(NamedTuple):
     vector_rank: int | None = None
     coverage: float = 0.0
     matched: tuple[str, ...] = ()
+
+
+WEAK_RELEVANCE = 0.2  # below this, a hit has little in common with the query
 
 
 class Hit(NamedTuple):
@@ -415,6 +423,11 @@ class Hit(NamedTuple):
         return self.document.memory_type
 
     @property
+    def is_weak(self) -> bool:
+        """Whether the hit has little in common with the query; the score only compares hits."""
+        return self.relevance < WEAK_RELEVANCE
+
+    @property
     def start_line(self) -> int:
         """First line, counted from 1."""
         return self.passage.start_line
@@ -426,7 +439,10 @@ class Hit(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What an answer cost and how far it can be trusted."""
+    """What an answer cost and how far it can be trusted.
+
+    ``ignored`` are settings and arguments that could not act on it.
+    """
 
     query: str = ""
     mode_asked: Mode = "hybrid"
@@ -442,6 +458,7 @@ class Receipt(NamedTuple):
     indexed_at: int | None = None
     milliseconds: float = 0.0
     tokens: int = 0
+    ignored: tuple[Notice, ...] = ()
 
 
 class Answer(tuple[Hit, ...]):

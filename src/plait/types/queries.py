@@ -30,10 +30,11 @@ class Query(NamedTuple):
     ``words`` are the content words in order (stop words dropped where enough remain): the bag that
     is joined by OR, ranked, highlighted and counted for relevance. ``expression`` contains the
     operators, if a bag of words is not enough; ``strict`` means that the caller wrote them, so
-    that neither branch may return anything else.
+    that neither branch may return anything else. ``left_out`` counts the words beyond the limit.
     """
 
     text: str
     words: tuple[str, ...] = ()
     expression: Expression | None = None
     strict: bool = False
+    left_out: int = 0

@@ -13,15 +13,15 @@ from plait.facts.fingerprints import fingerprint
 from plait.facts.names import entity_named, unknown_entity
 from plait.facts.trust import may_replace
 from plait.protocols import Entry, Store, Transaction, Trashed
-from plait.types import (
-    DEFAULT_ENTITY_TYPE,
-    ENTITY_SOURCE,
-    Document,
-    Passage,
-    Trust,
-    new_id,
+from plait.types import DEFAULT_ENTITY_TYPE, ENTITY_SOURCE, Document, Passage, Trust, new_id
+from plait.writing.replacing import (
+    check_home,
+    existing,
+    keep_version,
+    raised,
+    replacing,
+    taken_back,
 )
-from plait.writing.replacing import check_home, keep_version, raised, replacing, taken_back
 
 # What to do about the entity of an observation: create it if missing, require
 # it, or write the observation only if this very transaction created it.
@@ -178,8 +178,7 @@ class Changes:
 
     def _put(self, document: Document, change: Change, mark: bytes | None = None) -> Changed:
         entry, asked = change.entry, document.trust
-        named = document.id or document.key is not None or document.path is not None
-        old = self._transaction.known(document) if named else None
+        old = existing(self._transaction, document)
         if old is None:
             document = document._replace(id=document.id or new_id())
         else:

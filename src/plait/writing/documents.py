@@ -14,6 +14,7 @@ from plait.times import parse_time
 from plait.types import (
     MEMORY_TYPES,
     ORIGINS,
+    PROVENANCE,
     TRUSTS,
     Document,
     check_choice,
@@ -109,6 +110,7 @@ def new_document(
         trust=check_choice("trust", trust, TRUSTS),
         importance=importance,
         topic=None if topic is None else clean(topic),
+        mtime=_modified(fields.get("path")),
         **fields,
     )
 
@@ -137,6 +139,28 @@ def _check_message(role: str, session: str | None, *, is_fact: bool) -> None:
             "valid_from. Leave out the role, or the others.",
             code="message_with_fact_fields",
         )
+
+
+def with_provenance(
+    metadata: Mapping[str, str] | None, provenance: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Return metadata with what is known of a text's making.
+
+    Raises:
+        UsageError: A name is not one of `PROVENANCE`, or its value is empty.
+    """
+    for name, value in (provenance or {}).items():
+        check_choice("provenance", name, PROVENANCE)
+        _check_name(f"provenance {name}", value)
+    return {**(metadata or {}), **(provenance or {})}
+
+
+def _modified(path: str | None) -> int | None:
+    """Return when the file that a text comes from was changed; ``None`` if there is none now."""
+    try:
+        return None if path is None else os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116
+    except (OSError, ValueError):
+        return None
 
 
 def _check_key(key: str) -> None:
@@ -253,14 +277,21 @@ def _with_front_matter(document: Document, values: FrontMatter) -> Document:
         for name, value in values.items()
         if name not in FRONT_FIELDS
     }
-    key = document.key or "" if document.kind == "file" else ""
+    name = _file_name(document)
     return document._replace(
-        memory_type=document.memory_type or filenames.memory_type_for(key, values),
+        memory_type=document.memory_type or filenames.memory_type_for(name, values),
         type=document.type or _text(values.get("type")),
         tags=document.tags or _tags(values.get("tags")),
         metadata={**rest, **document.metadata},
         summary=document.summary or _text(values.get("summary")),
     )
+
+
+def _file_name(document: Document) -> str:
+    """Return the name of the file that a text came from, with its folder; empty if none."""
+    if document.kind == "file":
+        return document.key or ""
+    return "/".join((document.path or "").replace(os.sep, "/").split("/")[-2:])
 
 
 def _cleaned(document: Document) -> Document:
@@ -299,8 +330,7 @@ def _title(document: Document, values: FrontMatter, body_start: int) -> str:
 def _event_time(document: Document, values: FrontMatter, now: int) -> int:
     """Return when it happened: by the front matter, else a file's name, else its time stamp."""
     dates: list[object] = [values.get(name) for name in ("date", "event_at", "created")]
-    if document.kind == "file":
-        dates.append(filenames.day_in_name(document.key or ""))
+    dates.append(filenames.day_in_name(_file_name(document)))
     for date in dates:
         moment = parse_time(date) if isinstance(date, str) else None
         if moment is not None:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from plait.errors import UsageError, quoted
 from plait.facts import echo, likeness
 from plait.facts.credentials import secret_kinds
 from plait.facts.names import entity_named
-from plait.facts.trust import at_least
+from plait.facts.trust import RAISING, at_least
 from plait.protocols import Entry
-from plait.types import KINDS, Document, Filter, Ref
+from plait.types import KINDS, TRUSTS, Document, Filter, Ref
 from plait.types.reports import Near, Stored
 from plait.writing import echoes
 from plait.writing.backfill import ON_THE_SIDE
@@ -56,7 +57,42 @@ def store_note(writer: Writer, document: Document) -> Stored:
     own = echoes.storable(writer.store, document)
     if own.is_empty:
         return NOTHING_NEW
+    own = own._replace(document=_in_place_of_files(writer, [own.document])[0])
     return own.noted(writer.store_note(own.document), document)
+
+
+def _in_place_of_files(writer: Writer, documents: Sequence[Document]) -> list[Document]:
+    """Return notes with the ids of the files that have their names: no name would tell them apart.
+
+    Raises:
+        UsageError: A text is not a person's. Files are their owner's, and only ingest or a person
+            replaces what is known of them.
+    """
+    keys = {document.key for document in documents if _may_name_file(document)}
+    named = Filter(kinds=("file",), keys=tuple(key for key in keys if key), trusts=TRUSTS)
+    files: dict[tuple[str | None, str | None], list[Document]] = {}
+    for file in writer.store.scan(named) if keys else ():
+        files.setdefault((file.project, file.key), []).append(file)
+    placed = []
+    for document in documents:
+        others = files.get((document.project, document.key), [])
+        is_new = len(others) == 1 and _may_name_file(document)
+        if is_new and writer.store.known([document])[0] is None:
+            if document.origin != RAISING:
+                raise UsageError(
+                    f"{quoted(document.key or '')} is a file of this memory. Store the text under "
+                    "another name.",
+                    code="name_of_file",
+                    subject=document.key or "",
+                )
+            document = document._replace(id=others[0].id)
+        placed.append(document)
+    return placed
+
+
+def _may_name_file(document: Document) -> bool:
+    """Tell whether a text could have a file's name: one from a file is told by its path."""
+    return document.kind == "note" and document.path is None and not document.id
 
 
 def store_many(writer: Writer, many: Iterable[Document]) -> list[Stored]:
@@ -82,7 +118,8 @@ def _store_batch(writer: Writer, batch: Sequence[Document]) -> list[Stored]:
         for asked, mine in zip(batch, own, strict=True)
     ]
     places = [place for place, done in enumerate(results) if done is None]
-    changes = [Change(writer.prepare(own[place].document)) for place in places]
+    documents = _in_place_of_files(writer, [own[place].document for place in places])
+    changes = [Change(writer.prepare(document)) for document in documents]
     for place, done in zip(places, writer.write(changes) if changes else (), strict=True):
         results[place] = own[place].noted(done, batch[place])
     return [done for done in results if done is not None]

@@ -29,6 +29,11 @@ def reindex(writer: Writer, *, afresh: bool, progress: Progress | None) -> Reind
     embedded, swapped = 0, False
     if writer.embedder.dims != 0:
         embedded, swapped = embed_all(writer, afresh=afresh, progress=progress)
+    elif writer.embedder.reason is None and writer.state.space is not None:
+        # A person chose to have none: an embedder that only cannot be used has a reason.
+        with store.transaction() as transaction:
+            swapped = transaction.swap(writer.embedder.space)
+            transaction.remember(embedder=writer.embedder.space.spec)
     chunks = store.stats().chunk_count
     return Reindexed(chunks, embedded, rechunked, swapped, writer.trouble)
 

@@ -33,7 +33,44 @@ def replacing(
     if document.sha256 is not None and document.sha256 == old.sha256:
         document = document._replace(updated_at=old.updated_at)
     trust = trust_rules.when_joined(old, document, imported=imported)
+    if old.kind == "file" and document.kind == "note" and document.path == old.path:
+        # The same file, read by `store`: it stays where its folder's next run looks for it.
+        document = document._replace(kind="file", key=old.key, source=old.source)
     return document._replace(id=old.id, created_at=old.created_at, trust=trust)
+
+
+def existing(transaction: Transaction, document: Document) -> Document | None:
+    """Return the stored document that a new one replaces, without its text."""
+    if not (document.id or document.key is not None or document.path is not None):
+        return None
+    return transaction.known(document) or _namesake(transaction, document)
+
+
+def _namesake(transaction: Transaction, document: Document) -> Document | None:
+    """Return the stored document of the same file under another kind: one path is one document.
+
+    A file meets the note that was stored from it, or that a person gave its name; a note that was
+    stored from a file under that file's name meets the file. Other people's notes stay what they
+    are: their trust must not become the file's.
+    """
+    if document.key is None or document.kind not in ("file", "note"):
+        return None
+    if document.kind == "file":
+        for name in dict.fromkeys((document.key, document.key.rpartition("/")[2])):
+            note = transaction.known(Document(key=name, project=document.project))
+            if note is None or note.kind != "note" or note.origin != "user":
+                continue
+            named_after = note.path is None and name == document.key and note.trust == "trusted"
+            if named_after or note.path == document.path:
+                return note
+        return None
+    if document.path is None:
+        return None
+    file = transaction.known(Document(kind="file", path=document.path, project=document.project))
+    if file is None or file.project != document.project:
+        return None
+    named = (file.key, document.path.replace("\\", "/").rpartition("/")[2])
+    return file if document.key in named else None
 
 
 def check_home(old: Document, document: Document) -> None:

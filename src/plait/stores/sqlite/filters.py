@@ -82,6 +82,8 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     for prefix, column in ((where.key_prefix, "d.key"), (where.path_prefix, "d.path")):
         if prefix:
             conditions.append(_begins(column, prefix))
+    if where.pinned:
+        conditions.append(("d.pinned = 1", []))
     if where.since is not None:
         conditions.append(("d.event_at >= ?", [where.since]))
     if where.until is not None:

@@ -127,6 +127,9 @@ def fill(
 
 def swap(connection: apsw.Connection, space: Space) -> bool:
     """Make this space's generation current, unless passages are pending in it; drop the others."""
+    if not space.dims:
+        connection.execute("DELETE FROM generations")  # without an embedder there are no vectors
+        return True
     generation = latest(connection, space)
     if generation is None:
         return False

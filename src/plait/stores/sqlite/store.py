@@ -23,7 +23,7 @@ from plait.protocols import (
     Vector,
     Vocabulary,
 )
-from plait.stores import Planner
+from plait.stores import Planner, refuse_to_write
 from plait.stores.sqlite import documents, filters, keyword
 from plait.stores.sqlite.connection import (
     Connections,
@@ -35,7 +35,7 @@ from plait.stores.sqlite.connection import (
 )
 from plait.stores.sqlite.keyword import KeywordSearch
 from plait.stores.sqlite.state import UNSCRUBBED, answering, get_meta, read_state
-from plait.stores.sqlite.vectors import VectorSearch
+from plait.stores.sqlite.vectors import NearestVectors
 from plait.types import Document, Filter, Passage, Ref, Relation, Space
 from plait.types.queries import Query
 
@@ -50,6 +50,12 @@ _EMBEDDED_HASHES = (
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _connections_that_read() -> type[Connections]:
+    from plait.stores.sqlite.reading import ReadingConnections
+
+    return ReadingConnections
 
 
 class SQLiteStore:
@@ -70,20 +76,24 @@ class SQLiteStore:
         vfs: str | None = None,
         clock: Callable[[], int] = _now,
         planner: Planner = "auto",
+        read_only: bool = False,
     ) -> None:
         self.path = path if path == ":memory:" else os.path.abspath(path)
         self._clock = clock
-        self._connections = Connections(
+        self.read_only = read_only
+        kind = _connections_that_read() if read_only and path != ":memory:" else Connections
+        self._connections = kind(
             self.path, create=create, timeout=timeout, durability=durability, vfs=vfs
         )
         self._guard = Guard(self._connections)
         self.selections = filters.Selections()
         self.keywords = KeywordSearch(self.selections)
         self.keywords.planner = planner
-        self.vectors = VectorSearch(self.selections)
+        self.vectors = NearestVectors(self.selections)
         try:
-            with self._guard:
-                self._repair_lost_keywords()
+            if not read_only:
+                with self._guard:
+                    self._repair_lost_keywords()
         except BaseException:
             self._connections.close()
             raise
@@ -115,12 +125,17 @@ class SQLiteStore:
         from plait.stores.sqlite.foreign import refuse_altered_tables
         from plait.stores.sqlite.transaction import SQLiteTransaction
 
+        self._refuse_if_read_only()
         guard = self._guard if patient else Guard(self._connections, patient=False)
         with guard, WriteLock(self._connections, patient=patient) as connection:
             refuse_altered_tables(connection, self.path)
             transaction = SQLiteTransaction(connection, self.analyzer, now=self._clock())
             yield transaction
             transaction.finish()
+
+    def _refuse_if_read_only(self) -> None:
+        if self.read_only:
+            refuse_to_write(self.path)
 
     # -- searching -------------------------------------------------------------------------
 
@@ -343,6 +358,7 @@ class SQLiteStore:
         self, *, keywords: bool = False, compact: bool = False, purged: bool = False
     ) -> tuple[str, ...]:
         """Tidy up after many writes; see the protocol for the options."""
+        self._refuse_if_read_only()
         with self._guard:
             if keywords:
                 self._rebuild_keywords(force=False)
@@ -416,6 +432,7 @@ class SQLiteStore:
         """Check the file; with ``fix``, repair what can be repaired."""
         from plait.stores.sqlite.doctor import examine
 
+        self._refuse_if_read_only()  # SQLite's own checks are statements that may write
         with self._guard:
             return examine(self._connections, lambda: self._rebuild_keywords(force=True), fix=fix)
 

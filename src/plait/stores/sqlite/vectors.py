@@ -254,7 +254,7 @@ def pick(rows: Iterable[tuple[Ref, bytes]], query: bytes, distances: Distances) 
     return {ref: 1.0 - distance for ref, distance in zip(wanted, near, strict=True)}
 
 
-class VectorSearch:
+class NearestVectors:
     """Finds the nearest passages in the current generation."""
 
     def __init__(self, selections: filters.Selections, *, over_fetch: int = OVER_FETCH) -> None:

@@ -1,0 +1,48 @@
+"""prune: delete what has outlived its kind's time."""
+
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+
+from plait.cli import NOTHING_FOUND, Output
+from plait.cli.shared import open_existing, or_empty, warn_if_empty
+from plait.present.json import deleted_dict
+from plait.present.text import counted, deleted_text
+from plait.types.reports import Deleted
+
+
+def prune_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait prune``."""
+    parser.add_argument(
+        "--keep-days",
+        dest="keep_days",
+        metavar="KIND=N,…",
+        help="days to keep each kind, such as message=90,observation=365 (default: the setting)",
+    )
+    parser.add_argument("--yes", action="store_true", help="do it; without it, only list")
+    parser.add_argument(
+        "--all-projects", action="store_true", help="in all projects, not only this one"
+    )
+
+
+def prune_run(arguments: Namespace, out: Output) -> int:
+    """Move documents that are too old to the trash, or list them."""
+    empty = {**deleted_dict(Deleted()), "kinds": {}, "dry_run": not arguments.yes}
+    with open_existing(out) as memory, or_empty(out, empty):
+        listed = memory.prune(all_projects=arguments.all_projects)
+        kinds = Counter(row.kind for row in memory.engine.load(listed.ids))
+        if arguments.yes and listed.ids:
+            listed = memory.prune(dry_run=False, all_projects=arguments.all_projects)
+        if not listed.ids:
+            out.result(empty, "")
+            if not warn_if_empty(memory, out):
+                out.warn("nothing is too old")
+            return NOTHING_FOUND
+    verb = "Deleted" if arguments.yes else "Would delete"
+    tally = ", ".join(counted(count, kind) for kind, count in sorted(kinds.items()))
+    value = {**deleted_dict(listed), "kinds": dict(kinds), "dry_run": not arguments.yes}
+    out.result(value, f"{verb} {deleted_text(listed)} ({tally})")
+    if arguments.yes:
+        out.suggest("plait delete --undo", "restore, within 30 days")
+    else:
+        out.suggest("plait prune --yes", "do it")
+    return 0

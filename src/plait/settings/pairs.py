@@ -1,0 +1,30 @@
+"""Parse settings that are pairs of a name and a number; loaded only if one is given."""
+
+from collections.abc import Mapping
+
+from plait.settings.schema import Setting
+
+
+def parse_pairs(value: object, setting: Setting) -> tuple[tuple[str, float], ...]:
+    """Parse ``name=number,…``, a list of such pairs, or a table.
+
+    Raises:
+        ValueError: It has another form, or a name or number is out of range.
+    """
+    if isinstance(value, Mapping):
+        value = [f"{name}={number}" for name, number in value.items()]
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not parts:
+        raise ValueError
+    pairs = []
+    for part in parts:
+        name, _, number = str(part).partition("=")
+        pairs.append((name.strip(), float(number)))
+    if setting.type == "limbic_constants":
+        from plait.ranking.use import constants_from
+
+        constants_from(tuple(pairs))
+    for name, size in pairs if setting.type == "keep_days" else ():
+        if name not in setting.options or not setting.low <= size <= setting.high:
+            raise ValueError
+    return tuple(pairs)

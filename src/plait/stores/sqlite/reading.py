@@ -1,0 +1,126 @@
+"""Connections that never write, for a memory that is opened to be read only.
+
+Loaded only for these.
+"""
+
+import os
+import time
+from _thread import get_ident
+from urllib.parse import quote
+
+import apsw
+
+from plait.errors import SchemaTooNew, StoreBusy, StoreError, StoreReadOnly, advise
+from plait.stores.sqlite import journal
+from plait.stores.sqlite.connection import (
+    APPLICATION_ID,
+    CACHE_KIB,
+    SCHEMA_VERSION,
+    Connections,
+    Mark,
+    has_journal,
+    is_restoring,
+    translate,
+    version_of,
+)
+
+PAUSE_S = 0.02
+
+
+class ReadingConnections(Connections):
+    """One read-only connection per thread.
+
+    A file with a journal is read through it, as writers do. Without one, nobody is writing, and
+    SQLite is told that the file does not change: otherwise it would create a journal, which it
+    cannot in a folder that may not be written. A journal that appears later is noticed before the
+    next act.
+    """
+
+    def renew(self) -> None:
+        """Reopen the file if it, or whether it has a journal, is not what it was."""
+        for connection, mark in self._of_this_thread():
+            if mark != self.mark():
+                self.drop(connection)
+
+    def is_replaced(self, connection: apsw.Connection) -> bool:
+        """Return false: only writers must know."""
+        return False
+
+    def close(self) -> None:
+        """Close all connections; what others do with the journal is theirs."""
+        with self._lock:
+            connections = list(self._by_thread.values())
+            self._by_thread.clear()
+            self._marks.clear()
+            self._closed = True
+        for connection in connections:
+            connection.close(force=True)
+
+    def _of_this_thread(self) -> list[tuple[apsw.Connection, Mark | None]]:
+        connection = self._by_thread.get(get_ident())
+        return [] if connection is None else [(connection, self._marks.get(get_ident()))]
+
+    def _open(self) -> tuple[apsw.Connection, Mark | None]:
+        deadline = time.monotonic() + self.timeout
+        while True:
+            self.real = os.path.realpath(self.path)
+            before = self.mark()
+            if before is None:
+                raise StoreError(
+                    f"There is no memory at {self.path} any more.",
+                    code="no_memory",
+                    subject=self.path,
+                )
+            try:
+                if not is_restoring(self.real):
+                    if has_journal(self.real) and journal.belongs(self.real, self.vfs) is False:
+                        raise journal.foreign_journal(self.path)
+                    return self._connect_reading(still=before.journal is None), before
+                if time.monotonic() > deadline:
+                    raise StoreBusy(f"{self.path} is being replaced. Try again in a moment.")
+                time.sleep(PAUSE_S)
+            except (apsw.BusyError, apsw.LockedError) as error:
+                if time.monotonic() > deadline:
+                    raise translate(error, self.path) from error
+                time.sleep(PAUSE_S)
+            except (apsw.Error, UnicodeDecodeError) as error:
+                if self.mark() == before:
+                    raise translate(error, self.path, opening=True) from error
+
+    def _connect_reading(self, *, still: bool) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        address = f"file:{quote(self.real)}?immutable=1" if still else self.real
+        connection = apsw.Connection(address, flags=flags, vfs=self.vfs)
+        try:
+            self.set_wait(connection)
+            for pragma in (
+                "trusted_schema = OFF",
+                "cell_size_check = ON",
+                "mmap_size = 0",
+                "query_only = ON",
+                f"cache_size = -{CACHE_KIB}",
+            ):
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: apsw.Connection) -> None:
+        version = version_of(connection)
+        if connection.execute("PRAGMA application_id").get != APPLICATION_ID:
+            raise apsw.NotADBError("it is another program's database")
+        if version > SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"{self.path} has schema version {version}, but this plait knows versions up to "
+                f"{SCHEMA_VERSION}.",
+                subject=self.path,
+                advice=advise("upgrade"),
+            )
+        if version < SCHEMA_VERSION:
+            raise StoreReadOnly(
+                f"{self.path} is from an older plait and must be opened once for writing.",
+                code="read_only_upgrade",
+                subject=self.path,
+            )

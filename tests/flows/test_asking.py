@@ -1,0 +1,61 @@
+"""What a search does with queries at the edges: none, any, nonsense, far too long."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plait import Memory
+from plait.errors import UsageError
+from tests.codes import has_code
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path / "m.db", project="") as opened:
+        for number, text in enumerate(("Herons fish at dawn.", "Cranes dance.", "Gulls steal.")):
+            opened.store(text, key=f"bird {number}", event_at=number * DAY_MS, tags=["bird"])
+        yield opened
+
+
+@pytest.mark.parametrize("query", ["", " \n", "*", " * "])
+def test_a_query_without_words_lists_the_newest_first(memory: Memory, query: str) -> None:
+    answer = memory.search(query, limit=2, explain=True)
+    assert [hit.doc_id for hit in answer] == ["bird 2", "bird 1"]
+    assert answer[0].score > answer[1].score
+    assert answer[0].reasons == ("the newest documents: the query has no words",)
+    assert answer.receipt.degraded == ()
+    assert not memory.search(query, where={"tags": "fish"})
+
+
+def test_recall_needs_a_question(memory: Memory) -> None:
+    with pytest.raises(UsageError, check=has_code("empty_query")):
+        memory.recall(" ")
+
+
+@pytest.mark.parametrize("fusion", ["weighted", "rrf", "max"])
+def test_nonsense_finds_nothing(memory: Memory, fusion: str) -> None:
+    assert memory.search("qqqqzzzz", fusion=fusion) == ()
+
+
+def test_a_hit_with_little_evidence_is_marked_weak(memory: Memory) -> None:
+    for hit in memory.search("zebra unicorn quartz dance lyrics"):
+        assert hit.is_weak == (hit.relevance < 0.2)
+    assert not memory.search("herons fish")[0].is_weak
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (" ".join(f"w{n}" for n in range(64)), False),
+        (" ".join(f"w{n}" for n in range(65)), True),
+        ("herons " * 500, False),
+        ("herons " * 1000, True),
+    ],
+    ids=["64 words", "65 words", "one word 500 times", "7,000 bytes"],
+)
+def test_words_beyond_the_limit_are_told(memory: Memory, query: str, told: bool) -> None:
+    notices = [notice.code for notice in memory.search(query).receipt.degraded]
+    assert notices == (["long_query"] if told else [])

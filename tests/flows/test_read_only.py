@@ -1,0 +1,179 @@
+"""A memory that is read only writes nothing at all; one that is off answers empty and says so."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plait import Memory
+from plait.errors import NotFound, StoreReadOnly
+from plait.settings.loading import load
+from plait.types import Document, Relation
+from plait.types.reports import NewEntity
+from tests.codes import has_code
+
+EXPORT = ['{"format": "plait", "version": 1}', '{"key": "k", "kind": "note", "text": "Hi"}']
+WRITES: dict[str, Callable[[Memory, Path], Any]] = {
+    "store": lambda memory, folder: memory.store("x"),
+    "store a note": lambda memory, folder: memory.store("x", key="k"),
+    "store_many": lambda memory, folder: memory.store_many([Document(text="x")]),
+    "ingest": lambda memory, folder: memory.ingest(folder),
+    "delete": lambda memory, folder: memory.delete("heron"),
+    "purge": lambda memory, folder: memory.delete("heron", purge=True),
+    "undo": lambda memory, folder: memory.undo(),
+    "prune": lambda memory, folder: memory.prune(dry_run=False),
+    "reindex": lambda memory, folder: memory.reindex(),
+    "compact": lambda memory, folder: memory.reindex(compact=True),
+    "doctor": lambda memory, folder: memory.doctor(),
+    "doctor fix": lambda memory, folder: memory.doctor(fix=True),
+    "import": lambda memory, folder: memory.import_lines(EXPORT),
+    "create": lambda memory, folder: memory.graph.create([NewEntity("Ana")]),
+    "observe": lambda memory, folder: memory.graph.observe([("Bo", ["Sings"])]),
+    "relate": lambda memory, folder: memory.graph.relate([Relation("Bo", "Bo", "knows")]),
+    "delete entity": lambda memory, folder: memory.graph.delete(["Bo"]),
+}
+READS: dict[str, Callable[[Memory], Any]] = {
+    "search": lambda memory: memory.search("herons"),
+    "newest": lambda memory: memory.search(""),
+    "recall": lambda memory: memory.recall("herons fish at dawn").items,
+    "get": lambda memory: memory.get("heron"),
+    "timeline": lambda memory: memory.timeline(),
+    "stats": lambda memory: memory.stats().doc_count,
+    "export": lambda memory: list(memory.export())[1:],
+    "graph": lambda memory: memory.graph.read().entities,
+    "dry run": lambda memory: memory.delete("heron", dry_run=True).ids,
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "folder" / "m.db"
+    place.parent.mkdir()
+    with Memory.open(place, project="") as memory:
+        memory.store("Herons fish at dawn.", key="heron", event_at="2020-01-01")
+        memory.graph.create([NewEntity("Bo", "person", ("Draws",))])
+        memory.store("gone", key="gone")
+        memory.delete("gone")
+    return place
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in folder.iterdir()}
+
+
+def reading(path: Path, **flags: object) -> Memory:
+    settings = {"db_path": str(path), "project": "", "keep_days": "note=1,observation=1", **flags}
+    return Memory.open(config=load(settings, environ={}), read_only=True)
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_every_verb_that_writes_refuses_and_changes_no_byte(
+    path: Path, tmp_path: Path, verb: str
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("Cranes dance.", encoding="utf-8")
+    before = contents(path.parent)
+    with reading(path) as memory, pytest.raises(StoreReadOnly, check=has_code("read_only")):
+        WRITES[verb](memory, tmp_path / "notes")
+    assert contents(path.parent) == before
+
+
+@pytest.mark.parametrize("verb", READS)
+def test_every_verb_that_reads_answers_and_changes_no_byte(path: Path, verb: str) -> None:
+    before = contents(path.parent)
+    with reading(path, signals_count="listed") as memory:
+        assert READS[verb](memory)
+    assert contents(path.parent) == before
+
+
+def test_a_restore_into_a_read_only_memory_is_refused(path: Path, tmp_path: Path) -> None:
+    with Memory.open(path) as memory:
+        copy = memory.backup(tmp_path / "copy.db")
+    config = load({"db_path": str(path), "read_only": True}, environ={})
+    with pytest.raises(StoreReadOnly, check=has_code("read_only")):
+        Memory.restore(copy, config=config)
+
+
+def test_a_reader_sees_what_others_write_meanwhile(path: Path) -> None:
+    with reading(path) as memory:
+        assert len(memory.search("cranes")) == 0
+        with Memory.open(path, project="") as writer:
+            writer.store("Cranes dance.", key="crane")
+            assert [hit.doc_id for hit in memory.search("cranes")] == ["crane"]
+        assert [hit.doc_id for hit in memory.search("cranes")] == ["crane"]
+
+
+def test_nothing_is_created_to_be_read(tmp_path: Path) -> None:
+    with reading(tmp_path / "none.db") as memory:
+        assert memory.search("x") == ()
+        with pytest.raises(StoreReadOnly):
+            memory.store("x")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs permissions of POSIX")
+def test_a_memory_in_a_folder_that_cannot_be_written_is_searched() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with Memory.open(folder / "m.db", embedder="none", project="") as memory:
+            memory.store("Herons fish at dawn.", key="heron")
+        (folder / "m.db").chmod(0o444)
+        folder.chmod(0o555)
+        before = contents(folder)
+        assert _hits_of_nobody(folder / "m.db") == 1
+        assert contents(folder) == before
+        folder.chmod(0o755)
+
+
+def _hits_of_nobody(path: Path) -> int:
+    """Search as a user who may write nothing there; root may write everywhere."""
+
+    def search() -> int:
+        with Memory.open(path, project="", read_only=True) as memory:
+            return len(memory.search("herons"))
+
+    search()  # loads what the other user may not be allowed to read
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.getuid() == 0:
+                os.setgid(65534)
+                os.setuid(65534)
+            os._exit(search())
+        finally:
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+# -- off -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", sorted(WRITES.keys() - {"doctor", "doctor fix"}))
+def test_a_memory_that_is_off_takes_everything_and_keeps_nothing(tmp_path: Path, verb: str) -> None:
+    place = tmp_path / "m.db"
+    (tmp_path / "notes").mkdir()
+    flags = {"db_path": str(place), "backend": "none", "keep_days": "note=1"}
+    with Memory.open(config=load(flags, environ={})) as memory:
+        assert [notice.code for notice in memory.opening_notices] == ["memory_off"]
+        try:
+            WRITES[verb](memory, tmp_path / "notes")
+        except NotFound as error:  # the graph has nothing to be empty about
+            assert error.code == "memory_off"
+            assert verb in ("create", "observe", "relate", "delete entity")
+        assert memory.search("x") == memory.search("") == ()
+        assert memory.recall("x").items == ()
+        assert memory.timeline() == []
+        assert memory.stats().doc_count == 0
+    assert not place.exists()
+
+
+def test_a_memory_that_is_off_hides_what_it_has(path: Path) -> None:
+    before = contents(path.parent)
+    config = load({"db_path": str(path), "backend": "none"}, environ={})
+    with Memory.open(config=config) as memory:
+        assert memory.search("herons") == ()
+        assert memory.store("x").chunks == 0
+    assert contents(path.parent) == before
