@@ -20,7 +20,7 @@ from tests.interfaces.command import PLAIT, ROOT, SAMPLE, environment
 
 README = "README.md"
 WITH_COMMANDS = [README, "docs/conversations.md", "docs/snapshot.md", "docs/tour.md"]
-WITH_PYTHON = [README, "docs/conversations.md", "docs/library.md", "docs/snapshot.md"]
+WITH_PYTHON = [README, "docs/conversations.md", "docs/python.md", "docs/snapshot.md"]
 MAX_WORDS_BEFORE_FIRST_COMMAND = 120
 FIRST_OUTPUT_BY_LINE = 40
 MAX_WORDS = 600

@@ -5,43 +5,58 @@ from typing import TYPE_CHECKING, Any
 from plait.errors import (
     AmbiguousId,
     ConfigError,
+    DeadlineExceeded,
     EmbedderError,
     NotFound,
     PlaitError,
+    SchemaTooNew,
     SourceError,
+    StoreBusy,
+    StoreDamaged,
     StoreError,
+    StoreFull,
+    StoreReadOnly,
     UsageError,
 )
-from plait.types import Answer, Document, Filter, Hit, Passage, Receipt
+from plait.types import Answer, Document, Filter, Hit, Passage, Receipt, Relation
 
 if TYPE_CHECKING:
     from plait.embedders import Embedder
     from plait.memory import Memory
+    from plait.types.reports import NewEntity
 
 __version__ = "0.1.0"
 __all__ = [
     "AmbiguousId",
     "Answer",
     "ConfigError",
+    "DeadlineExceeded",
     "Document",
     "Embedder",
     "EmbedderError",
     "Filter",
     "Hit",
     "Memory",
+    "NewEntity",
     "NotFound",
     "Passage",
     "PlaitError",
     "Receipt",
+    "Relation",
+    "SchemaTooNew",
     "SourceError",
+    "StoreBusy",
+    "StoreDamaged",
     "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
     "UsageError",
     "__version__",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load `Memory` and `Embedder` when first used: ``plait --version`` needs neither."""
+    """Load what is large when it is first used: ``plait --version`` needs nothing of it."""
     if name == "Memory":
         from plait.memory import Memory
 
@@ -50,6 +65,10 @@ def __getattr__(name: str) -> Any:
         from plait.embedders import Embedder
 
         return Embedder
+    if name == "NewEntity":
+        from plait.types.reports import NewEntity
+
+        return NewEntity
     raise AttributeError(f"module 'plait' has no attribute {name!r}")
 
 

@@ -225,6 +225,10 @@ IN_PYTHON: dict[str, str] = {
     "allow_snapshot_removal": "To remove them: memory.export_folder({path!r}, allow_removal=True).",
     "import_edits": "Import them first (memory.import_from({path!r})), or pass overwrite=True.",
     "hydrate": "Fill it: memory.import_from({path!r}).",
+    "make_folder": "Make it first: os.makedirs({folder!r}).",
+    "key_of_id": "Use its key: memory.store(text, key={key!r}).",
+    "supersede_id": "To replace what it says: memory.store(text, supersedes={name!r}).",
+    "name_scope": "For example: memory.scope('user:7').",
     "choose_documents": "Call memory.delete(id) or memory.delete(where={{'tags': 'old'}}).",
 }
 

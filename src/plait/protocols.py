@@ -468,8 +468,8 @@ class Store(Protocol):
             StoreBusy: With ``purged``: another process keeps the traces in use.
         """
 
-    def stats(self) -> Stats:
-        """Return counts and sizes."""
+    def stats(self, where: Filter | None = None) -> Stats:
+        """Return counts and sizes; with a filter, counts of the documents that pass it."""
 
     def check(self, *, fix: bool = False) -> list[Finding]:
         """Check the store; with ``fix``, repair what can be repaired."""

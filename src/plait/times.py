@@ -1,11 +1,25 @@
 """Convert times between UTC milliseconds and the way people write them."""
 
+from __future__ import annotations
+
 import re
 import time
+from typing import TYPE_CHECKING, TypeAlias
+
+from plait.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import date
+
+# What callers may write for a time; a `datetime` is a `date` too.
+Moment: TypeAlias = "int | float | str | date"
 
 # The end of the year 9999, in UTC milliseconds: later moments have no date.
 LAST_MOMENT = 253_402_300_799_999
 DAY_MS = 24 * 3600 * 1000
+# Numbers from 1973 to 5138 in seconds, and from 1973 on in milliseconds: no number is both.
+FIRST_SECONDS = 100_000_000
+FIRST_MILLISECONDS = 100_000_000_000
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
 _AGO = re.compile(r"(\d{1,6})\s*(s|min|m|h|d|w|y)(?:\s+ago)?", re.I)
@@ -40,6 +54,52 @@ def parse_time(text: str, now: int | None = None) -> int | None:
     try:
         parsed = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
         return round(parsed.astimezone().timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def as_moment(value: Moment | None, field: str = "The time") -> int | None:
+    """Return UTC milliseconds for a datetime, a date, a text, or a number since 1970.
+
+    A datetime without a zone, and a date, are local time. Numbers are seconds or milliseconds,
+    whichever makes sense; a number that would be neither is refused.
+
+    >>> as_moment(1_700_000_000), as_moment(1_700_000_000.5), as_moment(1_700_000_000_000)
+    (1700000000000, 1700000000500, 1700000000000)
+
+    Raises:
+        UsageError: It is not a time; the error names the field.
+    """
+    if value is None:
+        return None
+    moment = _of_number(value) if isinstance(value, int | float) else None
+    if isinstance(value, str):
+        moment = parse_time(value)
+    elif not isinstance(value, int | float):
+        moment = _of_date(value)
+    if moment is None or moment > LAST_MOMENT:
+        raise UsageError(
+            f"{field} is {str(value)[:60]!r}, which is not a time. Write 2026-03-01, "
+            "2026-03-01T09:30, an age like 7d, a datetime, or seconds or milliseconds since 1970.",
+            code="bad_time",
+            subject=field,
+        )
+    return moment
+
+
+def _of_number(number: float) -> int | None:
+    if isinstance(number, bool) or not (number == 0 or FIRST_SECONDS <= number <= LAST_MOMENT):
+        return None
+    return round(number if number >= FIRST_MILLISECONDS else number * 1000)
+
+
+def _of_date(value: date) -> int | None:
+    from datetime import datetime
+
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - local midnight
+    try:
+        return round(value.timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -7,6 +7,7 @@ import pytest
 
 from plait import Memory
 from plait.errors import UsageError
+from plait.types import FusionName
 from tests.codes import has_code
 
 DAY_MS = 86_400_000
@@ -36,7 +37,7 @@ def test_recall_needs_a_question(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("fusion", ["weighted", "rrf", "max"])
-def test_nonsense_finds_nothing(memory: Memory, fusion: str) -> None:
+def test_nonsense_finds_nothing(memory: Memory, fusion: FusionName) -> None:
     assert memory.search("qqqqzzzz", fusion=fusion) == ()
 
 

@@ -26,6 +26,8 @@ SECTIONS = [
     f"## Part {n}\n\nThis is part number {n}. {'More of it follows. ' * 40}\n\n" for n in range(5)
 ]
 
+MOMENT = 1_700_000_000_000
+
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
@@ -644,12 +646,12 @@ def test_what_the_caller_says_wins_over_the_front_matter(memory: Memory) -> None
         type="note",
         memory_type="semantic",
         summary="S",
-        event_at=5,
+        event_at=MOMENT,
         metadata={"author": "Bo", "more": "x"},
     )
     document = memory.lookup("k")[0]
     assert (document.title, document.tags, document.type) == ("T", ("mine",), "note")
-    assert (document.memory_type, document.summary, document.event_at) == ("semantic", "S", 5)
+    assert (document.memory_type, document.summary, document.event_at) == ("semantic", "S", MOMENT)
     assert document.metadata == {"author": "Bo", "more": "x"}
 
 

@@ -11,7 +11,7 @@ from plait.errors import NotFound, UsageError, advise
 from plait.facts.echo import fence
 from plait.memory import Memory
 from plait.present.text import stored_remarks
-from plait.types import Filter
+from plait.types import Filter, Origin, Trust
 from plait.writing import echoes
 from tests.codes import has_code
 
@@ -362,7 +362,7 @@ AGENT_TEXTS: list[tuple[str, Callable[[str], str]]] = [
     "quoted", [made for _, made in AGENT_TEXTS], ids=[name for name, _ in AGENT_TEXTS]
 )
 def test_an_agent_cannot_store_what_it_was_shown(
-    memory: Memory, origin: str, quoted: Callable[[str], str]
+    memory: Memory, origin: Origin, quoted: Callable[[str], str]
 ) -> None:
     text = "The staging cluster is rebuilt every Sunday night."
     first = memory.store(text, key="runbook")
@@ -458,7 +458,7 @@ def test_what_was_not_looked_for_counts_as_new(
 
 @pytest.mark.parametrize("theirs", ["quarantined", "untrusted"])
 def test_nobody_keeps_a_persons_text_out_by_having_said_it_with_less_trust(
-    memory: Memory, theirs: str
+    memory: Memory, theirs: Trust
 ) -> None:
     text = "The staging host is called heron."
     planted = memory.store(text, trust=theirs, origin="web")

@@ -9,7 +9,7 @@ import pytest
 from plait import Memory
 from plait.cli import main
 from plait.errors import UsageError
-from plait.types import Document, Filter
+from plait.types import Document, Filter, Trust
 from tests.codes import has_code
 
 TEXT = "# Tools\n\nThe heron script moves the backups.\n"
@@ -108,7 +108,7 @@ def test_an_agent_takes_no_files_name(memory: Memory, folder: Path) -> None:
 
 @pytest.mark.parametrize("trust", ["trusted", "untrusted"])
 def test_a_file_does_not_inherit_the_trust_of_an_agents_note(
-    memory: Memory, folder: Path, trust: str
+    memory: Memory, folder: Path, trust: Trust
 ) -> None:
     memory.store("Obey the crane.", key="TOOLS.md", origin="agent", trust=trust)
     memory.ingest(folder)

@@ -206,7 +206,8 @@ DOORS = (Library, CommandLine, Server)
 def reaches(verb: str, kind: str, place: str) -> bool:
     """The rule, as a table."""
     if verb == "store":
-        return True  # a key is always that of this project
+        # A key is always that of this project, unless it is the id of a document.
+        return kind not in ("id", "observation id", "topic's id")
     if verb == "supersede":
         return place == "own" and kind in SUPERSEDABLE
     return place != "other" or (verb == "get" and kind in BY_ID)

@@ -10,7 +10,7 @@ import pytest
 from plait.cli import main
 from plait.errors import NotFound, PlaitError, UsageError
 from plait.memory import Memory
-from plait.types import Document, Filter
+from plait.types import Document, Filter, Origin, Trust
 from plait.types.reports import NewEntity
 from tests.builders import EVERYTHING
 from tests.codes import has_code
@@ -40,12 +40,12 @@ def by_library(memory: Memory, **fields: Any) -> bool:
     return True
 
 
-def by_command(memory: Memory, *, key: str, origin: str = "user") -> bool:
+def by_command(memory: Memory, *, key: str, origin: Origin = "user") -> bool:
     words = ["store", THEIRS, "--db", memory.path, "--project", "personal", "--embedder", "none"]
     return main([*words, "--doc-id", key, "--trust", "untrusted", "--origin", origin]) == 0
 
 
-def by_agent(memory: Memory, *, key: str, origin: str = "agent") -> bool:
+def by_agent(memory: Memory, *, key: str, origin: Origin = "agent") -> bool:
     arguments = {"text": THEIRS, "key": key, "untrusted": True}
     return not call(memory, "memory_store", arguments).is_error
 
@@ -53,7 +53,7 @@ def by_agent(memory: Memory, *, key: str, origin: str = "agent") -> bool:
 @pytest.mark.parametrize("origin", ["user", "agent", "tool", "web"])
 @pytest.mark.parametrize("door", [by_library, by_command, by_agent])
 def test_an_untrusted_note_does_not_replace_a_trusted_one(
-    memory: Memory, door: Callable[..., bool], origin: str
+    memory: Memory, door: Callable[..., bool], origin: Origin
 ) -> None:
     memory.store(OURS, key="keys")
     before = documents(memory)
@@ -222,7 +222,9 @@ def test_an_old_untrusted_version_does_not_come_back_over_a_trusted_one(memory: 
 @pytest.mark.parametrize(
     ("origin", "trust"), [("user", "trusted"), ("agent", "untrusted"), ("tool", "untrusted")]
 )
-def test_only_a_person_raises_the_trust_of_a_note(memory: Memory, origin: str, trust: str) -> None:
+def test_only_a_person_raises_the_trust_of_a_note(
+    memory: Memory, origin: Origin, trust: Trust
+) -> None:
     memory.store(THEIRS, key="k", trust="untrusted", origin="web")
     stored = memory.store("Entirely other words", key="k", origin=origin)
     assert memory.lookup("k")[0].trust == trust

@@ -48,6 +48,7 @@ MEMORY_VERBS: dict[str, Act] = {
     "embedder": lambda memory, folder: memory.embedder,
     "graph": lambda memory, folder: memory.graph,
     "outdated_rules": lambda memory, folder: memory.outdated_rules(),
+    "scope": lambda memory, folder: memory.scope("user:7").store("Mine.", key="mine"),
     "reindex": lambda memory, folder: memory.reindex(embeddings=True, compact=True),
     "stats": lambda memory, folder: memory.stats(),
     "doctor": lambda memory, folder: memory.doctor(fix=True),

@@ -459,7 +459,7 @@ def test_what_was_read_is_written_down_after_an_answer_never_before(tmp_path, mo
             {"query": "x", "limitt": 9},
             "Did you mean limit? It takes: query, limit",
         ),
-        ("memory_search", {"query": "x", "since": "soon"}, "'soon' is not a time."),
+        ("memory_search", {"query": "x", "since": "soon"}, "since is 'soon', which is not a time."),
         ("memory_get", {"ids": ["nothing-there"]}, "Nothing is named 'nothing-there'"),
         ("memory_get", {"ids": []}, "ids must be a list of texts, at least 1"),
         ("memory_timeline", {"cursor": "x"}, "'x' is not a cursor"),

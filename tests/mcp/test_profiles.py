@@ -104,7 +104,10 @@ def test_the_last_day_may_be_any_day(dated, end, count):
 
 def test_the_first_layer_says_when_there_is_more_than_it_lists(memory):
     memory.store_many(
-        [Document(text=f"Day {n}", kind="observation", event_at=n * 86_400_000) for n in range(205)]
+        [
+            Document(text=f"Day {n}", kind="observation", event_at=(n + 2_000) * 86_400_000)
+            for n in range(205)
+        ]
     )
     result = layer(memory, "timeline", max_tokens=100_000)
     assert len(result.structured_content["results"]) == 200

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from plait import Memory
-from plait.present.json import hit_dict
 from plait.types.reports import NewEntity
 from tests.mcp.talk import call, converse, talking, text_of
 
@@ -165,7 +164,7 @@ def test_whole_hits_have_every_field_and_the_text(ingested):
 
     rows = converse(ingested, act, whole_hits=True).structured_content["results"]
     hits = ingested.search("crane word3", limit=5)
-    assert [set(row) for row in rows] == [set(hit_dict(hit)) for hit in hits[: len(rows)]]
+    assert [set(row) for row in rows] == [set(hit.to_dict()) for hit in hits[: len(rows)]]
     assert all(row["content"] for row in rows)
     short = converse(ingested, act)
     assert "content" not in json.dumps(short.structured_content)

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from plait.errors import NotFound
-from plait.types import Document
+from plait.types import Document, ModeName
 from tests.reliability import memories, plants
 from tests.reliability.scale import SCALE
 
@@ -177,7 +177,7 @@ class MemoryMachine(RuleBasedStateMachine):
     # -- looking ---------------------------------------------------------------------------
 
     @rule(token=st.sampled_from(TOKENS), mode=st.sampled_from(("keyword", "hybrid")))
-    def search(self, token: str, mode: str) -> None:
+    def search(self, token: str, mode: ModeName) -> None:
         hits = self.memory.search(token, mode=mode, limit=1_000)
         by_keyword = {hit.document.id for hit in hits if hit.source != "vector"}
         holding = {entry.id for entry in self.live.values() if token in _words(entry.text)}

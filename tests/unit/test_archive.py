@@ -449,7 +449,7 @@ def test_an_edge_that_ended_in_one_memory_ends_in_the_other_and_stays_ended(
     memory.graph.relate([edge])
     older = list(memory.export())
     other.import_lines(older)
-    memory.graph.unrelate([edge], end=1_000)
+    memory.graph.unrelate([edge], end=500_000_000_000)
     other.import_lines(memory.export())
     for receiver in (memory, other):
         assert receiver.import_lines(older).relations == 0

@@ -124,7 +124,7 @@ def test_no_wal_where_it_would_lose_data(
 
 @POSIX
 def test_files_and_folder_are_private_whatever_the_umask(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "er" / "memory.db"
+    path = tmp_path / "deep" / "memory.db"
     before = os.umask(0)
     try:
         store = SQLiteStore(str(path))

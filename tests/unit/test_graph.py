@@ -26,6 +26,8 @@ ANA = NewEntity("Ana", "person", ("Likes tea", "Approves deploys"))
 BO = NewEntity("Bo", "person")
 DEPLOY = NewEntity("Deploy", "process", ("Fridays only",))
 
+PAST = 500_000_000_000  # in the year 1985
+
 
 @pytest.fixture
 def filled(memory: Memory) -> Memory:
@@ -259,9 +261,9 @@ def test_a_profile_holds_what_holds_now(memory: Memory) -> None:
 
 
 def test_pinned_and_important_observations_come_first(memory: Memory) -> None:
-    memory.store("older", entity="X", event_at=1_000)
-    memory.store("newer", entity="X", event_at=2_000)
-    memory.store("minor", entity="X", event_at=3_000, importance=0.1)
+    memory.store("older", entity="X", event_at="2026-01-01")
+    memory.store("newer", entity="X", event_at="2026-01-02")
+    memory.store("minor", entity="X", event_at="2026-01-03", importance=0.1)
     memory.store("major", entity="X", event_at=0, importance=0.9)
     memory.store("fixed", entity="X", event_at=0, importance=0.0, pinned=True)
     lines = profile(memory, "X").splitlines()[1:]
@@ -382,12 +384,12 @@ def test_what_is_empty_takes_nothing_else_with_it(memory: Memory) -> None:
 def test_edges_are_removed_or_ended(filled: Memory) -> None:
     knows, approves = Relation("Bo", "Ana", "knows"), Relation("Ana", "Deploy", "approves")
     assert filled.graph.unrelate([knows, knows, Relation("x", "y", "z")]) == 1
-    assert filled.graph.unrelate([approves], end=1_000) == 1
+    assert filled.graph.unrelate([approves], end=PAST) == 1
     assert filled.graph.unrelate([approves]) == 0
     assert filled.graph.read().relations == ()
-    [past] = filled.graph.open(["Ana"], Filter(as_of=999)).relations
-    assert (past.type, past.valid_to) == ("approves", 1_000)
-    assert filled.graph.open(["Ana"], Filter(as_of=1_000)).relations == ()
+    [past] = filled.graph.open(["Ana"], Filter(as_of=PAST - 1)).relations
+    assert (past.type, past.valid_to) == ("approves", PAST)
+    assert filled.graph.open(["Ana"], Filter(as_of=PAST)).relations == ()
     assert len(filled.graph.open(["Ana"], Filter(all_versions=True)).relations) == 1
     assert len(filled.graph.relate([approves])) == 1
 
@@ -744,7 +746,7 @@ def test_edges_of_what_is_quarantined_are_shown_to_nobody(filled: Memory) -> Non
 def test_an_export_carries_entities_relations_and_history(filled: Memory, tmp_path: Path) -> None:
     filled.store("Lives in Lima", entity="Ana", topic="home")
     filled.store("Lives in Rome", entity="Ana", topic="home")
-    filled.graph.unrelate([Relation("Bo", "Ana", "knows")], end=1_000)
+    filled.graph.unrelate([Relation("Bo", "Ana", "knows")], end=PAST)
     lines = list(filled.export())
     with Memory.open(tmp_path / "copy.db", embedder="hashing", project="") as copy:
         done = copy.import_lines(lines)
@@ -772,14 +774,14 @@ def test_two_exports_with_one_topic_leave_the_later_fact(tmp_path: Path) -> None
     exports = []
     for place, city in enumerate(("Lima", "Rome")):
         with Memory.open(tmp_path / f"{place}.db", embedder="none", project="") as memory:
-            memory.store(f"Lives in {city}", topic="home", valid_from=1_000 * (place + 1))
+            memory.store(f"Lives in {city}", topic="home", valid_from=PAST * (place + 1))
             exports.append(list(memory.export()))
     for order in (exports, exports[::-1]):
         with Memory.open(":memory:", embedder="none", project="") as memory:
             for lines in order:
                 memory.import_lines(lines)
             assert [hit.text for hit in memory.search("lives")] == ["Lives in Rome"]
-            past = memory.search("lives", where={"as_of": 1_999})
+            past = memory.search("lives", where={"as_of": 2 * PAST - 1})
             assert [hit.text for hit in past] == ["Lives in Lima"]
 
 

@@ -1,12 +1,17 @@
 """Moments: as people write them, to UTC milliseconds and back."""
 
 import time
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.times import parse_time, show_day, show_time
+from plait.errors import UsageError
+from plait.times import as_moment, parse_time, show_day, show_time
+from plait.types import Document, Filter
+from tests.codes import has_code
 
 DAY = 86_400_000
 NOON = 1_772_366_400_000  # 2026-03-01T12:00:00Z
@@ -104,3 +109,67 @@ def test_a_moment_is_shown_local_with_its_offset(zone: str, shown: str) -> None:
 
 def test_a_moment_past_all_calendars_is_shown_as_a_number() -> None:
     assert show_time(10**21) == f"{10**21} ms"
+
+
+# -- what callers write ------------------------------------------------------------------------
+
+AT_NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "moment"),
+    [
+        (None, None),
+        (0, 0),
+        (0.0, 0),
+        (NOON, NOON),
+        (NOON // 1000, NOON),
+        (NOON / 1000 + 0.25, NOON + 250),
+        (AT_NOON, NOON),
+        (AT_NOON.astimezone(timezone(timedelta(hours=5))), NOON),
+        ("2026-03-01T12:00Z", NOON),
+        (100_000_000, 100_000_000_000),
+        (99_999_999_999, 99_999_999_999_000),
+        (100_000_000_000, 100_000_000_000),
+    ],
+)
+def test_a_time_is_understood_however_it_is_written(value, moment):
+    assert as_moment(value) == moment
+
+
+def test_a_time_without_a_zone_is_local():
+    assert as_moment(AT_NOON.astimezone().replace(tzinfo=None)) == NOON
+    assert as_moment(date(2026, 3, 1)) == as_moment("2026-03-01")
+    assert as_moment(datetime(2026, 3, 1)) == as_moment("2026-03-01")  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(1, 5, 1_000, 20_260_301, 99_999_999, -1, -NOON, 2**60, 1e300),
+        *(float("nan"), float("inf"), True, "soon", "", 2**40 * 1000),
+    ],
+)
+def test_a_number_that_may_mean_1970_is_refused(value):
+    with pytest.raises(UsageError, check=has_code("bad_time", "event_at")):
+        as_moment(value, "event_at")
+
+
+def test_every_verb_that_takes_a_time_takes_all_of_them(memory):
+    for number, value in enumerate((AT_NOON, NOON, NOON / 1000, "2026-03-01T12:00Z")):
+        memory.store(f"Note {number}.", key=f"k{number}", event_at=value)
+        memory.store(f"Fact {number}.", valid_from=value)
+        memory.store_many([Document(key=f"d{number}", text="x", event_at=cast("int", value))])
+        where = {"since": value, "until": AT_NOON + timedelta(hours=1), "kinds": "note"}
+        keys = {row.key for row in memory.timeline(where=where)}
+        assert keys == {f"{kind}{place}" for kind in "kd" for place in range(number + 1)}
+    for act in (
+        lambda: memory.store("x", event_at=17),
+        lambda: memory.store("x", valid_from=17),
+        lambda: memory.store_many([Document(text="x", event_at=17)]),
+        lambda: memory.timeline(where={"since": 17}),
+        lambda: memory.search("x", where=Filter(until=17)),
+        lambda: memory.graph.unrelate([], end=17),
+    ):
+        with pytest.raises(UsageError, check=has_code("bad_time")):
+            act()

@@ -15,8 +15,8 @@ from plait.memory import Memory
 from plait.present.graph import full_relation_dict, relation_text, subgraph_dict, subgraph_text
 from plait.present.json import deleted_dict
 from plait.present.text import as_lines, counted, lowered_remark, secret_remark
-from plait.searching.where import moment
 from plait.text.normal_form import composed
+from plait.times import as_moment
 from plait.types import ORIGINS, TRUSTS, Relation
 from plait.types.reports import Deleted, NewEntity
 
@@ -272,8 +272,8 @@ def _relate(arguments: Namespace, memory: Memory, out: Output) -> int:
         target,
         type_,
         arguments.context,
-        valid_from=moment(arguments.since),
-        valid_to=moment(arguments.until),
+        valid_from=as_moment(arguments.since, "--since"),
+        valid_to=as_moment(arguments.until, "--until"),
     )
     created = memory.graph.relate([relation])
     verb = "Related" if created else "Already exists"
@@ -284,7 +284,7 @@ def _relate(arguments: Namespace, memory: Memory, out: Output) -> int:
 
 def _unrelate(arguments: Namespace, memory: Memory, out: Output) -> int:
     source, type_, target = arguments.names
-    end = moment(arguments.until)
+    end = as_moment(arguments.until, "--until")
     count = memory.graph.unrelate([Relation(source, target, type_)], end=end)
     verb = "Removed" if end is None else "Ended"
     out.result({"deleted": count}, f"{verb} {counted(count, 'relation')}" if count else "")

@@ -19,6 +19,13 @@ def search_options(parser: ArgumentParser) -> None:
     _query_options(parser)
     parser.add_argument("--limit", type=as_integer, metavar="N", help="maximum number of hits (10)")
     parser.add_argument(
+        "--offset",
+        type=as_integer,
+        default=0,
+        metavar="N",
+        help="skip the N best hits: the next page",
+    )
+    parser.add_argument(
         "--mode", default="hybrid", metavar="NAME", help="hybrid, keyword (fts) or vector (vec)"
     )
     parser.add_argument(
@@ -50,6 +57,7 @@ def search_run(arguments: Namespace, out: Output) -> int:
         answer = memory.search(
             query,
             limit=arguments.limit,
+            offset=arguments.offset,
             mode=arguments.mode,
             min_score=arguments.min_score,
             window=arguments.window,
@@ -97,7 +105,7 @@ def _rendered(answer: Answer, out: Output) -> dict[str, Any] | str:
         from plait.present.text import answer_text
 
         return answer_text(answer, color=out.color, home=out.config.project)
-    from plait.present.json import answer_dict
+    from plait.types.shapes import answer_dict
 
     return answer_dict(answer, in_shell)
 

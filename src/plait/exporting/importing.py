@@ -40,6 +40,8 @@ def import_content(
         trust: The highest trust that a document gets, whatever the import says.
         dry_run: Only count what would be done.
 
+    ``adopt`` changes each part of an export before it is stored.
+
     Raises:
         UsageError: A document or relation cannot be written; nothing was.
     """

@@ -55,6 +55,9 @@ class ExportedRelation(NamedTuple):
     project: str | None
 
 
+Exported = Entry | ExportedRelation | ExportHeader
+
+
 # -- writing -------------------------------------------------------------------------------
 
 
@@ -151,7 +154,7 @@ def relation_line(exported: ExportedRelation) -> str:
 # -- reading -------------------------------------------------------------------------------
 
 
-def read_export(lines: Iterable[str]) -> Iterator[Entry | ExportedRelation | ExportHeader]:
+def read_export(lines: Iterable[str]) -> Iterator[Exported]:
     """Yield the header, documents and relations of an export, each checked.
 
     Raises:

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from plait.errors import UsageError
 from plait.exporting import jsonl, reference
-from plait.protocols import Entry
 
-Part = Entry | jsonl.ExportedRelation | jsonl.ExportHeader
+Part = jsonl.Exported
 # A transcript may begin with lines about the session.
 _LINES_LOOKED_AT = 5
 _TRANSCRIPTS = (

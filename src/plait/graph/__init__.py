@@ -32,6 +32,7 @@ from plait.graph.walk import DIRECTIONS, Direction
 from plait.protocols import Entry
 from plait.text import single_spaced
 from plait.text.normal_form import composed
+from plait.times import Moment, as_moment
 from plait.types import ENTITY_SOURCE, TRUSTS, Document, Filter, Origin, Relation, Trust
 from plait.types.guarding import guarded
 from plait.types.reports import Deleted, NewEntity, Stored
@@ -267,9 +268,10 @@ class Graph(ReadableGraph):
         fresh = edges.relate(self._store, wanted, self._project)
         return [relation for relation, new in zip(wanted, fresh, strict=True) if new]
 
-    def unrelate(self, relations: Iterable[Relation], *, end: int | None = None) -> int:
+    def unrelate(self, relations: Iterable[Relation], *, end: Moment | None = None) -> int:
         """Remove edges, or end them at the moment ``end``; return how many there were."""
-        return edges.unrelate(self._store, list(relations), self._project, end=end)
+        moment = as_moment(end, "end")
+        return edges.unrelate(self._store, list(relations), self._project, end=moment)
 
     def delete(self, names: Sequence[str], *, purge: bool = False) -> Erased:
         """Delete entities and all that belongs to them; undo within 30 days unless ``purge``.

@@ -35,6 +35,7 @@ class ReadableGraph:
         *,
         project: str | None,
         max_bytes: int,
+        places: Sequence[str | None] = (),
         cut: Cut = Cut(),  # noqa: B008 - an immutable value
         reads: UseCounter | None = None,
         for_queries: Callable[[], Embedder] | None = None,
@@ -44,6 +45,8 @@ class ReadableGraph:
         self._store = store
         self._embedder = embedder
         self._project = project
+        # Where entities are read; the project's own hide others of the same name.
+        self._places = tuple(dict.fromkeys(places or (project, None)))
         self._cut = cut
         self._max_bytes = max_bytes
         self._reads = reads or UseCounter(None)
@@ -70,8 +73,7 @@ class ReadableGraph:
     def elsewhere(self, names: Sequence[str] = ()) -> int:
         """Return how many trusted entities other projects have, of these names or of any."""
         where = Filter(kinds=("entity",), trusts=("trusted",), keys=tuple(map(composed, names)))
-        here = (self._project, None)
-        return sum(document.project not in here for document in self._store.scan(where))
+        return sum(document.project not in self._places for document in self._store.scan(where))
 
     def ids_of(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the ids of the entities with these names.
@@ -191,7 +193,7 @@ class ReadableGraph:
     def _scope(self, where: Filter) -> Filter:
         if where.projects is not None:
             return where
-        return where._replace(projects=(self._project, None) if self._project else (None,))
+        return where._replace(projects=self._places)
 
     def _heads(
         self,
@@ -208,7 +210,7 @@ class ReadableGraph:
         """
         if names is not None and not names:
             return []
-        projects = (self._project, None) if personal else (self._project,)
+        projects = self._places if personal else (self._project,)
         where = Filter(projects=projects, kinds=("entity",), trusts=trusts, keys=tuple(names or ()))
         entities: dict[str, Document] = {}
         rows = self._store.scan(where, by_writing=True, damaged=damaged)

@@ -90,6 +90,7 @@ def _object(
     tool: str, schema: Schema, arguments: Mapping[str, Any], path: str, *, strict: bool
 ) -> dict[str, Any]:
     properties: Mapping[str, Schema] = schema.get("properties", {})
+    arguments = {_spelled(name, properties): value for name, value in arguments.items()}
     unknown = [name for name in arguments if name not in properties]
     if unknown and strict:
         raise _unknown(tool, f"{path}{unknown[0]}", unknown[0], properties)
@@ -108,6 +109,12 @@ def _object(
             continue
         values[name] = _value(tool, inner, value, f"{path}{name}", strict=strict)
     return values
+
+
+def _spelled(name: str, properties: Mapping[str, Schema]) -> str:
+    """Return the argument that a name stands for: ``tag`` is ``tags``, ``types`` is ``type``."""
+    forms = (name, f"{name}s", name.removesuffix("s"))
+    return next((form for form in forms if form in properties), name)
 
 
 def _value(tool: str, schema: Schema, value: Any, path: str, *, strict: bool) -> Any:

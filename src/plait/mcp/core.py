@@ -10,6 +10,7 @@ from plait.mcp.tool import Call, Tool
 from plait.present.json import deleted_dict, stored_dict
 from plait.present.text import NAMES_SHOWN, counted
 from plait.searching.recall import DEFAULT_BUDGET, DEFAULT_RECALLED, MAX_RECALLED
+from plait.types import Trust
 from plait.types.reports import Stored
 
 SEARCH_TOKENS = 2_000
@@ -27,7 +28,7 @@ LONG_PASSAGES = 10
 def memory_store(call: Call) -> Reply:
     """Store a text as the agent's."""
     fields = dict(call.arguments)
-    trust = "untrusted" if fields.pop("untrusted") else "trusted"
+    trust: Trust = "untrusted" if fields.pop("untrusted") else "trusted"
     body = fields.pop("text")
     session = fields.pop("session", None) or call.session
     personal = fields.pop("project", None) == PERSONAL
@@ -109,7 +110,7 @@ def _budget(default: int) -> Schema:
 
 
 _FILTERS: dict[str, Schema] = {
-    "types": strings("decision, fact, …"),
+    "type": strings("decision, fact, …"),
     "tags": strings("all must match"),
     "since": string("2026-03-01 or 7d"),
     "until": string(),

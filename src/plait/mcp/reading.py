@@ -10,7 +10,7 @@ from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, on_one_lin
 from plait.mcp.tool import Call
 from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, beyond, documents_elsewhere, is_foreign
-from plait.present.json import document_dict, hit_dict, passage_dict
+from plait.present.json import document_dict, passage_dict
 from plait.present.text import (
     caveats,
     counted,
@@ -89,7 +89,7 @@ def beyond_notes(rest: Beyond) -> list[str]:
 
 def _hit_data(call: Call, hit: Hit) -> dict[str, Any]:
     if call.whole_hits:
-        return {**hit_dict(hit), "project": foreign_project(call, hit.document)}
+        return {**hit.to_dict(), "project": foreign_project(call, hit.document)}
     document = hit.document
     lines = has_name(document)
     fields = {
@@ -168,12 +168,11 @@ def hit_caveats(call: Call, hit: Hit) -> list[str]:
 
 def _where(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the filter that the arguments ask for; a text with commas is several values."""
-    names = {"types": "types", "tags": "tags", "since": "since", "until": "until"}
-    names |= {"entity": "entity", "as_of": "as_of", "session": "session"}
-    where = {field: arguments[name] for name, field in names.items() if arguments.get(name)}
+    names = ("type", "tags", "since", "until", "entity", "as_of", "session")
+    where = {name: arguments[name] for name in names if arguments.get(name)}
     return {
-        field: separated(value) if field in ("types", "tags") else value
-        for field, value in where.items()
+        name: separated(value) if name in ("type", "tags") else value
+        for name, value in where.items()
     }
 
 

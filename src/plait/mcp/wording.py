@@ -27,6 +27,10 @@ FOR_MODELS: dict[str, str] = {
         "secret itself stored, call again with allow_secret=true."
     ),
     "purge_secrets": "Only the user can do that: plait delete ID --purge",
+    "make_folder": "Ask the user to make it.",
+    "key_of_id": "Use its key.",
+    "supersede_id": "To replace what it says, use supersedes.",
+    "name_scope": "Choose another name.",
     "choose_documents": "Give ids.",
     "store_first": "Store something first, with memory_store.",
     "ingest": "Only the user can do that: plait ingest {path:shell}",

@@ -27,8 +27,11 @@ from plait.types import (
     Answer,
     Document,
     Filter,
+    FusionName,
     Hit,
+    ModeName,
     Passage,
+    Project,
     Receipt,
     Ref,
     check_choice,
@@ -37,6 +40,7 @@ from plait.types import (
 from plait.types.guarding import guarded
 
 if TYPE_CHECKING:
+    from plait.memory.scoping import ScopedMemory
     from plait.searching.recall import Recalled
 
 __all__ = ["MODE_ALIASES", "Memory", "named_embedder"]
@@ -56,6 +60,24 @@ class Memory(StoringMemory):
     ['We deploy on Fridays']
     """
 
+    def scope(self, name: str, *, shared: Sequence[Project] = ()) -> ScopedMemory:
+        """Return this memory for one user: every verb is confined to what is stored through it.
+
+        Ids, keys, entities and deleted documents of other users do not exist there, and nothing is
+        shared unless you say so. Make one whenever you need it; it costs nothing and uses the same
+        file. Its `erase` removes all of this user.
+
+        Args:
+            name: Any name of the user, such as ``user:7``. It is compared letter by letter.
+            shared: Projects that are read too and never changed; ``None`` for personal documents.
+
+        Raises:
+            UsageError: The name is empty, or has spaces around it or invisible characters.
+        """
+        from plait.memory.scoping import ScopedMemory
+
+        return ScopedMemory(self, name, shared)
+
     # -- finding ---------------------------------------------------------------------------
 
     def search(
@@ -63,12 +85,13 @@ class Memory(StoringMemory):
         query: str,
         *,
         limit: int | None = None,
-        mode: str = "hybrid",
+        offset: int = 0,
+        mode: ModeName = "hybrid",
         min_score: float | None = None,
         window: int = 0,
         best_per_document: bool = False,
         explain: bool = False,
-        fusion: str | None = None,
+        fusion: FusionName | None = None,
         keyword_weight: float | None = None,
         vector_weight: float | None = None,
         where: Filter | Where | None = None,
@@ -80,6 +103,8 @@ class Memory(StoringMemory):
             query: Words, a question, or an expression with quotes, AND, OR, NOT, NEAR and ``*``;
                 empty, or ``*`` alone, for the newest documents.
             limit: How many hits, 1 to 1000.
+            offset: How many of the best hits to skip: the limit times the page, counted from 0.
+                At most 1000 together with the limit.
             mode: ``hybrid``, ``keyword`` (``fts``) or ``vector`` (``vec``).
             min_score: Minimum `relevance` of a hit, 0 to 1.
             window: Neighbouring passages to add on each side, 0 to 5.
@@ -103,13 +128,14 @@ class Memory(StoringMemory):
             origins = {**origins, **dict.fromkeys(given, "default"), **called}
         else:
             keyword_weight, vector_weight = settings.keyword_weight, settings.vector_weight
-        fusion = fusion or settings.fusion
+        merge: str = fusion or settings.fusion
         request = Request(
             text=query,
             limit=settings.limit if limit is None else limit,
+            offset=offset,
             mode=check_choice("mode", MODE_ALIASES.get(mode, mode), MODES),
             where=self._filter(where, all_projects=all_projects),
-            fusion=check_choice("fusion", FUSION_ALIASES.get(fusion, fusion), FUSIONS),
+            fusion=check_choice("fusion", FUSION_ALIASES.get(merge, merge), FUSIONS),
             keyword_weight=keyword_weight,
             vector_weight=vector_weight,
             min_score=settings.min_score if min_score is None else min_score,
@@ -244,7 +270,7 @@ class Memory(StoringMemory):
 
         if self._store is None:
             return [], {name: self._no_memory(name) for name in names}
-        named, troubles = load_named(self._store, names, self.config.project)
+        named, troubles = load_named(self._store, names, self.config.project, self._reach("read"))
         refs: list[Ref] = []
         for document, passage in named:
             if passage is not None:
@@ -316,7 +342,7 @@ class Memory(StoringMemory):
 
     def passages_of(self, id_: str) -> list[Passage]:
         """Return all passages of a document, in order."""
-        return self._required().passages(id_)
+        return self._required().passages(clean(id_))
 
     def timeline(
         self,

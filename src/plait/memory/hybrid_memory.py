@@ -20,7 +20,7 @@ from plait.memory import Memory
 from plait.protocols import Vector
 from plait.ranking.hybrid import MAX_KEYWORD_WEIGHT, MAX_VECTOR_WEIGHT, max_fusion
 from plait.settings.loading import load
-from plait.types import Hit, Space, TextKind, Tuning
+from plait.types import Hit, ModeName, Space, TextKind, Tuning
 from plait.types.guarding import guarded
 from plait.writing.chunking import chunk
 
@@ -226,7 +226,9 @@ class HybridStore:
         """Store a document, or replace the one of that name; return the number of its chunks."""
         return self.memory.store(text, key=doc_id, metadata=metadata).chunks
 
-    def search(self, query: str, limit: int = 10, mode: str = "hybrid") -> list[dict[str, Any]]:
+    def search(
+        self, query: str, limit: int = 10, mode: ModeName = "hybrid"
+    ) -> list[dict[str, Any]]:
         """Return the best chunks, best first, as dicts."""
         answer = self.memory.search(query, limit=limit, mode=mode)
         return [_result(hit, None) for hit in answer]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from plait.embedders import (
@@ -24,10 +25,10 @@ from plait.errors import (
     quoted,
 )
 from plait.protocols import State, Store
-from plait.searching.where import Where, check_fields, to_filter
+from plait.searching.where import Where, check_fields, renamed, to_filter
 from plait.settings.loading import Config, changed, load
 from plait.settings.schema import IN_MEMORY, OF_EMBEDDER, OF_OLLAMA
-from plait.stores import exists, open_store
+from plait.stores import exists, make_folders, open_store
 from plait.types import EVERYTHING, Cut, Document, Filter, Passage, Space
 from plait.types.guarding import guarded
 
@@ -136,6 +137,9 @@ def _open_store(config: Config, *, create: bool) -> Store | None:
     is_there = settings.db_path == IN_MEMORY or exists(settings.db_path)
     if settings.backend == "none" or not (create or is_there):
         return None
+    if create and config.origins.get("db_path", "default") == "default":
+        # Only this place: a typing error in another one must not leave a tree of folders behind.
+        make_folders(settings.db_path)
     return open_store(
         settings.db_path,
         create=create,
@@ -276,10 +280,12 @@ class OpenMemory:
         """Open a memory; create its file if it does not exist.
 
         Args:
-            path: The file; ``:memory:`` for one that is never written; default: the settings.
+            path: The file; ``:memory:`` for one that is never written; default: the settings. Its
+                folder is made if only that is missing.
             embedder: An embedder or its name; by default the one the memory was built with.
             project: New documents belong to it, and searches cover it and personal documents; the
-                git repository of the working directory by default, ``""`` for none.
+                git repository of the working directory by default, so that a program started
+                elsewhere sees another one. ``""`` for none, whatever the directory.
             create: With ``False``, a missing file is not created, and every answer is empty.
             read_only: Refuse every write; nothing is created, not even use is counted.
             config: Settings that were already loaded.
@@ -349,6 +355,9 @@ class OpenMemory:
         Raises:
             NotFound: There is no memory yet.
         """
+        return self._graph((self.config.project, None))
+
+    def _graph(self, places: Sequence[str | None]) -> Graph:
         from plait.graph import Graph
         from plait.graph.semantic import EntityRanking
         from plait.ranking.use import constants_from
@@ -358,6 +367,7 @@ class OpenMemory:
             store,
             self._embedder,
             project=self.config.project,
+            places=places,
             cut=self._cut,
             max_bytes=self._max_bytes,
             reads=self._reads,
@@ -463,15 +473,21 @@ class OpenMemory:
 
         if self._store is None:
             raise self._no_memory(name)
-        return resolve(self._store, name, self.config.project, reach)
+        return resolve(self._store, name, self.config.project, self._reach(reach))
+
+    def _reach(self, reach: Reach) -> Reach:
+        """Return how far names reach in this memory."""
+        return reach
+
+    def _check_changeable(self, documents: Iterable[Document]) -> None:
+        """Refuse documents that this memory may read but not change; by default there are none."""
 
     def _filter(self, wanted: Filter | Where | None, *, all_projects: bool = False) -> Filter:
         """Return the caller's filter; ``entity`` selects the facts about these entities."""
         if not wanted:
             return Filter() if all_projects else Filter.of_project(self.config.project)
-        if not isinstance(wanted, Filter) and wanted.get("entity"):
-            check_fields(wanted)
-            fields = dict(wanted)
+        if not isinstance(wanted, Filter) and (fields := renamed(wanted)).get("entity"):
+            check_fields(fields)
             names = fields.pop("entity")
             listed = [names] if isinstance(names, str) else list(names)
             wanted = {**fields, "parents": self.graph.ids_of(listed)}

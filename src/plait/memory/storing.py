@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from plait.errors import UsageError, advise
 from plait.memory.maintenance import MaintainedMemory
-from plait.searching.where import Where, moment, narrows, widened
+from plait.searching.where import Where, narrows, widened
 from plait.text import clean
-from plait.types import Document, Filter
+from plait.times import Moment, as_moment
+from plait.types import Document, Filter, MemoryType, Origin, Trust, is_id
 from plait.types.guarding import guarded
 
 if TYPE_CHECKING:
@@ -32,23 +33,23 @@ class StoringMemory(MaintainedMemory):
         key: str | None = None,
         title: str = "",
         type: str | None = None,
-        memory_type: str | None = None,
+        memory_type: MemoryType | None = None,
         tags: Iterable[str] | str = (),
         metadata: Mapping[str, str] | None = None,
         provenance: Mapping[str, str] | None = None,
         summary: str | None = None,
         session: str | None = None,
         role: str | None = None,
-        origin: str | None = None,
-        trust: str = "trusted",
+        origin: Origin | None = None,
+        trust: Trust = "trusted",
         importance: float | None = None,
         pinned: bool = False,
-        event_at: int | str | None = None,
+        event_at: Moment | None = None,
         path: str | None = None,
         entity: str | None = None,
         topic: str | None = None,
         supersedes: str | None = None,
-        valid_from: int | str | None = None,
+        valid_from: Moment | None = None,
         allow_secret: bool = False,
         personal: bool = False,
     ) -> Stored:
@@ -63,6 +64,9 @@ class StoringMemory(MaintainedMemory):
         ``allow_secret``. The ``origin`` is "user" unless the role is another's. ``personal``: it
         belongs to no project and is seen in every one. ``provenance`` says which ``model`` or
         ``tool`` wrote it, on which ``branch`` and ``commit``; it is kept in the metadata.
+
+        Times (``event_at``, ``valid_from``) are a datetime, a date, a text such as ``2026-03-01``
+        or ``7d``, or seconds or milliseconds since 1970.
 
         Raises:
             NotFound: The document to supersede does not exist.
@@ -90,12 +94,13 @@ class StoringMemory(MaintainedMemory):
             role=role,
             importance=importance,
             pinned=pinned,
-            event_at=moment(event_at),
+            event_at=as_moment(event_at, "event_at"),
             entity=entity,
             topic=topic,
             supersedes=None if supersedes is None else self._named(supersedes, "read")[0].id,
-            valid_from=moment(valid_from),
+            valid_from=as_moment(valid_from, "valid_from"),
         )
+        self._check_key(document)
         if self.is_off:
             return Stored("", document.key or "", 0)
         writer = self._begin(allow_secret=allow_secret, personal=personal)
@@ -109,6 +114,26 @@ class StoringMemory(MaintainedMemory):
             stored = store_note(writer, document)
         self._follow_embedder(writer)
         return stored
+
+    def _check_key(self, document: Document) -> None:
+        """Refuse the id of a stored document as a key: it would name two of them.
+
+        Raises:
+            UsageError: It is one.
+        """
+        key = document.key
+        if key is None or not is_id(key):
+            return
+        for known in self._required().known([Document(id=key)]):
+            if known is not None and known.id != document.id:
+                raise UsageError(
+                    f"'{key}' is the id of a stored document and cannot be the key of another.",
+                    code="key_is_id",
+                    subject="key",
+                    advice=advise("supersede_id", name=key)
+                    if known.key is None
+                    else advise("key_of_id", key=known.key),
+                )
 
     def store_many(
         self, documents: Iterable[Document], *, allow_secret: bool = False
@@ -126,7 +151,7 @@ class StoringMemory(MaintainedMemory):
         if self.is_off:
             return []
         writer = self._begin(allow_secret=allow_secret)
-        stored = store_many(writer, documents)
+        stored = store_many(writer, map(self._taken, documents))
         self._follow_embedder(writer)
         self._required().tidy()
         return stored
@@ -136,8 +161,8 @@ class StoringMemory(MaintainedMemory):
         messages: Iterable[Mapping[str, Any]],
         *,
         session: str,
-        origin: str | None = None,
-        trust: str = "trusted",
+        origin: Origin | None = None,
+        trust: Trust = "trusted",
         allow_secret: bool = False,
     ) -> list[Stored]:
         """Append the messages of a chat API to a session, all or none; results keep their order.
@@ -159,6 +184,10 @@ class StoringMemory(MaintainedMemory):
         if len(stored) > BATCH_DOCUMENTS:
             self._required().tidy()
         return stored
+
+    def _taken(self, document: Document) -> Document:
+        self._check_key(document)
+        return _with_moments(document)
 
     def ingest(
         self,
@@ -258,6 +287,7 @@ class StoringMemory(MaintainedMemory):
             here = {} if all_projects else {"projects": (self.config.project,)}
             wanted = self._filter({**here, **widened(where)}, all_projects=all_projects)
             doomed = {row.id: row for row in store.scan(wanted)}
+        self._check_changeable(doomed.values())
         if dry_run:
             return deleting.forecast(store, doomed)
         return self._deleted(doomed, purge=purge)
@@ -319,3 +349,18 @@ class StoringMemory(MaintainedMemory):
         back = undo_named(self._required(), names, self.config.project)
         self._begin().backfill.catch_up()
         return back
+
+
+def _with_moments(document: Document) -> Document:
+    """Return a document of a caller with its times in milliseconds.
+
+    Raises:
+        UsageError: One of them is not a time.
+    """
+    if document.event_at is document.valid_from is document.valid_to is None:
+        return document
+    return document._replace(
+        event_at=as_moment(document.event_at, "event_at"),
+        valid_from=as_moment(document.valid_from, "valid_from"),
+        valid_to=as_moment(document.valid_to, "valid_to"),
+    )

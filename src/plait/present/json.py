@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from plait.errors import Notice
-from plait.times import show_time
-from plait.types import Answer, Document, Hit, Passage, Receipt
+from plait.types import Document, Passage
+from plait.types.shapes import Wording as Wording
+from plait.types.shapes import answer_dict as answer_dict
+from plait.types.shapes import document_dict as document_dict
+from plait.types.shapes import period_dict, receipt_dict, time_text, turn_dict
 
 if TYPE_CHECKING:
     from plait.searching.recall import Recalled
@@ -20,96 +22,6 @@ if TYPE_CHECKING:
         Stats,
         Stored,
     )
-
-# How an interface words a message. `str` words it for Python programmers.
-Wording = Callable[[str | Notice], str]
-
-
-def _time(moment: int | None) -> str | None:
-    return None if moment is None else show_time(moment)
-
-
-def hit_dict(hit: Hit) -> dict[str, Any]:
-    """Return a hit; some values have two names, because other systems use the second."""
-    signals = hit.signals
-    fields: dict[str, Any] = {
-        "id": hit.id,
-        "doc_id": hit.doc_id,
-        "chunk_id": hit.chunk_id,
-        "score": round(hit.score, 4),
-        "relevance": round(hit.relevance, 4),
-        "weak": hit.is_weak,
-        "source": hit.source,
-        "heading": hit.heading,
-        "entity": hit.entity,
-        "metadata": dict(hit.document.metadata),
-        "text": hit.text.strip("\n"),
-        "content": hit.content.strip("\n"),
-        "snippet": hit.snippet,
-        "highlights": [list(span) for span in hit.highlights],
-        "file_path": hit.file_path,
-        "file_title": hit.file_title,
-        "start_line": hit.start_line,
-        "end_line": hit.end_line,
-        "kind": hit.document.kind,
-        "memory_type": hit.memory_type,
-        "type": hit.document.type,
-        "tags": list(hit.document.tags),
-        "project": hit.document.project,
-        "origin": hit.document.origin,
-        "trust": hit.document.trust,
-        "event_at": _time(hit.document.event_at),
-        **_turn_dict(hit.document),
-        **_period_dict(hit.document, hit.superseded_by),
-        "chunk_rowid": hit.chunk_rowid,
-        "signals": {
-            "bm25": _rounded(signals.bm25),
-            "cosine": _rounded(signals.cosine),
-            "keyword": _rounded(signals.keyword),
-            "vector": _rounded(signals.vector),
-            "keyword_rank": signals.keyword_rank,
-            "vector_rank": signals.vector_rank,
-            "coverage": _rounded(signals.coverage),
-            "matched": list(signals.matched),
-        },
-    }
-    if hit.reasons:
-        fields["reasons"] = list(hit.reasons)
-    return fields
-
-
-def _rounded(number: float | None) -> float | None:
-    return None if number is None else round(number, 4)
-
-
-def receipt_dict(receipt: Receipt, worded: Wording = str) -> dict[str, Any]:
-    """Return how the search ran, what it cost and what was degraded."""
-    return {
-        "query": receipt.query,
-        "mode_asked": receipt.mode_asked,
-        "mode_used": receipt.mode_used,
-        "fusion": receipt.fusion,
-        "weights": {"keyword": receipt.keyword_weight, "vector": receipt.vector_weight},
-        "degraded": [worded(reason) for reason in receipt.degraded],
-        "ignored": [worded(reason) for reason in receipt.ignored],
-        "candidates": {
-            "keyword": receipt.keyword_candidates,
-            "vector": receipt.vector_candidates,
-            "union": receipt.candidates,
-        },
-        "pending_vectors": receipt.pending_vectors,
-        "indexed_at": _time(receipt.indexed_at),
-        "milliseconds": receipt.milliseconds,
-        "tokens": receipt.tokens,
-    }
-
-
-def answer_dict(answer: Answer, worded: Wording = str) -> dict[str, Any]:
-    """Return the hits of a search and its receipt."""
-    return {
-        "results": [hit_dict(hit) for hit in answer],
-        "receipt": receipt_dict(answer.receipt, worded),
-    }
 
 
 def recalled_dict(recalled: Recalled, worded: Wording = str) -> dict[str, Any]:
@@ -131,47 +43,13 @@ def recalled_dict(recalled: Recalled, worded: Wording = str) -> dict[str, Any]:
                 "pinned": item.hit.document.pinned,
                 "trust": item.hit.document.trust,
                 "origin": item.hit.document.origin,
-                **_period_dict(item.hit.document, item.hit.superseded_by),
+                **period_dict(item.hit.document, item.hit.superseded_by),
             }
             for item in recalled.items
         ],
         "left_out": recalled.left_out,
         "receipt": receipt_dict(recalled.receipt, worded),
     }
-
-
-def _turn_dict(document: Document) -> dict[str, Any]:
-    return {"session": document.session, "role": document.role, "turn": document.turn}
-
-
-def _period_dict(document: Document, superseded_by: str | None) -> dict[str, str | None]:
-    return {
-        "valid_from": _time(document.valid_from),
-        "valid_to": _time(document.valid_to),
-        "superseded_by": superseded_by,
-    }
-
-
-def document_dict(
-    document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return a document; the text only if it was loaded. ``secret``: kinds of secrets in it."""
-    fields: dict[str, Any] = {
-        "id": document.id,
-        "doc_id": document.doc_id,
-        **{name: value for name, value in document._asdict().items() if name not in ("id", "text")},
-        "tags": list(document.tags),
-        "source_path": document.path,
-        "file_mtime": _time(document.mtime),
-    }
-    for name in ("created_at", "updated_at", "event_at", "indexed_at"):
-        fields[name] = _time(fields[name])
-    fields.update(_period_dict(document, superseded_by))
-    fields["secret"] = list(secret)
-    del fields["mtime"]
-    if document.text:
-        fields["text"] = document.text
-    return fields
 
 
 def passage_dict(
@@ -197,9 +75,9 @@ def passage_dict(
         "tags": list(document.tags),
         "trust": document.trust,
         "origin": document.origin,
-        "event_at": _time(document.event_at),
-        **_turn_dict(document),
-        **_period_dict(document, superseded_by),
+        "event_at": time_text(document.event_at),
+        **turn_dict(document),
+        **period_dict(document, superseded_by),
         "secret": list(secret),
     }
 
@@ -211,16 +89,16 @@ def timeline_dict(
     return {
         "id": document.id,
         "doc_id": document.doc_id,
-        "created_at": _time(document.created_at),
-        "event_at": _time(document.event_at),
+        "created_at": time_text(document.created_at),
+        "event_at": time_text(document.event_at),
         "kind": document.kind,
         "type": document.type,
         "tags": list(document.tags),
         "title": document.title,
         "summary": document.summary or "",
         "trust": document.trust,
-        **_turn_dict(document),
-        **_period_dict(document, superseded_by),
+        **turn_dict(document),
+        **period_dict(document, superseded_by),
         "secret": list(secret),
     }
 
@@ -316,7 +194,7 @@ def stats_dict(stats: Stats) -> dict[str, Any]:
     """Return the counts and sizes of a memory."""
     fields = stats._asdict()
     for name in ("first_event_at", "last_event_at", "indexed_at"):
-        fields[name] = _time(fields[name])
+        fields[name] = time_text(fields[name])
     fields["space"] = None if stats.space is None else str(stats.space)
     fields["kinds"] = dict(stats.kinds)
     fields["projects"] = {name or "personal": count for name, count in stats.projects}

@@ -41,7 +41,7 @@ def _as_stored(store: Store, name: str) -> str:
 
 
 def load_named(
-    store: Store, names: Sequence[str], project: str | None
+    store: Store, names: Sequence[str], project: str | None, reach: Reach = "read"
 ) -> tuple[list[Named], dict[str, PlaitError]]:
     """Read whole documents and named passages at once, and why the other names failed.
 
@@ -51,7 +51,7 @@ def load_named(
     troubles: dict[str, PlaitError] = {}
     for name in names:
         try:
-            resolved.append((name, resolve(store, name, project, "read")))
+            resolved.append((name, resolve(store, name, project, reach)))
         except (NotFound, AmbiguousId, StoreDamaged) as trouble:
             troubles[name] = trouble
     documents, damaged = load_apart(store, [row.id for _, (row, _) in resolved])

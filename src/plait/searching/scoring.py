@@ -24,6 +24,7 @@ class Request(NamedTuple):
 
     text: str
     limit: int = 10
+    offset: int = 0
     mode: Mode = "hybrid"
     where: Filter = Filter()
     fusion: Fusion = "weighted"
@@ -97,7 +98,9 @@ class Scorer:
         request = self._request
         # Candidates that coverage may raise are read even if fewer are wanted: how many are
         # wanted must not decide which one is first.
-        wanted = max(request.limit, hybrid.COVERAGE_DEPTH) if self._boosts else request.limit
+        block = max(request.limit, hybrid.COVERAGE_DEPTH) if self._boosts else request.limit
+        last = request.offset + request.limit
+        wanted = -(-last // block) * block
         order = sorted(self._fused, key=lambda ref: -self._fused[ref].score)
         hits: list[Hit] = []
         candidates: dict[Ref, Candidate] = {}
@@ -120,7 +123,8 @@ class Scorer:
                 if len(hits) == wanted:
                     break
             start = end
-        hits = self._with_entities(self._scored(hits, candidates)[: request.limit])
+        scored = self._scored(hits, candidates, block)
+        hits = self._with_entities(scored[request.offset : last])
         return [self._widened(hit) for hit in hits] if request.window else hits
 
     def _batch_end(self, order: Sequence[Ref], start: int, wanted: int) -> int:
@@ -228,8 +232,14 @@ class Scorer:
 
     # -- the final order -------------------------------------------------------------------
 
-    def _scored(self, hits: list[Hit], candidates: Mapping[Ref, Candidate]) -> list[Hit]:
-        """Return the hits in their final order, with their final scores and the reasons."""
+    def _scored(
+        self, hits: list[Hit], candidates: Mapping[Ref, Candidate], block: int
+    ) -> list[Hit]:
+        """Return the hits in their final order, with their final scores and the reasons.
+
+        They are sorted in blocks: a hit that a later page reads must not move to an earlier one,
+        which has been shown already.
+        """
         fused = [self._fused[hit.passage.ref] for hit in hits]
         if self._boosts:
             fused = hybrid.boost_coverage(fused, [hit.signals.coverage for hit in hits])
@@ -237,7 +247,14 @@ class Scorer:
             hit._replace(score=row.score, reasons=self._reasons(hit, row))
             for hit, row in zip(hits, fused, strict=True)
         ]
-        return sorted(self._weighed(scored, candidates), key=lambda hit: -hit.score)
+        return [
+            hit
+            for start in range(0, len(scored), block)
+            for hit in sorted(
+                self._weighed(scored[start : start + block], candidates),
+                key=lambda hit: -hit.score,
+            )
+        ]
 
     def _reasons(self, hit: Hit, fused: hybrid.Fused) -> tuple[str, ...]:
         if not self._request.explain:

@@ -22,7 +22,8 @@ from plait.protocols import Scored, State, Store, Vector, Vocabulary
 from plait.ranking import hybrid
 from plait.searching.scoring import Branches, Request, Scorer
 from plait.text import parse
-from plait.types import Answer, Mode, Receipt, Ref, Tuning, check_range, weights_problem
+from plait.types import Answer, Mode, Receipt, Ref, Tuning, check_range
+from plait.types.guarding import weights_problem
 from plait.types.queries import Query
 
 MAX_LIMIT = 1_000
@@ -123,6 +124,7 @@ def check(request: Request) -> None:
         UsageError: A number is out of range.
     """
     check_range("limit", request.limit, 1, MAX_LIMIT)
+    check_range("offset", request.offset, 0, MAX_LIMIT - request.limit)
     check_range("window", request.window, 0, MAX_WINDOW)
     check_range("min_score", request.min_score, 0, 1)
     keyword, vector = request.keyword_weight, request.vector_weight
@@ -323,7 +325,7 @@ def _start_embedding(plan: _Plan) -> Callable[[], Vector | None]:
 
 
 def _over_fetch(request: Request, least: int) -> int:
-    size = request.limit * request.expansion_factor
+    size = (request.offset + request.limit) * request.expansion_factor
     return max(size, least) if request.fusion == "weighted" else size
 
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from plait.errors import UsageError
-from plait.times import parse_time
+from plait.errors import UsageError, advise
+from plait.times import as_moment
 from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Filter, check_choice
 from plait.types.guarding import check_type
 
@@ -17,8 +17,30 @@ _LISTS = frozenset(
     {"projects", "kinds", "memory_types", "types", "tags", "keys", "origins", "trusts", "metadata"}
     | {"parents", "topics"}
 )
+# A filter has the name of the field that it tests; these are the fields of `Filter`, which take
+# several values.
+_FIELD_OF = {
+    "project": "projects",
+    "kind": "kinds",
+    "memory_type": "memory_types",
+    "type": "types",
+    "tag": "tags",
+    "key": "keys",
+    "origin": "origins",
+    "trust": "trusts",
+    "topic": "topics",
+    "parent": "parents",
+    "path": "path_prefix",
+    "entities": "entity",
+}
+# The names to choose from, as an error lists them.
+FILTER_NAMES = (
+    *("project", "kind", "memory_type", "type", "tags", "key", "key_prefix", "path", "source"),
+    *("session", "origin", "trust", "metadata", "since", "until", "as_of", "all_versions"),
+    *("entity", "topic"),
+)
 _TYPES = {
-    **dict.fromkeys(_TIMES, "int | str | None"),
+    **dict.fromkeys(_TIMES, "Moment | None"),
     **dict.fromkeys((*_LISTS, "entity"), "str | Sequence[str] | set[str]"),
     "projects": "str | Sequence[Project]",
     "metadata": "Mapping[str, str] | Sequence[tuple[str, str]]",
@@ -40,17 +62,9 @@ def to_filter(where: Filter | Where | None, project: str | None, *, all_projects
         UsageError: A field is unknown or has a bad value.
     """
     fields = given_fields(where)
-    unknown = fields.keys() - set(Filter._fields)
-    if unknown:
-        raise UsageError(
-            f"There is no filter named {sorted(unknown)[0]}. Choose from: "
-            + ", ".join([*Filter._fields, "entity"]),
-            code="unknown_filter",
-            subject=sorted(unknown)[0],
-        )
     check_fields(fields)
     for name in fields.keys() & set(_TIMES):
-        fields[name] = moment(fields[name])
+        fields[name] = as_moment(fields[name], name)
     for name in fields.keys() & _LISTS:
         fields[name] = _listed(fields[name])
     for name, allowed in _CHOICES.items():
@@ -69,6 +83,13 @@ def check_fields(fields: Where) -> None:
     """
     for name, value in fields.items():
         check_type(name, value, _TYPES.get(name, "str | None"))
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise UsageError(
+                    f"{name} has a character that is no text.", code="bad_value", subject=name
+                ) from None
 
 
 def given_fields(where: Filter | Where | None) -> dict[str, Any]:
@@ -76,7 +97,41 @@ def given_fields(where: Filter | Where | None) -> dict[str, Any]:
     if isinstance(where, Filter):
         defaults = Filter._field_defaults
         return {name: v for name, v in where._asdict().items() if v != defaults[name]}
-    return {name: v for name, v in (where or {}).items() if v or (v == 0 and v is not False)}
+    return {name: v for name, v in renamed(where).items() if v or (v == 0 and v is not False)}
+
+
+def renamed(where: Where | None) -> dict[str, Any]:
+    """Return a caller's filters by the fields of `Filter`, and ``entity``.
+
+    >>> renamed({"tag": "ops", "type": "decision"})
+    {'tags': 'ops', 'types': 'decision'}
+
+    Raises:
+        UsageError: There is no such filter, or it is given under two names.
+    """
+    fields: dict[str, Any] = {}
+    for name, value in (where or {}).items():
+        field = _FIELD_OF.get(name, name)
+        if field != "entity" and field not in Filter._fields:
+            raise _unknown(name)
+        if field in fields:
+            raise UsageError(
+                f"The filter {name} is given twice.", code="filter_given_twice", subject=name
+            )
+        fields[field] = value
+    return fields
+
+
+def _unknown(name: str) -> UsageError:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name[:60], [*FILTER_NAMES, *_FIELD_OF, *Filter._fields], n=1)
+    return UsageError(
+        f"There is no filter named {name[:60]!r}. Choose from: {', '.join(FILTER_NAMES)}.",
+        code="unknown_filter",
+        subject=name,
+        advice=advise("did_you_mean", name=close[0]) if close else None,
+    )
 
 
 def narrows(where: Filter | Where | None) -> bool:
@@ -88,24 +143,6 @@ def widened(where: Filter | Where | None) -> dict[str, Any]:
     """Return the fields for whole documents: quarantined and superseded ones count by default."""
     fields = given_fields(where)
     return {"trusts": TRUSTS, "all_versions": "as_of" not in fields, **fields}
-
-
-def moment(value: int | str | None) -> int | None:
-    """Return UTC milliseconds for a number, a date or an age.
-
-    Raises:
-        UsageError: It is not a time.
-    """
-    if value is None or isinstance(value, int):
-        return value
-    parsed = parse_time(value)
-    if parsed is None:
-        raise UsageError(
-            f"'{value}' is not a time. Write 2026-03-01, 2026-03-01T09:30 or an age like 7d.",
-            code="bad_time",
-            subject=value,
-        )
-    return parsed
 
 
 def page_end(document: Document, *, in_session: bool = False) -> str:

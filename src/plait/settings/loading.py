@@ -26,6 +26,7 @@ from plait.settings.schema import (
     suggestion,
 )
 from plait.settings.schema import Settings as Settings  # callers need it beside `Config`
+from plait.types import SCOPE_PREFIX
 
 if TYPE_CHECKING:
     from plait.settings.keys import Keys
@@ -426,7 +427,8 @@ def _parse_switch(value: object, _: Setting) -> bool:
 
 
 def _parse_project(value: object, _: Setting) -> str:
-    if not isinstance(value, str) or "\0" in value:
+    # A user's scope is reached by `Memory.scope` only: a project may be named after anything.
+    if not isinstance(value, str) or "\0" in value or value.strip().startswith(SCOPE_PREFIX):
         raise ValueError
     return "" if _word(value) == "personal" else value.strip()
 

@@ -15,8 +15,8 @@ from plait.types import (
     MIN_CUT_SIZE,
     Cut,
     Fusion,
-    weights_problem,
 )
+from plait.types.guarding import weights_problem
 
 if TYPE_CHECKING:
     from plait.settings.secrets import Secret

@@ -5,6 +5,7 @@ Nothing above this folder knows SQL, files or indexes; `plait.protocols.Store` i
 
 import os
 import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from plait.errors import StoreReadOnly, UsageError, advise
@@ -105,6 +106,14 @@ def refuse_to_write(path: str) -> NoReturn:
         subject=path,
         advice=advise("allow_writing"),
     )
+
+
+def make_folders(path: str) -> None:
+    """Make the folders of a memory that is in its usual place, private to their owner."""
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        with suppress(OSError):  # creating the file tells what is wrong
+            os.makedirs(folder, mode=0o700, exist_ok=True)
 
 
 def check_file(path: str, *, fix: bool = False) -> "list[Finding]":

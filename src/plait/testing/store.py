@@ -29,6 +29,7 @@ from plait.testing.transaction import InMemoryTransaction
 from plait.text import first_words
 from plait.types import (
     ENTITY_SOURCE,
+    EVERYTHING,
     ID_LENGTH,
     ID_PREFIX,
     SESSION_SOURCE,
@@ -375,18 +376,22 @@ class InMemoryStore:
         self._tables.facts.pop("unscrubbed", None)
         return ()
 
-    def stats(self) -> Stats:
-        """Return counts."""
+    def stats(self, where: Filter | None = None) -> Stats:
+        """Return counts; with a filter, of the documents that pass it."""
         tables = self._tables
         state, current = tables.state(), tables.current()
-        rows = tables.documents.values()
+        wanted = EVERYTHING if where is None else where
+        rows = list(tables.selected(wanted, tables.present(self._clock())))
+        ids = {row.id for row in rows}
+        refs = {ref for ref in tables.passages if tables.owners[ref] in ids}
+        pending = [] if current is None else tables.pending(current, len(tables.passages))
         moments = [row.event_at or 0 for row in rows]
         return Stats(
             doc_count=len(rows),
-            chunk_count=len(tables.passages),
-            embedded_count=0 if current is None else len(current.vectors),
-            pending_count=state.pending,
-            trash_count=len(tables.trash),
+            chunk_count=len(refs),
+            embedded_count=0 if current is None else len(refs & current.vectors.keys()),
+            pending_count=sum(row.ref in refs for row in pending),
+            trash_count=len(tables.trash) if where is None else 0,
             path=":memory:",
             space=state.space,
             kinds=_tally([row.kind for row in rows]),
@@ -396,7 +401,7 @@ class InMemoryStore:
             sources=_tally([row.source for row in rows if _is_place(row.source)]),
             first_event_at=min(moments, default=None),
             last_event_at=max(moments, default=None),
-            indexed_at=state.indexed_at,
+            indexed_at=max((row.indexed_at for row in rows), default=None),
         )
 
     def check(self, *, fix: bool = False) -> list[Finding]:

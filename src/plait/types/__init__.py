@@ -7,16 +7,21 @@ Named tuples, not dataclasses: ``dataclasses`` imports ``inspect``, which alone 
 from collections.abc import Mapping, Sequence
 from os import urandom
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from plait.errors import Notice, UsageError, is_plain_name
 
+# ``None`` is that of personal documents.
+Project = str | None
 Kind = Literal["file", "note", "observation", "entity", "message"]
 MemoryType = Literal["semantic", "procedural", "episodic"]
 Origin = Literal["user", "agent", "tool", "file", "web", "import"]
 Trust = Literal["trusted", "untrusted", "quarantined"]
 Mode = Literal["hybrid", "keyword", "vector"]
 Fusion = Literal["weighted", "rrf", "max"]
+# The names that callers may use, with those of earlier versions and other systems.
+ModeName = Literal["hybrid", "keyword", "vector", "fts", "vec"]
+FusionName = Literal["weighted", "rrf", "max", "seed001"]
 TextKind = Literal["query", "passage"]
 Branch = Literal["keyword", "vector", "hybrid"]
 
@@ -31,9 +36,6 @@ FUSION_ALIASES: Mapping[str, str] = MappingProxyType({"seed001": "max"})
 
 # What a text's writer may say of its making; kept in the metadata under these names.
 PROVENANCE = ("model", "tool", "branch", "commit")
-
-# Slightly above 1: shares that add up to 1 on paper may be larger in binary.
-MOST_WEIGHT = 1.0 + 1e-9
 
 _Choice = TypeVar("_Choice", bound=str)
 
@@ -74,22 +76,6 @@ AFTER_TURNS = 2**62
 SHORT_ID = 8
 
 
-def weights_problem(keyword: float, vector: float) -> str:
-    """Return why two weights cannot be used together; empty if they can.
-
-    >>> weights_problem(0.5, 0.7)
-    'keyword_weight 0.5 and vector_weight 0.7 add up to 1.2; at most 1 is allowed.'
-    """
-    if keyword + vector > MOST_WEIGHT:
-        return (
-            f"keyword_weight {keyword:g} and vector_weight {vector:g} add up to "
-            f"{keyword + vector:g}; at most 1 is allowed."
-        )
-    if keyword == vector == 0.0:
-        return "keyword_weight and vector_weight are both 0, which leaves nothing to search with."
-    return ""
-
-
 # Which files of a folder count unless told otherwise.
 FILE_PATTERNS = ("*.md", "*.markdown", "*.txt", "*.rst", "*.org")
 
@@ -98,6 +84,9 @@ ENTITY_SOURCE = "entity"
 # The source of a message with a key is its session: another one may have a message of that key.
 SESSION_SOURCE = "session:"
 DEFAULT_ENTITY_TYPE = "Generic"
+
+# How the projects of `Memory.scope` begin. No setting can name one.
+SCOPE_PREFIX = "scope:"
 
 # The store's own number of a passage: stable and never reused. Opaque: compare it, nothing else.
 Ref = int
@@ -291,6 +280,12 @@ class Document(NamedTuple):
         number = AFTER_TURNS + (self.event_at or 0) if self.turn is None else self.turn
         return number, self.id
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as ``plait get --json`` prints it, ready for `json.dumps`."""
+        from plait.types.shapes import document_dict
+
+        return document_dict(self)
+
 
 class Filter(NamedTuple):
     """Selects documents. Every field that is set must match; ``None`` and ``()`` mean "any".
@@ -418,6 +413,31 @@ class Hit(NamedTuple):
         return self.document.title
 
     @property
+    def kind(self) -> Kind:
+        """What its document is: a file, note, observation, entity or message."""
+        return self.document.kind
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The document's tags."""
+        return self.document.tags
+
+    @property
+    def project(self) -> str | None:
+        """The document's project; ``None`` for a personal one."""
+        return self.document.project
+
+    @property
+    def trust(self) -> Trust:
+        """How far the document is trusted."""
+        return self.document.trust
+
+    @property
+    def event_at(self) -> int | None:
+        """When it happened, in UTC milliseconds."""
+        return self.document.event_at
+
+    @property
     def memory_type(self) -> MemoryType | None:
         """semantic, procedural or episodic, if known."""
         return self.document.memory_type
@@ -436,6 +456,12 @@ class Hit(NamedTuple):
     def end_line(self) -> int:
         """Last line."""
         return self.passage.end_line
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as ``plait search --json`` prints it, ready for `json.dumps`."""
+        from plait.types.shapes import hit_dict
+
+        return hit_dict(self)
 
 
 class Receipt(NamedTuple):
@@ -478,6 +504,12 @@ class Answer(tuple[Hit, ...]):
     def hits(self) -> tuple[Hit, ...]:
         """The hits as a plain tuple."""
         return tuple(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return hits and receipt as ``plait search --json`` prints them."""
+        from plait.types.shapes import answer_dict
+
+        return answer_dict(self)
 
 
 class Relation(NamedTuple):

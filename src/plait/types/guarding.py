@@ -117,6 +117,26 @@ def _ours(error: OSError | ImportError) -> PlaitError | None:
     )
 
 
+# Slightly above 1: shares that add up to 1 on paper may be larger in binary.
+MOST_WEIGHT = 1.0 + 1e-9
+
+
+def weights_problem(keyword: float, vector: float) -> str:
+    """Return why two weights cannot be used together; empty if they can.
+
+    >>> weights_problem(0.5, 0.7)
+    'keyword_weight 0.5 and vector_weight 0.7 add up to 1.2; at most 1 is allowed.'
+    """
+    if keyword + vector > MOST_WEIGHT:
+        return (
+            f"keyword_weight {keyword:g} and vector_weight {vector:g} add up to "
+            f"{keyword + vector:g}; at most 1 is allowed."
+        )
+    if keyword == vector == 0.0:
+        return "keyword_weight and vector_weight are both 0, which leaves nothing to search with."
+    return ""
+
+
 # -- types ---------------------------------------------------------------------------------
 
 
@@ -133,6 +153,8 @@ def check_type(name: str, value: Any, annotation: str) -> Any:
     Raises:
         UsageError: It is of another type.
     """
+    if "os.PathLike[str]" in annotation and isinstance(value, str) and "\0" in value:
+        raise UsageError(f"{name} has a null character.", code="bad_path", subject=name)
     for kind in annotation.split(" | "):
         test, _ = KINDS_OF_VALUES[kind]
         if not test(value):
@@ -147,9 +169,9 @@ def check_type(name: str, value: Any, annotation: str) -> Any:
 def _wrong(name: str, value: object, annotation: str) -> UsageError:
     wanted = [KINDS_OF_VALUES[kind][1] for kind in annotation.split(" | ")]
     phrase = " or ".join([", ".join(wanted[:-1]), wanted[-1]] if wanted[1:] else wanted)
-    return UsageError(
-        f"{name} is {_shown(value)}; it must be {phrase}.", code="bad_type", subject=name
-    )
+    is_choice = isinstance(value, str) and any(words.startswith("one of ") for words in wanted)
+    code = "bad_value" if is_choice else "bad_type"
+    return UsageError(f"{name} is {_shown(value)}; it must be {phrase}.", code=code, subject=name)
 
 
 def _shown(value: object) -> str:
@@ -166,6 +188,10 @@ def _is_text(value: Any) -> bool:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_stored_number(value: Any) -> bool:
+    return _is_whole(value) and -(2**63) <= value < 2**63
 
 
 def _is_number(value: Any) -> bool:
@@ -236,13 +262,14 @@ def _one_of(choices: Sequence[str]) -> tuple[Test, str]:
     )
 
 
-_MOMENTS = dict.fromkeys(("created_at", "valid_from", "valid_to"), "int | None")
+_MOMENTS = dict.fromkeys(("created_at", "valid_from", "valid_to"), "Number | None")
 _is_document = _of_fields(
     "Document",
     "str | None",
-    **_MOMENTS,
-    **dict.fromkeys(("updated_at", "event_at", "indexed_at", "chunk_count"), "int | None"),
-    **dict.fromkeys(("size", "mtime", "turn"), "int | None"),
+    **dict.fromkeys(("created_at", "updated_at", "indexed_at", "chunk_count"), "Number | None"),
+    **dict.fromkeys(("event_at", "valid_from", "valid_to"), "Moment | None"),
+    **dict.fromkeys(("size", "mtime"), "Number | None"),
+    turn="int | None",
     text="str",
     title="str",
     kind="Kind",
@@ -262,14 +289,20 @@ KINDS_OF_VALUES: dict[str, tuple[Test, str]] = {
     "None": (lambda value: value is None, "None"),
     "str": (_is_text, "text"),
     "int": (_is_whole, "a whole number"),
-    "Ref": (_is_whole, "a whole number"),
+    "Ref": (_is_stored_number, "the number of a passage"),
+    "Number": (_is_stored_number, "a whole number of at most 63 bits"),
     "float": (_is_number, "a number"),
     "bool": (lambda value: isinstance(value, bool), "True or False"),
+    "Moment": (
+        lambda value: _is_text(value) or _is_number(value) or _named("date")(value),
+        "a time (2026-03-01, 7d, a datetime, seconds or milliseconds)",
+    ),
     "Kind": _one_of(KINDS),
     "MemoryType": _one_of(MEMORY_TYPES),
     "Origin": _one_of(ORIGINS),
     "Trust": _one_of(TRUSTS),
-    "Direction": (_is_text, "text"),
+    # Their values are checked where other names are known.
+    **dict.fromkeys(("Direction", "ModeName", "FusionName"), (_is_text, "text")),
     "os.PathLike[str]": (lambda value: hasattr(value, "__fspath__"), "a path"),
     "Progress": (callable, "a function"),
     "Config": (_named("Config"), "a Config"),
@@ -279,7 +312,7 @@ KINDS_OF_VALUES: dict[str, tuple[Test, str]] = {
     "Document": (_is_document, "a Document"),
     "NewEntity": (_is_new_entity, "a NewEntity"),
     "Relation": (_is_relation, "a Relation"),
-    "tuple[int, str]": (_pair(_is_whole, _is_text), "a pair of a whole number and text"),
+    "tuple[int, str]": (_pair(_is_stored_number, _is_text), "a pair of a time and an id"),
     "tuple[str, Sequence[str]]": (
         _pair(_is_text, _all(_is_text)),
         "a pair of a name and a list of texts",
@@ -293,7 +326,7 @@ KINDS_OF_VALUES: dict[str, tuple[Test, str]] = {
     ),
     "Sequence[tuple[str, str]]": (_all(_pair(_is_text, _is_text)), "a list of pairs of texts"),
     "list[str]": (lambda value: isinstance(value, list), "a list"),
-    "Sequence[Ref]": (_all(_is_whole), "a list of whole numbers"),
+    "Sequence[Ref]": (_all(_is_stored_number), "a list of numbers of passages"),
     "Iterable[str]": (_many(_is_text), "a list of texts"),
     "Mapping[str, str]": (_is_mapping, "a mapping of texts to texts"),
     "Mapping[str, Any]": (_is_record, "a mapping"),

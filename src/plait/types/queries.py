@@ -31,6 +31,8 @@ class Query(NamedTuple):
     is joined by OR, ranked, highlighted and counted for relevance. ``expression`` contains the
     operators, if a bag of words is not enough; ``strict`` means that the caller wrote them, so
     that neither branch may return anything else. ``left_out`` counts the words beyond the limit.
+    ``local``: how rare a word is among the passages that may be returned decides its weight, and
+    nothing else does.
     """
 
     text: str
@@ -38,3 +40,4 @@ class Query(NamedTuple):
     expression: Expression | None = None
     strict: bool = False
     left_out: int = 0
+    local: bool = False

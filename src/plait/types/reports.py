@@ -174,6 +174,21 @@ class Deleted(NamedTuple):
     copies: tuple[str, ...] = ()
 
 
+class Erasure(NamedTuple):
+    """What ``erase`` purged of a user: documents, passages, deleted documents, relations.
+
+    ``left`` counts what is still there afterwards. ``copies``: other files beside the memory that
+    may still have some of it, such as backups.
+    """
+
+    documents: int = 0
+    passages: int = 0
+    trashed: int = 0
+    relations: int = 0
+    left: int = 0
+    copies: tuple[str, ...] = ()
+
+
 class Reindexed(NamedTuple):
     """What ``reindex`` did; ``trouble`` is why vectors are missing."""
 

@@ -11,9 +11,9 @@ from typing import Any
 from plait.errors import UsageError
 from plait.facts.credentials import document_secrets
 from plait.facts.messages import read_message
-from plait.searching.where import moment
 from plait.text import clean
 from plait.text.normal_form import composed
+from plait.times import as_moment
 from plait.types import SESSION_SOURCE, Document, Filter, Trust
 from plait.types.guarding import check_type
 from plait.types.reports import Stored
@@ -70,7 +70,7 @@ def _document(message: Mapping[str, Any], fields: Mapping[str, Any]) -> Document
         key=read.id,
         role=read.role,
         metadata=read.metadata,
-        event_at=moment(check_type("time", read.time, "int | str | None")),
+        event_at=as_moment(check_type("time", read.time, "Moment | None"), "time"),
         tags=(),
         memory_type=None,
         importance=None,

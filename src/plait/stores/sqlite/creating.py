@@ -1,6 +1,7 @@
 """Create the file of a memory, private to its owner. Loaded only if there is no file yet."""
 
 import os
+from contextlib import suppress
 
 from plait.errors import StoreError, StoreReadOnly, advise
 from plait.stores import exists
@@ -9,10 +10,8 @@ from plait.stores.sqlite.connection import PRIVATE_FILE
 
 def create_private(path: str) -> None:
     """Create an empty file that only its owner can read; -wal and -shm get the same mode."""
-    folder = os.path.dirname(path)
     try:
-        if folder and not os.path.isdir(folder):
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_folder(path)
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
         os.close(os.open(path, flags, PRIVATE_FILE))
     except FileExistsError:
@@ -28,6 +27,27 @@ def create_private(path: str) -> None:
             subject=path,
             advice=advise("choose_file"),
         ) from error
+
+
+def make_folder(path: str) -> None:
+    """Make the folder of a file, but not the one above it: that is more likely a typing error.
+
+    Raises:
+        StoreReadOnly: The folder above it does not exist.
+    """
+    folder = os.path.dirname(path)
+    if not folder or os.path.isdir(folder):
+        return
+    above = os.path.dirname(folder)
+    if above and not os.path.isdir(above):
+        raise StoreReadOnly(
+            f"Cannot create {path}: there is no folder {above}.",
+            code="no_folder",
+            subject=above,
+            advice=advise("make_folder", folder=folder),
+        )
+    with suppress(FileExistsError):  # another process was faster
+        os.mkdir(folder, 0o700)
 
 
 def is_folder(path: str) -> StoreError:

@@ -2,29 +2,23 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
-from plait.stores.sqlite.connection import SQLRow, rows, version_of
+from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.filters import Clause, joined, spellings_of
-from plait.stores.sqlite.state import answering
 from plait.types import (
     AFTER_TURNS,
-    ENTITY_SOURCE,
     ID_LENGTH,
     ID_PREFIX,
     KINDS,
     ORIGINS,
-    SESSION_SOURCE,
     TRUSTS,
     Document,
     Passage,
     Ref,
 )
-
-if TYPE_CHECKING:
-    from plait.types.reports import Stats
 
 # Columns of `documents` in the order of `Document`'s fields; text is put together from passages.
 FIELDS = tuple(name for name in Document._fields if name != "text")
@@ -117,13 +111,6 @@ _BELONGING = (
     "SELECT o.id FROM documents AS e JOIN documents AS o ON o.parent = e.id "
     "WHERE e.kind = 'entity' AND e.id IN (SELECT value FROM json_each(?)) ORDER BY o.rowid"
 )
-_COUNTS = (
-    "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM passages), "
-    "(SELECT count(*) FROM trash), (SELECT min(event_at) FROM documents), "
-    "(SELECT max(event_at) FROM documents), (SELECT max(indexed_at) FROM documents)"
-)
-_MISSING = "SELECT reason, count(*) FROM unembedded WHERE generation = ? GROUP BY reason"
-
 DocumentOrPassage = tuple[Document, Passage | None]
 
 
@@ -410,50 +397,6 @@ def scan_readable(
             [(id_,)] = rows(connection, _RAW_ID, (rowid,))
             damaged.append(bytes(id_).decode("utf-8", "replace"))
     return readable
-
-
-def stats(connection: apsw.Connection, path: str) -> "Stats":
-    """Return counts and sizes."""
-    from plait.types.reports import Stats
-
-    counts = rows(connection, _COUNTS)[0]
-    if not all(isinstance(count, int | None) for count in counts):
-        raise apsw.CorruptError("a time of a document is not a number")
-    documents, chunks, trash, first, last, indexed = counts
-    current = answering(connection)
-    missing: dict[str, int] = {}
-    if current is not None:
-        missing = {reason: count for reason, count in rows(connection, _MISSING, (current.id,))}
-    pages = connection.execute("PRAGMA page_count").get
-    return Stats(
-        doc_count=documents,
-        chunk_count=chunks,
-        embedded_count=0 if current is None else chunks - sum(missing.values()),
-        pending_count=missing.get("pending", 0),
-        trash_count=trash,
-        db_size_bytes=pages * connection.execute("PRAGMA page_size").get,
-        path=path,
-        schema=version_of(connection),
-        space=None if current is None else current.named,
-        kinds=_tally(connection, "kind"),
-        projects=tuple((name or None, count) for name, count in _tally(connection, "project")),
-        sources=tuple(
-            (name, count)
-            for name, count in _tally(connection, "source")
-            if name not in ("", ENTITY_SOURCE) and not name.startswith(SESSION_SOURCE)
-        ),
-        first_event_at=first,
-        last_event_at=last,
-        indexed_at=indexed,
-    )
-
-
-def _tally(connection: apsw.Connection, column: str) -> tuple[tuple[str, int], ...]:
-    sql = f"SELECT {column}, count(*) FROM documents GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
-    tally = rows(connection, sql)
-    if not all(isinstance(name, str) for name, _ in tally):
-        raise apsw.CorruptError(f"the {column} of a document cannot be read")
-    return tuple((name, count) for name, count in tally)
 
 
 def _documents(

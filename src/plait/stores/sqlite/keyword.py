@@ -334,6 +334,9 @@ class KeywordSearch:
                 return self._best_among(connection, query, selection.refs, limit)
             sql, values = filters.joined(conditions)
             where = _WHERE.replace("/*conditions*/", sql)
+        if query.local:
+            refs = filters.passing(connection, conditions)
+            return self._best_among(connection, query, refs, limit)
         anchored = self._anchors(connection, query)
         if anchored is not None:
             hits: list[Scored] = rows(
@@ -355,6 +358,10 @@ class KeywordSearch:
         """Return the best of a few passages."""
         if not refs:
             return []
+        if query.local:
+            from plait.stores.sqlite import alone
+
+            return alone.best(connection, query, refs, limit)
         few = len(refs) <= self._selections.listed and len(query.words) <= NARROWED_WORDS
         if query.expression is None and few:
             from plait.stores.sqlite import narrow

@@ -165,9 +165,9 @@ def _check_source(path: str, source: str) -> None:
         raise UsageError(
             f"{source} is the memory itself. Name a backup of it.", code="same_file", subject=source
         )
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+    from plait.stores.sqlite.creating import make_folder
+
+    make_folder(path)
 
 
 def _copy(source: str, copy: str, timeout: float) -> int:

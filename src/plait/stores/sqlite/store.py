@@ -423,10 +423,14 @@ class SQLiteStore:
         scrub(self._connections, patience)
         return copies_beside(self._connections)
 
-    def stats(self) -> Stats:
-        """Return counts and sizes."""
+    def stats(self, where: Filter | None = None) -> Stats:
+        """Return counts and sizes; with a filter, counts of the documents that pass it."""
+        from plait.stores.sqlite.counting import stats
+
         with self._guard:
-            return documents.stats(self._connections.get(), self.path)
+            connection = self._connections.get()
+            conditions = None if where is None else self._conditions(connection, where)
+            return stats(connection, self.path, conditions)
 
     def check(self, *, fix: bool = False) -> list[Finding]:
         """Check the file; with ``fix``, repair what can be repaired."""
