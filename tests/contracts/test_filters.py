@@ -43,6 +43,9 @@ FIELDS: dict[str, dict[str, Any]] = {
     "decision": {"type": "decision"},
     "tagged": {"tags": ("red", "blue")},
     "tagged red": {"tags": ("red",)},
+    "tagged below": {"tags": ("green/dark", "blue2")},
+    "named twice": {"metadata": {"aliases": "Key plan, Doe, John", "alias": "Schlüssel_1"}},
+    "about Keys": {"text": "Rotate the [[SSH-Keys]] soon, says 日本語."},
     "ops/a": {},
     "session": {"session": "s1"},
     "web": {"origin": "web"},
@@ -63,11 +66,18 @@ HIDDEN = {"quarantined", "over", "to come"}
 USUAL = sorted(FIELDS.keys() - HIDDEN)
 
 
+def without_text(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != "text"}
+
+
 @pytest.fixture(scope="module")
 def stocked(engine: Engine) -> Iterator[Store]:
     """A store with one document for each case; no test changes it."""
     opened = engine(clock=lambda: NOW)
-    rows = [entry(key, "apple", vectors=[X], **fields) for key, fields in FIELDS.items()]
+    rows = [
+        entry(key, f"apple {fields.get('text', '')}", vectors=[X], **without_text(fields))
+        for key, fields in FIELDS.items()
+    ]
     write(opened, *rows)
     yield opened
     opened.close()
@@ -93,6 +103,23 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
     ({"tags": ("red",)}, ["tagged", "tagged red"]),
     ({"tags": ("red", "blue")}, ["tagged"]),
     ({"tags": ("re",)}, []),
+    ({"tags": ("green",)}, ["tagged below"]),
+    ({"tags": ("green/dark", "blue")}, []),
+    ({"named": ("doe, j",)}, ["named twice"]),
+    ({"named": ("SCHLüSSEL_", "nobody")}, ["named twice"]),
+    ({"named": ("keys", "ops/")}, ["about Keys", "ops/a"]),
+    ({"named": ("%", "_")}, ["named twice"]),
+    ({"mentions": ("ssh-keys",)}, ["about Keys"]),
+    ({"mentions": ("[[ssh",)}, ["about Keys"]),
+    ({"mentions": ("[[ssh-keys]]",)}, ["about Keys"]),
+    ({"mentions": ("(ssh-keys", "]] so")}, []),
+    ({"mentions": ("[[",)}, ["about Keys"]),
+    ({"mentions": ("says 日本語.",)}, ["about Keys"]),
+    ({"mentions": ("語",)}, ["about Keys"]),
+    ({"mentions": ("本語", "nobody")}, ["about Keys"]),
+    ({"mentions": ('ssh" OR text : "keys',)}, []),
+    ({"mentions": ("sh-keys",)}, []),
+    ({"mentions": ("x" * 100_000,)}, []),
     ({"keys": ("new", "old")}, ["new", "old"]),
     ({"key_prefix": "ops/"}, ["ops/a"]),
     ({"key_prefix": "o"},

@@ -18,6 +18,7 @@ from plait.memory.hybrid_memory import (
     encode_embedding,
     merge_results,
 )
+from plait.types import ModeName
 from tests.embedding_server import DIMS, EmbeddingServer
 
 KEYS = {"doc_id", "chunk_id", "heading", "text", "score", "source"}
@@ -184,7 +185,7 @@ def test_the_store(store: HybridStore, embedder: MockEmbedder) -> None:
 
 
 @pytest.mark.parametrize("mode", ["keyword", "vector"])
-def test_the_best_of_one_mode_scores_one(store: HybridStore, mode: str) -> None:
+def test_the_best_of_one_mode_scores_one(store: HybridStore, mode: ModeName) -> None:
     hits = store.search("raspberry pi address password", mode=mode)
     assert hits[0]["score"] == pytest.approx(1.0)
     assert {hit["source"] for hit in hits} == {mode}

@@ -79,6 +79,7 @@ MEMORY_VERBS: dict[str, Act] = {
         [Document(id="abcdefghijklm", valid_to=1)]
     ),
     "secrets": lambda memory, folder: memory.secrets(memory.timeline()),
+    "links": lambda memory, folder: [memory.links(row) for row in memory.timeline()],
     "passages_of": lambda memory, folder: memory.passages_of("abcdefghijklm"),
     "unshown_facts": lambda memory, folder: memory.unshown_facts(memory.timeline()),
     "timeline": lambda memory, folder: memory.timeline(anchor="plan"),

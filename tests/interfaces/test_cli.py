@@ -364,7 +364,9 @@ def test_what_is_written_says_into_which_project(plait, notes):
     assert text.endswith(" (1 passage) in alpha\n")
     words = ["--db", "other.db", "ingest", "notes", "--project", "beta", "--format", "text"]
     text = plait(*words).out
-    assert re.fullmatch(r"3 files: 3 added; \d+ passages written in beta; .* ignored\n", text)
+    assert re.fullmatch(
+        r"3 files: 3 added; \d+ passages written in beta; .* ignored \(1 .jpg\)\n", text
+    )
     assert plait("store", "a third", "--format", "text").out.endswith("(1 passage)\n")
 
 
@@ -471,7 +473,7 @@ def test_projects_are_kept_apart_until_all_are_asked_for(plait, work):
 
 
 def test_ingest_takes_the_seeds_form_and_reports_every_file(plait, notes):
-    (notes / "latin1.md").write_bytes("café".encode("latin-1"))
+    (notes / "sjis.md").write_bytes("日本語のメモ".encode("shift-jis"))
     words = ["ingest", "--path", "notes", "--pattern", "*.md", "--incremental"]
     ran = plait(*words)
     assert ran.code == 0
@@ -480,7 +482,7 @@ def test_ingest_takes_the_seeds_form_and_reports_every_file(plait, notes):
     assert first["chunks"] >= 2
     assert first["ignored"] == 2
     (left_out,) = first["left_out"]
-    assert left_out["path"] == str(notes / "latin1.md")
+    assert left_out["path"] == str(notes / "sjis.md")
     assert "UTF-8" in left_out["reason"]
     again = plait(*words).json
     assert (again["files"], again["chunks"], again["skipped"]) == (0, 0, 3)

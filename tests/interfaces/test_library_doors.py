@@ -169,6 +169,8 @@ FIELDS: Where = {
     "parents": 3,
     "topics": [3],
     "pinned": "yes",
+    "named": 3,
+    "mentions": [3],
     "entity": 3,
 }
 

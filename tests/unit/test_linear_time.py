@@ -35,11 +35,13 @@ from plait.settings.secrets import origin_of
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import clean, grams, parse, segments, split, visible
 from plait.text.front_matter import front_matter
+from plait.text.links import inline_tags, links_in
 from plait.text.normal_form import composed, spellings
 from plait.times import parse_time
 from plait.types import Document, Filter
 from plait.writing import chunking, copies, documents, echoes, filenames, ignoring
 from plait.writing.chunking import chunk
+from plait.writing.formats import converted
 from plait.writing.sources import _printable
 from tests.builders import entry, write
 from tests.interfaces.command import ROOT
@@ -180,6 +182,27 @@ IN_FRONT_MATTER = {
     **repeated_in("---\n", "\n---\n"),
     **repeated_in("---\ntags: [", "]\n---\n"),
     **repeated_in("+++\na = ", "\n+++\n"),
+}
+# Tags that are never closed, and elements that are hidden.
+IN_PAGES = {
+    f"page {unit!r}": repeated(unit)
+    for unit in (
+        *(
+            "<a ",
+            "<a",
+            "</a",
+            "<!--",
+            "<!",
+            "<?",
+            "</",
+            "<a x='\"",
+            '<a ="',
+            "<a href='b'>",
+            "</a>",
+        ),
+        *("<p>", "<nav>", "<div hidden>", "<div hidden></div", "<script>", "<pre>", "<title>"),
+        *("<h1>", "<li>\n", "<td>", "&amp", "&#1", "<svg>", "<div hidden><div></div>"),
+    )
 }
 SHAPES: dict[str, Callable[[int], str]] = {
     **repeated_in("", ""),
@@ -397,6 +420,10 @@ def _copies(text: str) -> object:
     return copies.with_trust_of_copies(_TOLD, [copies.New(Document(text=text, origin="agent"))])
 
 
+def _converted(ending: str, text: str) -> object:
+    return converted(text.encode("utf-8", "replace"), f"a.{ending}", 2**30)
+
+
 def outlining(outline: Callable[[str, int], object]) -> Callable[[str], object]:
     return lambda text: outline(text, chunking.DEFAULT_SIZE)
 
@@ -454,8 +481,19 @@ SCANNERS: dict[str, Scanner] = {
         ),
     ),
     "front_matter": Scanner(front_matter, more=IN_FRONT_MATTER),
+    "links": Scanner(lambda text: (links_in(text), inline_tags(text))),
     **{
-        f"outline {style}": Scanner(outlining(outline))
+        f"format {ending}": Scanner(
+            tolerant(partial(_converted, ending)),
+            ("writing/formats/web_pages.py:_behind",) if ending == "html" else (),
+            IN_PAGES if ending == "html" else MappingProxyType({}),
+        )
+        for ending in ("html", "ipynb", "srt", "vtt", "json", "docx", "txt")
+    },
+    **{
+        f"outline {style}": Scanner(
+            outlining(outline), ("writing/definitions.py:_scanner",) if style == "python" else ()
+        )
         for style, outline in chunking._OUTLINES.items()
     },
     # A text that fits into one passage is not cut, and a fence only if it is far longer.

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from plait.errors import SourceError, advise
 from plait.writing import ignoring, sources
+from plait.writing.formats import NotText
 from plait.writing.sources import (
     MAX_SOURCE_BYTES,
-    NotText,
     Skipped,
     SourceFile,
     named_file,
@@ -541,7 +541,10 @@ def test_text_is_decoded_and_its_newlines_are_made_plain(
         (b"\x7fELF\0\0", "binary, not text"),
         (b"x" * 8191 + b"\0", "binary, not text"),
         (codecs.BOM_UTF8 + b"a\0", "binary, not text"),
-        (b"one\ncaf\xe9\n", "not UTF-8 text: byte 0xE9 at offset 7 (line 2); convert it to UTF-8"),
+        (
+            b"one\ncaf\xe9\x01",
+            "not UTF-8 text: byte 0xE9 at offset 7 (line 2); convert it to UTF-8",
+        ),
         (codecs.BOM_UTF8 + b"\xe9", "not UTF-8 text: byte 0xE9 at offset 3 (line 1); convert it"),
         (b"\xed\xa0\x80", "not UTF-8 text: byte 0xED at offset 0"),
         (codecs.BOM_UTF16_LE + b"a\0b", "not UTF-16 text: byte 0x62 at offset 4"),

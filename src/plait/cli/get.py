@@ -11,8 +11,8 @@ from plait.cli.shared import Rendered, fitted
 from plait.cli.suggestions import with_suggestion
 from plait.errors import NotFound
 from plait.facts.names import Named
-from plait.present.json import document_dict, passage_dict
-from plait.present.text import document_text, on_a_line, passage_text
+from plait.present.json import document_dict, links_dict, passage_dict
+from plait.present.text import document_text, links_text, on_a_line, passage_text
 from plait.searching.conversations import by_importance
 from plait.types import Document, Passage
 
@@ -23,7 +23,7 @@ def get_options(parser: ArgumentParser) -> None:
         "names",
         nargs="+",
         metavar="NAME",
-        help="an id or its first six or more characters, a key, a chunk_id, or a session",
+        help="an id or its first six or more characters, a key, a chunk_id, a session or an alias",
     )
     parser.add_argument(
         "--document", action="store_true", help="print the whole document of a passage"
@@ -38,19 +38,26 @@ def get_run(arguments: Namespace, out: Output) -> int:
         successors = memory.successors(document for document, _ in documents)
         secrets = memory.secrets(document for document, _ in documents)
         unshown = memory.unshown_facts(document for document, _ in documents)
+        links = {
+            document.id: memory.links(document)
+            for document, passage in documents
+            if passage is None or arguments.document
+        }
 
         def as_dict(document: Document, passage: Passage | None) -> dict[str, Any]:
             successor, secret = successors.get(document.id), secrets.get(document.id, ())
             if passage is None or arguments.document:
                 fields = document_dict(document, successor, secret)
                 notice = unshown.get(document.id)
-                return fields if notice is None else {**fields, "more_facts": int(notice.subject)}
+                facts = {} if notice is None else {"more_facts": int(notice.subject)}
+                return {**fields, **links_dict(links[document.id]), **facts}
             return passage_dict(passage, document, successor, secret)
 
         def as_text(document: Document, passage: Passage | None) -> str:
             successor = successors.get(document.id)
             if passage is None or arguments.document:
-                return document_text(document, successor)
+                parts = [document_text(document, successor), links_text(links[document.id])]
+                return "\n\n".join(filter(None, parts))
             return passage_text(passage, document, successor)
 
         def render(kept: Sequence[tuple[int, Named]], left_out: int) -> Rendered:

@@ -37,6 +37,13 @@ def ingest_options(parser: ArgumentParser) -> None:
         help="which files to read, for example '*.md,*.txt'; may be repeated",
     )
     parser.add_argument(
+        "--include",
+        action="append",
+        default=[],
+        metavar="WHAT",
+        help="read these files too: code, pdf, chats or a pattern; may be repeated",
+    )
+    parser.add_argument(
         "--incremental",
         action="store_true",
         help="skip files whose size and modification time are unchanged",
@@ -73,6 +80,7 @@ def _ingest(arguments: Namespace, out: Output, told: set[Notice]) -> IngestRepor
             report = memory.ingest(
                 path,
                 patterns=split_commas(arguments.pattern),
+                include=split_commas(arguments.include),
                 incremental=arguments.incremental,
                 allow_removal=arguments.allow_removal,
                 progress=out.progress,
@@ -110,7 +118,15 @@ def _merged(reports: list[IngestReport]) -> IngestReport:
         interrupted=any(report.interrupted for report in reports),
         trouble=next((report.trouble for report in reports if report.trouble), None),
         caution=next((report.caution for report in reports if report.caution), None),
+        ignored_types=tuple(_types_of(reports).items()),
     )
+
+
+def _types_of(reports: list[IngestReport]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for ending, count in (pair for report in reports for pair in report.ignored_types):
+        counts[ending] = counts.get(ending, 0) + count
+    return counts
 
 
 def watch_options(parser: ArgumentParser) -> None:

@@ -37,7 +37,7 @@ def add_messages(arguments: Namespace, out: Output) -> int:
         )
     limit = round(out.config.settings.max_file_mb * 1024 * 1024)
     source = arguments.messages
-    text = read_standard_input(limit) if source == "-" else read_source(source, limit)[0]
+    text = read_standard_input(limit) if source == "-" else read_source(source, limit, out)[0]
     messages = _parsed(text)
     with open_to_write(out) as memory:
         stored = memory.add_messages(

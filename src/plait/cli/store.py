@@ -198,7 +198,7 @@ def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | Non
         raise UsageError("Give the text once: as words, with --text, or with --file.")
     limit = round(out.config.settings.max_file_mb * 1024 * 1024)
     if arguments.file not in (None, "-"):
-        content, name, path = read_source(arguments.file, limit)
+        content, name, path = read_source(arguments.file, limit, out)
         if arguments.role is not None:
             return content, arguments.key, None  # what was said is no document of that name
         return content, name if arguments.key is None else arguments.key, path
@@ -210,7 +210,7 @@ def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | Non
     return text, arguments.key, None
 
 
-def read_source(path: str, limit: int) -> tuple[str, str, str]:
+def read_source(path: str, limit: int, out: Output) -> tuple[str, str, str]:
     """Return the text of a file of at most ``limit`` bytes, its key and its whole path."""
     from plait.writing import sources
 
@@ -224,6 +224,8 @@ def read_source(path: str, limit: int) -> tuple[str, str, str]:
             subject=error.subject,
             advice=error.advice,
         ) from error
+    if content.remark:
+        out.warn(f"{candidate.path}: {content.remark}")
     return content.text, candidate.key, candidate.path
 
 

@@ -10,15 +10,18 @@ from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, on_one_lin
 from plait.mcp.tool import Call
 from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, beyond, documents_elsewhere, is_foreign
-from plait.present.json import document_dict, passage_dict
+from plait.present.json import document_dict, links_dict, passage_dict
 from plait.present.text import (
+    LINKS_SHOWN,
     caveats,
     counted,
     document_text,
+    links_text,
     passage_text,
     sort_of,
 )
 from plait.searching.conversations import by_importance
+from plait.searching.links import Links
 from plait.searching.recall import most_that_fit, tokens_of
 from plait.searching.where import Where, page_end, page_start
 from plait.times import show_day, show_time
@@ -250,32 +253,29 @@ def memory_get(call: Call) -> Reply:
     successors = call.memory.successors(document for document, _ in readables)
     secrets = call.memory.secrets(document for document, _ in readables)
     unshown = call.memory.unshown_facts(document for document, _ in readables)
+    links = {
+        document.id: call.memory.links(document) for document, passage in readables if not passage
+    }
     budget = call.arguments["max_tokens"]
     ranked = by_importance(readables)
+
+    def about(readable: Readable) -> tuple[str | None, Sequence[str], Links | None]:
+        id_ = readable[0].id
+        return successors.get(id_), secrets.get(id_, ()), links.get(id_)
 
     def render(kept: Sequence[tuple[int, Readable]], left_out: int) -> Reply:
         shown = [row for _, row in sorted(kept, key=itemgetter(0))]
         data: dict[str, Any] = {
             "results": [
-                {
-                    **_readable_data(
-                        document, passage, successors.get(document.id), secrets.get(document.id, ())
-                    ),
-                    **_more_facts(unshown.get(document.id)),
-                }
-                for document, passage in shown
+                {**_readable_data(row, *about(row)), **_more_facts(unshown.get(row[0].id))}
+                for row in shown
             ]
         }
         if left_out:
             data["left_out"] = left_out
         if troubles:
             data["not_found"] = list(troubles)
-        body = "\n\n".join(
-            _readable_text(
-                document, passage, successors.get(document.id), secrets.get(document.id, ())
-            )
-            for document, passage in shown
-        )
+        body = "\n\n".join(_readable_text(row, *about(row)) for row in shown)
         more = counted(left_out, "more document")
         note = f"{more} did not fit: ask for fewer ids or raise max_tokens." if left_out else ""
         if left_out and any(document.kind == "message" for document, _ in shown):
@@ -324,14 +324,18 @@ def _cut_to_budget(
 
 
 def _readable_data(
-    document: Document, passage: Passage | None, superseded_by: str | None, secret: Sequence[str]
+    readable: Readable, superseded_by: str | None, secret: Sequence[str], links: Links | None
 ) -> dict[str, Any]:
+    document, passage = readable
     if passage is not None:
         fields = passage_dict(passage, document, superseded_by, secret)
     else:
         fields = document_dict(document, superseded_by, secret)
         for name in ("size", "sha256", "file_mtime", "indexed_at", "path", "source"):
             fields.pop(name, None)
+        if links is not None:
+            shown = Links(links.links[:LINKS_SHOWN], links.backlinks[:LINKS_SHOWN])
+            fields.update(links_dict(shown))
     return {name: value for name, value in fields.items() if value not in (None, "", [], {}, False)}
 
 
@@ -340,11 +344,14 @@ def _more_facts(notice: Notice | None) -> dict[str, int]:
 
 
 def _readable_text(
-    document: Document, passage: Passage | None, superseded_by: str | None, secret: Sequence[str]
+    readable: Readable, superseded_by: str | None, secret: Sequence[str], links: Links | None
 ) -> str:
+    document, passage = readable
     if passage is not None:
         return passage_text(passage, document, superseded_by, secret)
-    return document_text(document, superseded_by, secret)
+    text = document_text(document, superseded_by, secret)
+    named = "" if links is None else links_text(links)
+    return f"{text}\n\n{named}" if named else text
 
 
 # -- timeline ------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from plait.types.guarding import guarded
 
 if TYPE_CHECKING:
     from plait.memory.scoping import ScopedMemory
+    from plait.searching.links import Links
     from plait.searching.recall import Recalled
 
 __all__ = ["MODE_ALIASES", "Memory", "named_embedder"]
@@ -304,6 +305,17 @@ class Memory(StoringMemory):
         where = self._filter({"session": clean(session), "kinds": ("message",)})
         where = conversations.here(self._store, where, self.config.project)
         return conversations.conversation(self._store, where, last, damaged)
+
+    def links(self, document: Document) -> Links:
+        """Return the links of a document to others and those to it, in this project and personal.
+
+        ``document`` is whole, as from `get`.
+        """
+        from plait.searching.links import Links, links_of
+
+        if self._store is None or document.kind == "message":
+            return Links()
+        return links_of(self._store, document, self._filter(None))
 
     def successors(self, documents: Iterable[Document]) -> dict[str, str]:
         """Return, for documents that have ended, the ids of those that replaced them."""

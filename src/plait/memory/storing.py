@@ -194,6 +194,7 @@ class StoringMemory(MaintainedMemory):
         path: str | os.PathLike[str] | None = None,
         *,
         patterns: Sequence[str] = (),
+        include: Sequence[str] = (),
         incremental: bool = False,
         allow_removal: bool = False,
         progress: Progress | None = None,
@@ -203,6 +204,7 @@ class StoringMemory(MaintainedMemory):
         Args:
             path: What to read; the setting ``memory_dir`` by default.
             patterns: Which files of a folder count, as in ``*.md``.
+            include: Files that count too: ``code``, ``pdf``, ``chats`` or a pattern.
             incremental: Skip indexed files whose size and modification time are unchanged.
             allow_removal: Forget missing files even if nearly all of the folder, or it, is gone.
             progress: Called with the number of files done, the total, and the last file's path.
@@ -226,7 +228,7 @@ class StoringMemory(MaintainedMemory):
         walk = walk_known(
             writer.store,
             place,
-            patterns=tuple(patterns) or (own and own.patterns) or settings.patterns,
+            patterns=(*(patterns or (own and own.patterns) or settings.patterns), *include),
             max_bytes=self._max_bytes,
             allow_removal=allow_removal,
         )

@@ -12,6 +12,7 @@ from plait.types.shapes import document_dict as document_dict
 from plait.types.shapes import period_dict, receipt_dict, time_text, turn_dict
 
 if TYPE_CHECKING:
+    from plait.searching.links import Links
     from plait.searching.recall import Recalled
     from plait.types.reports import (
         Deleted,
@@ -49,6 +50,20 @@ def recalled_dict(recalled: Recalled, worded: Wording = str) -> dict[str, Any]:
         ],
         "left_out": recalled.left_out,
         "receipt": receipt_dict(recalled.receipt, worded),
+    }
+
+
+def links_dict(links: Links) -> dict[str, Any]:
+    """Return the links of a document and those to it; one that leads nowhere has no id."""
+    return {
+        "links": [
+            {"target": row.target, "id": row.target_id or None, "heading": row.context}
+            for row in links.links
+        ],
+        "backlinks": [
+            {"source": row.source, "id": row.source_id, "heading": row.context}
+            for row in links.backlinks
+        ],
     }
 
 
@@ -155,11 +170,17 @@ def ingest_dict(report: IngestReport, project: str | None, worded: Wording = str
         "taken_from": report.taken_from,
         "caution": None if report.caution is None else worded(report.caution),
         "ignored": report.ignored,
+        "ignored_types": dict(report.ignored_types),
         "pending": report.pending,
         "interrupted": report.interrupted,
         "project": project,
         "left_out": [
             {"path": row.path, "outcome": row.outcome, "reason": row.reason} for row in left_out
+        ],
+        "remarks": [
+            {"path": row.path, "remark": row.reason}
+            for row in report.reports
+            if row.reason and row.outcome in ("added", "changed", "moved")
         ],
         "secret": [
             {"path": row.path, "kinds": list(row.secret)} for row in report.reports if row.secret

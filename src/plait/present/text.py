@@ -20,11 +20,13 @@ from plait.types.reports import (
 
 if TYPE_CHECKING:
     from plait.present.json import Wording
+    from plait.searching.links import Links
 
 # Marks, not codes of a terminal: whoever prints a text escapes the codes that others put into it.
 BOLD, DIM, PLAIN = "\0b", "\0d", "\0p"
 INDENT = " " * 6
 NAMES_SHOWN = 8  # as many as fit on a line
+LINKS_SHOWN = 20  # of each direction
 NAME_CHARS = 60  # longer names are cut
 
 
@@ -156,6 +158,20 @@ def document_text(
     body = document.text.strip("\n")
     head = f"{document.id}  {title}  ({'; '.join(filter(None, facts))})"
     return f"{as_lines([head])}\n\n{body}"
+
+
+def links_text(links: "Links") -> str:
+    """Return what a document links to and what links to it, in a line each; empty if nothing."""
+    to = [row.target if row.target_id else f"{row.target} (not there)" for row in links.links]
+    lines = []
+    for words, names in (
+        ("Links to", to),
+        ("Linked from", [row.source for row in links.backlinks]),
+    ):
+        if names:
+            more = f", … ({len(names):,} in all)" if len(names) > LINKS_SHOWN else ""
+            lines.append(f"{words}: {', '.join(map(on_a_line, names[:LINKS_SHOWN]))}{more}")
+    return as_lines(lines)
 
 
 def passage_text(
@@ -294,8 +310,14 @@ def ingest_text(report: IngestReport, project: str | None, worded: "Wording" = s
     lines = [f"{total}: {', '.join(counts) or 'none matched'}; {passages} written{project_part}"]
     if report.ignored:
         lines[0] += f"; {counted(report.ignored, 'file')} of other types ignored"
+        lines[0] += _ignored_types(report)
     if report.pending:
         lines.append(worded(pending_notice(report.pending)))
+    lines += [
+        f"  {row.outcome}: {row.path} ({row.reason})"
+        for row in report.reports
+        if row.reason and row.outcome in ("added", "changed", "moved")
+    ]
     left_out = [row for row in report.reports if row.outcome in ("skipped", "failed")]
     interrupted = [row for row in left_out if _is_interrupted(row)]
     lines += [
@@ -307,6 +329,21 @@ def ingest_text(report: IngestReport, project: str | None, worded: "Wording" = s
         reason = interrupted[0].reason
         lines.append(f"  skipped: {counted(len(interrupted), 'file')} ({reason})")
     return as_lines(lines)
+
+
+def _ignored_types(report: IngestReport) -> str:
+    """Return which types of files were ignored, and how to include those that can be read."""
+    from plait.writing.file_types import include_for
+
+    shown = report.ignored_types[:NAMES_SHOWN]
+    if not shown:
+        return ""
+    types = [f"{count:,} {ending or 'without an ending'}" for ending, count in shown]
+    more = ", …" if len(report.ignored_types) > NAMES_SHOWN else ""
+    words = dict.fromkeys(map(include_for, dict(report.ignored_types)))
+    options = " ".join(f"--include {word}" for word in words if word)
+    hint = f"; read more with {options}" if options else ""
+    return f" ({', '.join(types)}{more}{hint})"
 
 
 def ingest_remarks(report: IngestReport) -> list[str]:

@@ -24,7 +24,23 @@ def resolve(store: Store, name: str, project: str | None, reach: Reach) -> Named
     named = choose(stored_name, store.find(stored_name, here), project)
     if named is not None:
         return named
-    return choose_elsewhere(name, store.find(stored_name, EVERYTHING), reach)
+    elsewhere = store.find(stored_name, EVERYTHING)
+    if not elsewhere and reach == "read":
+        # Only to read: what changes something must be named exactly.
+        known = _known_as(store, stored_name, project)
+        if known is not None:
+            return known
+    return choose_elsewhere(name, elsewhere, reach)
+
+
+def _known_as(store: Store, name: str, project: str | None) -> Named | None:
+    """Return the note that a link to this name leads to: by the name of its file or an alias."""
+    from plait.searching.links import known_as
+
+    where = EVERYTHING._replace(
+        projects=tuple(dict.fromkeys((project, None))), kinds=("file", "note")
+    )
+    return choose(name, [(row, None) for row in known_as(store, name, where)], project)
 
 
 def _as_stored(store: Store, name: str) -> str:

@@ -15,7 +15,7 @@ Where = Mapping[str, Any]
 _TIMES = ("since", "until", "as_of")
 _LISTS = frozenset(
     {"projects", "kinds", "memory_types", "types", "tags", "keys", "origins", "trusts", "metadata"}
-    | {"parents", "topics"}
+    | {"parents", "topics", "named", "mentions"}
 )
 # A filter has the name of the field that it tests; these are the fields of `Filter`, which take
 # several values.

@@ -291,7 +291,7 @@ SETTINGS: dict[str, Setting] = {
     "quiet": Setting("switch", "Suppress warnings."),
     "patterns": Setting(
         "patterns",
-        "Which files to ingest, by name.",
+        "Which files to ingest, by name, or by group: notes, code, pdf, chats.",
         example="patterns such as *.md,*.txt",
         from_project="files",
     ),

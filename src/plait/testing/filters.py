@@ -1,9 +1,11 @@
 """A `Filter` as a test of one document, and a check for values that no store accepts."""
 
 from collections.abc import Iterable, Mapping
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from plait.errors import UsageError
+from plait.text import split
 from plait.text.normal_form import composed, spellings
 from plait.types import Document, Filter
 
@@ -21,6 +23,7 @@ _MEMBER = {
 _EQUAL = ("source", "session")
 _PREFIX = {"key_prefix": "key", "path_prefix": "path"}
 _LARGEST = 2**63
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 def meets(document: Document, where: Filter, moment: int) -> bool:
@@ -41,7 +44,8 @@ def meets(document: Document, where: Filter, moment: int) -> bool:
             for name, field in _PREFIX.items()
             if (prefix := getattr(where, name))
         )
-        and {*map(same, where.tags)} <= {*map(same, document.tags)}
+        and all(_has_tag(document, tag) for tag in where.tags)
+        and (not where.named or _contains(_names(document), where.named))
         and all(
             (same(name), same(value))
             in {(same(own), same(text)) for own, text in document.metadata.items()}
@@ -50,6 +54,50 @@ def meets(document: Document, where: Filter, moment: int) -> bool:
         and (document.pinned or not where.pinned)
         and _in_time(document, where, moment)
     )
+
+
+def mentions(texts: Iterable[str], where: Filter) -> bool:
+    """Tell whether one of a document's passages has one of the texts that a filter wants."""
+    if not where.mentions:
+        return True
+    wanted = [form for part in where.mentions for form in spellings(part)]
+    return any(_has_words(_lower(text), _lower(form)) for text in texts for form in wanted)
+
+
+def _has_words(text: str, words: str) -> bool:
+    """Tell whether a text has these words; a letter at their edge is the edge of a word."""
+    at = text.find(words)
+    while at >= 0:
+        end = at + len(words)
+        inside = (_joins(text[max(0, at - 1) : at + 1]), _joins(text[end - 1 : end + 1]))
+        if not any(inside):
+            return True
+        at = text.find(words, at + 1)
+    return False
+
+
+def _joins(pair: str) -> bool:
+    return len(pair) == 2 and pair.isalnum() and split(pair) is None
+
+
+def _has_tag(document: Document, tag: str) -> bool:
+    wanted = composed(tag)
+    return any(
+        own == wanted or own.startswith(f"{wanted}/") for own in map(composed, document.tags)
+    )
+
+
+def _names(document: Document) -> list[str]:
+    return [document.key or "", ", ".join(document.aliases)]
+
+
+def _contains(texts: Iterable[str], parts: Iterable[str]) -> bool:
+    wanted = [_lower(form) for part in parts for form in spellings(part)]
+    return any(part in _lower(text) for text in texts for part in wanted)
+
+
+def _lower(text: str) -> str:
+    return text.translate(_LOWER)
 
 
 def same(name: str | None) -> str | None:

@@ -40,11 +40,11 @@ def _folded(word: str) -> str:
 
 
 def title_text(document: Document, ordinal: int) -> str:
-    """Return what the title column indexes: title, tags and the name of the file.
+    """Return what the title column indexes: title, tags, aliases and the name of the file.
 
     Passages after the first repeat only the beginning.
     """
-    parts = [document.title, *document.tags]
+    parts = [document.title, *document.tags, *document.aliases]
     if document.kind == "file" and document.key:
         stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         if stem.casefold() not in document.title.casefold():

@@ -199,7 +199,7 @@ class InMemoryStore:
         }
 
     def _name_terms(self, passage: Passage, document: Document) -> frozenset[str]:
-        names = "\n".join((document.title, *document.tags))
+        names = "\n".join((document.title, *document.tags, *document.aliases))
         if passage.ordinal:
             names = first_words(names)
         return frozenset(term for _, _, term in self._analyze(f"{names}\n{passage.heading}"))

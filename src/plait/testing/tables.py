@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from plait.errors import EmbedderError
 from plait.protocols import State, Trashed, Unembedded, Vector
-from plait.testing.filters import begins_or_ends, meets, same
+from plait.testing.filters import begins_or_ends, meets, mentions, same
 from plait.testing.keyword import Indexed
 from plait.times import LAST_MOMENT
 from plait.types import Document, Filter, Passage, Ref, Relation, Space
@@ -153,7 +153,12 @@ class Tables:
 
     def selected(self, where: Filter, moment: int) -> Iterator[Document]:
         """Yield the documents that pass a filter."""
-        return (row for row in self.documents.values() if meets(row, where, moment))
+        return (
+            row
+            for row in self.documents.values()
+            if meets(row, where, moment)
+            if mentions((passage.text for passage in self.passages_of(row.id)), where)
+        )
 
     def out_of_date(self, moment: int) -> set[str]:
         """Return the entities whose profile is out of date."""

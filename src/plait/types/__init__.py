@@ -76,9 +76,14 @@ AFTER_TURNS = 2**62
 SHORT_ID = 8
 
 
-# Which files of a folder count unless told otherwise.
-FILE_PATTERNS = ("*.md", "*.markdown", "*.txt", "*.rst", "*.org")
+# Which files of a folder count unless told otherwise: what people write and read, not code.
+FILE_PATTERNS = (
+    "*.md", "*.markdown", "*.txt", "*.rst", "*.org",
+    "*.html", "*.htm", "*.ipynb", "*.docx", "*.srt", "*.vtt",
+)  # fmt: skip
 
+# Fields of the metadata with other names of a note, as Obsidian writes them.
+ALIAS_FIELDS = ("aliases", "alias")
 # Keys of entities name things, keys of notes name texts: they must not collide.
 ENTITY_SOURCE = "entity"
 # The source of a message with a key is its session: another one may have a message of that key.
@@ -286,6 +291,11 @@ class Document(NamedTuple):
 
         return document_dict(self)
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names of a note, as its metadata lists them."""
+        return tuple(self.metadata[name] for name in ALIAS_FIELDS if name in self.metadata)
+
 
 class Filter(NamedTuple):
     """Selects documents. Every field that is set must match; ``None`` and ``()`` mean "any".
@@ -294,6 +304,9 @@ class Filter(NamedTuple):
     inclusive, ``until`` exclusive, both on ``event_at``. ``as_of`` selects facts valid then,
     else only current ones count, unless ``all_versions``. ``parents`` are ids of entities.
     ``pinned`` selects only pinned ones.
+    A tag also selects those below it: ``ops`` selects ``ops/ssh``. ``named`` are parts of a key or
+    of the aliases, ``mentions`` words of the text, as written; one of each must be there. Both
+    ignore the case of ASCII letters.
     """
 
     projects: tuple[str | None, ...] | None = None
@@ -316,6 +329,8 @@ class Filter(NamedTuple):
     parents: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     pinned: bool = False
+    named: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
 
     @classmethod
     def of_project(cls, project: str | None) -> "Filter":

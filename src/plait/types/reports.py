@@ -116,6 +116,8 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 class FileReport(NamedTuple):
     """The outcome for one file, with why it was left out and the code of that reason.
 
+    A file that was added or changed has a reason if it was read in an unusual way.
+
     ``secret`` names the kinds of secrets in a file that was added or changed, ``taken_from`` the
     project that its document was in before its folder moved to this one.
     """
@@ -132,6 +134,8 @@ class FileReport(NamedTuple):
 class IngestReport(NamedTuple):
     """What ``ingest`` did, file by file. ``ignored`` counts files of other types.
 
+    ``ignored_types`` counts them by the ending of their names, the most frequent first.
+
     ``trouble`` is why vectors are missing; the text is stored. ``caution`` is why documents of
     missing files were kept.
     """
@@ -142,6 +146,7 @@ class IngestReport(NamedTuple):
     interrupted: bool = False
     trouble: Notice | None = None
     caution: Notice | None = None
+    ignored_types: tuple[tuple[str, int], ...] = ()
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many files have one of these outcomes."""

@@ -8,11 +8,13 @@ the slices leave no gap: joined without their overlaps, they give the document b
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Literal, NamedTuple
 
 from plait.errors import UsageError
 from plait.types import MIN_CUT_SIZE, Cut, Passage
+from plait.writing.definitions import outline_code
 from plait.writing.outlines import (
     ITEM_MARK,
     Fences,
@@ -28,7 +30,10 @@ from plait.writing.outlines import (
 DEFAULT_SIZE = Cut().size
 DEFAULT_OVERLAP = Cut().overlap
 
-Style = Literal["markdown", "plain", "rst", "org"]
+Style = Literal[
+    "markdown", "plain", "rst", "org", "python", "javascript", "go", "rust", "java", "c", "ruby",
+    "php", "shell", "sql",
+]  # fmt: skip
 
 # Shares of the size: where a cut may fall, and how much new text a passage has at least.
 WINDOW_OPENS, WINDOW_CLOSES, MIN_NEW_TEXT = 0.7, 1.3, 0.3
@@ -66,6 +71,16 @@ _OUTLINES: dict[Style, Callable[[str, int], Outline]] = {
     "plain": outline_plain,
     "rst": outline_rst,
     "org": outline_org,
+    "python": partial(outline_code, "python"),
+    "javascript": partial(outline_code, "javascript"),
+    "go": partial(outline_code, "go"),
+    "rust": partial(outline_code, "rust"),
+    "java": partial(outline_code, "java"),
+    "c": partial(outline_code, "c"),
+    "ruby": partial(outline_code, "ruby"),
+    "php": partial(outline_code, "php"),
+    "shell": partial(outline_code, "shell"),
+    "sql": partial(outline_code, "sql"),
 }
 
 
@@ -142,9 +157,9 @@ def chunk(
     return _passages(text, spans)
 
 
-def first_heading(text: str) -> str:
-    """Return the first Markdown heading of a text, or an empty string."""
-    headings, _ = outline_markdown(text, DEFAULT_SIZE)
+def first_heading(text: str, style: Style = "markdown") -> str:
+    """Return the first heading of a text, or an empty string."""
+    headings, _ = _OUTLINES[style](text, DEFAULT_SIZE)
     return headings[0].title if headings else ""
 
 

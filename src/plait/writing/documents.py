@@ -1,6 +1,7 @@
 """Check new documents, and complete them from their front matter, name and the clock."""
 
 import os
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from plait.errors import UsageError, advise
 from plait.facts.messages import origin_of
 from plait.text import clean
 from plait.text.front_matter import front_matter
+from plait.text.links import inline_tags
 from plait.text.normal_form import composed
 from plait.times import parse_time
 from plait.types import (
@@ -17,22 +19,30 @@ from plait.types import (
     PROVENANCE,
     TRUSTS,
     Document,
+    Passage,
     check_choice,
     check_range,
 )
 from plait.writing import chunking, filenames, sources
+from plait.writing.file_types import LANGUAGES
 from plait.writing.refusals import amount
 
 TITLE_CHARS = 80
 # Characters. Each message of a session repeats its name: a few long ones would fill a disk.
 LONGEST_NAME = 500
 
+# Files that are converted become Markdown.
 STYLES: dict[str, chunking.Style] = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".rst": "rst",
-    ".org": "org",
+    **dict.fromkeys(("md", "markdown", "html", "htm", "xhtml", "ipynb", "docx", "pdf"), "markdown"),
+    "json": "markdown",
+    "rst": "rst",
+    "org": "org",
+    **LANGUAGES,
 }
+# Files in which a word after a number sign is a tag.
+TAGGED = frozenset({"md", "markdown"})
+_ORG_TITLE = re.compile(r"^#\+title:[ \t]*+([^\n]*\S)", re.I | re.M)
+_ORG_HEAD_CHARS = 2_000
 # Front matter fields with a meaning of their own; the rest of it becomes metadata.
 FRONT_FIELDS = frozenset({"title", "tags", "type", "memory_type", "summary", "date"})
 
@@ -43,10 +53,14 @@ FrontMatter = dict[str, str | list[str]]
 
 
 class Draft(NamedTuple):
-    """A completed document, and where its body begins behind the front matter."""
+    """A completed document, and where its body begins behind the front matter.
+
+    ``lines`` has, for each line of the text, its line in the file; empty if they are the same.
+    """
 
     document: Document
     body_start: int
+    lines: Sequence[int] = ()
 
     @property
     def body(self) -> str:
@@ -232,11 +246,11 @@ def check_body(draft: Draft) -> None:
         )
 
 
-def complete(document: Document, now: int) -> Draft:
+def complete(document: Document, now: int, lines: Sequence[int] = ()) -> Draft:
     """Fill in what the caller left open from the front matter, the name and the clock."""
     document = _cleaned(document)
     values, body_start = _front_matter(document)
-    document = _with_composed_names(_with_front_matter(document, values))
+    document = _with_composed_names(_with_front_matter(document, values, body_start))
     event = document.event_at
     completed = document._replace(
         title=document.title or _title(document, values, body_start),
@@ -247,17 +261,40 @@ def complete(document: Document, now: int) -> Draft:
         # subtle: a file's hash is over its bytes, and only its reader can know it.
         sha256=document.sha256 if document.kind == "file" else _text_hash(document.text),
     )
-    return Draft(completed, body_start)
+    return Draft(completed, body_start, lines)
 
 
-def as_draft(document: Document) -> Draft:
-    """Return a stored document, complete already, as a draft to be cut again."""
-    return Draft(document, _front_matter(document)[1])
+def as_draft(document: Document, passages: Sequence[Passage] = ()) -> Draft:
+    """Return a stored document, complete already, as a draft to be cut again.
+
+    ``passages`` are those it has: they know the lines of a file that was converted.
+    """
+    body_start = _front_matter(document)[1]
+    return Draft(document, body_start, _lines_of(document.text, body_start, passages))
+
+
+def _lines_of(text: str, body_start: int, passages: Sequence[Passage]) -> list[int]:
+    """Return the lines in the file that stored passages tell, exact at their beginnings."""
+    lines: list[int] = []
+    place = 0
+    for passage in passages:
+        start = body_start + passage.start
+        start += len(passage.text) - len(passage.text.lstrip())
+        before = text.count("\n", place, start)
+        place = start
+        if not lines:
+            lines.append(max(1, passage.start_line - before))
+        lines += [min(lines[-1] + step, passage.start_line) for step in range(1, before)]
+        if before:
+            lines.append(passage.start_line)
+    rest = text.count("\n", place) + 1
+    last_line = passages[-1].end_line if passages else 1
+    return lines + [min(lines[-1] + step, last_line) for step in range(1, rest)] if lines else []
 
 
 def with_front_matter(document: Document) -> Document:
     """Return a document with the fields of its front matter."""
-    return _with_front_matter(document, _front_matter(document)[0])
+    return _with_front_matter(document, *_front_matter(document))
 
 
 def _front_matter(document: Document) -> tuple[FrontMatter, int]:
@@ -271,7 +308,7 @@ def _text_hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def _with_front_matter(document: Document, values: FrontMatter) -> Document:
+def _with_front_matter(document: Document, values: FrontMatter, body_start: int) -> Document:
     rest = {
         name: value if isinstance(value, str) else ", ".join(value)
         for name, value in values.items()
@@ -281,7 +318,7 @@ def _with_front_matter(document: Document, values: FrontMatter) -> Document:
     return document._replace(
         memory_type=document.memory_type or filenames.memory_type_for(name, values),
         type=document.type or _text(values.get("type")),
-        tags=document.tags or _tags(values.get("tags")),
+        tags=(document.tags or _tags(values.get("tags"))) + _tags_inside(document, body_start),
         metadata={**rest, **document.metadata},
         summary=document.summary or _text(values.get("summary")),
     )
@@ -318,13 +355,16 @@ def _title(document: Document, values: FrontMatter, body_start: int) -> str:
     title = values.get("title")
     if isinstance(title, str) and title:
         return title[:TITLE_CHARS]
-    if document.kind in ("file", "note"):
-        heading = chunking.first_heading(document.text[body_start:])
-        if heading:
-            return heading[:TITLE_CHARS]
-        if document.key:
-            return filenames.title_from_name(document.key)
-    return ""
+    if document.kind not in ("file", "note"):
+        return ""
+    style, key = style_of(document), document.key or ""
+    if document.kind == "file" and _ending(document) in LANGUAGES:
+        return key[-TITLE_CHARS:]
+    if style == "org" and (keyword := _ORG_TITLE.search(document.text[:_ORG_HEAD_CHARS])):
+        return keyword[1].strip()[:TITLE_CHARS]
+    body = document.text[body_start:]
+    heading = chunking.first_heading(body, "markdown" if style == "plain" else style)
+    return heading[:TITLE_CHARS] or (filenames.title_from_name(key) if key else "")
 
 
 def _event_time(document: Document, values: FrontMatter, now: int) -> int:
@@ -345,6 +385,7 @@ def document_from_file(
     return Document(
         key=file.key,
         kind="file",
+        title=content.title[:TITLE_CHARS],
         text=content.text,
         path=file.path,
         source=file.root,
@@ -365,8 +406,18 @@ def _tags(value: str | list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.lstrip("#") for name in names if name.lstrip("#")))
 
 
+def _tags_inside(document: Document, body_start: int) -> tuple[str, ...]:
+    """Return the tags that a note or a Markdown file has in its text."""
+    if document.kind != "note" and (document.kind != "file" or _ending(document) not in TAGGED):
+        return ()
+    text = document.text
+    return tuple(inline_tags(text[body_start:] if body_start else text)) if "#" in text else ()
+
+
 def style_of(document: Document) -> chunking.Style:
-    """Return the markup style of a text: by its extension for a file, else Markdown."""
-    if document.kind != "file":
-        return "markdown"
-    return STYLES.get(os.path.splitext(document.key or "")[1].lower(), "plain")  # noqa: PTH122
+    """Return the markup style of a text: by its ending for a file, else Markdown."""
+    return "markdown" if document.kind != "file" else STYLES.get(_ending(document), "plain")
+
+
+def _ending(document: Document) -> str:
+    return os.path.splitext(document.key or "")[1][1:].lower()  # noqa: PTH122

@@ -13,6 +13,7 @@ from plait.types.reports import FileReport, IngestReport, Outcome
 from plait.writing import deleting, documents, moves, removals, sources
 from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
+from plait.writing.formats import NotText
 from plait.writing.writer import BATCH_DOCUMENTS, Writer
 
 BATCH_CHARS = 2_000_000
@@ -57,6 +58,8 @@ class Ingest:
         # Files that were known before this run and are still there.
         self._left = 0
         self._emptied: list[Document] = []
+        # What to tell about files that were read after all.
+        self._remarks: dict[str, str] = {}
         self._caution: Notice | None = None
 
     def run(self, walk: sources.Walk) -> IngestReport:
@@ -85,7 +88,11 @@ class Ingest:
             self._drop_batch()
         self._store.tidy()
         return IngestReport(
-            tuple(self._reports), walk.ignored, interrupted=interrupted, caution=self._caution
+            tuple(self._reports),
+            walk.ignored,
+            interrupted=interrupted,
+            caution=self._caution,
+            ignored_types=tuple(walk.ignored_types.most_common()),
         )
 
     def _known(self, files: Sequence[sources.SourceFile]) -> list[Document | None]:
@@ -114,7 +121,7 @@ class Ingest:
             return
         try:
             content = sources.read_file(file)
-        except sources.NotText as error:
+        except NotText as error:
             self._report(
                 FileReport(file.path, "skipped", reason=error.notice.text, code=error.code)
             )
@@ -126,7 +133,10 @@ class Ingest:
             self._report(FileReport(file.path, outcome))
             return
         document = documents.document_from_file(file, content, project)
-        self._add(documents.complete(document, documents.now_ms()), old, former)
+        if content.remark:
+            self._remarks[file.path] = content.remark
+        draft = documents.complete(document, documents.now_ms(), content.lines)
+        self._add(draft, old, former)
 
     def _was_renamed(self, file: sources.SourceFile) -> bool:
         """Tell whether its folder's move changed a file's key: its memory type may follow it."""
@@ -183,7 +193,8 @@ class Ingest:
         self._batch, self._chars = [], 0
         for (change, outcome), done in zip(batch, stored, strict=True):
             path = change.entry.document.path or ""
-            self._report(FileReport(path, outcome, chunks=done.chunks, secret=done.secret))
+            remark = self._remarks.pop(path, "")
+            self._report(FileReport(path, outcome, done.chunks, remark, secret=done.secret))
 
     def _drop_batch(self) -> None:
         for change, _ in self._batch:

@@ -130,7 +130,7 @@ class _Search:
         for file in newcomers:
             if file.size in sizes and file.path not in places:
                 try:
-                    hashes[file.path] = sources.read_file(file).sha256
+                    hashes[file.path] = sources.hash_file(file)
                 except SourceError:
                     continue  # it will be reported when its turn comes
         return hashes

@@ -93,7 +93,8 @@ def rechunk(writer: Writer, stored: Iterable[Document]) -> int:
     changed = 0
     for document in stored:
         for whole in writer.store.load([document.id]):
-            entry = writer.chunk(documents.as_draft(whole))
+            draft = documents.as_draft(whole, writer.store.passages(whole.id))
+            entry = writer.chunk(draft)
             if entry.passages:
                 [done] = writer.write([Change(entry, expects=whole)])
                 changed += done.replaced

@@ -8,10 +8,10 @@ A walk yields each file as a `SourceFile`, or as a `Skipped` with the reason. It
 other types. It does not report hidden and ignored entries.
 """
 
-import codecs
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +20,9 @@ from typing import NamedTuple
 from plait.errors import SourceError, advise, lacks_descriptors, too_many_files
 from plait.types import FILE_PATTERNS
 from plait.writing import refusals
+from plait.writing.file_types import ending_of, expanded
+from plait.writing.formats import converted
+from plait.writing.formats.encodings import decoded
 from plait.writing.ignoring import (
     MAX_RULES,
     MAX_RULES_OF_A_SOURCE,
@@ -42,29 +45,14 @@ _MAX_IGNORE_BYTES = 64 * 1024
 _NEVER_ENTERED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
 # A virtual environment is recognised by its content: "env" may be a folder of notes.
 _ENVIRONMENT_MARKS = frozenset({"pyvenv.cfg", "conda-meta"})
-# Bytes searched for a NUL, as git and grep do. The header of any binary format is shorter.
-_SNIFFED_BYTES = 8 * 1024
 # A file that changes during the read is read once more. If it changes again, the read fails.
 _READ_ATTEMPTS = 2
 # NONBLOCK: do not wait for a pipe that has replaced a file. NOFOLLOW: do not follow a link that
 # has replaced one.
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-# UTF-32 comes first: its little-endian mark starts with that of UTF-16.
-_WIDE_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 # Windows' junctions are links to folders, but lstat() shows them as folders.
 _JUNCTION_TAG = 0xA0000003
-
-
-class NotText(SourceError):
-    """The file can be read, but it is binary or in an unknown encoding."""
-
-    code = "not_text"
 
 
 class SourceFile(NamedTuple):
@@ -94,12 +82,18 @@ class Skipped(NamedTuple):
 
 
 class Content(NamedTuple):
-    r"""The text of a file, with ``\n`` as its line ends, and the hash and status of its bytes."""
+    r"""The text of a file, with ``\n`` as its line ends, and the hash and status of its bytes.
+
+    ``lines``, ``title`` and ``remark`` are those of `Converted`.
+    """
 
     text: str
     sha256: str
     size: int
     mtime: int
+    lines: tuple[int, ...] = ()
+    title: str = ""
+    remark: str = ""
 
 
 def source_root(path: str | os.PathLike[str]) -> str:
@@ -135,7 +129,8 @@ def walk(
 
     Args:
         path: A folder or a file. A named file counts whatever its name.
-        patterns: Which files count, by name (``*.md``) or path (``diary/**/*.md``), in any case.
+        patterns: Which files count: by name (``*.md``) or path (``diary/**/*.md``), in any case, or
+            by a word for several of them (``code``).
         max_bytes: Larger files are skipped.
         ignore_file: The name of files with ignore rules, as in git; ``None`` for no rules.
         hidden: Whether names with a leading dot count.
@@ -146,7 +141,7 @@ def walk(
     """
     shown = _printable(str(path)) or "''"
     # A single string is a sequence too, of one-letter patterns.
-    wanted = (patterns,) if isinstance(patterns, str) else patterns
+    wanted = expanded((patterns,) if isinstance(patterns, str) else patterns)
     if gone:
         return Walk(source_root(path), None, wanted, max_bytes, ignore_file, hidden, gone=True)
     try:
@@ -207,7 +202,7 @@ def named_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_SOURCE_BYTE
 class Walk:
     """The files of a source. Each iteration walks it again: files first, then links to files.
 
-    After an iteration, ``ignored`` is the number of files of other types.
+    After an iteration, ``ignored_types`` counts the files of other types by their endings.
     """
 
     def __init__(
@@ -223,7 +218,7 @@ class Walk:
     ) -> None:
         """Take the arguments that `walk` has checked; ``name`` is set if the source is one file."""
         self.root = root
-        self.ignored = 0
+        self.ignored_types: Counter[str] = Counter()
         self._name = name
         self._wanted = [rule for line in patterns if (rule := parse_rule(line.lower(), 0))]
         self._max_bytes = max_bytes
@@ -237,13 +232,18 @@ class Walk:
         self._keys: dict[tuple[int, int], str] = {}
 
     @property
+    def ignored(self) -> int:
+        """How many files of other types the last iteration passed over."""
+        return self.ignored_types.total()
+
+    @property
     def is_folder(self) -> bool:
         """Whether the source is a folder rather than one named file."""
         return self._name is None
 
     def __iter__(self) -> Iterator[SourceFile | Skipped]:
         """Walk depth first, by name within each folder."""
-        self.ignored = 0
+        self.ignored_types.clear()
         self._off_limits, self._keys, self._rules_read = set(), {}, 0
         if self._name is not None:
             yield self._named_file(self._name)
@@ -325,7 +325,7 @@ class Walk:
         path = str(place.path / self._ignore_file)
         data, _ = _read_bytes(path, _MAX_IGNORE_BYTES, _OPEN_FLAGS, subject=path)
         most = min(MAX_RULES - len(place.rules), MAX_RULES_OF_A_SOURCE - self._rules_read)
-        rules = parse_ignore_file(_decode(data, path), len(place.parts), most)
+        rules = parse_ignore_file(decoded(data, path, strict=True).text, len(place.parts), most)
         self._rules_read += len(rules)
         return rules
 
@@ -333,7 +333,7 @@ class Walk:
         if self.wants(place.key):
             yield self._list(place, status, place.path)
         else:
-            self.ignored += 1
+            self.ignored_types[ending_of(place.key)] += 1
 
     def _link(self, place: "_Place") -> Iterator[SourceFile | Skipped]:
         try:
@@ -343,13 +343,13 @@ class Walk:
             if self.wants(place.key):
                 yield place.skipped(refusals.link_error_reason(error))
             else:
-                self.ignored += 1
+                self.ignored_types[ending_of(place.key)] += 1
             return
         listed = self._keys.get((status.st_dev, status.st_ino))
         if stat.S_ISDIR(status.st_mode):
             yield place.skipped(refusals.LINK_TO_FOLDER)
         elif not self.wants(place.key):
-            self.ignored += 1
+            self.ignored_types[ending_of(place.key)] += 1
         elif not target.is_relative_to(self.root):
             yield place.skipped(refusals.LINK_LEADS_OUT)
         elif not self._off_limits.isdisjoint((target, *target.parents)):
@@ -409,23 +409,34 @@ def read_file(file: SourceFile) -> Content:
     passages when only its line ends change. The hash is that of the bytes on the disk.
 
     Raises:
-        NotText: The file is binary or in an unknown encoding. The message is the reason.
+        NotText: The file is binary, in an unknown encoding or not of the format that its name says.
+            The message is the reason.
         SourceError: The file is gone, unreadable or too large, or it changed during the read. The
             message is the reason.
     """
+    data, status = _file_bytes(file)
+    text, lines, title, remark = converted(data, file.path, file.max_bytes)
+    hashed, changed_at = sha256(data).hexdigest(), _milliseconds(status.st_mtime_ns)
+    return Content(text, hashed, len(data), changed_at, lines, title, remark)
+
+
+def hash_file(file: SourceFile) -> str:
+    """Return the hash of a file's bytes, whatever they are.
+
+    Raises:
+        SourceError: As for `read_file`.
+    """
+    return sha256(_file_bytes(file)[0]).hexdigest()
+
+
+def _file_bytes(file: SourceFile) -> tuple[bytes, os.stat_result]:
     try:
-        data, status = _read_bytes(
+        return _read_bytes(
             file.target or file.path, file.max_bytes, _OPEN_FLAGS | _NO_FOLLOW, subject=file.path
         )
     except OSError as error:
         reason = refusals.error_reason(error)
         raise SourceError(reason, code="unreadable_source", subject=file.path) from error
-    return Content(
-        text=_decode(data, file.path),
-        sha256=sha256(data).hexdigest(),
-        size=len(data),
-        mtime=_milliseconds(status.st_mtime_ns),
-    )
 
 
 def _read_bytes(
@@ -451,24 +462,6 @@ def _read_bytes(
 
 def _stamp(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _decode(data: bytes, subject: str) -> str:
-    encoding = next((name for mark, name in _WIDE_MARKS if data.startswith(mark)), "utf-8")
-    if encoding == "utf-8" and b"\0" in data[:_SNIFFED_BYTES]:
-        raise NotText(refusals.BINARY, subject=subject)
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise NotText(
-            f"not {encoding.upper()} text: byte 0x{data[error.start]:02X} at offset"
-            f" {error.start:,} (line {line:,}); convert it to UTF-8",
-            subject=subject,
-        ) from error
-    # A NUL further inside would end the text early for readers of C strings.
-    text = text.removeprefix("\ufeff").replace("\0", "\ufffd")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _is_link(status: os.stat_result) -> bool:

@@ -119,12 +119,13 @@ class Writer:
             refuse_secrets(document_secrets(document))
 
     def chunk(self, draft: Draft) -> Entry:
-        """Cut a document into passages; their line numbers count the front matter too."""
+        """Cut a document into passages; their line numbers are those of the whole file."""
         document = draft.document
-        lines = document.text.count("\n", 0, draft.body_start)
+        above = document.text.count("\n", 0, draft.body_start)
         passages = [
             passage._replace(
-                start_line=passage.start_line + lines, end_line=passage.end_line + lines
+                start_line=_line_in_file(draft, passage.start_line + above),
+                end_line=_line_in_file(draft, passage.end_line + above),
             )
             for passage in chunking.chunk(
                 draft.body,
@@ -259,6 +260,10 @@ def batches(many: Iterable[_Item], size: int = BATCH_DOCUMENTS) -> Iterator[list
     items = iter(many)
     while batch := list(islice(items, size)):
         yield batch
+
+
+def _line_in_file(draft: Draft, line: int) -> int:
+    return draft.lines[line - 1] if 0 < line <= len(draft.lines) else line
 
 
 def _without_vectors(entry: Entry) -> Entry:

@@ -178,8 +178,8 @@ def _fts_tokens(connection: apsw.Connection, text: str, offset: int) -> list[Tok
 
 
 def name_terms(connection: apsw.Connection, passage: Passage, document: Document) -> frozenset[str]:
-    """Return the terms of a passage's title, heading and tags."""
-    names = "\n".join((document.title, *document.tags))
+    """Return the terms of a passage's title, heading, tags and aliases."""
+    names = "\n".join((document.title, *document.tags, *document.aliases))
     if passage.ordinal:
         names = first_words(names)
     text = f"{names}\n{passage.heading}"

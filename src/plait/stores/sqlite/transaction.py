@@ -213,7 +213,7 @@ class SQLiteTransaction:
         changes = ", ".join(f"{FIELDS[place]} = ?" for place in places)
         sql = f"UPDATE documents SET {changes} WHERE id = ?"  # noqa: S608
         self._connection.execute(sql, (*values, id))
-        if {"title", "tags", "key"} & fields.keys():
+        if {"title", "tags", "key", "metadata"} & fields.keys():
             self._writer.retitle(id)
 
     def delete(self, ids: Sequence[str]) -> int:

@@ -56,11 +56,11 @@ _RETITLE_OTHERS = (
 
 
 def title_columns(document: Document) -> tuple[str, str]:
-    """Return what the title column indexes: title, tags and the name of the file.
+    """Return what the title column indexes: title, tags, aliases and the name of the file.
 
     First that of the first passage, then that of the others, which repeat only its beginning.
     """
-    parts = [document.title, *document.tags]
+    parts = [document.title, *document.tags, *document.aliases]
     if document.kind == "file" and document.key:
         stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         if stem.casefold() not in document.title.casefold():

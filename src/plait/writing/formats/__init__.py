@@ -1,0 +1,70 @@
+"""Turn the bytes of a file into the text that is stored; the ending of its name tells the format.
+
+One module per format: bytes go in, a `Converted` comes out, in linear time and bounded memory,
+whatever the bytes are. Nothing here opens files; cutting texts belongs in `plait.writing.chunking`.
+"""
+
+from collections.abc import Callable
+
+from plait.writing.formats.encodings import Converted, NotText, decoded
+
+__all__ = ["Converted", "NotText", "converted"]
+
+# A converter takes the bytes, the name of the file for messages, and the most bytes of text.
+Converter = Callable[[bytes, str, int], Converted]
+
+
+def _converter(ending: str) -> Converter | None:
+    # Imported on use: most folders have one format, and reading Markdown needs none of these.
+    if ending in ("html", "htm", "xhtml"):
+        from plait.writing.formats.web_pages import convert_page
+
+        return convert_page
+    if ending == "ipynb":
+        from plait.writing.formats.notebooks import convert_notebook
+
+        return convert_notebook
+    if ending in ("srt", "vtt"):
+        from plait.writing.formats.subtitles import convert_subtitles
+
+        return convert_subtitles
+    if ending == "json":
+        from plait.writing.formats.chats import convert_chat
+
+        return convert_chat
+    if ending == "docx":
+        from plait.writing.formats.word import convert_word
+
+        return convert_word
+    if ending == "pdf":
+        from plait.writing.formats.pdf import convert_pdf
+
+        return convert_pdf
+    return None
+
+
+def converted(data: bytes, name: str, max_bytes: int) -> Converted:
+    """Return the text of a file.
+
+    Args:
+        data: The bytes of the file.
+        name: Its name or path; the ending tells the format.
+        max_bytes: The most bytes that the text may have.
+
+    Raises:
+        NotText: It has no text, or is not what its name says. The message is the reason.
+    """
+    converter = _converter(name.rpartition(".")[2].lower())
+    if converter is None:
+        return decoded(data, name)
+    result = converter(data, name, max_bytes)
+    size = len(result.text.encode("utf-8", "replace"))
+    if size > max_bytes:
+        from plait.writing.refusals import amount
+
+        raise NotText(
+            f"too large: its text is {amount(size)}, limit {amount(max_bytes)}",
+            code="too_large",
+            subject=name,
+        )
+    return result
