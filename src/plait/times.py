@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from plait.errors import UsageError
 
 if TYPE_CHECKING:
-    from datetime import date
+    from datetime import date, datetime
 
 # What callers may write for a time; a `datetime` is a `date` too.
 Moment: TypeAlias = "int | float | str | date"
@@ -21,38 +21,41 @@ DAY_MS = 24 * 3600 * 1000
 FIRST_SECONDS = 100_000_000
 FIRST_MILLISECONDS = 100_000_000_000
 
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_557_600}
-_AGO = re.compile(r"(\d{1,6})\s*(s|min|m|h|d|w|y)(?:\s+ago)?", re.I)
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, "mo": 2_629_800, "y": 31_557_600}
+_AGO = re.compile(
+    r"(\d{1,6}|an?)\s*"
+    r"(s|m|h|d|w|mo|y|sec|min|(?:second|minute|hour|day|week|month|year)s?)(?:\s+ago)?",
+    re.I,
+)
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def parse_time(text: str, now: int | None = None) -> int | None:
-    """Parse ``2026-03-01``, ``2026-03-01T09:30+02:00``, ``7d``, ``today``, ``now``.
+    """Parse ``2026-03-01``, ``2026-03-01T09:30+02:00``, ``7d``, ``3 weeks ago``, ``last month``.
 
     Return UTC milliseconds, or ``None`` for a text that is not a time. A time without an offset is
-    local time. ``now`` is the clock's time when omitted.
+    local time; a day, week, month or year means its first moment, and a week begins on Monday.
+    ``now`` is the clock's time when omitted.
 
     >>> parse_time("1970-01-02T00:00Z")
     86400000
     >>> parse_time("2h", now=10_000_000)
     2800000
     """
-    words = text.strip().lower()
+    words = " ".join(text.lower().split())
     moment = time.time_ns() // 1_000_000 if now is None else now
     ago = _AGO.fullmatch(words)
     if ago:
-        return moment - int(ago[1]) * _UNITS[ago[2].lower()] * 1000
+        unit = ago[2] if ago[2] in _UNITS else ago[2][: 2 if ago[2].startswith("mo") else 1]
+        count = int(ago[1]) if ago[1].isdecimal() else 1
+        return moment - count * _UNITS[unit] * 1000
     if words == "now":
         return moment
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
-    if words in ("today", "yesterday"):
-        day = datetime.fromtimestamp(moment / 1000).astimezone()
-        day = day.replace(hour=0, minute=0, second=0, microsecond=0)
-        if words == "yesterday":
-            day -= timedelta(days=1)
-        return round(day.timestamp() * 1000)
     try:
-        parsed = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+        begin = _calendar_day(words, moment)
+        parsed = begin or datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
         return round(parsed.astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         return None
@@ -80,7 +83,7 @@ def as_moment(value: Moment | None, field: str = "The time") -> int | None:
     if moment is None or moment > LAST_MOMENT:
         raise UsageError(
             f"{field} is {str(value)[:60]!r}, which is not a time. Write 2026-03-01, "
-            "2026-03-01T09:30, an age like 7d, a datetime, or seconds or milliseconds since 1970.",
+            "2026-03-01T09:30, 7d, last week, a datetime, or seconds or milliseconds since 1970.",
             code="bad_time",
             subject=field,
         )
@@ -102,6 +105,29 @@ def _of_date(value: date) -> int | None:
         return round(value.timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _calendar_day(words: str, now: int) -> datetime | None:
+    """Return the first moment of what the calendar calls ``yesterday`` or ``last week``."""
+    from datetime import datetime, timedelta
+
+    # Without an offset: two midnights of one zone may have different ones.
+    local = datetime.fromtimestamp(now / 1000)  # noqa: DTZ006
+    today = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    monday, first = today - timedelta(days=today.weekday()), today.replace(day=1)
+    if words.removeprefix("last ") in _DAYS:
+        back = (today.weekday() - _DAYS.index(words.removeprefix("last "))) % 7 or 7
+        return today - timedelta(days=back)
+    return {
+        "today": today,
+        "yesterday": today - timedelta(days=1),
+        "this week": monday,
+        "last week": monday - timedelta(days=7),
+        "this month": first,
+        "last month": (first - timedelta(days=1)).replace(day=1),
+        "this year": first.replace(month=1),
+        "last year": first.replace(month=1, year=max(1, today.year - 1)),
+    }.get(words)
 
 
 def show_time(moment: int) -> str:

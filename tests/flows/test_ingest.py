@@ -15,7 +15,7 @@ from plait.testing import HashingEmbedder
 from plait.text import front_matter
 from plait.times import parse_time
 from plait.types import Cut, Document, Filter, TextKind
-from plait.types.reports import IngestReport, NewEntity
+from plait.types.reports import FileReport, IngestReport, NewEntity
 from plait.writing import backfill, documents, folder, sources
 from plait.writing.changes import Change
 from plait.writing.writer import BATCH_DOCUMENTS, Writer, batches
@@ -164,6 +164,26 @@ def test_what_the_walk_leaves_out_is_reported_and_keeps_what_is_known_of_it(
     [skipped] = [row for row in report.reports if row.outcome == "skipped"]
     assert "too large" in skipped.reason
     assert texts(memory, "apple") != []
+
+
+def test_progress_never_exceeds_its_total(memory: Memory, notes: Path) -> None:
+    for name in ("gone", "empty", "kept"):
+        (notes / f"{name}.md").write_text(f"About {name}.", encoding="utf-8")
+    memory.ingest(notes)
+    (notes / "gone.md").unlink()
+    (notes / "empty.md").write_text("", encoding="utf-8")
+    steps: list[tuple[int, int]] = []
+    report = memory.ingest(notes, progress=lambda done, total, _: steps.append((done, total)))
+    assert report.count("removed") == 2
+    assert all(done <= total for done, total in steps)
+    assert steps[-1] == (len(report.reports), len(report.reports))
+
+
+def test_each_file_is_reported_when_it_is_done(memory: Memory, notes: Path) -> None:
+    seen: list[FileReport] = []
+    report = memory.ingest(notes, on_file=seen.append)
+    assert tuple(seen) == report.reports
+    assert sum(row.chunks for row in seen) == report.chunks > 0
 
 
 def test_progress_is_told_file_by_file(memory: Memory, notes: Path) -> None:

@@ -20,10 +20,27 @@ QUERY = "deploy wiki password admin"
 SECRET = "The admin of the wiki signs in as hunter2 and nobody may know."
 
 
+LISTED = """# Wiki of {0}
+
+- deploy the {0} wiki at noon
+
+```sh
+deploy {0} --wiki
+  && echo done with {0}
+```
+"""
+
+
 def fill(path: Path) -> list[str]:
     with Memory.open(path, embedder="none", project="") as memory:
+        for name in ("alpha", "beta"):
+            folder = path.parent / "two words" / name
+            folder.mkdir(parents=True)
+            (folder / "README.md").write_text(LISTED.format(name), encoding="utf-8")
+            memory.ingest(folder)
         note = "# Deploys\n\nThe deploy key for staging is kept on the NAS in the cellar."
         memory.store(note, key="ops/deploys.md", tags=["ops", "ssh"], type="decision")
+        memory.store(note, key="ops/copy.md", tags=["ops", "ssh"], type="decision")
         memory.store(SECRET, trust="untrusted", origin="web")
         memory.store("Ana approves every deploy of the wiki on Mondays.", entity="Ana")
         old = memory.store("The wiki runs on port 8080 of the old deploy host.", topic="port")
@@ -42,6 +59,7 @@ def by_command(path: Path, ids: list[str], capsys: pytest.CaptureFixture[str]) -
     asked = {
         "search": ["search", QUERY],
         "explain": ["search", QUERY, "--explain", "--all-versions"],
+        "diverse": ["search", QUERY, "--diverse"],
         "budget": ["search", QUERY, "--max-tokens", "600"],
         "recall": ["recall", QUERY],
         "get": ["get", *ids],

@@ -5,6 +5,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import apsw
@@ -344,6 +345,24 @@ def test_a_number_of_four_digits_is_written_as_people_do():
     assert "1,200 tokens" in receipt_text(Receipt(query="x", tokens=1_200), 3)
 
 
+@pytest.mark.parametrize("words", [("search", "-"), ("recall", "-"), ("search", "--query", "-")])
+def test_a_query_may_come_from_standard_input(plait, notes, words):
+    plait("ingest", "notes")
+    ran = spawn(*words, stdin="\ufeffrotate the deploy\nkeys\n".encode())
+    assert ran.code == 0
+    assert ran.json["receipt"]["query"] == "rotate the deploy\nkeys\n"
+    assert ran.json["results"][0]["doc_id"] == "ops/keys.md"
+    refused = spawn(*words, stdin=b"caf\xe9")
+    assert (refused.code, "not UTF-8" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("search", "-"), ("store", "-"), ("import", "-")], ids=str)
+def test_standard_input_may_be_closed(plait, monkeypatch, words):
+    monkeypatch.setattr(sys, "stdin", None)
+    ran = plait(*words)
+    assert (ran.code, ran.err.startswith("plait: Standard input is closed.")) == (2, True)
+
+
 def test_files_that_ctrl_c_kept_out_are_counted_in_one_line():
     rows = [FileReport("bad.md", "skipped", reason="not UTF-8 text")]
     rows += [
@@ -354,6 +373,33 @@ def test_files_that_ctrl_c_kept_out_are_counted_in_one_line():
         "  skipped: bad.md (not UTF-8 text)",
         "  skipped: 63 files (stopped)",
     ]
+
+
+def test_skipped_files_are_counted_by_reason_and_failed_ones_are_named():
+    rows = [FileReport(f"{n}.md", "skipped", reason="empty: no text in it") for n in range(180)]
+    rows += [FileReport(f"{n}.txt", "skipped", reason=f"too large: {n} MB") for n in (40, 50)]
+    rows += [FileReport("one.md", "skipped", reason="binary, not text")]
+    rows += [FileReport(f"{n}.md", "failed", reason="unreadable") for n in ("a", "b")]
+    report = IngestReport(tuple(rows))
+    assert ingest_text(report, None).splitlines()[1:] == [
+        "  failed: a.md (unreadable)",
+        "  failed: b.md (unreadable)",
+        "  skipped: 180 files (empty: no text in it); --verbose names them",
+        "  skipped: 2 files (too large); --verbose names them",
+        "  skipped: one.md (binary, not text)",
+    ]
+    named = ingest_text(report, None, verbose=True).splitlines()[1:]
+    assert len(named) == len(rows)
+    assert "  skipped: 50.txt (too large: 50 MB)" in named
+
+
+def test_skipped_files_are_all_in_the_json(plait, notes):
+    for name in ("a", "b", "c"):
+        (notes / f"{name}.md").write_text("", encoding="utf-8")
+    assert len(plait("ingest", "notes").json["left_out"]) == 3
+    shown = plait("ingest", "notes", "--format", "text").out
+    assert "skipped: 3 files (empty: no text in it)" in shown and "a.md" not in shown
+    assert "a.md (empty" in plait("ingest", "notes", "--format", "text", "--verbose").out
 
 
 def test_what_is_written_says_into_which_project(plait, notes):
@@ -992,6 +1038,12 @@ def test_completion_knows_every_verb_and_option(plait, shell):
         ("plait search --best", ["--best-per-document"]),
         ("plait doctor --f", ["--fix", "--format"]),
         ("plait ingest no", ["notes"]),
+        ("plait search --mode k", ["keyword"]),
+        ("plait --db x search words --kind m", ["message"]),
+        ("plait config s", ["set", "set-key", "show"]),
+        ("plait config set chunk_", ["chunk_overlap", "chunk_size"]),
+        ("plait entity rel", ["relate"]),
+        ("plait search --mode keyword --fo", ["--format"]),
     ],
 )
 def test_the_bash_completion_completes(plait, notes, work, line, offered):
@@ -1016,3 +1068,16 @@ def test_an_unknown_verb_is_answered_with_the_one_that_was_meant(plait, typed, m
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == f"plait: There is no command '{typed}'. Did you mean: plait {meant}\n"
     assert meant.split()[0] in VERBS
+
+
+def test_eval_make_asks_the_memory_its_own_titles(plait):
+    plait("ingest", str(SAMPLE / "runbooks"))
+    report = plait("eval", "--make", "5").json
+    assert report["questions"] == 5
+    assert {run["mode"] for run in report["runs"]} == {"keyword", "vector", "hybrid"}
+    assert all(run["first"] <= run["in_3"] <= run["in_10"] <= 1 for run in report["runs"])
+    shown = plait("eval", "--make", "5", "--mode", "fts", "--format", "text").out
+    assert "| keyword | " in shown
+    assert "hybrid" not in shown
+    for words in (["eval"], ["eval", "x", "--make", "5"], ["eval", "--make", "0"]):
+        assert plait(*words).code == 2

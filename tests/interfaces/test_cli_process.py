@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -308,9 +309,9 @@ def test_watch_indexes_what_changes_until_ctrl_c(work, notes):
         assert child.stderr is not None
         assert json.loads(child.stdout.readline())["added"] == 3
         assert b"watching" in child.stderr.readline()
-        # The watcher's own start is not announced, so the file is touched until it is seen.
+        # Once: whether the watcher is up already makes no difference.
         (notes / "fresh.md").write_text("A fresh fact.\n", encoding="utf-8")
-        report = json.loads(first_line_while_touching(child, notes / "fresh.md"))
+        report = json.loads(next_line(child))
         child.send_signal(signal.SIGINT)
         try:
             rest, err = child.communicate(timeout=PATIENCE_S)
@@ -336,7 +337,7 @@ def test_watch_gives_its_tip_once(work, notes):
         assert child.stdout is not None
         assert child.stdout.readline().startswith(b"3 files: 3 added")
         (notes / "fresh.md").write_text("A fresh fact.\n", encoding="utf-8")
-        assert b"1 added" in first_line_while_touching(child, notes / "fresh.md")
+        assert b"1 added" in next_line(child)
         child.send_signal(signal.SIGINT)
         try:
             _, err = child.communicate(timeout=PATIENCE_S)
@@ -346,12 +347,41 @@ def test_watch_gives_its_tip_once(work, notes):
     assert b"KeyboardInterrupt" not in err
 
 
+def test_watch_looks_again_once_the_watcher_is_up(plait, notes, monkeypatch):
+    watchfiles = pytest.importorskip("watchfiles")
+
+    def watch(*paths: str, **options: object) -> Iterator[set[tuple[int, str]]]:
+        # Between the first run and the watcher, which therefore sees nothing.
+        (notes / "late.md").write_text("A late fact.\n", encoding="utf-8")
+        yield set()
+        yield set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watchfiles, "watch", watch)
+    ran = plait("watch", "notes")
+    assert [json.loads(line)["added"] for line in ran.out.splitlines()] == [3, 1]
+    assert plait("search", "late fact").code == 0
+
+
+def test_watch_prints_nothing_when_there_is_no_news(plait, notes, monkeypatch):
+    watchfiles = pytest.importorskip("watchfiles")
+
+    def watch(*paths: str, **options: object) -> Iterator[set[tuple[int, str]]]:
+        yield set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watchfiles, "watch", watch)
+    (notes / "empty.md").write_text("", encoding="utf-8")
+    ran = plait("watch", "notes")
+    assert len(ran.out.splitlines()) == 1
+
+
 def test_watch_says_which_package_it_needs_once_the_path_is_right(plait, notes, monkeypatch):
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     assert "nowhere" in plait("watch", "nowhere").err
     ran = plait("watch", "notes")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith("pip install watchfiles\n")
+    assert ran.err.endswith("Run: pip install 'plait[watch]'\n")
 
 
 @posix_only
@@ -374,12 +404,14 @@ def test_eval_shows_on_a_terminal_how_far_it_is(work):
     assert shown.endswith("\r\x1b[2K")
 
 
-def first_line_while_touching(child: subprocess.Popen[bytes], path: Path) -> bytes:
+def next_line(child: subprocess.Popen[bytes], touched: Path | None = None) -> bytes:
+    """Return what the child prints next; a file is touched until then."""
     import select
 
     assert child.stdout is not None
     for _ in range(PATIENCE_S * 2):
         if select.select([child.stdout], [], [], 0.5)[0]:
             return child.stdout.readline()
-        path.touch()
+        if touched is not None:
+            touched.touch()
     raise AssertionError("the change was never seen")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.interfaces.command import PATIENCE_S, PLAIT, environment, spawn
 from tests.interfaces.conftest import Plait
-from tests.interfaces.test_cli_process import first_line_while_touching, heed_ctrl_c, posix_only
+from tests.interfaces.test_cli_process import heed_ctrl_c, next_line, posix_only
 
 COUNT = 20
 
@@ -138,7 +138,7 @@ def test_watch_keeps_what_it_knows_of_an_emptied_folder_and_says_so_once(
         assert b"watching" in child.stderr.readline()
         notes.rename(work / "unmounted")  # all at once
         for _ in range(2):
-            report = json.loads(first_line_while_touching(child, disk / "photo.jpg"))
+            report = json.loads(next_line(child, disk / "photo.jpg"))
             assert (report["kept"], report["removed"]) == (COUNT, 0)
         child.send_signal(signal.SIGINT)
         try:

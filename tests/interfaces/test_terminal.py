@@ -194,6 +194,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("recall", "otter"), ("recall", "otter", "--budget", "30"), ("recall", BROKEN)),
     *(("get", BROKEN), ("get", BROKEN + "x"), ("get", "plain", "plain-0"), ("get", "otter")),
     *(("get", "elsewhere" + HOSTILE), ("get", BROKEN + "-0"), ("get", BROKEN, "--document")),
+    *(("open", BROKEN), ("open", BROKEN + "x"), ("open", "--print", "otter")),
     *(("timeline",), ("timeline", "--anchor", BROKEN), ("timeline", "--cursor", BROKEN)),
     *(("timeline", "--all-projects"), ("timeline", "--limit", "1")),
     *(("entity", "list"), ("entity", "show", "Ana", EVE), ("entity", "show", BROKEN + "x")),

@@ -18,7 +18,8 @@ EVERYTHING = Filter(trusts=TRUSTS, all_versions=True)
 # What somebody is told whose act meets the moment at which the memory is replaced.
 REPLACED = ("file_replaced", "foreign_journal")
 REPLACED_WORDS = "was replaced"
-# After this time a file is written again: a change while `watch` starts is not noticed by itself.
+# After this time a file is written again: after a run that failed, because the memory was just
+# replaced, only the next change starts another.
 REPEAT_S = 2.0
 PATIENCE_S = 120.0  # far above what anything needs: a hang becomes a failure
 

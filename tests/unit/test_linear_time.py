@@ -23,7 +23,7 @@ from plait.embedders.builtin import Builtin
 from plait.embedders.transport import _retry_after
 from plait.errors import PlaitError
 from plait.exporting import reference
-from plait.facts import copied, credentials, echo, fingerprints, likeness
+from plait.facts import copied, credentials, echo, fingerprints, likeness, names
 from plait.mcp.arguments import as_written, check_arguments
 from plait.mcp.layers import _day_end
 from plait.mcp.schemas import object_of, string, strings
@@ -520,6 +520,12 @@ SCANNERS: dict[str, Scanner] = {
     ),
     "sources._printable": Scanner(_printable, ("writing/sources.py:_printable",)),
     "scoring.snippet": Scanner(_snippet),
+    "scoring._own_lines": Scanner(lambda text: scoring._own_lines(text, keep_all=False)),
+    "names.distinct_names": Scanner(
+        lambda text: names.distinct_names(
+            Document(id=id_, key="a", path=f"/{id_}{text}") for id_ in ("1", "2")
+        )
+    ),
     "scoring._after_headings": Scanner(scoring._after_headings),
     "recall.tokens_of": Scanner(recall.tokens_of),
     "present": Scanner(

@@ -45,6 +45,13 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
         ("2w", NOON - 14 * DAY),
         ("1y", NOON - 365.25 * DAY),
         ("1 Y AGO", NOON - 365.25 * DAY),
+        ("3 days", NOON - 3 * DAY),
+        ("3 Days  ago", NOON - 3 * DAY),
+        ("a week ago", NOON - 7 * DAY),
+        ("an hour ago", NOON - 3_600_000),
+        ("2 months ago", NOON - 2 * 365.25 * DAY / 12),
+        ("10 minutes", NOON - 600_000),
+        ("10 sec", NOON - 10_000),
     ],
 )
 def test_moments_that_name_their_offset_or_age_are_the_same_everywhere(
@@ -54,7 +61,22 @@ def test_moments_that_name_their_offset_or_age_are_the_same_everywhere(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "soon", "7", "d7", "7 days", "2026-13-01", "2026-02-30", "-7d", "1234567d", "٣d x"]
+    "text",
+    [
+        "",
+        "soon",
+        "7",
+        "d7",
+        "next week",
+        "last",
+        "last day",
+        "7 fortnights",
+        "2026-13-01",
+        "2026-02-30",
+        "-7d",
+        "1234567d",
+        "٣d x",
+    ],
 )
 def test_what_is_no_moment_is_none(text: str) -> None:
     assert parse_time(text, now=NOON) is None
@@ -78,6 +100,24 @@ def test_today_and_yesterday_start_at_local_midnight() -> None:
     assert today <= NOON < today + DAY
     assert today - yesterday == DAY
     assert time.localtime(today / 1000)[3:6] == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "day"),
+    [
+        ("this week", "2026-02-23"),
+        ("last week", "2026-02-16"),
+        ("Last  Month", "2026-02-01"),
+        ("this month", "2026-03-01"),
+        ("this year", "2026-01-01"),
+        ("last year", "2025-01-01"),
+        ("monday", "2026-02-23"),
+        ("last saturday", "2026-02-28"),
+        ("sunday", "2026-02-22"),  # the noon is on a Sunday itself
+    ],
+)
+def test_words_of_the_calendar_mean_the_first_local_moment(words: str, day: str) -> None:
+    assert parse_time(words, now=NOON) == parse_time(day)
 
 
 def test_the_clock_is_used_only_when_no_moment_is_given() -> None:

@@ -229,6 +229,10 @@ class Output:
         flags = {name: given[name] for name in SETTINGS if given.get(name) is not None}
         return load(flags, config=given.get("config"))
 
+    def use_project(self, name: str) -> None:
+        """Use another project than the settings say."""
+        self._config = self.config._replace(project=name)
+
     @property
     def quiet(self) -> bool:
         """Whether only results and errors are printed."""
@@ -287,12 +291,6 @@ class Output:
 
     def _suggest(self, command: str, why: str) -> None:
         write_error(f"\n{visible(f'{command}  # {why}', one_line=True)}\n")
-
-    def progress(self, done: int, total: int, name: str) -> None:
-        """Show the progress of a long command, on a terminal only."""
-        from plait.cli.shared import bar
-
-        self.step(f"{bar(done, total)} {name[-50:]}")
 
     def step(self, text: str) -> None:
         """Show what a long command is doing now, on a terminal only."""

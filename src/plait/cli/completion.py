@@ -4,6 +4,21 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 
 from plait.cli import GLOBAL_OPTIONS, Output, parser_for, write_out
 from plait.cli.verbs import VERBS
+from plait.settings.schema import SETTINGS
+from plait.types import FUSIONS, KINDS, MEMORY_TYPES, MODES, TRUSTS
+
+# Values of options that take several, or aliases, and so have no choices of their own.
+_VALUES = {
+    "--mode": MODES,
+    "--fusion": FUSIONS,
+    "--fusions": FUSIONS,
+    "--kind": KINDS,
+    "--memory-type": MEMORY_TYPES,
+    "--trust": TRUSTS,
+    "--embedder": ("builtin", "none", "ollama", "openai", "fastembed"),
+    "--tools": ("core", "graph", "layers"),
+    "--half": ("odd", "even", "both"),
+}
 
 
 def completion_options(parser: ArgumentParser) -> None:
@@ -23,11 +38,46 @@ def _flags(verb: str) -> list[str]:
     return sorted(flag for flag in known if flag.startswith("--"))
 
 
+def _values(verb: str) -> dict[str, list[str]]:
+    """Return the words that may follow each option of a verb."""
+    values = {}
+    for action in parser_for(verb)._actions:
+        for flag in action.option_strings:
+            words = action.choices or _VALUES.get(flag)
+            if words and flag.startswith("--"):
+                values[flag] = [str(word) for word in words]
+    return values
+
+
+def _arguments(verb: str) -> dict[str, list[str]]:
+    """Return the words that may follow a verb, and those that may follow such a word."""
+    first = [
+        str(choice)
+        for action in parser_for(verb)._actions
+        if not action.option_strings
+        for choice in action.choices or ()
+    ]
+    following = {verb: first} if first else {}
+    if verb == "config":
+        following |= dict.fromkeys(("get", "set", "unset"), sorted(SETTINGS))
+    return following
+
+
+def _following(verb: str) -> list[tuple[str, str]]:
+    """Return pairs: the word before, and the words that complete it."""
+    return [(word, " ".join(words)) for word, words in (_values(verb) | _arguments(verb)).items()]
+
+
 def _bash() -> str:
     cases = "\n".join(f'    {verb}) words="{" ".join(_flags(verb))}" ;;' for verb in VERBS)
+    values = "\n".join(
+        f'    "{verb} {word}") values="{words}" ;;'
+        for verb in VERBS
+        for word, words in _following(verb)
+    )
     return f"""# plait completion for bash. Use it with: eval "$(plait completion bash)"
 _plait() {{
-  local word="${{COMP_WORDS[COMP_CWORD]}}" verb="" words=""
+  local word="${{COMP_WORDS[COMP_CWORD]}}" verb="" words="" values=""
   local i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case "${{COMP_WORDS[i]}}" in
@@ -38,7 +88,12 @@ _plait() {{
     "") words="{" ".join(VERBS)} {" ".join(flag for flag, *_ in GLOBAL_OPTIONS)} --json --quiet" ;;
 {cases}
   esac
-  if [[ "$verb" == "" || "$word" == -* ]]; then
+  case "$verb ${{COMP_WORDS[COMP_CWORD - 1]}}" in
+{values}
+  esac
+  if [[ "$values" != "" && "$word" != -* ]]; then
+    COMPREPLY=($(compgen -W "$values" -- "$word"))
+  elif [[ "$verb" == "" || "$word" == -* ]]; then
     COMPREPLY=($(compgen -W "$words" -- "$word"))
   else
     COMPREPLY=($(compgen -f -- "$word"))
@@ -51,6 +106,11 @@ complete -o filenames -F _plait plait
 def _zsh() -> str:
     verbs = "\n".join(f"    '{verb}:{row.summary}'" for verb, row in VERBS.items())
     cases = "\n".join(f"      {verb}) compadd -- {' '.join(_flags(verb))} ;;" for verb in VERBS)
+    values = "\n".join(
+        f"      '{verb} {word}') compadd -- {words} ;;"
+        for verb in VERBS
+        for word, words in _following(verb)
+    )
     return f"""#compdef plait
 # plait completion for zsh. Use it with: eval "$(plait completion zsh)"
 _plait() {{
@@ -65,7 +125,10 @@ _plait() {{
 {cases}
     esac
   else
-    _files
+    case "${{words[2]}} ${{words[CURRENT - 1]}}" in
+{values}
+      *) _files ;;
+    esac
   fi
 }}
 compdef _plait plait
@@ -76,8 +139,14 @@ def _fish() -> str:
     lines = ["# plait completion for fish. Use it with: plait completion fish | source"]
     for verb, row in VERBS.items():
         lines.append(f"complete -c plait -n __fish_use_subcommand -a {verb} -d '{row.summary}'")
+        here = f"complete -c plait -n '__fish_seen_subcommand_from {verb}'"
+        values = _values(verb)
         for flag in _flags(verb):
-            lines.append(f"complete -c plait -n '__fish_seen_subcommand_from {verb}' -l {flag[2:]}")
+            words = f" -x -a '{' '.join(values[flag])}'" if flag in values else ""
+            lines.append(f"{here} -l {flag[2:]}{words}")
+        for word, rest in _arguments(verb).items():
+            after = f"complete -c plait -n '__fish_prev_arg_in {word}' -f -a"
+            lines.append(f"{after} '{' '.join(rest)}'")
     return "\n".join(lines) + "\n"
 
 

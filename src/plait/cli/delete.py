@@ -123,10 +123,7 @@ def _undo(names: list[str], where: dict[str, object], out: Output) -> int:
         raise UsageError(
             "--undo takes names, or no names for the last delete. It takes no filters."
         )
-    with (
-        Memory.open(config=out.config, create=False) as memory,
-        or_empty(out, {"restored": []}),
-    ):
+    with open_existing(out, undo=True) as memory, or_empty(out, {"restored": []}):
         restored = memory.undo(*names)
     ids = [document.doc_id for document in restored]
     out.result({"restored": ids}, f"Restored {restored_text(ids)}")

@@ -1,11 +1,13 @@
-"""eval: measure search on folders of questions with known answers."""
+"""eval: measure search on folders of questions with known answers, or on the memory's own."""
 
 from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_fusion, as_integer, as_number, as_path
 from plait.errors import UsageError
 from plait.memory import MODE_ALIASES, Memory
-from plait.types import FUSIONS, MODES
+from plait.types import FUSIONS, MODES, check_choice
+
+MOST_QUESTIONS = 10_000
 
 
 def as_names(text: str) -> tuple[str, ...]:
@@ -27,10 +29,16 @@ def eval_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait eval``."""
     parser.add_argument(
         "folders",
-        nargs="+",
+        nargs="*",
         type=as_path,
         metavar="FOLDER",
         help="a folder with corpus.jsonl, queries.jsonl and qrels.tsv",
+    )
+    parser.add_argument(
+        "--make",
+        type=as_integer,
+        metavar="N",
+        help="instead of folders: ask this memory N of its own titles and headings",
     )
     parser.add_argument(
         "--mode",
@@ -101,6 +109,25 @@ def _check(arguments: Namespace) -> None:
         raise UsageError(f"--max-queries is {arguments.max_queries}; choose 1 or more.")
     if arguments.pad < 0:
         raise UsageError(f"--pad is {arguments.pad}; choose 0 or more.")
+    if bool(arguments.folders) == (arguments.make is not None):
+        raise UsageError("Give folders with questions, or --make N for this memory's own.")
+    if arguments.make is not None and not 1 <= arguments.make <= MOST_QUESTIONS:
+        raise UsageError(f"--make is {arguments.make}; choose 1 to {MOST_QUESTIONS:,}.")
+
+
+def _ask_own(arguments: Namespace, out: Output) -> int:
+    """Measure how well this memory's notes are found by their titles and headings."""
+    from plait.cli.search import open_to_read
+    from plait.evaluate.own import measure_own, own_dict, own_table
+
+    modes = [check_choice("mode", MODE_ALIASES.get(mode, mode), MODES) for mode in arguments.modes]
+    with open_to_read(out) as memory:
+        try:
+            questions, runs = measure_own(memory, arguments.make, modes, progress=out.step)
+        finally:
+            out.end_progress()
+    out.result(own_dict(questions, runs), own_table(questions, runs))
+    return 0
 
 
 def eval_run(arguments: Namespace, out: Output) -> int:
@@ -108,6 +135,8 @@ def eval_run(arguments: Namespace, out: Output) -> int:
     from plait import evaluate
 
     _check(arguments)
+    if arguments.make is not None:
+        return _ask_own(arguments, out)
     options = evaluate.EvaluationOptions(
         modes=tuple(MODE_ALIASES.get(mode, mode) for mode in arguments.modes),
         planners=tuple(arguments.planners) or ("auto",),

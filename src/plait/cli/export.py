@@ -7,10 +7,15 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
 from plait.cli import Output, as_path
-from plait.cli.search import add_filters, filters_of
-from plait.cli.shared import open_existing, tell_damaged, vectors_missing, warn_if_empty
+from plait.cli.search import add_filters, filters_of, open_memory
+from plait.cli.shared import (
+    open_existing,
+    refuse_closed_input,
+    tell_damaged,
+    vectors_missing,
+    warn_no_match,
+)
 from plait.errors import Notice, PlaitError, UsageError, advise, lacks_descriptors, quoted
-from plait.memory import Memory
 from plait.present.text import counted, secret_remark
 from plait.types import TRUSTS
 from plait.types.reports import Imported
@@ -81,7 +86,7 @@ def export_run(arguments: Namespace, out: Output) -> int:
                 f"Wrote {counted(count, noun)} to {arguments.target}",
             )
         if not count:  # what was written needs no counts, which damaged vectors forbid
-            warn_if_empty(memory, out)
+            warn_no_match(memory, arguments, out, "nothing was exported")
     return tell_damaged(damaged, out)
 
 
@@ -104,7 +109,7 @@ def _export_folder(arguments: Namespace, out: Output) -> int:
             damaged=damaged,
         )
         if not done.documents:
-            warn_if_empty(memory, out)
+            warn_no_match(memory, arguments, out, "nothing was exported")
     text = (
         f"{counted(done.documents, 'document')} in {arguments.target}: {done.written:,} written, "
         f"{done.unchanged:,} unchanged, {done.removed:,} removed"
@@ -181,9 +186,11 @@ def import_options(parser: ArgumentParser) -> None:
 def import_run(arguments: Namespace, out: Output) -> int:
     """Read an export, all of it or nothing."""
     path, options = arguments.path, {"trust": arguments.trust, "dry_run": arguments.dry_run}
+    if path == "-":
+        refuse_closed_input()
     try:
         # What cannot be imported must not leave an empty memory.
-        with Memory.open(config=out.config, create=False) as memory:
+        with open_memory(out, create=False) as memory:
             if path == "-":
                 # closefd: the parent process owns standard input.
                 with open(sys.stdin.fileno(), encoding="utf-8", closefd=False) as lines:

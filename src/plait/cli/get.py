@@ -6,11 +6,13 @@ from operator import itemgetter
 from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output
+from plait.cli.projects import warn_if_unknown
 from plait.cli.search import add_max_tokens, open_to_read
 from plait.cli.shared import Rendered, fitted
 from plait.cli.suggestions import with_suggestion
-from plait.errors import NotFound
+from plait.errors import NotFound, PlaitError
 from plait.facts.names import Named
+from plait.memory import Memory
 from plait.present.json import document_dict, links_dict, passage_dict
 from plait.present.text import document_text, links_text, on_a_line, passage_text
 from plait.searching.conversations import by_importance
@@ -74,12 +76,19 @@ def get_run(arguments: Namespace, out: Output) -> int:
         out.warn_all(unshown.values())
         shown = sorted(ranked[: len(ranked) - left_out], key=itemgetter(0))
         _warn_of_secrets([row for _, row in shown], secrets, out)
-        for error in refused.values():
-            out.error(with_suggestion(memory, error))
+        _tell_refused(memory, list(refused.values()), out)
         out.flush()
     for error in refused.values():
         return error.exit_code
     return NOTHING_FOUND if left_out == len(documents) else 0
+
+
+def _tell_refused(memory: Memory, errors: Sequence[PlaitError], out: Output) -> None:
+    """Name what was not found, each with a similar name."""
+    for error in errors:
+        out.error(with_suggestion(memory, error))
+    if errors:
+        warn_if_unknown(memory, out)
 
 
 def _warn_of_secrets(

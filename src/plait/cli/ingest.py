@@ -3,12 +3,15 @@
 from argparse import ArgumentParser, Namespace
 
 from plait.cli import INTERRUPTED, Output, as_path, in_shell, to_run
+from plait.cli.pace import Pace
 from plait.cli.search import split_commas
 from plait.cli.shared import open_to_write, vectors_missing
-from plait.errors import Notice, PlaitError, UsageError
+from plait.errors import Notice, PlaitError, UsageError, advise
 from plait.present.json import ingest_dict
 from plait.present.text import ingest_remarks, ingest_text
-from plait.types.reports import IngestReport
+from plait.types.reports import IngestReport, Outcome
+
+WAKE_MS = 1000  # a change that was made while the watcher started is seen after this time
 
 
 def ingest_options(parser: ArgumentParser) -> None:
@@ -53,6 +56,13 @@ def ingest_options(parser: ArgumentParser) -> None:
         action="store_true",
         help="forget missing files even if the folder has lost nearly all of them",
     )
+    parser.add_argument(
+        "--verbose", action="store_true", help="name every file that was skipped, not their number"
+    )
+
+
+# Outcomes that a run without changes does not have.
+_NEWS: tuple[Outcome, ...] = ("added", "changed", "moved", "removed", "kept")
 
 
 def ingest_run(arguments: Namespace, out: Output) -> int:
@@ -71,29 +81,38 @@ def _suggest(report: IngestReport, out: Output) -> None:
         out.suggest("plait search WORDS", "find something")
 
 
-def _ingest(arguments: Namespace, out: Output, told: set[Notice]) -> IngestReport:
-    """Index what the arguments name; cautions that the run before has ``told`` are not repeated."""
+def _ingest(
+    arguments: Namespace, out: Output, told: set[Notice], *, only_news: bool = False
+) -> IngestReport:
+    """Index what the arguments name; cautions that the run before has ``told`` are not repeated.
+
+    With ``only_news``, a run that finds nothing new prints nothing.
+    """
     paths = [*arguments.paths, *arguments.more_paths] or [None]
     reports = []
     with open_to_write(out) as memory:
         for path in paths:
+            pace = Pace(out)
             report = memory.ingest(
                 path,
                 patterns=split_commas(arguments.pattern),
                 include=split_commas(arguments.include),
                 incremental=arguments.incremental,
                 allow_removal=arguments.allow_removal,
-                progress=out.progress,
+                progress=pace.show,
+                on_file=pace.count,
             )
             reports.append(report)
             if report.interrupted:
                 break
         out.end_progress()
     report = _merged(reports)
+    if only_news and not (report.count(*_NEWS) or report.pending or report.interrupted):
+        return report
     project = out.config.project
     out.result(
         ingest_dict(report, project, in_shell),
-        ingest_text(report, project, in_shell),
+        ingest_text(report, project, in_shell, verbose=arguments.verbose),
     )
     # Both decide the exit code, so they are told under --quiet too.
     for notice in vectors_missing(report.trouble):
@@ -147,7 +166,10 @@ def watch_run(arguments: Namespace, out: Output) -> int:
         from watchfiles import watch
     except ImportError as error:
         raise PlaitError(
-            "plait watch needs the package watchfiles. Run: pip install watchfiles"
+            "plait watch needs the package watchfiles.",
+            code="not_installed",
+            subject="watchfiles",
+            advice=advise("install", extra="watch"),
         ) from error
     arguments.incremental = True
     told: set[Notice] = set()
@@ -158,20 +180,30 @@ def watch_run(arguments: Namespace, out: Output) -> int:
     out.flush()
     out.warn("watching; press Ctrl-C to stop")
     database = out.config.settings.db_path
-    try:
+    changes = watch(
+        *paths,
         # The memory's own file may be in the folder; every write to it would start another run.
-        for _ in watch(*paths, watch_filter=lambda _, path: not path.startswith(database)):
-            if _was_interrupted(arguments, out, told):
+        watch_filter=lambda _, path: not path.startswith(database),
+        rust_timeout=WAKE_MS,
+        yield_on_timeout=True,
+    )
+    try:
+        for number, changed in enumerate(changes):
+            # The first time, the watcher is up: what changed before that, nobody told it.
+            is_due = changed or number == 0
+            if is_due and _was_interrupted(arguments, out, told, only_news=not changed):
                 break
     except KeyboardInterrupt:
         pass  # the only way to stop it
     return INTERRUPTED
 
 
-def _was_interrupted(arguments: Namespace, out: Output, told: set[Notice]) -> bool:
+def _was_interrupted(
+    arguments: Namespace, out: Output, told: set[Notice], *, only_news: bool
+) -> bool:
     """Index what changed, and return whether the user stopped that."""
     try:
-        return _ingest(arguments, out, told).interrupted
+        return _ingest(arguments, out, told, only_news=only_news).interrupted
     except PlaitError as error:
         # The cause, such as a locked file, may be gone at the next change.
         out.warn(error.notice)

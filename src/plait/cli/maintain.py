@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_database_path, in_shell, to_run
 from plait.cli.search import open_to_read
-from plait.cli.shared import open_existing, or_empty, warn_if_empty
+from plait.cli.shared import bar, open_existing, or_empty, warn_if_empty
 from plait.memory import Memory
 from plait.present.json import findings_dict, reindexed_dict, stats_dict
 from plait.present.text import counted, findings_text, stats_text
@@ -25,7 +25,9 @@ def reindex_run(arguments: Namespace, out: Output) -> int:
     with open_existing(out) as memory, or_empty(out, reindexed_dict(Reindexed(0))):
         out.warn_all(notice for notice in memory.opening_notices if notice.code == "no_effect")
         done = memory.reindex(
-            embeddings=arguments.embeddings, compact=arguments.compact, progress=out.progress
+            embeddings=arguments.embeddings,
+            compact=arguments.compact,
+            progress=lambda done, total, _: out.step(bar(done, total)),
         )
     out.end_progress()
     value = reindexed_dict(done)

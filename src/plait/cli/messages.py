@@ -5,8 +5,8 @@ from argparse import Namespace
 from typing import Any
 
 from plait.cli import Output
-from plait.cli.shared import open_to_write, vectors_missing
-from plait.cli.store import read_source, read_standard_input
+from plait.cli.shared import open_to_write, standard_input, vectors_missing
+from plait.cli.store import read_source
 from plait.errors import UsageError, advise, quotable
 from plait.present.json import added_dict
 from plait.present.text import added_text, pending_notice, secret_remark
@@ -37,7 +37,7 @@ def add_messages(arguments: Namespace, out: Output) -> int:
         )
     limit = round(out.config.settings.max_file_mb * 1024 * 1024)
     source = arguments.messages
-    text = read_standard_input(limit) if source == "-" else read_source(source, limit, out)[0]
+    text = standard_input(limit) if source == "-" else read_source(source, limit, out)[0]
     messages = _parsed(text)
     with open_to_write(out) as memory:
         stored = memory.add_messages(

@@ -44,6 +44,9 @@ def search_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--best-per-document", action="store_true", help="only the best hit of each document"
     )
+    parser.add_argument(
+        "--diverse", action="store_true", help="fold copies, and prefer hits that say something new"
+    )
     parser.add_argument("--explain", action="store_true", help="explain each score")
     add_max_tokens(parser)
     add_filters(parser)
@@ -51,7 +54,7 @@ def search_options(parser: ArgumentParser) -> None:
 
 def search_run(arguments: Namespace, out: Output) -> int:
     """Print the passages that match a query."""
-    query = _query(arguments)
+    query = _query(arguments, out)
     where = filters_of(arguments)
     with open_to_read(out) as memory:
         answer = memory.search(
@@ -62,6 +65,7 @@ def search_run(arguments: Namespace, out: Output) -> int:
             min_score=arguments.min_score,
             window=arguments.window,
             best_per_document=arguments.best_per_document,
+            diverse=arguments.diverse,
             explain=arguments.explain,
             where=where,
             all_projects=arguments.all_projects,
@@ -133,7 +137,7 @@ def recall_run(arguments: Namespace, out: Output) -> int:
     from plait.present.json import recalled_dict
     from plait.present.text import counted
 
-    query = _query(arguments)
+    query = _query(arguments, out)
     where = filters_of(arguments)
     with open_to_read(out) as memory:
         recalled = memory.recall(
@@ -163,16 +167,23 @@ def recall_run(arguments: Namespace, out: Output) -> int:
 
 
 def _query_options(parser: ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="WORDS", help="the query")
+    parser.add_argument(
+        "words", nargs="*", metavar="WORDS", help="the query; - reads it from standard input"
+    )
     parser.add_argument("--query", metavar="TEXT", help="the query, as an option")
 
 
-def _query(arguments: Namespace) -> str:
+def _query(arguments: Namespace, out: Output) -> str:
     if arguments.query is not None and arguments.words:
         raise UsageError("Give the query once: as words or with --query.")
     if arguments.query is None and not arguments.words:
         raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
-    return " ".join(arguments.words) if arguments.query is None else str(arguments.query)
+    query = " ".join(arguments.words) if arguments.query is None else str(arguments.query)
+    if query != "-":
+        return query
+    from plait.cli.shared import standard_input
+
+    return standard_input(round(out.config.settings.max_file_mb * 1024 * 1024))
 
 
 def add_max_tokens(parser: ArgumentParser) -> None:
@@ -191,19 +202,31 @@ def add_max_tokens(parser: ArgumentParser) -> None:
 @contextmanager
 def open_to_read(out: Output) -> Iterator[Memory]:
     """Open the memory. A missing file is not created; the memory is then empty."""
-    with Memory.open(config=out.config, create=False) as memory, suggesting_names(memory):
+    with open_memory(out, create=False) as memory, suggesting_names(memory, out):
         out.warn_all(memory.opening_notices)
         yield memory
 
 
+def open_memory(out: Output, *, create: bool, undo: bool = False) -> Memory:
+    """Open the memory in the project that is meant; ``undo``: a deleted one may be."""
+    memory = Memory.open(config=out.config, create=create)
+    if out.arguments.project is None:
+        return memory
+    from plait.cli.projects import in_meant_project
+
+    return in_meant_project(memory, out, create=create, undo=undo)
+
+
 @contextmanager
-def suggesting_names(memory: Memory) -> Iterator[None]:
+def suggesting_names(memory: Memory, out: Output) -> Iterator[None]:
     """Add a similar name to the error when a name is unknown."""
     try:
         yield
     except NotFound as error:
+        from plait.cli.projects import warn_if_unknown
         from plait.cli.suggestions import with_suggestion
 
+        warn_if_unknown(memory, out)
         raise error.with_notice(with_suggestion(memory, error)) from None
 
 
@@ -234,7 +257,12 @@ _VALUES = (
     ),
     ("--source", "source", "FOLDER", "only files that were ingested from this folder"),
     ("--session", "session", "NAME", "only documents of this session"),
-    ("--since", "since", "TIME", "only documents from this time or later: 2026-03-01, 7d, today"),
+    (
+        "--since",
+        "since",
+        "TIME",
+        "only documents from this time on: 2026-03-01, 7d, 'last week'",
+    ),
     ("--until", "until", "TIME", "only documents from before this time"),
     ("--as-of", "as_of", "TIME", "facts that were valid at this time, instead of now"),
 )

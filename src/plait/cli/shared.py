@@ -1,14 +1,16 @@
 """Code that several verbs share and that an ordinary search does not load."""
 
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from plait.cli import Output, in_shell, to_run
-from plait.cli.search import filters_of, suggesting_names
-from plait.errors import NotFound, Notice, advise, quoted
+from plait.cli.projects import warn_if_unknown
+from plait.cli.search import filters_of, open_memory, suggesting_names
+from plait.errors import NotFound, Notice, UsageError, advise, quoted
 from plait.memory import Memory
 from plait.types import check_range
 from plait.types.reports import Deleted
@@ -22,15 +24,15 @@ Rendered = dict[str, Any] | str  # an answer in the form to print: JSON or text
 @contextmanager
 def open_to_write(out: Output) -> Iterator[Memory]:
     """Open the memory, and create it if it does not exist."""
-    with Memory.open(config=out.config) as memory, suggesting_names(memory):
+    with open_memory(out, create=True) as memory, suggesting_names(memory, out):
         out.warn_all(memory.opening_notices)
         yield memory
 
 
 @contextmanager
-def open_existing(out: Output) -> Iterator[Memory]:
+def open_existing(out: Output, *, undo: bool = False) -> Iterator[Memory]:
     """Open the memory without warnings about its index: the verb repairs it or does not use it."""
-    with Memory.open(config=out.config, create=False) as memory, suggesting_names(memory):
+    with open_memory(out, create=False, undo=undo) as memory, suggesting_names(memory, out):
         if memory.is_off:
             out.warn_all(memory.opening_notices)
         yield memory
@@ -111,6 +113,7 @@ def warn_no_match(
             reason += f"; {counted(rest.earlier, 'hit')} no longer valid"
             advice = (*advice, "--all-versions")
     out.warn(f"{reason}. Try {', or '.join(advice)}." if advice else f"{reason}.")
+    warn_if_unknown(memory, out)
 
 
 def fitted(
@@ -184,3 +187,27 @@ def bar(done: int, total: int) -> str:
         return f"{done:,}"
     marks = BAR_MARKS * min(done, total) // total
     return f"[{'#' * marks:-<{BAR_MARKS}}] {done:,}/{total:,}"
+
+
+def refuse_closed_input() -> None:
+    """Refuse to read standard input that the caller closed, as in ``plait … <&-``."""
+    if sys.stdin is None:
+        raise UsageError("Standard input is closed. Give the text in the command or in a file.")
+
+
+def standard_input(limit: int) -> str:
+    """Read standard input under the rules for files: UTF-8, and at most ``limit`` bytes."""
+    refuse_closed_input()
+    data = sys.stdin.buffer.read(limit + 1)
+    if len(data) > limit:
+        raise UsageError(
+            f"Standard input has more than {limit / 1024 / 1024:g} MB. "
+            + to_run("Raise the limit with: plait config set max_file_mb 50")
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"Standard input is not UTF-8 text (byte {error.start}). "
+            "Convert it first, for example with: iconv -f latin1 -t utf-8"
+        ) from error

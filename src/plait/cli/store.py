@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_number, as_path, to_run
 from plait.cli.search import key_and_value, split_commas
-from plait.cli.shared import open_to_write, vectors_missing
+from plait.cli.shared import open_to_write, standard_input, vectors_missing
 from plait.cli.suggestions import same_but_for_case, similar_entity
 from plait.errors import SourceError, UsageError
 from plait.present.json import stored_dict
@@ -204,7 +204,7 @@ def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | Non
         return content, name if arguments.key is None else arguments.key, path
     text = given[0] if given else None
     if text == "-" or (text is None and sys.stdin is not None and not sys.stdin.isatty()):
-        return read_standard_input(limit), arguments.key, None
+        return standard_input(limit), arguments.key, None
     if text is None:
         raise UsageError(to_run('There is no text to store. Example: plait store "a fact"'))
     return text, arguments.key, None
@@ -227,20 +227,3 @@ def read_source(path: str, limit: int, out: Output) -> tuple[str, str, str]:
     if content.remark:
         out.warn(f"{candidate.path}: {content.remark}")
     return content.text, candidate.key, candidate.path
-
-
-def read_standard_input(limit: int) -> str:
-    """Read standard input under the rules for files: UTF-8, and at most ``limit`` bytes."""
-    data = sys.stdin.buffer.read(limit + 1)
-    if len(data) > limit:
-        raise UsageError(
-            f"Standard input has more than {limit / 1024 / 1024:g} MB. "
-            + to_run("Raise the limit with: plait config set max_file_mb 50")
-        )
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"Standard input is not UTF-8 text (byte {error.start}). "
-            "Convert it first, for example with: iconv -f latin1 -t utf-8"
-        ) from error

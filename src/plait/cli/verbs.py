@@ -36,6 +36,9 @@ VERBS: dict[str, Verb] = {
     "get": Verb(
         "get", "NAME …", "print documents, passages or sessions", "plait get 3f9c2a7b TOOLS.md"
     ),
+    "open": Verb(
+        "editor", "NAME", "open the file of a hit at its line in $EDITOR", "plait open 3f9c2a7b"
+    ),
     "timeline": Verb(
         "timeline", "", "list documents by date, newest first", "plait timeline --since 7d"
     ),
@@ -83,7 +86,12 @@ VERBS: dict[str, Verb] = {
         "import an export, a Markdown snapshot or another system's database",
         "plait import all.jsonl",
     ),
-    "watch": Verb("ingest", "[PATH …]", "index files when they change", "plait watch ~/notes"),
+    "watch": Verb(
+        "ingest",
+        "[PATH …]",
+        "index files when they change (needs: pip install 'plait[watch]')",
+        "plait watch ~/notes",
+    ),
     "mcp": Verb(
         "mcp",
         "[--http]",
@@ -92,9 +100,9 @@ VERBS: dict[str, Verb] = {
     ),
     "eval": Verb(
         "eval",
-        "FOLDER …",
+        "FOLDER … | --make N",
         "measure search quality on questions with known answers",
-        "plait eval my-questions",
+        "plait eval --make 50",
     ),
     "models": Verb(
         "models", "[list | pull MODEL]", "list embedders, or download a model", "plait models"
@@ -121,6 +129,7 @@ OTHER_VERBS = {
     "ask": "search",
     "cat": "get",
     "check": "doctor",
+    "edit": "open",
     "entities": "entity list",
     "expire": "prune",
     "find": "search",

@@ -74,7 +74,7 @@ def evaluate(
             pad(lambda batch: _store(memory, batch), memory, collection, others, options.pad)
         runs = []
         planned: dict[Planner, Memory] = {"auto": memory}
-        for variant in variants(options, options.modes or _available_modes(memory)):
+        for variant in variants(options, options.modes or available_modes(memory)):
             if variant.planner not in planned:
                 planned[variant.planner] = opened.enter_context(
                     _with_planner(memory, variant.planner)
@@ -138,7 +138,8 @@ def _store(memory: Memory, documents: Iterable[Document]) -> int:
     return sum(result.chunks for result in stored)
 
 
-def _available_modes(memory: Memory) -> tuple[Mode, ...]:
+def available_modes(memory: Memory) -> tuple[Mode, ...]:
+    """Return the modes of search that the memory's embedder supports."""
     return ("keyword", "vector", "hybrid") if memory.embedder.dims else ("keyword",)
 
 

@@ -39,6 +39,8 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.+Z-]+)?")
 _KIND = f"(?:{'|'.join(map(re.escape, sorted(SECRET_KINDS, key=len, reverse=True)))})"
 _SECRET_MARK = re.compile(rf"\bsecret: {_KIND}(?:, {_KIND}){{0,{len(SECRET_KINDS)}}}(?!\w)")
 _SHORT = re.compile(rf"[a-z2-7]{{{SHORT_ID}}}")
+# How many copies of a hit were folded.
+_COPIES_MARK = re.compile(r"\(\+ [\d,]{1,9} cop(?:y|ies)\)")
 _LINE_NUMBERS = re.compile(r":\d+(?:-\d+)?$")
 # Words that a head may contain besides the names of its document.
 _MARKS = frozenset({*TRUSTS, *KINDS, "weak", "until", "replaced", "by", "project", "replaces", ""})
@@ -188,7 +190,7 @@ def _own_part(line: str, look_up: LookUp) -> str | None:
     """Return the line itself, the stored text behind a head in it, or ``None`` for no text."""
     if _is_trailer(line.strip()):
         return None
-    words = _SECRET_MARK.sub("", line).split()
+    words = _COPIES_MARK.sub("", _SECRET_MARK.sub("", line)).split()
     head = _head(words)
     if head is None:
         return line

@@ -26,6 +26,8 @@ _NEGATING = (
 )
 _NEGATIONS = frozenset(_NEGATING.split())
 _CONTRACTED = re.compile(r"\b\w*n['\u2019]t\b", re.I)
+_CLOSING = ",.;:!\"')]"
+_OPENING = "\"'(["
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
@@ -71,7 +73,7 @@ def similarity(first: str, second: str) -> float:
     >>> similarity("We deploy on Fridays.", "We don't deploy on Fridays")
     1.0
     """
-    return _in_common(_content_words(first), _content_words(second))
+    return in_common(content_words(first), content_words(second))
 
 
 def _reason(first: str, second: str, cosine: float | None, alike: float, contained: float) -> str:
@@ -103,6 +105,17 @@ def _is_reordered(first: list[str], second: list[str]) -> bool:
     return first != second and sorted(first) == sorted(second)
 
 
+def without_punctuation(text: str) -> str:
+    """Return a text without spacing, and without signs at the ends of words that change no fact.
+
+    A question mark, a minus and a plus do change one, and so does case in a name or a password.
+
+    >>> without_punctuation('Deploy,  then "rest".') == without_punctuation("Deploy then rest")
+    True
+    """
+    return " ".join(word.rstrip(_CLOSING).lstrip(_OPENING) for word in text.split())
+
+
 def _words(text: str) -> list[str]:
     """List the words in order, folded; scripts without spaces are cut as in the index."""
     import unicodedata
@@ -116,13 +129,13 @@ def _words(text: str) -> list[str]:
     return kept.casefold().split()
 
 
-def _content_words(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
     """Return the words without function words and negations, or all if nothing else is left."""
     all_words = frozenset(_words(text))
     return (all_words - empty_words() - _NEGATIONS) or all_words
 
 
-def _in_common(first: Collection[str], second: Collection[str]) -> float:
+def in_common(first: Collection[str], second: Collection[str]) -> float:
     """Compute Dice's coefficient of two sets; two empty ones have nothing in common."""
     total = len(first) + len(second)
     return 2 * len(frozenset(first).intersection(second)) / total if total else 0.0

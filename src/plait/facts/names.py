@@ -5,7 +5,8 @@ it, is only a name: the project's hides the personal one. An id is unique and ca
 whoever has one may read what it names wherever that is; nothing outside is changed by any name.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from plait.errors import Advice, AmbiguousId, NotFound, advise, quoted
@@ -13,6 +14,8 @@ from plait.types import ENTITY_SOURCE, ID_PREFIX, Document, Passage
 
 # How many matching documents an error lists.
 LISTED = 8
+# How many folders tell two files apart. A path out of an import may have a million.
+MOST_FOLDERS = 12
 # The word for no project, as every interface takes it.
 PERSONAL = "personal"
 
@@ -108,6 +111,31 @@ def _only_one(name: str, near: Sequence[Named]) -> Named:
             advice=advise("use_id_of_file", files=", ".join(files)) if files else advise("use_id"),
         )
     return near[0]
+
+
+def distinct_names(documents: Iterable[Document]) -> dict[str, str]:
+    """Return the name to show for each id: files of one name get as much of their path as tells.
+
+    >>> files = [Document(id=top, key="a.md", path=f"/n/{top}/a.md") for top in ("x", "y")]
+    >>> distinct_names([*files, Document(id="z", key="b.md", path="/n/x/b.md")])
+    {'x': 'x/a.md', 'y': 'y/a.md', 'z': 'b.md'}
+    """
+    longer = {document.id: shown_names(document) for document in documents}
+    names = {id_: forms.pop(0) for id_, forms in longer.items()}
+    while True:
+        uses = Counter(names.values())
+        clashing = [id_ for id_, name in names.items() if uses[name] > 1 and longer[id_]]
+        if not clashing:
+            return names
+        names |= {id_: longer[id_].pop(0) for id_ in clashing}
+
+
+def shown_names(document: Document) -> list[str]:
+    """Return the names that a document may be shown by: its key, then more and more of its path."""
+    parts = (document.path or "").replace("\\", "/").split("/")
+    shortest = document.doc_id.count("/") + 2
+    longest = min(len(parts), shortest + MOST_FOLDERS)
+    return [document.doc_id, *("/".join(parts[-count:]) for count in range(shortest, longest + 1))]
 
 
 def unknown_name(name: str) -> NotFound:

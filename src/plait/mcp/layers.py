@@ -14,7 +14,14 @@ from plait.mcp.reading import (
     look_beyond,
     memory_get,
 )
-from plait.mcp.replies import MAX_TOKENS, Reply, fence_with_notes, fit_to_budget, on_one_line
+from plait.mcp.replies import (
+    MAX_TOKENS,
+    Reply,
+    below_a_row,
+    fence_with_notes,
+    fit_to_budget,
+    on_one_line,
+)
 from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, string, strings
 from plait.mcp.tool import Call, Tool
 from plait.mcp.wording import damaged_remark
@@ -172,7 +179,8 @@ def _hit_line(call: Call, hit: Hit) -> str:
     shown = ", ".join(filter(None, remarks))
     mark = f" ({shown})" if shown else ""
     # The score only compares hits with each other; the second number is the evidence.
-    return f"{hit.id[:SHORT_ID]} {hit.score:.2f} {hit.relevance:.2f}{mark} {hit.snippet}"
+    numbers = f"{hit.score:.2f} {hit.relevance:.2f}"
+    return f"{hit.id[:SHORT_ID]} {numbers}{mark} {below_a_row(hit.snippet).lstrip()}"
 
 
 def get_observations(call: Call) -> Reply:

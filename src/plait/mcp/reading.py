@@ -5,8 +5,16 @@ from operator import itemgetter
 from typing import Any
 
 from plait.errors import Notice, UsageError, quotable
+from plait.facts.names import distinct_names
 from plait.mcp.arguments import as_written, separated
-from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, on_one_line, with_cost
+from plait.mcp.replies import (
+    Reply,
+    below_a_row,
+    fence_with_notes,
+    fit_to_budget,
+    on_one_line,
+    with_cost,
+)
 from plait.mcp.tool import Call
 from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, beyond, documents_elsewhere, is_foreign
@@ -47,18 +55,20 @@ def memory_search(call: Call) -> Reply:
         all_projects=arguments["all_projects"],
     )
     degraded = [call.worded(reason) for reason in answer.receipt.degraded]
+    names = distinct_names(hit.document for hit in answer)
     rest = Beyond()
     if all(hit.is_weak for hit in answer):
         rest = look_beyond(call, arguments["query"], where)
 
     def render(hits: Sequence[Hit], left_out: int) -> Reply:
-        data: dict[str, Any] = {"results": [_hit_data(call, hit) for hit in hits]}
+        named = [(hit, names[hit.document.id]) for hit in hits]
+        data: dict[str, Any] = {"results": [_hit_data(call, *row) for row in named]}
         if degraded:
             data["degraded"] = degraded
         if left_out:
             data["left_out"] = left_out
         data.update({name: count for name, count in rest._asdict().items() if count})
-        lines = [f"{_hit_line(call, hit)}\n{hit.snippet}" for hit in hits]
+        lines = [f"{_hit_line(call, *row)}\n{below_a_row(row[0].snippet)}" for row in named]
         count = _count_line(len(hits), left_out, "hit")
         advice = "Read one whole: memory_get with its id." if hits else ""
         if not answer and rest == Beyond():
@@ -90,7 +100,7 @@ def beyond_notes(rest: Beyond) -> list[str]:
     return notes
 
 
-def _hit_data(call: Call, hit: Hit) -> dict[str, Any]:
+def _hit_data(call: Call, hit: Hit, name: str) -> dict[str, Any]:
     if call.whole_hits:
         return {**hit.to_dict(), "project": foreign_project(call, hit.document)}
     document = hit.document
@@ -101,6 +111,7 @@ def _hit_data(call: Call, hit: Hit) -> dict[str, Any]:
         "relevance": round(hit.relevance, 4),
         "snippet": hit.snippet,
         "doc_id": hit.doc_id,
+        "file": name if name != hit.doc_id else None,
         "heading": hit.heading,
         # A file's key is its path below the folder that was ingested.
         "file_path": hit.file_path,
@@ -145,14 +156,14 @@ def _time(moment: int | None) -> str | None:
     return None if moment is None else show_time(moment)
 
 
-def _hit_line(call: Call, hit: Hit) -> str:
+def _hit_line(call: Call, hit: Hit, name: str) -> str:
     facts = ["weak" if hit.is_weak else "", hit.document.type or ""]
     if hit.document.kind == "message":
         facts += [hit.document.role or "", hit.document.session or ""]
     facts.append(show_day(hit.document.event_at))
     facts += hit_caveats(call, hit)
     remarks = ", ".join(filter(None, facts))
-    where = f"{hit.doc_id}:{hit.start_line} {hit.heading}" if has_name(hit.document) else ""
+    where = f"{name}:{hit.start_line} {hit.heading}" if has_name(hit.document) else ""
     return on_one_line(
         hit.id[:SHORT_ID], f"{hit.score:.2f}", where, f"({remarks})" if remarks else ""
     )

@@ -52,3 +52,8 @@ def fence_with_notes(body: str, *notes: str) -> str:
 def on_one_line(*parts: str) -> str:
     """Return the parts on one line: a line break in a name could look like a line of the reply."""
     return " ".join(" ".join(parts).split())
+
+
+def below_a_row(text: str) -> str:
+    """Return a text with its lines indented: none of them can look like another row."""
+    return "  " + text.replace("\n", "\n  ")

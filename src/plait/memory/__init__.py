@@ -91,6 +91,7 @@ class Memory(StoringMemory):
         min_score: float | None = None,
         window: int = 0,
         best_per_document: bool = False,
+        diverse: bool = False,
         explain: bool = False,
         fusion: FusionName | None = None,
         keyword_weight: float | None = None,
@@ -110,6 +111,7 @@ class Memory(StoringMemory):
             min_score: Minimum `relevance` of a hit, 0 to 1.
             window: Neighbouring passages to add on each side, 0 to 5.
             best_per_document: Return only the best passage of each document.
+            diverse: Fold copies, and prefer hits that say something new; facts keep their places.
             explain: Give every hit its reasons.
             fusion: ``weighted``, ``rrf`` or ``max``.
             keyword_weight: Weight of the keyword branch; 0 switches it off.
@@ -143,6 +145,7 @@ class Memory(StoringMemory):
             floor=settings.floor,
             window=window,
             best_per_document=best_per_document,
+            diverse=diverse,
             explain=explain,
             expansion_factor=settings.expansion_factor,
             rrf_k=settings.rrf_k,

@@ -16,7 +16,7 @@ from plait.types.guarding import guarded
 
 if TYPE_CHECKING:
     from plait.facts.names import Reach
-    from plait.types.reports import Deleted, IngestReport, Stored
+    from plait.types.reports import Deleted, IngestReport, OnFile, Stored
     from plait.writing.backfill import Progress
 
 
@@ -198,6 +198,7 @@ class StoringMemory(MaintainedMemory):
         incremental: bool = False,
         allow_removal: bool = False,
         progress: Progress | None = None,
+        on_file: OnFile | None = None,
     ) -> IngestReport:
         """Index a file or a folder; the files themselves are never changed.
 
@@ -208,6 +209,7 @@ class StoringMemory(MaintainedMemory):
             incremental: Skip indexed files whose size and modification time are unchanged.
             allow_removal: Forget missing files even if nearly all of the folder, or it, is gone.
             progress: Called with the number of files done, the total, and the last file's path.
+            on_file: Called with the report of each file when it is done, before ``progress``.
 
         Raises:
             SourceError: There is no such file or folder.
@@ -239,6 +241,7 @@ class StoringMemory(MaintainedMemory):
             keep_project=not self._project_is_chosen,
             allow_removal=allow_removal,
             progress=progress,
+            on_file=on_file,
             embedder_for=lambda state: self._embedder_for(writer.store, state),
         )
         if report.trouble is None:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from plait.errors import Notice, advise, is_plain_name, quoted
+from plait.facts.names import distinct_names
 from plait.times import show_day, show_end, show_time
 from plait.types import PROVENANCE, SHORT_ID, Answer, Document, Hit, Passage, Receipt
 from plait.types.reports import (
@@ -89,13 +90,16 @@ def answer_text(answer: Answer, *, color: bool = False, home: str | None = None)
     A hit of another project than ``home`` names its own.
     """
     lines = []
+    names = distinct_names(hit.document for hit in answer)
     for hit in answer:
         heading = f"  {hit.heading}" if hit.heading else ""
-        title = _paint(location(hit), BOLD, color=color) + _paint(heading, DIM, color=color)
+        name = location(hit, names[hit.document.id])
+        title = _paint(name, BOLD, color=color) + _paint(heading, DIM, color=color)
         weak = "  (weak)" if hit.is_weak else ""
         told = [*_foreign(hit.document, home), *_bracketed(hit.document, hit.superseded_by)]
         marks = "".join(f"  {mark}" for mark in told)
-        lines.append(f"{hit.score:.2f}  {hit.id[:SHORT_ID]}  {title}{weak}{marks}")
+        copies = f"  (+ {counted(len(hit.folded), 'copy')})" if hit.folded else ""
+        lines.append(f"{hit.score:.2f}  {hit.id[:SHORT_ID]}  {title}{weak}{marks}{copies}")
         # With --window the neighbours were asked for, so the whole text is shown.
         body = highlighted(hit, color=color) if hit.context is None else hit.text.strip("\n")
         lines += [f"{INDENT}{line}" for line in body.splitlines()]
@@ -120,7 +124,7 @@ def highlighted(hit: Hit, *, color: bool) -> str:
     return "".join([*parts, hit.snippet[reached:]])
 
 
-def location(hit: Hit) -> str:
+def location(hit: Hit, name: str) -> str:
     """Return ``ops/ssh.md:41`` for a file or a note with a key, else the kind and the day.
 
     For a message: who said it, when, and in which session.
@@ -299,8 +303,13 @@ def pending_notice(pending: int) -> Notice:
     return Notice(text, "pending_vectors", str(pending), advise("reindex"))
 
 
-def ingest_text(report: IngestReport, project: str | None, worded: "Wording" = str) -> str:
-    """Return the outcome in one line, then every file that was left out and why."""
+def ingest_text(
+    report: IngestReport, project: str | None, worded: "Wording" = str, *, verbose: bool = False
+) -> str:
+    """Return the outcome in one line, then what was left out and why.
+
+    Skipped files are counted by reason; ``verbose`` names each of them. Failed ones are named.
+    """
     counts = [
         f"{report.count(outcome):,} {outcome}" for outcome in OUTCOMES if report.count(outcome)
     ]
@@ -318,16 +327,15 @@ def ingest_text(report: IngestReport, project: str | None, worded: "Wording" = s
         for row in report.reports
         if row.reason and row.outcome in ("added", "changed", "moved")
     ]
-    left_out = [row for row in report.reports if row.outcome in ("skipped", "failed")]
-    interrupted = [row for row in left_out if _is_interrupted(row)]
-    lines += [
-        f"  {row.outcome}: {row.path} ({row.reason})"
-        for row in left_out
-        if not _is_interrupted(row)
-    ]
-    if interrupted:
-        reason = interrupted[0].reason
-        lines.append(f"  skipped: {counted(len(interrupted), 'file')} ({reason})")
+    lines += [_left_out(row) for row in report.reports if row.outcome == "failed"]
+    for reason, rows in _skipped(report).items():
+        interrupted = rows[0].code == "interrupted"
+        if len(rows) == 1 or (verbose and not interrupted):
+            lines += map(_left_out, rows)
+        else:
+            shown = rows[0].reason if len({row.reason for row in rows}) == 1 else reason
+            how = "" if interrupted else "; --verbose names them"
+            lines.append(f"  skipped: {counted(len(rows), 'file')} ({shown}){how}")
     return as_lines(lines)
 
 
@@ -344,6 +352,20 @@ def _ignored_types(report: IngestReport) -> str:
     options = " ".join(f"--include {word}" for word in words if word)
     hint = f"; read more with {options}" if options else ""
     return f" ({', '.join(types)}{more}{hint})"
+
+
+def _left_out(row: FileReport) -> str:
+    return f"  {row.outcome}: {row.path} ({row.reason})"
+
+
+def _skipped(report: IngestReport) -> dict[str, list[FileReport]]:
+    """Return the skipped files by reason, without what differs from file to file."""
+    groups: dict[str, list[FileReport]] = {}
+    for row in report.reports:
+        if row.outcome == "skipped":
+            # As in "too large: 12 MB, limit 10 MB".
+            groups.setdefault(row.reason.partition(":")[0], []).append(row)
+    return groups
 
 
 def ingest_remarks(report: IngestReport) -> list[str]:
@@ -363,11 +385,6 @@ def ingest_remarks(report: IngestReport) -> list[str]:
         *remarks,
         f"{counted(len(rows), 'file')} {verb} secrets, now in the memory too: {names}{more}",
     ]
-
-
-def _is_interrupted(row: FileReport) -> bool:
-    """Tell whether Ctrl-C came before this file."""
-    return row.code == "interrupted"
 
 
 def deleted_text(deleted: Deleted) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from plait.errors import quotable
 from plait.facts.echo import PREFACE, TAG_CHARS, fence
+from plait.facts.names import distinct_names
 from plait.searching.scoring import join
 from plait.times import show_day, show_end
 from plait.types import SHORT_ID, Answer, Hit, Passage, Receipt, Ref, check_range, new_id
@@ -232,15 +233,19 @@ def _shown(sizes: Sequence[Sequence[RecalledItem]], chosen: dict[int, int]) -> l
 
 
 def _render(items: Sequence[RecalledItem]) -> str:
-    parts = [f"[{number}] {head(item)}\n{item.text}" for number, item in enumerate(items, start=1)]
+    names = distinct_names(item.hit.document for item in items)
+    parts = [
+        f"[{number}] {head(item, names[item.hit.document.id])}\n{item.text}"
+        for number, item in enumerate(items, start=1)
+    ]
     return "\n\n".join([PREFACE, *parts])
 
 
-def head(item: RecalledItem) -> str:
+def head(item: RecalledItem, name: str) -> str:
     """Return the line above an item: id, place, heading, then type, date and caveats."""
     document = item.hit.document
     named = document.kind == "file" or (document.key is not None and document.role is None)
-    where = f"{document.doc_id}:{item.start_line}" if named else ""
+    where = f"{name}:{item.start_line}" if named else ""
     facts = [document.type or "", document.role or "", show_day(document.event_at)]
     facts += ["pinned" * document.pinned, f"project {item.project}" if item.project else ""]
     facts += [document.trust if document.trust != "trusted" else ""]

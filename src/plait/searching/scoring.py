@@ -17,6 +17,10 @@ HYDRATE_BATCH = 25
 # A word that nobody uses has some nearest neighbour too, at about 0.03 with the built-in model.
 NONSENSE_RELEVANCE = 0.05
 SNIPPET_CHARS = 200  # two lines of a terminal
+# Files of other endings, such as code and tables, mean something by their lines.
+PROSE = (".md", ".markdown", ".txt", ".rst", ".org", ".html", ".htm", ".docx", ".pdf", ".ipynb")
+FENCES = ("```", "~~~")
+CODE_INDENT = ("    ", "\t")
 
 
 class Request(NamedTuple):
@@ -34,6 +38,7 @@ class Request(NamedTuple):
     floor: str = "relevance"
     window: int = 0
     best_per_document: bool = False
+    diverse: bool = False
     explain: bool = False
     expansion_factor: int = 3
     rrf_k: int = hybrid.RRF_K
@@ -101,6 +106,10 @@ class Scorer:
         block = max(request.limit, hybrid.COVERAGE_DEPTH) if self._boosts else request.limit
         last = request.offset + request.limit
         wanted = -(-last // block) * block
+        if request.diverse:
+            from plait.searching.diversity import POOL_FACTOR, diversified
+
+            wanted = max(wanted, last * POOL_FACTOR)
         order = sorted(self._fused, key=lambda ref: -self._fused[ref].score)
         hits: list[Hit] = []
         candidates: dict[Ref, Candidate] = {}
@@ -124,6 +133,8 @@ class Scorer:
                     break
             start = end
         scored = self._scored(hits, candidates, block)
+        if request.diverse:
+            scored = diversified(scored, last)
         hits = self._with_entities(scored[request.offset : last])
         return [self._widened(hit) for hit in hits] if request.window else hits
 
@@ -182,7 +193,7 @@ class Scorer:
             self._telling, matched, self._vocabulary.passages, self._vocabulary.holding
         )
         cosine = self._cosines.get(ref)
-        shown, highlights = self._snippet(passage, candidate.tokens)
+        shown, highlights = self._snippet(passage, candidate)
         signals = Signals(
             bm25=self._bm25.get(ref),
             cosine=cosine,
@@ -206,13 +217,18 @@ class Scorer:
         )
 
     def _snippet(
-        self, passage: Passage, tokens: Sequence[Token]
+        self, passage: Passage, candidate: Candidate
     ) -> tuple[str, tuple[tuple[int, int], ...]]:
         """Cut out the matching words; headings are shown next to them, not repeated inside."""
-        start = _after_headings(passage.text)
+        tokens = candidate.tokens
+        path = candidate.document.path
+        is_code = path is not None and not path.lower().endswith(PROSE)
+        start = 0 if is_code else _after_headings(passage.text)
         if start:
             tokens = [(a - start, b - start, term) for a, b, term in tokens if a >= start]
-        return snippet(passage.text[start:], tokens, self._wanted, SNIPPET_CHARS)
+        return snippet(
+            passage.text[start:], tokens, self._wanted, SNIPPET_CHARS, keep_lines=is_code
+        )
 
     def _source(self, ref: Ref) -> Branch:
         """Return which branch listed the hit, before the union was completed."""
@@ -361,16 +377,20 @@ def snippet(
     tokens: Sequence[Token],
     wanted: frozenset[str],
     width: int = SNIPPET_CHARS,
+    *,
+    keep_lines: bool = False,
 ) -> tuple[str, tuple[tuple[int, int], ...]]:
     """Cut about ``width`` characters with the most distinct wanted terms; return their places too.
 
-    White space becomes single spaces, ``…`` marks a cut end, and adjacent places are joined.
+    White space becomes single spaces, but lines of code, lists and tables stay lines. ``…`` marks a
+    cut end, and adjacent places are joined.
 
     Args:
         text: The passage.
         tokens: Its terms as ``(start, end, term)``, in order of start.
         wanted: The terms to show.
         width: Size of the window in characters of the passage.
+        keep_lines: Whether every line stays a line.
     """
     matches = [token for token in tokens if token[2] in wanted]
     first, last = _densest(matches, width)
@@ -382,9 +402,12 @@ def snippet(
     while last < end < len(text) and not _between_words(text, end):
         end -= 1
     window = text[start:end]
-    shown = single_spaced(window)
+    own_lines = _own_lines(text[:end], keep_all=keep_lines) if "\n" in window else {}
+    shown = "" if own_lines else single_spaced(window)
     # If every gap was one character already, all characters stay in their places.
-    shifts = len(shown) != len(window)
+    where = None
+    if len(shown) != len(window):
+        shown, where = _spaced(window, {at - start: gap for at, gap in own_lines.items()})
     before = "…" if text[:start].strip() else ""
     after = "…" if text[end:].strip() else ""
     marked: list[tuple[int, int]] = []
@@ -392,8 +415,8 @@ def snippet(
         if right <= start or left >= end:
             continue
         opening, closing = max(left, start) - start, min(right, end) - start
-        if shifts:
-            opening, closing = _place(window, opening), _place(window, closing)
+        if where is not None:
+            opening, closing = where[opening], where[closing]
         opening, closing = len(before) + opening, len(before) + closing
         if marked and opening <= marked[-1][1]:
             marked[-1] = (marked[-1][0], max(closing, marked[-1][1]))
@@ -430,8 +453,55 @@ def _between_words(text: str, at: int) -> bool:
     return is_unspaced(left + right)
 
 
-def _place(window: str, at: int) -> int:
-    """Return the position of a character after the white space before it is collapsed."""
-    before = single_spaced(window[:at])
-    gap = bool(before) and window[at - 1].isspace() and bool(window[at:].strip())
-    return len(before) + gap
+def _own_lines(text: str, *, keep_all: bool) -> dict[int, str]:
+    """Return where a line begins that stays a line, with its indentation.
+
+    Lines of code, lists, tables and quotes do, and what follows them after an empty line.
+    """
+    kept: dict[int, str] = {}
+    fence, after_code, in_list, after_gap = "", False, False, False
+    place = 0
+    for line in text.split("\n"):
+        bare = line.lstrip()
+        at = place + len(line) - len(bare)
+        place += len(line) + 1
+        if not bare:
+            after_gap = True
+            continue
+        marks = bare[:3] if bare.startswith(FENCES) else ""
+        is_code = bool(fence or marks) or line.startswith(CODE_INDENT)
+        is_item = not is_code and _is_item(bare)
+        if keep_all or is_code or is_item or after_code or (in_list and after_gap):
+            # Other white space, such as U+2028, may end a line on a screen.
+            indent = line[: len(line) - len(bare)]
+            kept[at] = "".join("\t" if mark == "\t" else " " for mark in indent)
+        if marks and fence in ("", marks):
+            fence = "" if fence else marks
+        in_list = is_item or (in_list and not after_gap)
+        after_code, after_gap = is_code, False
+    return kept
+
+
+def _is_item(line: str) -> bool:
+    """Tell whether a line of Markdown is an item of a list, a row of a table or a quote."""
+    head = line.partition(" ")[0]
+    return head in ("-", "*", "+") or line[0] in "|>" or (head[-1] in ".)" and head[:-1].isdigit())
+
+
+def _spaced(window: str, own_lines: Mapping[int, str]) -> tuple[str, list[int]]:
+    """Return the words with one space, or a line break and indentation, between them.
+
+    Also return where each character of the window is now, and its end.
+    """
+    shown, outer = "", own_lines.get(len(window) - len(window.lstrip()), "")
+    where: list[int] = []
+    for word in window.split():
+        at = window.index(word, len(where))
+        skipped = [len(shown)] * (at > len(where))  # the end of the word before it
+        if shown:
+            indent = own_lines.get(at)
+            shown += " " if indent is None else "\n" + indent.removeprefix(outer)
+        where += [*skipped, *[len(shown)] * (at - len(where) - 1)]
+        where += range(len(shown), len(shown) + len(word))
+        shown += word
+    return shown, [*where, *[len(shown)] * (len(window) + 1 - len(where))]

@@ -54,6 +54,7 @@ class Config(NamedTuple):
     project: str | None
     files: tuple[str, ...]
     color: bool = True
+    editor: str = ""
     models_folder: str = ""
     # A function, not the keys: a config may be printed, and a function does not show them.
     keys: "Callable[[], Keys] | None" = None
@@ -137,6 +138,7 @@ def load(
         tuple(files),
         # https://no-color.org: any value but an empty one.
         color=not environ.get("NO_COLOR"),
+        editor=environ.get("VISUAL") or environ.get("EDITOR") or "",
         models_folder=os.path.join(os.path.dirname(default_db_path(environ)), "models"),
         keys=keys,
         project_file=project_file,

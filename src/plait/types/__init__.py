@@ -367,7 +367,10 @@ WEAK_RELEVANCE = 0.2  # below this, a hit has little in common with the query
 
 
 class Hit(NamedTuple):
-    """A passage with its ``score`` (order), its ``relevance`` (evidence) and the reasons."""
+    """A passage with its ``score`` (order), its ``relevance`` (evidence) and the reasons.
+
+    ``folded`` are the ids of copies that a diverse search left out in its favour.
+    """
 
     passage: Passage
     document: Document
@@ -381,6 +384,7 @@ class Hit(NamedTuple):
     context: str | None = None
     superseded_by: str | None = None
     entity: str | None = None
+    folded: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

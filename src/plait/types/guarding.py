@@ -305,6 +305,7 @@ KINDS_OF_VALUES: dict[str, tuple[Test, str]] = {
     **dict.fromkeys(("Direction", "ModeName", "FusionName"), (_is_text, "text")),
     "os.PathLike[str]": (lambda value: hasattr(value, "__fspath__"), "a path"),
     "Progress": (callable, "a function"),
+    "OnFile": (callable, "a function"),
     "Config": (_named("Config"), "a Config"),
     "Embedder": (lambda value: not isinstance(value, str | None), "an Embedder"),
     "Filter": (_named("Filter"), "a Filter"),

@@ -1,5 +1,6 @@
 """Results of the verbs that change or check a memory. A search does not load these."""
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
 from plait.errors import Advice, Notice, PlaitError
@@ -129,6 +130,10 @@ class FileReport(NamedTuple):
     code: str = ""
     secret: tuple[str, ...] = ()
     taken_from: str = ""
+
+
+# Called with the outcome of each file as soon as it is known.
+OnFile = Callable[[FileReport], None]
 
 
 class IngestReport(NamedTuple):

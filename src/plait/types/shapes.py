@@ -62,6 +62,8 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
             "matched": list(signals.matched),
         },
     }
+    if hit.folded:
+        fields["folded"] = list(hit.folded)
     if hit.reasons:
         fields["reasons"] = list(hit.reasons)
     return fields

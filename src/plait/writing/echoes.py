@@ -11,6 +11,7 @@ from typing import NamedTuple
 from plait.errors import quotable
 from plait.facts import echo
 from plait.facts.answers import About, without_answers
+from plait.facts.names import shown_names
 from plait.protocols import Store
 from plait.searching.timeline import summary_of
 from plait.text import parse
@@ -111,9 +112,8 @@ class _Known:
         summary = ""
         for document, passage in matches:
             heading = "" if passage is None else passage.heading
-            project = quotable(document.project or "")
-            told = (document.doc_id, document.title, heading, document.type, document.path, project)
-            spoken = (document.role, document.session)
+            told = [document.title, heading, document.type, document.path, *document.tags]
+            told += [document.role, document.session, quotable(document.project or "")]
             # The heading of a fact is the name of its entity.
             wanted = [document.id, *filter(None, [document.parent])]
             for whole in self._store.load(wanted):
@@ -121,7 +121,7 @@ class _Known:
                     summary = summary_of(whole)
                 else:
                     names.update(whole.title.split())
-            names.update(" ".join(filter(None, (*told, *spoken, *document.tags))).split())
+            names.update(" ".join(filter(None, [*told, *shown_names(document)])).split())
         return About(frozenset(names), tuple(summary.split()))
 
 
@@ -170,8 +170,14 @@ class _Names:
     def _look_up(self, id_: str) -> str | None:
         matches = self._store.find(id_, EVERYTHING)
         names = (
-            f"{document.doc_id} {document.title} {passage.heading if passage else ''}"
-            f" {document.role or ''}"
+            " ".join(
+                [
+                    *shown_names(document),
+                    document.title,
+                    document.role or "",
+                    passage.heading if passage else "",
+                ]
+            )
             for document, passage in matches
         )
         return " ".join(names) if matches else None

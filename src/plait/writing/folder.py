@@ -9,7 +9,7 @@ from plait.errors import Notice, SourceError, advise
 from plait.facts.trash import is_detached
 from plait.protocols import State, Store
 from plait.types import Document, Filter
-from plait.types.reports import FileReport, IngestReport, Outcome
+from plait.types.reports import FileReport, IngestReport, OnFile, Outcome
 from plait.writing import deleting, documents, moves, removals, sources
 from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
@@ -41,6 +41,7 @@ class Ingest:
         keep_project: bool = True,
         allow_removal: bool = False,
         progress: Progress | None = None,
+        on_file: OnFile | None = None,
     ) -> None:
         self._writer = writer
         self._store = writer.store
@@ -49,6 +50,7 @@ class Ingest:
         self._allow_removal = allow_removal
         self._incremental = incremental
         self._progress = progress
+        self._on_file = on_file
         self._reports: list[FileReport] = []
         self._batch: list[tuple[Change, Outcome]] = []
         self._chars = 0
@@ -219,6 +221,8 @@ class Ingest:
         gone = [*lost.vanished, *lost.excluded]
         removed = self._remove([old for old in gone if old.path not in kept.paths])
         emptied = {old.id for old in self._emptied}
+        # The walk did not meet these, so they are not in the total yet; an emptied file is.
+        self._total += len(gone) - len(emptied)
         for old in gone:
             reason = EMPTY if old.id in emptied else ""
             if old.id in removed:
@@ -262,6 +266,8 @@ class Ingest:
         if report.outcome in ("moved", "changed", "removed"):
             report = report._replace(taken_from=self._moves.taken.get(report.path, ""))
         self._reports.append(report)
+        if self._on_file is not None:
+            self._on_file(report)
         if self._progress is not None:
             self._progress(len(self._reports), self._total, report.path)
 
@@ -352,6 +358,7 @@ def ingest(
     keep_project: bool,
     allow_removal: bool,
     progress: Progress | None,
+    on_file: OnFile | None,
     embedder_for: Callable[[State], Embedder],
 ) -> IngestReport:
     """Index the files of a walk, and compute missing vectors.
@@ -365,6 +372,7 @@ def ingest(
         keep_project=keep_project,
         allow_removal=allow_removal,
         progress=progress,
+        on_file=on_file,
     )
     report = run.run(walk)
     trouble = writer.trouble

@@ -1,0 +1,160 @@
+"""Measure search on a person's own memory, with its titles and headings as questions.
+
+It tells whether notes are found by what they call themselves. Nothing is stored or copied.
+"""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from plait.errors import UsageError
+from plait.evaluate.running import ReportLine, available_modes
+from plait.memory import Memory
+from plait.text import empty_words, parse
+from plait.types import Document, Hit, Mode
+
+FIRST_PAGE = 10  # hits of an ordinary search
+DOCUMENTS_AT_ONCE = 1_000
+LEAST_WORDS = 2  # content words of a question: "Usage" alone asks for nothing
+MISSES_SHOWN = 10
+
+
+class OwnQuestion(NamedTuple):
+    """A title or heading, and the document that it was taken from."""
+
+    text: str
+    document: str
+    doc_id: str
+
+
+class OwnRun(NamedTuple):
+    """How a mode of search ranked the right documents; 0 is a miss."""
+
+    mode: Mode
+    ranks: tuple[int, ...]
+
+    def share(self, depth: int) -> float:
+        """Return the share of the questions answered by one of the first ``depth`` hits.
+
+        >>> OwnRun("hybrid", (1, 4, 0, 2)).share(3)
+        0.5
+        """
+        return sum(0 < rank <= depth for rank in self.ranks) / len(self.ranks)
+
+
+def measure_own(
+    memory: Memory, count: int, modes: Sequence[Mode] = (), *, progress: ReportLine
+) -> tuple[list[OwnQuestion], list[OwnRun]]:
+    """Draw questions from a memory and ask them in each mode.
+
+    Raises:
+        UsageError: No document has a title or heading of two telling words.
+    """
+    questions = draw_questions(memory, count)
+    if not questions:
+        raise UsageError(
+            "No document here has a title or heading of at least two telling words.",
+            code="no_questions",
+        )
+    runs = []
+    for mode in modes or available_modes(memory):
+        ranks = []
+        for number, question in enumerate(questions, start=1):
+            progress(f"{mode}: question {number:,} of {len(questions):,}")
+            answer = memory.search(
+                question.text, limit=FIRST_PAGE, mode=mode, best_per_document=True
+            )
+            ranks.append(_rank(question, answer))
+        runs.append(OwnRun(mode, tuple(ranks)))
+    return questions, runs
+
+
+def draw_questions(memory: Memory, count: int) -> list[OwnQuestion]:
+    """Return one question per document, of as many documents as wanted.
+
+    The choice goes by a hash of the ids: it is the same tomorrow, and new notes change little.
+    """
+    questions: list[OwnQuestion] = []
+    for document in sorted(_documents(memory), key=lambda row: _shuffled(row.id)):
+        if len(questions) == count:
+            break
+        names = [document.title, *(part.heading for part in memory.passages_of(document.id))]
+        asked = sorted({_last(name) for name in names if _tells(_last(name))}, key=_shuffled)
+        if asked:
+            questions.append(OwnQuestion(asked[0], document.id, document.doc_id))
+    return questions
+
+
+def _documents(memory: Memory) -> Iterator[Document]:
+    end: tuple[int, str] | None = None
+    where = {"kinds": ("file", "note")}
+    while page := memory.timeline(limit=DOCUMENTS_AT_ONCE, before=end, where=where):
+        yield from page
+        end = (page[-1].event_at or 0, page[-1].id)
+
+
+def _shuffled(text: str) -> bytes:
+    return sha256(text.encode("utf-8")).digest()
+
+
+def _last(heading: str) -> str:
+    """Return the innermost of the headings ``H1 > H2``."""
+    return heading.rpartition(" > ")[2].strip()
+
+
+def _tells(text: str) -> bool:
+    return len(set(parse(text).words) - empty_words()) >= LEAST_WORDS
+
+
+def _rank(question: OwnQuestion, answer: Sequence[Hit]) -> int:
+    """Return the place of the first right hit: the document, or one with the same name."""
+    for rank, hit in enumerate(answer, start=1):
+        names = (hit.document.title, _last(hit.passage.heading))
+        if hit.document.id == question.document or question.text in names:
+            return rank
+    return 0
+
+
+# -- the report -------------------------------------------------------------------------------
+
+
+def own_dict(questions: Sequence[OwnQuestion], runs: Sequence[OwnRun]) -> dict[str, Any]:
+    """Return the report for JSON."""
+    return {
+        "questions": len(questions),
+        "runs": [
+            {
+                "mode": run.mode,
+                "first": round(run.share(1), 4),
+                "in_3": round(run.share(3), 4),
+                "in_10": round(run.share(FIRST_PAGE), 4),
+                "missed": [
+                    {"question": question.text, "doc_id": question.doc_id}
+                    for question, rank in zip(questions, run.ranks, strict=True)
+                    if not rank
+                ],
+            }
+            for run in runs
+        ],
+    }
+
+
+def own_table(questions: Sequence[OwnQuestion], runs: Sequence[OwnRun]) -> str:
+    """Return the report as a Markdown table, and some questions that the last mode missed."""
+    lines = [
+        f"{len(questions):,} questions from titles and headings; where the right document was:",
+        "",
+        "| search | first | among 3 | among 10 |",
+        "|---|---|---|---|",
+    ]
+    for run in runs:
+        cells = " | ".join(f"{run.share(depth):.0%}" for depth in (1, 3, FIRST_PAGE))
+        lines.append(f"| {run.mode} | {cells} |")
+    pairs = zip(questions, runs[-1].ranks, strict=True)
+    missed = [question for question, rank in pairs if not rank]
+    if missed:
+        lines += ["", f"Not among 10 ({runs[-1].mode}):"]
+        lines += [f"- {q.text}  ({q.doc_id})" for q in missed[:MISSES_SHOWN]]
+        if len(missed) > MISSES_SHOWN:
+            lines.append(f"- and {len(missed) - MISSES_SHOWN:,} more")
+    return "\n".join(lines)

@@ -1,0 +1,66 @@
+"""plait eval --make: how well a memory's own notes are found by their titles and headings."""
+
+import pytest
+
+from plait import Memory, UsageError
+from plait.evaluate.own import OwnRun, draw_questions, measure_own
+from tests.codes import has_code
+
+
+@pytest.fixture
+def memory(tmp_path):
+    with Memory.open(str(tmp_path / "memory.db"), project="") as memory:
+        for number, (title, heading) in enumerate(
+            [("Rotate ssh keys", "Old keys of Ana"), ("Bake rye bread", "Feed the sourdough")]
+        ):
+            memory.store(f"# {title}\n\nFirst.\n\n## {heading}\n\nMore text.", key=f"n{number}")
+        memory.store("Usage", key="too-short")
+        memory.store("a fact has no title of its own")
+        yield memory
+
+
+def quiet(line: str) -> None:
+    """Take a line of progress."""
+
+
+def test_questions_come_from_titles_and_headings_of_two_telling_words(memory):
+    questions = draw_questions(memory, 10)
+    assert {question.doc_id for question in questions} == {"n0", "n1"}
+    assert {question.text for question in questions} <= {
+        *("Rotate ssh keys", "Old keys of Ana", "Bake rye bread", "Feed the sourdough")
+    }
+    assert draw_questions(memory, 10) == questions
+    assert draw_questions(memory, 1) == questions[:1]
+
+
+def test_each_mode_reports_where_the_right_document_was(memory):
+    questions, runs = measure_own(memory, 10, progress=quiet)
+    assert [run.mode for run in runs] == ["keyword", "vector", "hybrid"]
+    assert all(len(run.ranks) == len(questions) == 2 for run in runs)
+    assert runs[0].share(1) == 1.0
+
+
+def test_a_document_that_is_not_found_counts_as_missed():
+    run = OwnRun("keyword", (0, 1, 3, 11))
+    assert (run.share(1), run.share(3), run.share(10)) == (0.25, 0.5, 0.5)
+
+
+def test_a_memory_without_titles_says_so(tmp_path):
+    with Memory.open(str(tmp_path / "m.db"), project="") as memory:
+        memory.store("only a fact")
+        with pytest.raises(UsageError, check=has_code("no_questions")):
+            measure_own(memory, 10, progress=quiet)
+
+
+def test_asking_changes_nothing(memory):
+    before = memory.stats()
+    measure_own(memory, 10, progress=quiet)
+    assert memory.stats() == before
+
+
+def test_a_large_memory_is_read_in_pages(tmp_path, monkeypatch):
+    monkeypatch.setattr("plait.evaluate.own.DOCUMENTS_AT_ONCE", 2)
+    with Memory.open(str(tmp_path / "m.db"), project="") as memory:
+        for number in range(7):
+            memory.store(f"# Plan number{number} of spring\n\nText.", key=f"k{number}")
+        assert len({question.doc_id for question in draw_questions(memory, 10)}) == 7

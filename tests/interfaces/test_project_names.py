@@ -1,0 +1,103 @@
+"""--project takes the last part of a project's name on the command line, and nowhere else."""
+
+import pytest
+
+from plait import Memory
+from plait.cli.projects import _ending_in
+from tests.mcp.talk import call
+
+
+@pytest.fixture
+def projects(work, plait):
+    """Two projects of different names, as folders make them."""
+    for name in ("pa", "garden"):
+        plait("store", f"A fact about {name}.", "--key", name, "--project", f"/n/{name}")
+    return work
+
+
+READING = [
+    ("search", "fact"),
+    ("recall", "fact"),
+    ("timeline",),
+    ("get", "pa"),
+    ("export",),
+    ("delete", "pa", "--dry-run"),
+]
+
+
+@pytest.mark.parametrize("words", READING, ids=lambda words: words[0])
+def test_the_last_part_of_a_name_is_enough_to_read(plait, projects, words):
+    whole = plait(*words, "--project", "/n/pa")
+    short = plait(*words, "--project", "pa")
+    assert (short.code, whole.code) == (0, 0)
+    assert "pa" in short.out and "garden" not in short.out
+    assert short.err == f"plait: --project pa is taken as /n/pa\n{whole.err}"
+
+
+def test_it_is_enough_to_write_too(plait, projects):
+    stored = plait("store", "Another fact.", "--project", "garden")
+    assert stored.json["project"] == "/n/garden"
+    assert "taken as /n/garden" in stored.err
+    assert plait("entity", "add", "Bed", "sunny", "--project", "garden").code == 0
+    exported = projects / "all.jsonl"
+    plait("export", str(exported), "--project", "garden")
+    assert plait("import", str(exported), "--project", "garden").code == 0
+    assert set(plait("stats").json["projects"]) == {"/n/garden", "/n/pa"}
+
+
+def test_a_project_called_exactly_so_comes_first(plait, projects):
+    with Memory.open(project="pa") as memory:
+        memory.store("Of the exact one.", key="exact")
+    hits = plait("search", "fact exact", "--project", "pa")
+    assert [hit["doc_id"] for hit in hits.json["results"]] == ["exact"]
+    assert hits.err == ""
+    # Even when all of it was deleted.
+    plait("delete", "exact", "--project", "pa")
+    assert plait("store", "New.", "--project", "pa").json["project"] == "pa"
+
+
+@pytest.mark.parametrize("words", [*READING, ("store", "x"), ("delete", "--undo")], ids=str)
+def test_a_name_that_fits_several_is_refused_and_they_are_listed(plait, projects, words):
+    plait("store", "Another.", "--project", "/other/pa")
+    refused = plait(*words, "--project", "pa")
+    assert refused.code == 2
+    assert "/n/pa, /other/pa" in refused.err
+    assert plait("search", "another", "--project", "other/pa").code == 0
+
+
+def test_what_was_deleted_is_restored_by_the_short_name(plait, projects):
+    plait("delete", "pa", "--project", "pa")
+    assert plait("search", "fact", "--project", "pa").code == 3
+    undone = plait("delete", "--undo", "--project", "pa")
+    assert (undone.code, undone.json) == (0, {"restored": ["pa"]})
+
+
+@pytest.mark.parametrize(
+    "words", [("search", "fact"), ("timeline",), ("get", "pa"), ("open", "pa"), ("export",)],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_a_misspelt_project_is_told_with_a_suggestion(plait, projects, words):
+    ran = plait(*words, "--project", "gardn")
+    assert "no document is in project gardn. Did you mean /n/garden?" in ran.err
+
+
+def test_a_new_project_is_not_questioned(plait, projects):
+    stored = plait("store", "A fact.", "--project", "gardn")
+    assert (stored.json["project"], stored.err) == ("gardn", "")
+
+
+def test_library_and_models_name_projects_in_full(plait, projects):
+    with Memory.open(project="pa") as memory:
+        assert not memory.search("fact")
+        found = call(memory, "memory_search", {"query": "fact"})
+        assert found.structured_content["results"] == []
+        memory.store("Its own.")
+        assert ("pa", 1) in memory.stats().projects
+
+
+def test_a_part_is_a_whole_part():
+    names = ["/n/pa", "/n/opa", "pa/x", "/n/pa/", "C:\\n\\pa", "pa"]
+    assert _ending_in("pa", names) == ["/n/pa", "/n/pa/", "C:\\n\\pa", "pa"]
+    assert _ending_in("n/pa", names) == ["/n/pa", "/n/pa/", "C:\\n\\pa"]
+    assert _ending_in("/n/pa", names) == ["/n/pa", "/n/pa/"]
+    assert _ending_in("/pa", names) == []
