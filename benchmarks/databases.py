@@ -11,7 +11,8 @@ import corpus
 from plait.embedders import Embedder
 from plait.protocols import Entry, Vector
 from plait.stores.sqlite.store import SQLiteStore
-from plait.types import Document, Passage, new_id
+from plait.types import Document, Passage
+from plait.types.ids import new_id
 
 BATCH_DOCUMENTS = 500
 EMBED_BATCH = 256  # as `ingest` does

@@ -13,7 +13,8 @@ from plait.protocols import Entry, Store, Unembedded, Vector
 from plait.settings.loading import load
 from plait.testing.hashing import HashingEmbedder
 from plait.text import parse
-from plait.types import Document, Filter, Passage, Ref, Space, TextKind, new_id
+from plait.types import Document, Filter, Passage, Ref, Space, TextKind
+from plait.types.ids import new_id
 
 NOW = 1_700_000_000_000  # a fixed moment, so that no test depends on the clock
 SPACE = Space("test", "axes", 4)

@@ -45,7 +45,7 @@ SEARCH_LOADS = {
     *(f"plait.searching{part}" for part in ("", ".scoring", ".search", ".where")),
     "plait.types.shapes",
     *(f"plait.{part}" for part in ("errors", "protocols", "text", "times")),
-    *(f"plait.types{part}" for part in ("", ".guarding", ".queries")),
+    *(f"plait.types{part}" for part in ("", ".guarding", ".ids", ".queries", ".relations")),
     *(f"plait.embedders{part}" for part in ("", ".builtin", ".none")),
     *(f"plait.ranking{part}" for part in ("", ".hybrid")),
     *(f"plait.stores{part}" for part in ("", ".sqlite")),
@@ -326,7 +326,9 @@ def test_the_public_names_are_sorted_complete_and_there():
         for name, value in vars(plait).items()
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("plait.")
     }
-    assert set(plait.__all__) == public | {"Embedder", "Memory", "NewEntity", "__version__"}
+    assert set(plait.__all__) == public | {
+        *("Embedder", "Memory", "NewEntity", "Relation", "__version__")
+    }
     for name in plait.__all__:
         assert getattr(plait, name) is not None
     assert set(plait.__all__) <= set(dir(plait))

@@ -18,11 +18,12 @@ from plait.errors import (
     StoreReadOnly,
     UsageError,
 )
-from plait.types import Answer, Document, Filter, Hit, Passage, Receipt, Relation
+from plait.types import Answer, Document, Filter, Hit, Passage, Receipt
 
 if TYPE_CHECKING:
     from plait.embedders import Embedder
     from plait.memory import Memory
+    from plait.types.relations import Relation
     from plait.types.reports import NewEntity
 
 __version__ = "0.1.0"
@@ -69,6 +70,10 @@ def __getattr__(name: str) -> Any:
         from plait.types.reports import NewEntity
 
         return NewEntity
+    if name == "Relation":
+        from plait.types.relations import Relation
+
+        return Relation
     raise AttributeError(f"module 'plait' has no attribute {name!r}")
 
 

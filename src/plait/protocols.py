@@ -13,8 +13,9 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from plait.types import Document, Filter, Passage, Ref, Relation, Space, Trust
+from plait.types import Document, Filter, Passage, Ref, Space, Trust
 from plait.types.queries import Query
+from plait.types.relations import Relation
 
 # float32, unit length or not: cosine is scale-free.
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import pytest
 
 from plait.errors import StoreError, UsageError
 from plait.protocols import Entry, Store
-from plait.types import Document, Filter, new_id
+from plait.types import Document, Filter
+from plait.types.ids import new_id
 from tests.builders import (
     EVERYTHING,
     by_keyword,

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from plait.protocols import Store
-from plait.types import Filter, Relation
+from plait.types import Filter
+from plait.types.relations import Relation
 from tests.builders import EVERYTHING, NOW, Engine, delete, entry, write
 
 Ids = dict[str, str]

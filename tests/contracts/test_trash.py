@@ -5,7 +5,7 @@ from typing import Any
 
 from plait.errors import advise
 from plait.protocols import Store, Trashed
-from plait.types import Relation
+from plait.types.relations import Relation
 from plait.writing import deleting, undoing
 from tests.builders import EVERYTHING, delete, entry, is_sound, passages_of, vector, write
 

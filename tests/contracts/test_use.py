@@ -2,7 +2,8 @@
 
 from plait.protocols import Store, Use
 from plait.times import DAY_MS
-from plait.types import Ref, Relation
+from plait.types import Ref
+from plait.types.relations import Relation
 from tests.builders import (
     EVERYTHING,
     NOW,

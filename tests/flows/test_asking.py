@@ -11,13 +11,16 @@ from plait.types import FusionName
 from tests.codes import has_code
 
 DAY_MS = 86_400_000
+FIRST_DAY = 1_700_000_000_000
 
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
     with Memory.open(tmp_path / "m.db", project="") as opened:
         for number, text in enumerate(("Herons fish at dawn.", "Cranes dance.", "Gulls steal.")):
-            opened.store(text, key=f"bird {number}", event_at=number * DAY_MS, tags=["bird"])
+            opened.store(
+                text, key=f"bird {number}", event_at=FIRST_DAY + number * DAY_MS, tags=["bird"]
+            )
         yield opened
 
 

@@ -11,7 +11,8 @@ from plait.cli import main
 from plait.errors import UsageError
 from plait.memory import Memory
 from plait.testing import InMemoryStore
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from plait.writing import copies
 from tests.builders import EVERYTHING, memory_on

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from plait import Document, Hit, Memory, Passage
 from plait.searching.diversity import diversified
-from plait.types import new_id
+from plait.types.ids import new_id
 
 DEPLOY = "We deploy on Fridays, after the tests are green and the release notes are written"
 

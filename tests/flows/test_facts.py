@@ -14,7 +14,8 @@ from plait.graph.edges import relate, unrelate
 from plait.protocols import Entry, Store
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing.store import InMemoryStore
-from plait.types import Document, Filter, Relation
+from plait.types import Document, Filter
+from plait.types.relations import Relation
 from plait.types.reports import Deleted
 from plait.writing.changes import Change, Changed, put
 from plait.writing.deleting import delete

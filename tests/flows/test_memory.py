@@ -25,7 +25,8 @@ from plait.memory import Memory
 from plait.protocols import Vector
 from plait.settings.loading import load
 from plait.testing import InMemoryStore
-from plait.types import MAX_TURN, Document, Filter, Passage, Relation, TextKind
+from plait.types import MAX_TURN, Document, Filter, Passage, TextKind
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity, Stored
 from tests.builders import Counting, Failing, memory_on
 from tests.codes import has_code

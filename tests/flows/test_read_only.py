@@ -11,7 +11,8 @@ import pytest
 from plait import Memory
 from plait.errors import NotFound, StoreReadOnly
 from plait.settings.loading import load
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.codes import has_code
 

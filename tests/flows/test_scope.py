@@ -14,7 +14,8 @@ from mcp import Client, MCPError
 from plait.cli import main
 from plait.errors import AmbiguousId, NotFound, PlaitError
 from plait.memory import Memory
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.builders import EVERYTHING
 from tests.mcp.talk import call, converse, text_of

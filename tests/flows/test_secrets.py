@@ -6,7 +6,8 @@ import pytest
 
 from plait import Memory
 from plait.errors import UsageError, advise
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.interfaces.command import SAMPLE, spawn
 from tests.made_up_secrets import made_up_secrets

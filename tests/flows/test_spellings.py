@@ -10,7 +10,8 @@ import pytest
 from plait.cli import main
 from plait.errors import NotFound
 from plait.memory import Memory
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.builders import entry, write
 from tests.mcp.talk import call

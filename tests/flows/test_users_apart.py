@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from plait.errors import PlaitError
 from plait.memory import Memory
 from plait.memory.scoping import ScopedMemory
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.types.reports import Stored
 
 USERS = ("ana", "ben")

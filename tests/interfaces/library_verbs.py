@@ -25,7 +25,8 @@ from plait.cli import NOTHING_FOUND
 from plait.cli import main as main_of_cli
 from plait.errors import PlaitError
 from plait.memory import Memory
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 
 NOBODY = 65534
@@ -39,6 +40,14 @@ EXPORT = [
     '{"format": "plait", "version": 1}',
     json.dumps({"key": "imported", "kind": "note", "text": "We sing on Sundays. " * 400}),
 ]
+
+
+def prune(memory: Memory) -> object:
+    """Prune by a rule: without one, nothing is read."""
+    settings = memory.config.settings._replace(keep_days=(("note", 1.0),))
+    memory.config = memory.config._replace(settings=settings)
+    return memory.prune()
+
 
 # By the name of the method; a property is read.
 MEMORY_VERBS: dict[str, Act] = {
@@ -85,7 +94,7 @@ MEMORY_VERBS: dict[str, Act] = {
     "timeline": lambda memory, folder: memory.timeline(anchor="plan"),
     "delete": lambda memory, folder: memory.delete("plan", purge=True),
     "undo": lambda memory, folder: memory.undo(),
-    "prune": lambda memory, folder: memory.prune(),
+    "prune": lambda memory, folder: prune(memory),
     "is_off": lambda memory, folder: memory.is_off,
 }
 GRAPH_VERBS: dict[str, Act] = {

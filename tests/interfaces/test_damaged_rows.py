@@ -8,10 +8,11 @@ import pytest
 from plait.errors import NotFound, StoreDamaged
 from plait.mcp.server import DAMAGED_KEY
 from plait.memory import Memory
-from plait.types import Relation
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.mcp.talk import call, converse, text_of
 
+NOON = 1_772_366_400_000  # 2026-03-01
 DAMAGE = {
     "a field of another type": "UPDATE documents SET title = x'05' WHERE key = 'bad'",
     "tags that are no list": "UPDATE documents SET tags = '{' WHERE key = 'bad'",
@@ -31,8 +32,8 @@ def damaged(plait, home, request):
     """The command line over a memory with one bad row among good ones; its id."""
     with Memory.open(embedder="none", project="") as memory:
         for number in range(3):
-            memory.store(f"Good note {number}.", key=f"good{number}", event_at=1_000 + number)
-        bad = memory.store("This one will be damaged.", key="bad", event_at=2_000).id
+            memory.store(f"Good note {number}.", key=f"good{number}", event_at=NOON + number)
+        bad = memory.store("This one will be damaged.", key="bad", event_at=NOON + 1_000).id
         memory.graph.create([NewEntity("Ana"), NewEntity("Dan")])
         memory.graph.relate([Relation("Ana", "Dan", "knows")])
         path = memory.path

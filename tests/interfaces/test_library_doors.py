@@ -14,8 +14,9 @@ from plait.errors import PlaitError, UsageError
 from plait.graph import Graph
 from plait.memory import Memory
 from plait.searching.where import Where
-from plait.types import Document, Filter, Relation
+from plait.types import Document, Filter
 from plait.types.guarding import KINDS_OF_VALUES, VALUE_CHARS, guarded
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.codes import has_code
 from tests.interfaces import library_verbs

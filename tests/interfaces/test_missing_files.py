@@ -102,13 +102,13 @@ def test_watch_repeats_the_caution_of_no_folder(
     empty(notes)
     empty(other)
 
-    def changes(*paths: str, watch_filter: object) -> Iterator[None]:
-        yield
-        yield
+    def changes(*paths: str, **options: object) -> Iterator[set[str]]:
+        yield set()  # the watcher is up
+        yield {"x"}
         fill(other)  # it is back, and what is lost next is told
-        yield
+        yield {"x"}
         empty(other)
-        yield
+        yield {"x"}
 
     monkeypatch.setattr(watchfiles, "watch", changes)
     err = plait("watch", "notes", "other").err

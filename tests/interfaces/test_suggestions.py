@@ -123,17 +123,25 @@ def test_relations_of_several_entities_stand_under_their_own_heading(people):
 )
 def test_a_document_of_almost_that_name_is_suggested(plait, notes, name, meant):
     plait("ingest", "notes")
-    for verb in ("get", "delete"):
-        ran = plait(verb, name)
-        assert (ran.code, ran.out) == (3, "")
-        assert ran.err == f"plait: Nothing is named '{name}'. Did you mean {meant}?\n"
+    ran = plait("delete", name)
+    assert (ran.code, ran.json["chunks_deleted"]) == (3, 0)
+    assert ran.err == f"plait: Nothing is named '{name}'. Did you mean {meant}?\n"
+
+
+def test_reading_takes_the_bare_name_of_one_file_and_nothing_else(plait, notes):
+    plait("ingest", "notes")
+    assert plait("get", "KEYS.md").json["results"][0]["doc_id"] == "ops/keys.md"
+    ran = plait("get", "ops/kyes.md")
+    assert (ran.code, ran.json["results"]) == (3, [])
+    assert "Did you mean 'ops/keys.md'?" in ran.err
 
 
 def test_documents_of_the_same_name_are_offered_nearest_first(plait, notes):
     (notes / "ops" / "old").mkdir()
     (notes / "ops" / "old" / "keys.md").write_text("Old keys.\n", encoding="utf-8")
     plait("ingest", "notes")
-    assert "Did you mean ops/keys.md or ops/old/keys.md?" in plait("get", "keys.md").err
+    assert "Did you mean ops/keys.md or ops/old/keys.md?" in plait("delete", "keys.md").err
+    assert "'keys.md' matches 2 entries" in plait("get", "keys.md").err
 
 
 def test_a_name_in_another_project_and_a_quarantined_one_are_not_suggested(plait):

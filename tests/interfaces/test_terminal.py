@@ -19,7 +19,7 @@ from plait.cli import main
 from plait.cli.verbs import VERBS
 from plait.memory import Memory
 from plait.text import _UNSEEN, visible
-from plait.types import Relation
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.interfaces.command import PATIENCE_S, PLAIT, ROOT, environment, spawn
 

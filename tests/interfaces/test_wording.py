@@ -111,7 +111,17 @@ def test_only_words_of_plait_stand_bare_in_an_advice(template):
         if name and not form and not conversion
     }
     # Files are quoted one by one, and not told to models.
-    allowed = {"choices", "extra", "name", "package", "provider", "setting", "variable", "files"}
+    allowed = {
+        "choices",
+        "extra",
+        "id",
+        "name",
+        "package",
+        "provider",
+        "setting",
+        "variable",
+        "files",
+    }
     assert bare <= allowed
     assert "files" not in bare or template not in FOR_MODELS.values()
     assert "name" not in bare or template.startswith("Did you mean")

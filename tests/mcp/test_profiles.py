@@ -8,7 +8,8 @@ import pytest
 
 from plait import Memory
 from plait.mcp.lazy import LazyMemory
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from tests.builders import Failing
 from tests.mcp.talk import ERAS, call, converse, text_of
 

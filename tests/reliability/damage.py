@@ -13,7 +13,8 @@ import apsw
 from plait.cli import main
 from plait.memory import Memory
 from plait.testing import HashingEmbedder
-from plait.types import TRUSTS, Document, Relation
+from plait.types import TRUSTS, Document
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.reliability.memories import connection_of, prose, settings, store_of
 

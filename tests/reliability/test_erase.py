@@ -5,7 +5,8 @@ import random
 import pytest
 
 from plait.memory import Memory
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from tests.reliability import memories
 from tests.reliability.processes import posix_only
 from tests.reliability.test_purge import look, secret

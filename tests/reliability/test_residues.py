@@ -9,7 +9,7 @@ import pytest
 
 from plait.memory import Memory
 from plait.protocols import Vector
-from plait.types import Relation
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.interfaces.command import spawn
 from tests.reliability import memories, purge_child, restore_child

@@ -18,7 +18,7 @@ from plait.errors import NotFound, PlaitError, SchemaTooNew, StoreDamaged, Store
 from plait.memory import Memory
 from plait.stores import salvage
 from plait.stores.sqlite import doctor, journal, scrubbing, state, store
-from plait.types import new_id
+from plait.types.ids import new_id
 from tests.codes import has_code
 from tests.interfaces.command import spawn
 from tests.reliability import memories, plants, restore_child

@@ -17,7 +17,8 @@ from hypothesis.stateful import (
 
 from plait.errors import NotFound
 from plait.facts.profiles import compose
-from plait.types import Filter, Relation
+from plait.types import Filter
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.reliability import memories
 from tests.reliability.scale import SCALE

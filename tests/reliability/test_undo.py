@@ -8,7 +8,8 @@ import pytest
 
 from plait.memory import Memory
 from plait.stores.sqlite.store import SQLiteStore
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from plait.writing import deleting
 from tests.builders import EVERYTHING

@@ -14,7 +14,8 @@ from plait.exporting import importing, jsonl
 from plait.memory import Memory
 from plait.protocols import Entry, Vector
 from plait.testing import HashingEmbedder
-from plait.types import Cut, Document, Filter, Passage, Relation, TextKind
+from plait.types import Cut, Document, Filter, Passage, TextKind
+from plait.types.relations import Relation
 from plait.types.reports import Imported, NewEntity
 from plait.writing.changes import Change, put
 from plait.writing.chunking import chunk

@@ -152,9 +152,17 @@ def syncs(folder: Path, flags: dict[str, object]) -> Any:
 
 def pruned(folder: Path, flags: dict[str, object]) -> Any:
     with memory_with(folder, flags) as memory:
-        old = Document(key="old", text="Herons.", created_at=1, updated_at=1, event_at=1)
+        then = 1_600_000_000_000
+        old = Document(key="old", text="Herons.", created_at=then, updated_at=then, event_at=then)
         memory.store_many([old])
         return memory.prune().doc_ids
+
+
+def hydrated(folder: Path, flags: dict[str, object]) -> Any:
+    with filled(folder, {"db_path": str(folder / "source.db")}) as source:
+        source.export_folder(folder / "m")  # of the name of m.db
+    with memory_with(folder, flags) as memory:
+        return memory.stats().doc_count
 
 
 def told(folder: Path, flags: dict[str, object]) -> Any:
@@ -190,6 +198,7 @@ ACTS: dict[str, tuple[Act, object, object]] = {
     "expansion_factor": (candidates, 1, 4),
     "rrf_k": (rankings, 1, 60),
     "auto_reindex": (followed, "off", "on"),
+    "auto_hydrate": (hydrated, "off", "on"),
     "sqlite_open_timeout_secs": (waits, 1, 2),
     "durability": (syncs, "full", "normal"),
     "project": (homes, "one", "two"),

@@ -17,7 +17,8 @@ from plait.memory import Memory
 from plait.protocols import Use
 from plait.searching.recall import fence_recalled
 from plait.stores.sqlite.store import SQLiteStore
-from plait.types import TRUSTS, Filter, Ref, Relation
+from plait.types import TRUSTS, Filter, Ref
+from plait.types.relations import Relation
 from plait.types.reports import Imported, NewEntity
 from plait.writing.changes import Change, put
 from tests.builders import NOW, Failing, entry

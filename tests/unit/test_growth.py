@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plait.memory import Memory
-from plait.types import Relation
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from tests.reliability import memories
 

@@ -233,6 +233,8 @@ OWN_TEXT = {
     "embedders/transport.py:_masked": "one character again and again, NUL",
     "embedders/prefixes.py:prefixes_of": "the name of a model, from the user's settings",
     "mcp/arguments.py:_unknown": "cut to 60 characters",
+    "searching/where.py:_unknown": "cut to 60 characters",
+    "exporting/markdown.py:_slug": "cut to a few times the length of a file's name",
     "settings/file.py:_parsed": "the user's own settings file, or a clone's of at most 16 KB",
     "settings/file.py:_edited": "the user's own settings file",
     "settings/file.py:_is_toml": "the user's own settings file",

@@ -19,7 +19,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
         ({"content": ""}, ""),
         ({"content": "  \n"}, ""),
         ({"content": None}, ""),
-        ({}, ""),
+        ({"text": "in another field"}, "in another field"),
         ({"content": []}, ""),
         ({"content": "a\ud800b"}, "a\ud800b"),
         ({"content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
@@ -50,6 +50,12 @@ IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
 )  # fmt: skip
 def test_the_text_of_a_message(fields: dict[str, Any], text: str) -> None:
     assert read_message({"role": "user", **fields}).text == text
+
+
+@pytest.mark.parametrize("fields", [{}, {"contents": "Hello"}, {"name": "Ana"}])
+def test_a_message_without_any_content_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, check=has_code("no_content", "content")):
+        read_message({"role": "user", **fields})
 
 
 def test_what_holds_itself_ends() -> None:

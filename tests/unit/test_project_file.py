@@ -50,6 +50,7 @@ OTHER_VALUES: dict[str, object] = {
     "expansion_factor": 7,
     "rrf_k": 7,
     "auto_reindex": True,
+    "auto_hydrate": True,
     "sqlite_open_timeout_secs": 0,
     "durability": "normal",
     "project": "acme",

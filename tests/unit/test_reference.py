@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plait.errors import UsageError
 from plait.exporting import reference
 from plait.exporting.jsonl import header_line
-from plait.types import Relation
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 
 ENTITY = '{"type":"entity","name":"Ana","entityType":"person","observations":["Likes tea"]}'

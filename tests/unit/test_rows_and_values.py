@@ -15,7 +15,7 @@ from plait.stores.sqlite.documents import (
     stitched,
 )
 from plait.text.front_matter import front_matter
-from plait.types import ID_LENGTH, new_id
+from plait.types.ids import ID_LENGTH, new_id
 from plait.writing.chunking import chunk
 from tests.builders import document
 

@@ -15,7 +15,8 @@ from plait.errors import NotFound, PlaitError, UsageError
 from plait.exporting import markdown
 from plait.exporting.snapshot import in_order
 from plait.memory import Memory
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.types.reports import Imported, NewEntity
 from tests.codes import has_code
 
@@ -254,8 +255,10 @@ def test_only_a_new_or_empty_folder_becomes_a_snapshot(memory: Memory, tmp_path:
     ("places", "numbers"),
     [
         ([], []),
-        ([0, 0, 0], [1, 2, 3]),
-        ([5, 9, 0], [5, 9, 10]),
+        ([0, 0, 0], [1000, 2000, 3000]),
+        ([5, 9, 0], [5, 9, 1009]),
+        ([9000, 1000, 2000], [500, 1000, 2000]),
+        ([1000, 0, 0, 2000], [1000, 1333, 1666, 2000]),
         ([9, 1, 2, 3], [1, 2, 3, 4]),
         ([3, 3, 3], [1, 2, 3]),
     ],

@@ -237,7 +237,8 @@ def look_up(id_: str) -> About | None:
         "abcdefgh 0.94 ops/keys.md:41 Rotate keys (weak, runbook, 2026-03-01, untrusted)",
         "[2] abcdefgh ops/keys.md:3-9 Rotate keys (2026-03-01)",
         "> - abcdefghabcde  Rotate keys  (note; runbook; 2026-03-01; [untrusted])",
-        "2026-03-01  abcdefgh  note  Rotate the keys often.  [until 2026-04-01; replaced by x]",
+        "2026-03-01  abcdefgh  note  Rotate the keys often.  "
+        "[until 2026-04-01; replaced by zxcvbnm2]",
         "2 hits. Read one whole: memory_get with its id.",
         "1 hit; 3 more hits did not fit: raise max_tokens. Try other words.",
         "20 documents. Older ones: cursor=1700000000000-abcdefghabcde.",

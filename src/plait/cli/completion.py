@@ -20,6 +20,8 @@ _VALUES = {
     "--half": ("odd", "even", "both"),
 }
 
+_SWITCHES = "--format --json --quiet --read-only"
+
 
 def completion_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait completion``."""
@@ -85,7 +87,7 @@ _plait() {{
     esac
   done
   case "$verb" in
-    "") words="{" ".join(VERBS)} {" ".join(flag for flag, *_ in GLOBAL_OPTIONS)} --json --quiet" ;;
+    "") words="{" ".join(VERBS)} {" ".join(flag for flag, *_ in GLOBAL_OPTIONS)} {_SWITCHES}" ;;
 {cases}
   esac
   case "$verb ${{COMP_WORDS[COMP_CWORD - 1]}}" in

@@ -17,7 +17,8 @@ from plait.present.json import deleted_dict
 from plait.present.text import as_lines, counted, lowered_remark, secret_remark
 from plait.text.normal_form import composed
 from plait.times import as_moment
-from plait.types import ORIGINS, TRUSTS, Relation
+from plait.types import ORIGINS, TRUSTS
+from plait.types.relations import Relation
 from plait.types.reports import Deleted, NewEntity
 
 ACTIONS = ("show", "list", "add", "observe", "relate", "unrelate", "delete")

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
-from plait.cli import Output, as_path
+from plait.cli import Output, as_path, to_run
 from plait.cli.search import add_filters, filters_of, open_memory
 from plait.cli.shared import (
     open_existing,
@@ -96,7 +96,7 @@ def _export_folder(arguments: Namespace, out: Output) -> int:
     if arguments.target == "-" or arguments.graph:
         raise UsageError(
             "A Markdown export needs a folder, and has no --graph. "
-            "Example: plait export --format markdown notes-snapshot"
+            + to_run("Example: plait export --format markdown notes-snapshot")
         )
     damaged: list[str] = []
     with open_existing(out) as memory:

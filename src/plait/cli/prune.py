@@ -5,6 +5,7 @@ from collections import Counter
 
 from plait.cli import NOTHING_FOUND, Output
 from plait.cli.shared import open_existing, or_empty, warn_if_empty
+from plait.errors import shell_word
 from plait.present.json import deleted_dict
 from plait.present.text import counted, deleted_text
 from plait.types.reports import Deleted
@@ -44,5 +45,9 @@ def prune_run(arguments: Namespace, out: Output) -> int:
     if arguments.yes:
         out.suggest("plait delete --undo", "restore, within 30 days")
     else:
-        out.suggest("plait prune --yes", "do it")
+        rules = ""
+        if arguments.keep_days:
+            rules = f" --keep-days {shell_word(arguments.keep_days, 'KIND=N')}"
+        everywhere = " --all-projects" if arguments.all_projects else ""
+        out.suggest(f"plait prune{rules}{everywhere} --yes", "do it")
     return 0

@@ -9,7 +9,8 @@ from typing import Any
 from plait.cli import NOTHING_FOUND, Output, as_integer, as_number, as_path, in_shell
 from plait.errors import NotFound, UsageError, advise
 from plait.memory import Memory
-from plait.types import KINDS, MEMORY_TYPES, SHORT_ID, TRUSTS, Answer, Hit
+from plait.types import KINDS, MEMORY_TYPES, TRUSTS, Answer, Hit
+from plait.types.ids import SHORT_ID
 
 NO_MATCH_FOR_FILTERS = "nothing found with these filters"
 

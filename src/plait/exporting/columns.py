@@ -13,7 +13,7 @@ from typing import Any
 from plait.stores.sqlite.others import Row
 from plait.text import clean
 from plait.times import LAST_MOMENT
-from plait.types import ID_LENGTH
+from plait.types.ids import ID_LENGTH
 
 # A number this large counts milliseconds: as seconds it would be the year 5138.
 _MILLISECONDS_FROM = 1e11

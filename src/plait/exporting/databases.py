@@ -22,7 +22,8 @@ from plait.exporting.columns import (
 )
 from plait.protocols import Entry
 from plait.stores.sqlite.others import OtherDatabase, Row, opened_other
-from plait.types import ENTITY_SOURCE, MEMORY_TYPES
+from plait.types import MEMORY_TYPES
+from plait.types.ids import ENTITY_SOURCE
 
 Record = dict[str, Any]
 _LONGEST_OVERLAP, _SHORTEST_OVERLAP = 400, 10

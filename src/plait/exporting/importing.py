@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from plait.errors import UsageError
 from plait.exporting import jsonl, reference
-from plait.exporting.reading import Importable, Part
+from plait.exporting.reading import Importable
 from plait.facts.credentials import document_secrets
 from plait.facts.names import entity_named
 from plait.facts.trust import may_replace, outranks
@@ -62,7 +62,11 @@ def import_content(
 
 
 def import_export(
-    writer: Writer, parts: Sequence[Part], *, trust: Trust = "trusted", dry_run: bool = False
+    writer: Writer,
+    parts: Sequence[jsonl.ExportPart],
+    *,
+    trust: Trust = "trusted",
+    dry_run: bool = False,
 ) -> Imported:
     """Import what `jsonl.read_export` returned: documents first, then relations.
 

@@ -13,18 +13,9 @@ from plait.errors import StoreDamaged, UsageError
 from plait.protocols import Entry, Store
 from plait.searching.readable import load_readable
 from plait.times import LAST_MOMENT
-from plait.types import (
-    EVERYTHING,
-    KINDS,
-    MEMORY_TYPES,
-    ORIGINS,
-    TRUSTS,
-    Document,
-    Filter,
-    Passage,
-    Relation,
-    is_id,
-)
+from plait.types import EVERYTHING, KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Filter, Passage
+from plait.types.ids import is_id
+from plait.types.relations import Relation
 
 EXPORT_FORMAT = "plait"
 EXPORT_VERSION = 1
@@ -55,7 +46,7 @@ class ExportedRelation(NamedTuple):
     project: str | None
 
 
-Exported = Entry | ExportedRelation | ExportHeader
+ExportPart = Entry | ExportedRelation | ExportHeader
 
 
 # -- writing -------------------------------------------------------------------------------
@@ -154,7 +145,7 @@ def relation_line(exported: ExportedRelation) -> str:
 # -- reading -------------------------------------------------------------------------------
 
 
-def read_export(lines: Iterable[str]) -> Iterator[Exported]:
+def read_export(lines: Iterable[str]) -> Iterator[ExportPart]:
     """Yield the header, documents and relations of an export, each checked.
 
     Raises:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from plait.exporting.jsonl import MOMENTS, ExportedRelation, places_of
-from plait.types import KINDS, Document, Passage, is_id
+from plait.types import KINDS, Document, Passage
+from plait.types.ids import is_id
 
 SNAPSHOT_VERSION = 1
 FENCE = "---"

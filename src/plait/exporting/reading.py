@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from plait.errors import UsageError
 from plait.exporting import jsonl, reference
 
-Part = jsonl.Exported
 # A transcript may begin with lines about the session.
 _LINES_LOOKED_AT = 5
 _TRANSCRIPTS = (
@@ -30,7 +29,7 @@ class Importable(NamedTuple):
     ``source`` names the format or the system, ``left_out`` says what of it cannot be kept.
     """
 
-    parts: list[Part] = []  # noqa: RUF012 - never changed
+    parts: list[jsonl.ExportPart] = []  # noqa: RUF012 - never changed
     graph: reference.ReferenceGraph | None = None
     source: str = "plait"
     left_out: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from plait.errors import UsageError
-from plait.types import Relation
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 
 # Spellings in use, the server's own first.

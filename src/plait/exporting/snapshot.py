@@ -28,6 +28,8 @@ ATTRIBUTES = "* -text\n"
 PRIVATE_FOLDER, PRIVATE = 0o700, 0o600
 # Larger than any file that plait writes.
 _LARGEST = 1 << 33
+# Between the numbers of two documents, for those that come between them later.
+ORDER_STEP = 1000
 
 
 class _Known(NamedTuple):
@@ -117,8 +119,12 @@ def write_snapshot(
 def in_order(places: Sequence[int]) -> list[int]:
     """Return ascending numbers for documents, as many as possible as they are; 0 is none.
 
-    >>> in_order([0, 0]), in_order([1, 4, 0]), in_order([7, 1, 2]), in_order([1, 0, 2])
-    ([1, 2], [1, 4, 5], [1, 2, 3], [1, 2, 3])
+    Numbers leave room: a document that comes between two others changes neither of their files.
+
+    >>> in_order([0, 0]), in_order([1000, 0, 3000]), in_order([7000, 1000, 2000])
+    ([1000, 2000], [1000, 2000, 3000], [500, 1000, 2000])
+    >>> in_order([1, 0, 2])
+    [1, 2, 3]
     """
     # The longest ascending row of those that have a number.
     ends: list[int] = []
@@ -138,9 +144,18 @@ def in_order(places: Sequence[int]) -> list[int]:
         last = before[last]
     numbers: list[int] = []
     reached = 0
-    for place, number in enumerate(places):
-        reached = number if place in staying and number > reached else reached + 1
-        numbers.append(reached)
+    waiting = 0  # documents that need a number between the last one that stays and the next
+    for place, number in enumerate([*places, 0]):
+        is_end = place == len(places)
+        if not is_end and place not in staying:
+            waiting += 1
+            continue
+        step = ORDER_STEP if is_end else max(1, (number - reached) // (waiting + 1))
+        numbers += [reached + step * (count + 1) for count in range(waiting)]
+        reached, waiting = (numbers[-1] if waiting else reached), 0
+        if not is_end:
+            reached = max(number, reached + 1)
+            numbers.append(reached)
     return numbers
 
 

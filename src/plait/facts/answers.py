@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from plait.facts.credentials import SECRET_KINDS
 from plait.facts.echo import PREFACE
-from plait.types import ID_LENGTH, KINDS, SHORT_ID, TRUSTS, is_id
+from plait.types import KINDS, TRUSTS
+from plait.types.ids import ID_LENGTH, SHORT_ID, is_id
 
 
 class About(NamedTuple):

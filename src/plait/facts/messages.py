@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from plait.errors import is_plain_name
+from plait.errors import UsageError, is_plain_name
 from plait.types import Origin
 from plait.types.guarding import check_type
 
@@ -17,6 +17,9 @@ _ORIGINS: dict[str, Origin] = {
     **dict.fromkeys(("user", "human", "system", "developer"), "user"),
     **dict.fromkeys(("tool", "function"), "tool"),
 }
+_CONTENT = ("content", "parts", "text")
+# A message without any of these is not one of a chat API.
+_SAID = (*_CONTENT, "tool_calls", "function_call")
 _TIMES = ("time", "created_at", "timestamp")
 # Fields that describe a message; the other fields of a chat API are about its requests.
 _ABOUT = ("name", "tool_call_id")
@@ -60,9 +63,13 @@ def read_message(message: Mapping[str, Any]) -> ChatMessage:
         UsageError: A field has a bad value.
     """
     role = check_type("role", message.get("role"), "str")
-    content = message.get("content")
-    if content is None:
-        content = message.get("parts")
+    if message.keys().isdisjoint(_SAID):
+        raise UsageError(
+            f"A message has none of the fields {', '.join(_SAID)}.",
+            code="no_content",
+            subject="content",
+        )
+    content = next((message[name] for name in _CONTENT if message.get(name) is not None), None)
     if not isinstance(content, str | Sequence | Mapping | None) or isinstance(content, bytes):
         check_type("content", content, "str | list[str] | None")
     calls = [*_listed(message.get("tool_calls")), *_listed(message.get("function_call"))]

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from plait.errors import Advice, AmbiguousId, NotFound, advise, quoted
-from plait.types import ENTITY_SOURCE, ID_PREFIX, Document, Passage
+from plait.types import Document, Passage
+from plait.types.ids import ENTITY_SOURCE, ID_PREFIX
 
 # How many matching documents an error lists.
 LISTED = 8

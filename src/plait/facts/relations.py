@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plait.types import Relation
+from plait.types.relations import Relation
 
 
 def merge(new: Relation, known: Sequence[Relation], now: int) -> tuple[Relation | None, bool]:

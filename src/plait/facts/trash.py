@@ -6,7 +6,8 @@ from plait.facts.trust import when_joined
 from plait.protocols import Entry, Trashed
 from plait.text.normal_form import composed
 from plait.times import DAY_MS
-from plait.types import ID_PREFIX, Document
+from plait.types import Document
+from plait.types.ids import ID_PREFIX
 
 KEPT_MS = 30 * DAY_MS
 # Of each document: an agent may update a long note a thousand times a day.

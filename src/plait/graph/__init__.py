@@ -33,8 +33,10 @@ from plait.protocols import Entry
 from plait.text import single_spaced
 from plait.text.normal_form import composed
 from plait.times import Moment, as_moment
-from plait.types import ENTITY_SOURCE, TRUSTS, Document, Filter, Origin, Relation, Trust
+from plait.types import TRUSTS, Document, Filter, Origin, Trust
 from plait.types.guarding import guarded
+from plait.types.ids import ENTITY_SOURCE
+from plait.types.relations import Relation
 from plait.types.reports import Deleted, NewEntity, Stored
 from plait.writing import deleting, observations
 from plait.writing.changes import Belongs, Change

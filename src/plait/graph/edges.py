@@ -8,7 +8,8 @@ from plait.facts.credentials import document_secrets, refuse_secrets
 from plait.facts.names import entity_named, unknown_entity
 from plait.protocols import Store, Transaction
 from plait.text.normal_form import composed, spellings
-from plait.types import Document, Relation
+from plait.types import Document
+from plait.types.relations import Relation
 from plait.writing.copies import copying_relations
 
 

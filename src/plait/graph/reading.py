@@ -14,8 +14,9 @@ from plait.graph.values import Entity, Subgraph, entities_from
 from plait.graph.walk import Direction
 from plait.protocols import Store
 from plait.text.normal_form import composed
-from plait.types import TRUSTS, Cut, Document, Filter, Relation, Trust
+from plait.types import TRUSTS, Cut, Document, Filter, Trust
 from plait.types.guarding import guarded
+from plait.types.relations import Relation
 from plait.writing.use import UseCounter
 
 # Reading leaves out what is quarantined.

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from plait.errors import Notice, UsageError
 from plait.facts.trust import lowered_to
 from plait.text.normal_form import composed
-from plait.types import Document, Relation, Trust
+from plait.types import Document, Trust
+from plait.types.relations import Relation
 from plait.types.reports import Deleted, NewEntity, Stored
 from plait.writing.changes import Change
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from plait.types import Relation, check_choice, check_range
+from plait.types import check_choice, check_range
+from plait.types.relations import Relation
 
 Direction = Literal["both", "out", "in"]
 DIRECTIONS: tuple[Direction, ...] = ("both", "out", "in")

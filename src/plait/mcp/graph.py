@@ -16,7 +16,8 @@ from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, str
 from plait.mcp.tool import Call, Tool
 from plait.present.text import counted
 from plait.text.normal_form import composed
-from plait.types import Relation, Trust
+from plait.types import Trust
+from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, documents_elsewhere
 from plait.present.text import caveats, counted, sort_of
 from plait.times import show_time
-from plait.types import SHORT_ID, Document, Hit
+from plait.types import Document, Hit
+from plait.types.ids import SHORT_ID
 
 SEARCH_HITS = 10
 MAX_TIMELINE_ROWS = 200

@@ -33,7 +33,8 @@ from plait.searching.links import Links
 from plait.searching.recall import most_that_fit, tokens_of
 from plait.searching.where import Where, page_end, page_start
 from plait.times import show_day, show_time
-from plait.types import SHORT_ID, WEAK_RELEVANCE, Document, Hit, Passage
+from plait.types import WEAK_RELEVANCE, Document, Hit, Passage
+from plait.types.ids import SHORT_ID
 
 # A text cut to fewer characters than this is not useful.
 MIN_CUT_CHARS = 40

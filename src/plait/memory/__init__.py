@@ -23,7 +23,6 @@ from plait.types import (
     FUSION_ALIASES,
     FUSIONS,
     MODES,
-    SHORT_ID,
     Answer,
     Document,
     Filter,
@@ -38,6 +37,7 @@ from plait.types import (
     check_range,
 )
 from plait.types.guarding import guarded
+from plait.types.ids import SHORT_ID
 
 if TYPE_CHECKING:
     from plait.memory.scoping import ScopedMemory

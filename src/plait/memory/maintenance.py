@@ -340,6 +340,7 @@ class MaintainedMemory(OpenMemory):
 
     def _import(self, content: Importable, trust: str, *, dry_run: bool) -> Imported:
         from plait.exporting.importing import import_content
+        from plait.types.reports import Imported
 
         if self.is_off:
             return Imported()

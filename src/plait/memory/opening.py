@@ -35,7 +35,6 @@ from plait.types.guarding import guarded
 if TYPE_CHECKING:
     from plait.facts.names import Reach
     from plait.graph import Graph
-    from plait.settings.project import OwnFiles
     from plait.writing.use import UseCounter
     from plait.writing.writer import Writer
 
@@ -492,15 +491,6 @@ class OpenMemory:
             listed = [names] if isinstance(names, str) else list(names)
             wanted = {**fields, "parents": self.graph.ids_of(listed)}
         return to_filter(wanted, self.config.project, all_projects=all_projects)
-
-    def _own_files(self, place: str | os.PathLike[str]) -> OwnFiles | None:
-        """Return how to read files at a place, if they are the project's own and it has a file."""
-        if self.config.project_file is None:
-            return None
-        from plait.settings.project import own_files
-
-        own = own_files(self.config)
-        return own if own is not None and own.cover(place) else None
 
     @property
     def _project_is_chosen(self) -> bool:

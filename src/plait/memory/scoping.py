@@ -14,12 +14,13 @@ from plait.searching.where import Where
 from plait.stores.confined import ConfinedStore
 from plait.stores.confined_writes import not_here, shared_only
 from plait.text.normal_form import composed
-from plait.types import EVERYTHING, ID_LENGTH, SCOPE_PREFIX, Cut, Document, Filter
+from plait.types import EVERYTHING, Cut, Document, Filter
 from plait.types.guarding import guarded
+from plait.types.ids import ID_LENGTH, SCOPE_PREFIX
 from plait.types.reports import Erasure
 
 if TYPE_CHECKING:
-    from plait.exporting.jsonl import Exported
+    from plait.exporting.jsonl import ExportPart
     from plait.exporting.reading import Importable
     from plait.facts.names import Reach
     from plait.graph import Graph
@@ -193,7 +194,7 @@ class ScopedMemory(Memory):
         parts = [self._adopted(part) for part in content.parts]
         return super()._import(content._replace(parts=parts), trust, dry_run=dry_run)
 
-    def _adopted(self, part: Exported) -> Exported:
+    def _adopted(self, part: ExportPart) -> ExportPart:
         """Return a part of an export as it is stored here."""
         from plait.exporting.jsonl import ExportedRelation, ExportHeader
 

@@ -11,11 +11,13 @@ from plait.memory.maintenance import MaintainedMemory
 from plait.searching.where import Where, narrows, widened
 from plait.text import clean
 from plait.times import Moment, as_moment
-from plait.types import Document, Filter, MemoryType, Origin, Trust, is_id
+from plait.types import Document, Filter, MemoryType, Origin, Trust
 from plait.types.guarding import guarded
+from plait.types.ids import is_id
 
 if TYPE_CHECKING:
     from plait.facts.names import Reach
+    from plait.settings.project import OwnFiles
     from plait.types.reports import Deleted, IngestReport, OnFile, Stored
     from plait.writing.backfill import Progress
 
@@ -248,6 +250,15 @@ class StoringMemory(MaintainedMemory):
             self._follow_embedder(writer)
         self._flush()
         return report
+
+    def _own_files(self, place: str | os.PathLike[str]) -> OwnFiles | None:
+        """Return how to read files at a place, if they are the project's own and it has a file."""
+        if self.config.project_file is None:
+            return None
+        from plait.settings.project import own_files
+
+        own = own_files(self.config)
+        return own if own is not None and own.cover(place) else None
 
     # -- taking out ------------------------------------------------------------------------
 

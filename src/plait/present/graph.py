@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 from plait.present.json import document_dict
 from plait.present.text import as_lines
 from plait.times import show_day, show_time
-from plait.types import SHORT_ID, Document, Relation
+from plait.types import Document
+from plait.types.ids import SHORT_ID
+from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.graph import Entity, Subgraph

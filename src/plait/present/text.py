@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from plait.errors import Notice, advise, is_plain_name, quoted
 from plait.facts.names import distinct_names
 from plait.times import show_day, show_end, show_time
-from plait.types import PROVENANCE, SHORT_ID, Answer, Document, Hit, Passage, Receipt
+from plait.types import PROVENANCE, Answer, Document, Hit, Passage, Receipt
+from plait.types.ids import SHORT_ID
 from plait.types.reports import (
     OUTCOMES,
     Deleted,
@@ -133,7 +134,7 @@ def location(hit: Hit, name: str) -> str:
     if document.role:
         return f"{document.role} {show_day(document.event_at)} {document.session or ''}".rstrip()
     if document.kind == "file" or document.key:
-        return f"{hit.doc_id}:{hit.start_line}"
+        return f"{name}:{hit.start_line}"
     return f"{document.kind} {show_day(document.event_at)}"
 
 

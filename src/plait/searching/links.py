@@ -12,7 +12,8 @@ from plait.protocols import Store
 from plait.text.front_matter import front_matter
 from plait.text.links import Link, links_in
 from plait.text.normal_form import composed
-from plait.types import ALIAS_FIELDS, Document, Filter, Kind, Relation
+from plait.types import ALIAS_FIELDS, Document, Filter, Kind
+from plait.types.relations import Relation
 
 # The type of the relation between two documents of which one links to the other.
 LINKS_TO = "links_to"

@@ -7,7 +7,8 @@ import time
 
 from plait.errors import Notice, StoreDamaged, advise, quoted
 from plait.protocols import State, Store
-from plait.searching.scoring import Request, join, snippet
+from plait.searching.joining import join
+from plait.searching.scoring import Request, snippet
 from plait.searching.timeline import happenings
 from plait.types import Answer, Hit, Receipt
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from plait.errors import quotable
 from plait.facts.echo import PREFACE, TAG_CHARS, fence
 from plait.facts.names import distinct_names
-from plait.searching.scoring import join
+from plait.searching.joining import join
 from plait.times import show_day, show_end
-from plait.types import SHORT_ID, Answer, Hit, Passage, Receipt, Ref, check_range, new_id
+from plait.types import Answer, Hit, Passage, Receipt, Ref, check_range
+from plait.types.ids import SHORT_ID, new_id
 
 # A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
 # about three quarters of a character. Tokenizers differ by a quarter around that.

@@ -325,6 +325,8 @@ class Scorer:
         """Return the hit with its neighbours' text, overlaps merged."""
         ordinal, window = hit.passage.ordinal, self._request.window
         around = self._store.passages(hit.document.id, ordinal - window, ordinal + window)
+        from plait.searching.joining import join
+
         return hit._replace(context=join(around))
 
 
@@ -339,19 +341,6 @@ def _is_shown_already(passage: Passage, document: Document, hits: Iterable[Hit])
     return any(
         hit.document.id == document.parent and line in hit.passage.text.splitlines() for hit in hits
     )
-
-
-def join(passages: Sequence[Passage]) -> str:
-    """Return consecutive passages as one text."""
-    parts: list[str] = []
-    reached: int | None = None
-    for passage in passages:
-        text = passage.text
-        if reached is not None and passage.start < reached:
-            text = text[reached - passage.start :]
-        parts.append(text)
-        reached = max(reached or 0, passage.start + len(passage.text))
-    return "".join(parts)
 
 
 def _after_headings(text: str) -> int:

@@ -37,7 +37,7 @@ _FIELD_OF = {
 FILTER_NAMES = (
     *("project", "kind", "memory_type", "type", "tags", "key", "key_prefix", "path", "source"),
     *("session", "origin", "trust", "metadata", "since", "until", "as_of", "all_versions"),
-    *("entity", "topic"),
+    *("entity", "topic", "pinned", "named", "mentions"),
 )
 _TYPES = {
     **dict.fromkeys(_TIMES, "Moment | None"),

@@ -26,7 +26,7 @@ from plait.settings.schema import (
     suggestion,
 )
 from plait.settings.schema import Settings as Settings  # callers need it beside `Config`
-from plait.types import SCOPE_PREFIX
+from plait.types.ids import SCOPE_PREFIX
 
 if TYPE_CHECKING:
     from plait.settings.keys import Keys

@@ -26,8 +26,9 @@ from plait.protocols import (
     Vocabulary,
 )
 from plait.stores.confined_writes import ConfinedTransaction, not_here
-from plait.types import EVERYTHING, Document, Filter, Passage, Ref, Relation, Space
+from plait.types import EVERYTHING, Document, Filter, Passage, Ref, Space
 from plait.types.queries import Query
+from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Stats

@@ -20,7 +20,8 @@ from plait.protocols import (
     Vector,
     Written,
 )
-from plait.types import Document, Passage, Ref, Relation, Space, Trust
+from plait.types import Document, Passage, Ref, Space, Trust
+from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.stores.confined import ConfinedStore

@@ -27,21 +27,10 @@ from plait.testing.keyword import Analyze, bm25, compile_query, plain_words
 from plait.testing.tables import PLAIN_ANALYZER, Tables, checked
 from plait.testing.transaction import InMemoryTransaction
 from plait.text import first_words
-from plait.types import (
-    ENTITY_SOURCE,
-    EVERYTHING,
-    ID_LENGTH,
-    ID_PREFIX,
-    SESSION_SOURCE,
-    TRUSTS,
-    Document,
-    Filter,
-    Passage,
-    Ref,
-    Relation,
-    Space,
-)
+from plait.types import EVERYTHING, TRUSTS, Document, Filter, Passage, Ref, Space
+from plait.types.ids import ENTITY_SOURCE, ID_LENGTH, ID_PREFIX, SESSION_SOURCE
 from plait.types.queries import Query
+from plait.types.relations import Relation
 from plait.types.reports import Finding, Stats
 
 _MOST_NAMESAKES = 20

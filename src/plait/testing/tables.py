@@ -12,7 +12,8 @@ from plait.protocols import State, Trashed, Unembedded, Vector
 from plait.testing.filters import begins_or_ends, meets, mentions, same
 from plait.testing.keyword import Indexed
 from plait.times import LAST_MOMENT
-from plait.types import Document, Filter, Passage, Ref, Relation, Space
+from plait.types import Document, Filter, Passage, Ref, Space
+from plait.types.relations import Relation
 
 PLAIN_ANALYZER = "plain words, 1"
 # Refs are opaque: these jump back and forth, so that nothing can depend on their order.

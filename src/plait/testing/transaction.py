@@ -19,7 +19,9 @@ from plait.testing.filters import check_values, is_valid, same
 from plait.testing.keyword import Analyze, index
 from plait.testing.tables import EdgeKey, Reads, Tables, VectorTable, name_of
 from plait.times import DAY_MS
-from plait.types import Document, Passage, Ref, Relation, Space, Trust, new_id
+from plait.types import Document, Passage, Ref, Space, Trust
+from plait.types.ids import new_id
+from plait.types.relations import Relation
 
 # Only pairs of an answer's first passages are counted.
 MOST_PAIRED = 10

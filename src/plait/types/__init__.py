@@ -5,7 +5,6 @@ Named tuples, not dataclasses: ``dataclasses`` imports ``inspect``, which alone 
 """
 
 from collections.abc import Mapping, Sequence
-from os import urandom
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -72,10 +71,6 @@ def check_range(name: str, value: float, least: float, most: float) -> None:
 MAX_TURN = 2**53
 # In the order of a session: other documents come after all messages.
 AFTER_TURNS = 2**62
-# Characters of an id that are shown: two more than the shortest prefix that is accepted.
-SHORT_ID = 8
-
-
 # Which files of a folder count unless told otherwise: what people write and read, not code.
 FILE_PATTERNS = (
     "*.md", "*.markdown", "*.txt", "*.rst", "*.org",
@@ -84,37 +79,10 @@ FILE_PATTERNS = (
 
 # Fields of the metadata with other names of a note, as Obsidian writes them.
 ALIAS_FIELDS = ("aliases", "alias")
-# Keys of entities name things, keys of notes name texts: they must not collide.
-ENTITY_SOURCE = "entity"
-# The source of a message with a key is its session: another one may have a message of that key.
-SESSION_SOURCE = "session:"
 DEFAULT_ENTITY_TYPE = "Generic"
-
-# How the projects of `Memory.scope` begin. No setting can name one.
-SCOPE_PREFIX = "scope:"
 
 # The store's own number of a passage: stable and never reused. Opaque: compare it, nothing else.
 Ref = int
-
-_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
-ID_LENGTH = 13  # 65 random bits: a billion ids collide with a chance of 1 in 70
-ID_PREFIX = 6  # characters of the shortest accepted id prefix
-
-
-def new_id(length: int = ID_LENGTH) -> str:
-    """Return random base32 characters: an id of a document or a passage."""
-    number = int.from_bytes(urandom(length), "big")
-    letters = []
-    for _ in range(length):
-        number, digit = divmod(number, 32)
-        letters.append(_ALPHABET[digit])
-    return "".join(letters)
-
-
-def is_id(text: str) -> bool:
-    """Tell whether a text has the form of an id."""
-    return len(text) == ID_LENGTH and not set(text) - set(_ALPHABET)
-
 
 # Embedders that have no choice of models.
 ONE_MODEL = ("none", "builtin", "hashing")
@@ -529,17 +497,3 @@ class Answer(tuple[Hit, ...]):
         from plait.types.shapes import answer_dict
 
         return answer_dict(self)
-
-
-class Relation(NamedTuple):
-    """A typed edge between two entities, by their names; ``valid_to`` is exclusive."""
-
-    source: str
-    target: str
-    type: str
-    context: str | None = None
-    created_at: int = 0
-    valid_from: int | None = None
-    valid_to: int | None = None
-    source_id: str = ""
-    target_id: str = ""

@@ -13,7 +13,8 @@ from plait.facts.fingerprints import fingerprint
 from plait.facts.names import entity_named, unknown_entity
 from plait.facts.trust import may_replace
 from plait.protocols import Entry, Store, Transaction, Trashed
-from plait.types import DEFAULT_ENTITY_TYPE, ENTITY_SOURCE, Document, Passage, Trust, new_id
+from plait.types import DEFAULT_ENTITY_TYPE, Document, Passage, Trust
+from plait.types.ids import ENTITY_SOURCE, new_id
 from plait.writing.replacing import (
     check_home,
     existing,

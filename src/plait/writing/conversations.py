@@ -14,8 +14,9 @@ from plait.facts.messages import read_message
 from plait.text import clean
 from plait.text.normal_form import composed
 from plait.times import as_moment
-from plait.types import SESSION_SOURCE, Document, Filter, Trust
+from plait.types import Document, Filter, Trust
 from plait.types.guarding import check_type
+from plait.types.ids import SESSION_SOURCE
 from plait.types.reports import Stored
 from plait.writing import echoes
 from plait.writing.changes import Change

@@ -11,8 +11,9 @@ from plait.facts import copied
 from plait.facts.trust import COPIED, COPYING, VOUCHING, below, outranks
 from plait.protocols import Store
 from plait.text import parse
-from plait.types import Document, Filter, Relation
+from plait.types import Document, Filter
 from plait.types.queries import Expression, Group, Query
+from plait.types.relations import Relation
 from plait.writing.documents import with_front_matter
 
 # Passages of untrusted text that are read, and as many of the trash: some 60 ms a thousand. What is

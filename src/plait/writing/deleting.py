@@ -9,7 +9,8 @@ from plait.facts import trash as trash_rules
 from plait.protocols import Store, Transaction, Trashed
 from plait.searching.names import resolve
 from plait.text import clean
-from plait.types import EVERYTHING, Document, new_id
+from plait.types import EVERYTHING, Document
+from plait.types.ids import new_id
 from plait.types.reports import Deleted, Finding
 from plait.writing.changes import Changes
 from plait.writing.replacing import to_trash

@@ -7,7 +7,8 @@ from plait.errors import StoreDamaged, advise
 from plait.facts import profiles, versions
 from plait.protocols import Standing, Store
 from plait.times import LAST_MOMENT
-from plait.types import EVERYTHING, SHORT_ID, Document
+from plait.types import EVERYTHING, Document
+from plait.types.ids import SHORT_ID
 from plait.types.reports import Finding
 from plait.writing.changes import Changes
 from plait.writing.deleting import check_purges

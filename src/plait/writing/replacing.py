@@ -10,7 +10,8 @@ from plait.facts import trash as trash_rules
 from plait.facts import trust as trust_rules
 from plait.facts.names import PERSONAL
 from plait.protocols import Entry, Transaction, Trashed
-from plait.types import DEFAULT_ENTITY_TYPE, Document, new_id
+from plait.types import DEFAULT_ENTITY_TYPE, Document
+from plait.types.ids import new_id
 
 
 def replacing(

@@ -21,7 +21,8 @@ from plait.stores.sqlite.mending import DROPPED_TABLES, Row, is_sound
 from plait.stores.sqlite.pages import Cell, PageReader, Value, page_sizes
 from plait.stores.sqlite.rowcheck import columns_of, key_of, raw_rows
 from plait.stores.sqlite.schema import MIGRATIONS
-from plait.types import TRUSTS, is_id
+from plait.types import TRUSTS
+from plait.types.ids import is_id
 
 # Tables with rowids, then those without, whose rows lie in index pages. The rest is made again.
 ROWID_TABLES = ("documents", "passages", "relations", "trashed_relations", "generations", "signals")

@@ -5,7 +5,7 @@ import apsw
 from plait.stores.sqlite.connection import rows, version_of
 from plait.stores.sqlite.filters import Clause, joined
 from plait.stores.sqlite.state import answering
-from plait.types import ENTITY_SOURCE, SESSION_SOURCE
+from plait.types.ids import ENTITY_SOURCE, SESSION_SOURCE
 from plait.types.reports import Stats
 
 _COUNTS = (

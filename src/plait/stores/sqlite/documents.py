@@ -8,17 +8,8 @@ import apsw
 
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.filters import Clause, joined, spellings_of
-from plait.types import (
-    AFTER_TURNS,
-    ID_LENGTH,
-    ID_PREFIX,
-    KINDS,
-    ORIGINS,
-    TRUSTS,
-    Document,
-    Passage,
-    Ref,
-)
+from plait.types import AFTER_TURNS, KINDS, ORIGINS, TRUSTS, Document, Passage, Ref
+from plait.types.ids import ID_LENGTH, ID_PREFIX
 
 # Columns of `documents` in the order of `Document`'s fields; text is put together from passages.
 FIELDS = tuple(name for name in Document._fields if name != "text")

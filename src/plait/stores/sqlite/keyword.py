@@ -11,7 +11,6 @@ from typing import Any
 
 import apsw
 
-from plait.errors import quoted
 from plait.protocols import Scored, Token
 from plait.stores import Planner
 from plait.stores.sqlite import filters
@@ -493,14 +492,3 @@ def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:
 def outgrown(connection: apsw.Connection, least: int = TIDY_PASSAGES) -> bool:
     """Tell whether the memory is large enough to tidy, and has changed enough since then."""
     return passage_count(connection) >= least and _stale(connection)
-
-
-def refuse_foreign_triggers(connection: apsw.Connection) -> None:
-    """Refuse a file with a trigger that is not plait's: it would change what is stored next.
-
-    Raises:
-        apsw.CorruptError: There is one.
-    """
-    for name, sql in rows(connection, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"):
-        if sql not in TRIGGERS:
-            raise apsw.CorruptError(f"its trigger {quoted(str(name))} is not plait's")

@@ -28,7 +28,8 @@ from plait.stores.sqlite.state import (
 )
 from plait.stores.sqlite.trash import trashed_from
 from plait.times import LAST_MOMENT
-from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Space, is_id, new_id
+from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Space
+from plait.types.ids import is_id, new_id
 
 Row = dict[str, Any]
 

@@ -7,7 +7,8 @@ import apsw
 
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.filters import spellings_of
-from plait.types import TRUSTS, Filter, Relation
+from plait.types import TRUSTS, Filter
+from plait.types.relations import Relation
 
 _ROWID = "SELECT rowid FROM documents WHERE id = ?"
 _COLUMNS = "s.key, t.key, r.type, r.context, r.created_at, r.valid_from, r.valid_to, s.id, t.id"

@@ -29,7 +29,7 @@ from plait.stores.sqlite.generations import mark_all_pending
 from plait.stores.sqlite.mending import UNKNOWN_PROJECT, Row, as_number, is_sound, mended
 from plait.stores.sqlite.rowcheck import complete_passage, recount
 from plait.stores.sqlite.trash import kin
-from plait.types import new_id
+from plait.types.ids import new_id
 from plait.types.reports import Loss, Salvaged
 
 _SHORT = (

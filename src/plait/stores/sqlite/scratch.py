@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from plait.types import is_id, new_id
+from plait.types.ids import is_id, new_id
 
 ENDING = ".partial"
 

@@ -28,7 +28,7 @@ from plait.stores.sqlite.journal import FRAME_HEADER, WAL_HEADER
 from plait.stores.sqlite.pages import HEADER_BYTES
 from plait.stores.sqlite.replaced import current
 from plait.stores.sqlite.state import UNSCRUBBED, get_meta, set_meta
-from plait.types import new_id
+from plait.types.ids import new_id
 
 PAUSE_S = 0.02
 # Pages that are read and cleared under one lock: 32 MiB in less than a tenth of a second.

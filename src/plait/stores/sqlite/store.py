@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from plait.errors import StoreBusy, StoreDamaged
+from plait.errors import StoreBusy, StoreDamaged, quoted
 from plait.protocols import (
     Candidate,
     Nearest,
@@ -36,8 +36,9 @@ from plait.stores.sqlite.connection import (
 from plait.stores.sqlite.keyword import KeywordSearch
 from plait.stores.sqlite.state import UNSCRUBBED, answering, get_meta, read_state
 from plait.stores.sqlite.vectors import NearestVectors
-from plait.types import Document, Filter, Passage, Ref, Relation, Space
+from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.queries import Query
+from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Stats
@@ -115,7 +116,7 @@ class SQLiteStore:
         with self._guard:
             connection = self._connections.get()
             with connection:
-                keyword.refuse_foreign_triggers(connection)
+                _refuse_foreign_triggers(connection)
                 state = read_state(connection, self.analyzer)
         return state
 
@@ -451,3 +452,14 @@ class SQLiteStore:
         """Release every connection."""
         with Guard(self._connections, follows=False):
             self._connections.close()
+
+
+def _refuse_foreign_triggers(connection: apsw.Connection) -> None:
+    """Refuse a file with a trigger that is not plait's: it would change what is stored next.
+
+    Raises:
+        apsw.CorruptError: There is one.
+    """
+    for name, sql in rows(connection, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"):
+        if sql not in keyword.TRIGGERS:
+            raise apsw.CorruptError(f"its trigger {quoted(str(name))} is not plait's")

@@ -31,7 +31,8 @@ from plait.stores.sqlite.documents import (
 from plait.stores.sqlite.filters import spellings_of
 from plait.stores.sqlite.state import CHANGED_AT, forget_meta, read_state, set_meta
 from plait.stores.sqlite.writer import DocumentWriter
-from plait.types import Document, Passage, Ref, Relation, Space, Trust
+from plait.types import Document, Passage, Ref, Space, Trust
+from plait.types.relations import Relation
 
 _COLUMNS = f"SELECT {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
 _OF_ONE_HOME = "d.project = ? AND coalesce(d.parent, '') = ? AND d.kind = 'observation' "

@@ -20,7 +20,8 @@ from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin
 from plait.stores.sqlite.state import generations, space_text
 from plait.text import first_words
 from plait.text import split as split_scripts
-from plait.types import Document, Passage, Ref, Space, new_id
+from plait.types import Document, Passage, Ref, Space
+from plait.types.ids import new_id
 
 _STORED = "SELECT rowid, title FROM documents WHERE id = ?"
 _OLD_PASSAGES = (
