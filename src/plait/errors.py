@@ -203,6 +203,10 @@ IN_PYTHON: dict[str, str] = {
     "restore_or_set_keys": "Restore it, or set your keys again: plait config set-key PROVIDER",
     "make_private": "Make it readable only by you: chmod 600 {path:shell}",
     "hide_key": "Make it readable only by you: chmod 600 {path:shell}",
+    "write_time": (
+        "Write 2026-03-01, 2026-03-01T09:30, 7d, last week, a datetime, or seconds or milliseconds "
+        "since 1970."
+    ),
     "set_keep_days": "Set it, for example in a shell: plait config set keep_days message=90",
     "allow_writing": "Open it without read_only=True.",
     "unset": "Remove {setting} from the settings file first.",
@@ -220,6 +224,8 @@ IN_PYTHON: dict[str, str] = {
     "set_journal_aside": "To use the file without it, call Memory.restore(path=path): it renames "
     "the journal and deletes nothing.",
     "export": "Export it instead: memory.export().",
+    "store_messages": "Add it to a session: memory.add_messages(messages, session='s1').",
+    "export_other": "Open it with Memory.open({path!r}), and import the lines of its export().",
     "give_source": "Name one: memory.ingest('~/notes').",
     "allow_removal": "To remove what is missing: memory.ingest({path!r}, allow_removal=True).",
     "allow_snapshot_removal": "To remove them: memory.export_folder({path!r}, allow_removal=True).",

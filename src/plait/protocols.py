@@ -228,6 +228,9 @@ class Transaction(Protocol):
     def next_turn(self, project: str | None, session: str, wanted: int | None = None) -> int:
         """Return the ``wanted`` turn number of a session if it is free, else the next one."""
 
+    def last_event(self, project: str | None, session: str) -> int | None:
+        """Return the time of a session's last turn; ``None`` if it has none."""
+
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the id of the successor of each of these documents; current ones are absent."""
 
@@ -370,8 +373,8 @@ class Store(Protocol):
         ``also`` lists passages whose cosines are wanted even if they are not near.
         """
 
-    def vocabulary(self, words: Iterable[str]) -> Vocabulary:
-        """Return the terms of some words, and how many passages contain each."""
+    def vocabulary(self, words: Iterable[str], where: Filter | None = None) -> Vocabulary:
+        """Return the terms of some words, and how many passages, all or some, contain each."""
 
     def turns(self, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
         """Return session and turn of those passages that are whole messages.
@@ -443,8 +446,13 @@ class Store(Protocol):
         those that cannot be read are left out.
         """
 
-    def pending(self, space: Space, limit: int, *, building: bool) -> list[Unembedded]:
-        """Return passages without a vector in this space; ``building``: in the one being made."""
+    def pending(
+        self, space: Space, limit: int, *, building: bool, project: str | None = None
+    ) -> list[Unembedded]:
+        """Return passages without a vector in this space; ``building``: in the one being made.
+
+        With a ``project``, only its own.
+        """
 
     def cached(self, names: Sequence[str]) -> dict[str, Vector]:
         """Return vectors that were made before, by the name of their text."""

@@ -6,7 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING, TypeAlias
 
-from plait.errors import UsageError
+from plait.errors import UsageError, advise
 
 if TYPE_CHECKING:
     from datetime import date, datetime
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 # What callers may write for a time; a `datetime` is a `date` too.
 Moment: TypeAlias = "int | float | str | date"
 
-# The end of the year 9999, in UTC milliseconds: later moments have no date.
+# The years 1 and 9999, in UTC milliseconds: earlier and later moments have no date.
+FIRST_MOMENT = -62_135_596_800_000
 LAST_MOMENT = 253_402_300_799_999
 DAY_MS = 24 * 3600 * 1000
 # Numbers from 1973 to 5138 in seconds, and from 1973 on in milliseconds: no number is both.
@@ -48,7 +49,8 @@ def parse_time(text: str, now: int | None = None) -> int | None:
     if ago:
         unit = ago[2] if ago[2] in _UNITS else ago[2][: 2 if ago[2].startswith("mo") else 1]
         count = int(ago[1]) if ago[1].isdecimal() else 1
-        return moment - count * _UNITS[unit] * 1000
+        then = moment - count * _UNITS[unit] * 1000
+        return then if then >= FIRST_MOMENT else None
     if words == "now":
         return moment
     from datetime import datetime
@@ -61,11 +63,12 @@ def parse_time(text: str, now: int | None = None) -> int | None:
         return None
 
 
-def as_moment(value: Moment | None, field: str = "The time") -> int | None:
+def as_moment(value: Moment | None, field: str = "The time", *, zero: bool = False) -> int | None:
     """Return UTC milliseconds for a datetime, a date, a text, or a number since 1970.
 
     A datetime without a zone, and a date, are local time. Numbers are seconds or milliseconds,
-    whichever makes sense; a number that would be neither is refused.
+    whichever makes sense; a number that would be neither is refused. 0 usually means that a
+    program does not know a time; with ``zero`` it is the beginning of 1970, for limits.
 
     >>> as_moment(1_700_000_000), as_moment(1_700_000_000.5), as_moment(1_700_000_000_000)
     (1700000000000, 1700000000500, 1700000000000)
@@ -75,23 +78,25 @@ def as_moment(value: Moment | None, field: str = "The time") -> int | None:
     """
     if value is None:
         return None
-    moment = _of_number(value) if isinstance(value, int | float) else None
+    moment = _of_number(value, zero=zero) if isinstance(value, int | float) else None
     if isinstance(value, str):
         moment = parse_time(value)
     elif not isinstance(value, int | float):
         moment = _of_date(value)
-    if moment is None or moment > LAST_MOMENT:
+    if moment is None or not FIRST_MOMENT <= moment <= LAST_MOMENT:
         raise UsageError(
-            f"{field} is {str(value)[:60]!r}, which is not a time. Write 2026-03-01, "
-            "2026-03-01T09:30, 7d, last week, a datetime, or seconds or milliseconds since 1970.",
+            f"{field} is {str(value)[:60]!r}, which is not a time.",
             code="bad_time",
             subject=field,
+            advice=advise("write_time"),
         )
     return moment
 
 
-def _of_number(number: float) -> int | None:
-    if isinstance(number, bool) or not (number == 0 or FIRST_SECONDS <= number <= LAST_MOMENT):
+def _of_number(number: float, *, zero: bool) -> int | None:
+    if isinstance(number, bool):
+        return None
+    if not (FIRST_SECONDS <= number <= LAST_MOMENT or (zero and number == 0)):
         return None
     return round(number if number >= FIRST_MILLISECONDS else number * 1000)
 

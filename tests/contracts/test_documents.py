@@ -159,6 +159,19 @@ def test_of_two_projects_that_read_a_file_its_own_comes_first(store: Store) -> N
         assert known.project == project
 
 
+def test_a_file_of_a_scope_is_known_by_its_path_only_there(store: Store) -> None:
+    write(
+        store, entry("a.md", "apple", kind="file", source="/n", path="/n/a.md", project="scope:a")
+    )
+    for project in (None, "q", "scope:b", "scope:a"):
+        probe = document("x", kind="file", source="/", path="/n/a.md", project=project)
+        [known] = store.known([probe])
+        assert (known is not None) == (project == "scope:a")
+    write(store, entry("x", "pear", kind="file", source="/", path="/n/a.md", project="q"))
+    probe = document("y", kind="file", source="/m", path="/n/a.md", project="scope:b")
+    assert store.known([probe]) == [None]
+
+
 @pytest.mark.parametrize("fields", [{"kind": "note"}, {"path": None}, {"path": "/notes/b.md"}])
 def test_only_a_file_is_known_by_its_path(store: Store, fields: Fields) -> None:
     place: Fields = {"kind": "file", "source": "/notes", "path": "/notes/a.md"}
@@ -485,3 +498,13 @@ def test_the_order_of_writing_does_not_depend_on_ids_or_refs(store: Store) -> No
     for id_ in ids:
         write(store, entry(None, f"text {id_}", id=id_))
     assert [d.id for d in store.scan(EVERYTHING, by_writing=True)] == ids
+
+
+def test_the_key_of_a_message_is_the_last_thing_that_a_name_means(store: Store) -> None:
+    spoken: Fields = {"kind": "message", "session": "s", "source": "session:s"}
+    for turn, name in enumerate(("n", "n-0", "abcdefgh"), start=1):
+        write(store, entry(name, f"spoken {name}", turn=turn, **spoken))
+        assert [row.kind for row, _ in store.find(name, EVERYTHING)] == ["message"]
+    write(store, entry("n", "a note", id="abcdefghijklm"))
+    for name in ("n", "n-0", "abcdefgh"):
+        assert {row.kind for row, _ in store.find(name, EVERYTHING)} == {"note"}

@@ -36,6 +36,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "plain": {},
     "other project": {"project": "p"},
     "third project": {"project": "q"},
+    "user's project": {"project": "scope:ana"},
     "file": {"kind": "file", "path": "/notes/ops/a.md", "source": "/notes"},
     "other file": {"kind": "file", "path": "/notes-old/a.md", "source": "/notes-old"},
     "observation": {"kind": "observation"},
@@ -97,6 +98,9 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
     ({"topics": ("coffee",)}, ["of Bo"]),
     ({"topics": ("coffee",), "parents": ("ana",)}, []),
     ({"pinned": True}, ["pinned"]),
+    ({"pinned": False}, [key for key in USUAL if key != "pinned"]),
+    ({"scopes": False}, [key for key in USUAL if key != "user's project"]),
+    ({"scopes": False, "projects": ("scope:ana",)}, ["user's project"]),
     ({"memory_types": ("procedural",)}, ["procedural"]),
     ({"memory_types": ("episodic",)}, []),
     ({"types": ("decision", "fact")}, ["decision"]),
@@ -331,3 +335,12 @@ def test_an_accent_is_the_same_however_it_is_written(
         Filter(keys=(f"{asked}/a.md",)),
     ):
         assert way(store, where) == [f"{stored}/a.md"], where
+
+
+@pytest.mark.parametrize("field", ["tags", "metadata", "named", "mentions"])
+def test_a_filter_takes_any_number_of_values(store, field):
+    write(store, entry("apple"))
+    many = [f"größe{number}" for number in range(1_500)]
+    values: Any = tuple(zip(many, many, strict=True)) if field == "metadata" else tuple(many)
+    where: dict[str, Any] = {field: values}
+    assert store.scan(EVERYTHING._replace(**where)) == []

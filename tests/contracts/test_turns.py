@@ -129,3 +129,15 @@ def test_a_session_is_scanned_in_its_order_both_ways(store: Store) -> None:
     assert store.scan(where, by_turn=True, before=rows[3].place) == rows[2::-1]
     assert store.scan(where, by_turn=True, before=rows[3].place, limit=1) == [rows[2]]
     assert [row.text for row in store.scan(where, by_turn=True, whole=True)] == ["c", "a", "b", "x"]
+
+
+def test_the_last_turn_has_the_time_that_counts(store: Store) -> None:
+    def last(project: str | None, session: str = "talk") -> int | None:
+        with store.transaction() as tx:
+            return tx.last_event(project, session)
+
+    assert last(None) is None
+    for turn, moment, project in ((1, 500, None), (2, 300, None), (1, 900, "p")):
+        row = entry(None, "yes", kind="message", session="talk", turn=turn, event_at=moment)
+        write(store, row._replace(document=row.document._replace(project=project)))
+    assert (last(None), last("p"), last("q"), last(None, "other")) == (300, 900, None, None)

@@ -20,6 +20,7 @@ from tests.builders import (
     entry,
     fill,
     is_sound,
+    keys_of,
     passages_of,
     refs_of,
     swap,
@@ -323,3 +324,12 @@ def test_the_cache_keeps_what_was_used_last(engine: Engine) -> None:
     assert 20 <= len(kept) <= 21, "a few more than the limit may stay for a while"
     assert {"0", "99", "85"} <= kept.keys()
     store.close()
+
+
+def test_pending_passages_are_those_of_one_project_if_asked(store):
+    write(store, entry("theirs", "a ", "b ", "c"), entry("ours", "d", project="p"))
+    begin(store)
+    assert len(store.pending(SPACE, 10, building=False)) == 4
+    [waiting] = store.pending(SPACE, 1, building=False, project="p")
+    assert keys_of(store, [waiting.ref]) == ["ours"]
+    assert store.pending(SPACE, 1, building=False, project="q") == []

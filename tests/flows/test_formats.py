@@ -129,3 +129,14 @@ def test_a_file_of_another_format_that_moved_stays_the_same_document(memory, fol
     report = memory.ingest(folder)
     assert report.count("moved") == 1
     assert memory.get("new.docx").id == before
+
+
+def test_a_reader_that_fails_ends_nothing_but_its_own_file(memory, folder, monkeypatch):
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("plait.writing.formats.notebooks.convert_notebook", fail)
+    report = memory.ingest(folder)
+    assert report.count("added") == 6
+    [failed] = [row for row in report.reports if row.outcome == "failed"]
+    assert (Path(failed.path).name, failed.code) == ("churn.ipynb", "unreadable_format")

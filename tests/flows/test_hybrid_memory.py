@@ -224,3 +224,15 @@ def test_the_embedder(tmp_path: Path) -> None:
         server.fault = "refuse"
         assert embedder.embed("d") == []
         assert not OllamaEmbedder(server.url).is_available()
+
+
+def test_metadata_that_is_not_text_is_kept_as_json(tmp_path: Path) -> None:
+    store = HybridStore(str(tmp_path / "m.db"), embedder=MockEmbedder())
+    given = {"n": 3, "tags": ["a", "ü"], "done": True, "none": None, "text": "as it is"}
+    assert store.store("doc", "Some text.", given) == 1
+    document = store.memory.lookup("doc")[0]
+    assert document.metadata == {
+        **{"n": "3", "tags": '["a", "ü"]', "done": "true", "none": "null"},
+        "text": "as it is",
+    }
+    store.close()

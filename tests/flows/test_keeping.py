@@ -205,3 +205,14 @@ def test_vectors_of_an_embedder_that_cannot_be_used_are_not_dropped(tmp_path: Pa
         memory._embedder = NoEmbedder(Notice("gone"))
         assert not memory.reindex().swapped
         assert memory.stats().embedded_count == 1
+
+
+def test_days_to_keep_may_be_given_to_one_call(memory: Memory) -> None:
+    memory.store_many([old("n", "note"), old("message", "message", session="s")])
+    assert memory.prune(keep_days={"note": 1}).doc_ids == ("n",)
+    assert memory.prune(keep_days={"note": 36_000}).doc_ids == ()
+    assert memory.prune().doc_ids == ("message",)
+    with pytest.raises(ConfigError, check=has_code("bad_value", "keep_days")):
+        memory.prune(keep_days={"file": 1})
+    assert memory.prune(keep_days={"note": 1}, dry_run=False).doc_ids == ("n",)
+    assert keys(memory) == {"message"}

@@ -165,6 +165,20 @@ def test_an_alias_of_two_notes_is_told(memory, vault):
         memory.get("Key plan")
 
 
+def test_a_link_to_an_alias_of_several_notes_takes_the_nearest_then_the_shortest_path(
+    memory, tmp_path
+):
+    folder = tmp_path / "v"
+    for name in ("x/y/a.md", "x/b.md", "z/a.md", "z/from.md", "from.md", "w/from.md"):
+        head = "" if "from" in name else "---\naliases: [Plan]\n---\n"
+        write(folder, name, f"{head}See [[plan]].")
+    memory.ingest(folder)
+    shown = {name: links(memory, name)[0] for name in ("z/from.md", "from.md", "w/from.md")}
+    assert shown == {"z/from.md": ["z/a.md"], "from.md": ["x/b.md"], "w/from.md": ["x/b.md"]}
+    with pytest.raises(AmbiguousId):
+        memory.get("Plan")
+
+
 def test_an_alias_is_searched(memory, vault):
     assert memory.search("doe john")[0].doc_id == "keys.md"
 
@@ -256,3 +270,50 @@ def test_a_path_may_be_written_as_an_address(memory, tmp_path):
     write(tmp_path / "v", "b.md", "[x](<über den plan.md>)")
     memory.ingest(tmp_path / "v")
     assert links(memory, "über den plan.md")[1] == ["b.md", "sub/a.md"]
+
+
+@pytest.mark.parametrize(
+    ("text", "aliases"),
+    [
+        ("x", ", ".join(f"alias {number}" for number in range(400))),
+        ("x", ", ".join(f"übung {number}" for number in range(400))),
+        (" ".join(f"[[übung {number}]]" for number in range(300)), ""),
+        (" ".join(f"[[folder {number}/note]]" for number in range(1_200)), ""),
+    ],
+    ids=["aliases", "accented aliases", "accented links", "links"],
+)
+def test_a_note_with_any_number_of_names_and_links_is_read(memory, text, aliases):
+    memory.store(text, key="many", metadata={"aliases": aliases} if aliases else {})
+    memory.store("See [[many]].", key="other")
+    _, backlinks = links(memory, "many")
+    assert backlinks == ["other"]
+
+
+def test_a_link_by_an_alias_among_many_names_is_resolved(memory):
+    names = [f"alias {number}" for number in range(linking.MOST_NAMES - 2)]
+    memory.store("x", key="many", metadata={"aliases": ", ".join(names)})
+    memory.store(f"See [[{names[-1]}]].", key="other")
+    assert links(memory, "many") == ([], ["other"])
+    assert links(memory, "other") == (["many"], [])
+
+
+def test_the_work_grows_with_the_notes_of_a_name_and_not_with_their_square(memory, monkeypatch):
+    folded = linking._folded
+    work: list[str] = []
+
+    def counted(name: str) -> str:
+        work.append(name)
+        return folded(name)
+
+    monkeypatch.setattr(linking, "_folded", counted)
+
+    def effort(count: int) -> int:
+        rows = [Document(text="[[README]]", key=f"{count}/p{n}/README.md") for n in range(count)]
+        memory.store_many([*rows, Document(text="top", key="README.md")])
+        document, _ = memory.lookup(f"{count}/p0/README.md")
+        work.clear()
+        memory.links(document)
+        return len(work)
+
+    few = effort(40)
+    assert effort(160) < 8 * few  # 200 notes then: five times as many

@@ -149,3 +149,46 @@ def test_a_stored_file_has_the_type_time_and_date_of_an_ingested_one(
         assert stored.memory_type == read.memory_type == "episodic"
         assert stored.mtime == read.mtime == 1_700_000_000_000
         assert stored.event_at == read.event_at
+
+
+FILES = {
+    "rye.html": "<html><head>\n\n<title>Bread of rye</title></head><body><p>Mix.</p>\n\n\n"
+    "<h2>Sourdough</h2>\n<p>Feed the heron.</p></body></html>",
+    "birds.py": "import os\n\n\ndef heron():\n    # a #bird\n    return os.name\n",
+    "plain.txt": "# no heading\n\nThe heron stands.\n",
+    "plan.org": "#+title: The plan\n\n* First\n\nThe heron stands.\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("root", ["notes", "."])
+def test_a_file_is_read_alike_by_store_and_by_ingest(
+    memory: Memory, folder: Path, name: str, root: str
+) -> None:
+    (folder / "TOOLS.md").unlink()
+    (folder / name).write_text(FILES[name], encoding="utf-8")
+    memory.ingest(folder.parent / root, include=["code"])
+    before = only(memory)
+    passages = memory.passages_of(before.id)
+    base = ["--db", memory.path, "--project", "personal", "--embedder", "none", "-q"]
+    assert main([*base, "store", "--file", str(folder / name)]) == 0
+    after = only(memory)
+    assert (after.id, after.title, after.tags) == (before.id, before.title, before.tags)
+    assert [row[1:] for row in memory.passages_of(after.id)] == [row[1:] for row in passages]
+    memory.reindex()
+    assert [row.heading for row in memory.passages_of(after.id)] == [
+        row.heading for row in passages
+    ]
+
+
+def test_a_file_that_is_only_stored_has_its_title_and_lines_too(
+    memory: Memory, folder: Path
+) -> None:
+    (folder / "rye.html").write_text(FILES["rye.html"], encoding="utf-8")
+    base = ["--db", memory.path, "--project", "personal", "--embedder", "none", "-q"]
+    assert main([*base, "store", "--file", str(folder / "rye.html")]) == 0
+    document = only(memory)
+    assert document.title == "Bread of rye"
+    assert memory.passages_of(document.id)[-1].end_line == 7
+    assert main([*base, "store", "--file", str(folder / "rye.html"), "--title", "Mine"]) == 0
+    assert only(memory).title == "Mine"

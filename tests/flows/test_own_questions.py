@@ -3,7 +3,9 @@
 import pytest
 
 from plait import Memory, UsageError
+from plait.cli import main
 from plait.evaluate.own import OwnRun, draw_questions, measure_own
+from plait.settings.loading import load
 from tests.codes import has_code
 
 
@@ -64,3 +66,31 @@ def test_a_large_memory_is_read_in_pages(tmp_path, monkeypatch):
         for number in range(7):
             memory.store(f"# Plan number{number} of spring\n\nText.", key=f"k{number}")
         assert len({question.doc_id for question in draw_questions(memory, 10)}) == 7
+
+
+def test_asking_a_memory_its_own_questions_does_not_count_as_use(tmp_path):
+    config = load({"db_path": str(tmp_path / "m.db"), "project": "", "signals_count": "listed"})
+    with Memory.open(config=config) as memory:
+        memory.store("# Rotate ssh keys\n\nFirst.", key="n")
+        measure_own(memory, 5, ["keyword"], progress=quiet)
+        memory.write_down_use()
+        [row] = memory.timeline()
+        [ref] = [part.ref for part in memory.passages_of(row.id)]
+        assert memory.engine.hydrate([ref], ranking=True)[ref].use is None
+        memory.search("rotate")
+        memory.write_down_use()
+        assert memory.engine.hydrate([ref], ranking=True)[ref].use is not None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["--weights", "0.5"], ["--fusions", "rrf"], ["--sweep"], ["--half", "odd"]),
+        *(["--pad", "9"], ["--pad-from", "x"], ["--planner", "never"], ["--max-queries", "3"]),
+        *(["--no-deep"], ["--no-grep"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_options_of_folders_are_refused_with_make(capsys, words):
+    assert main(["eval", "--make", "3", *words]) == 2
+    assert f"{words[0]} is for folders" in capsys.readouterr().err

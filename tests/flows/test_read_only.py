@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from plait import Memory
-from plait.errors import NotFound, StoreReadOnly
+from plait.errors import StoreReadOnly
+from plait.graph import Subgraph
 from plait.settings.loading import load
 from plait.types import Document
 from plait.types.relations import Relation
@@ -17,6 +18,7 @@ from plait.types.reports import NewEntity
 from tests.codes import has_code
 
 EXPORT = ['{"format": "plait", "version": 1}', '{"key": "k", "kind": "note", "text": "Hi"}']
+GRAPH = ['{"type": "entity", "name": "Zoe"}']
 WRITES: dict[str, Callable[[Memory, Path], Any]] = {
     "store": lambda memory, folder: memory.store("x"),
     "store a note": lambda memory, folder: memory.store("x", key="k"),
@@ -46,6 +48,8 @@ READS: dict[str, Callable[[Memory], Any]] = {
     "export": lambda memory: list(memory.export())[1:],
     "graph": lambda memory: memory.graph.read().entities,
     "dry run": lambda memory: memory.delete("heron", dry_run=True).ids,
+    "dry run of an import": lambda memory: memory.import_lines(EXPORT, dry_run=True).added,
+    "dry run of a graph": lambda memory: memory.import_lines(GRAPH, dry_run=True).added,
 }
 
 
@@ -112,7 +116,24 @@ def test_nothing_is_created_to_be_read(tmp_path: Path) -> None:
         assert memory.search("x") == ()
         with pytest.raises(StoreReadOnly):
             memory.store("x")
+        with pytest.raises(StoreReadOnly) as caught:
+            memory.import_lines(EXPORT)
+        assert caught.value.subject == str(tmp_path / "none.db")
+        assert memory.import_lines(EXPORT, dry_run=True).added == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_memory_that_is_read_only_does_not_fill_itself(path: Path, tmp_path: Path) -> None:
+    with Memory.open(path, project="") as memory:
+        memory.export_folder(tmp_path / "none")
+    for place in ("none.db", "there.db"):
+        flags = {"memory_dir": str(tmp_path / "none"), "auto_hydrate": "on"}
+        if place == "there.db":
+            Memory.open(tmp_path / place, project="").close()
+        with reading(tmp_path / place, **flags) as memory:
+            assert [notice.code for notice in memory.opening_notices] == []
+            assert memory.stats().doc_count == 0
+    assert not (tmp_path / "none.db").exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs permissions of POSIX")
@@ -159,11 +180,8 @@ def test_a_memory_that_is_off_takes_everything_and_keeps_nothing(tmp_path: Path,
     flags = {"db_path": str(place), "backend": "none", "keep_days": "note=1"}
     with Memory.open(config=load(flags, environ={})) as memory:
         assert [notice.code for notice in memory.opening_notices] == ["memory_off"]
-        try:
-            WRITES[verb](memory, tmp_path / "notes")
-        except NotFound as error:  # the graph has nothing to be empty about
-            assert error.code == "memory_off"
-            assert verb in ("create", "observe", "relate", "delete entity")
+        WRITES[verb](memory, tmp_path / "notes")
+        assert memory.graph.read() == Subgraph()
         assert memory.search("x") == memory.search("") == ()
         assert memory.recall("x").items == ()
         assert memory.timeline() == []

@@ -585,7 +585,8 @@ def test_a_reply_is_found_through_the_message_that_it_answers(tmp_path: Path) ->
             [
                 *(Document(kind="message", session="s", key=f"s/{n}", text=t)
                   for n, t in enumerate(turns)),
-                *(Document(kind="message", key=f"x/{n}", text=t) for n, t in enumerate(strangers)),
+                *(Document(kind="message", session=t, key=f"x/{n}", text=t)
+                  for n, t in enumerate(strangers)),
             ]
         )  # fmt: skip
         answer = memory.search("meet harbour museum noon", explain=True)

@@ -40,10 +40,14 @@ class Ana(NamedTuple):
     ids: tuple[str, ...]
     refs: tuple[int, ...]
     documents: tuple[Document, ...]
+    folder: Path
 
 
-def stored_for_ana(memory: Memory) -> Ana:
+def stored_for_ana(memory: Memory, folder: Path) -> Ana:
     scope = memory.scope("ana")
+    folder.mkdir()
+    folder.joinpath("tea.md").write_text(f"Tea and {WORD}.", encoding="utf-8")
+    scope.ingest(folder)
     note = scope.store(f"# Plan\n\nThe {WORD} plan.", key="plan", session="s1", tags=[WORD])
     fact = scope.store(f"Ana likes {WORD} tea.", entity="Ana", topic="drink")
     scope.store(f"Ana likes {WORD} coffee.", entity="Ana", topic="drink")
@@ -69,7 +73,7 @@ def stored_for_ana(memory: Memory) -> Ana:
         *(fact.id, web.id, f"{SCOPE_PREFIX}ana", "*", ""),
     )
     refs = tuple(part.ref for part in passages)
-    return Ana(scope, tuple(dict.fromkeys(names)), ids, refs, tuple(rows))
+    return Ana(scope, tuple(dict.fromkeys(names)), ids, refs, tuple(rows), folder)
 
 
 @pytest.fixture
@@ -80,8 +84,8 @@ def hashing_memory() -> Iterator[Memory]:
 
 
 @pytest.fixture
-def ana(hashing_memory: Memory) -> Ana:
-    return stored_for_ana(hashing_memory)
+def ana(hashing_memory: Memory, tmp_path: Path) -> Ana:
+    return stored_for_ana(hashing_memory, tmp_path / "notes")
 
 
 def everything_of(memory: Memory, project: str) -> list[object]:
@@ -103,6 +107,20 @@ Act = Callable[[Memory, Ana, str], Any]
 def use(mine: Memory, refs: tuple[int, ...]) -> None:
     mine.used(refs)
     mine.write_down_use()
+
+
+def ingested(mine: Memory, ana: Ana, name: str) -> Any:
+    """Change the file that Ana has read, and remove it every other time."""
+    file = ana.folder / "tea.md"
+    if ana.names.index(name) % 2:
+        file.unlink()
+        report = mine.ingest(ana.folder, allow_removal=True)
+        assert [row.outcome for row in report.reports] == ["removed"]
+    else:
+        file.write_text(f"Mallory was here: {ana.names.index(name)}.", encoding="utf-8")
+        report = mine.ingest(ana.folder)
+        assert [row.outcome for row in report.reports] == ["added"]
+    return [(row.outcome, row.chunks, row.reason) for row in report.reports]
 
 
 def pruned(mine: Memory) -> Any:
@@ -148,7 +166,7 @@ CONFINED: dict[str, Act] = {
         f"Something about {len(name)}.", key=name or None, supersedes=None
     ),
     "store_many": lambda mine, ana, name: mine.store_many([Document(id=name, text="Mine now.")]),
-    "ingest": lambda mine, ana, name: mine.ingest(Path(__file__).with_name(f"{name}.no")),
+    "ingest": ingested,
     "search": lambda mine, ana, name: mine.search(f"{name} {ASKED}", all_projects=True),
     "recall": lambda mine, ana, name: mine.recall(f"{name} {ASKED}", min_score=0.0),
     "get": lambda mine, ana, name: mine.get(name),
@@ -477,5 +495,21 @@ def test_an_import_goes_into_the_scope_only(memory):
     assert (again.added, [row.id for row in ben.timeline()]) == (0, ids)
     assert everything_of(memory, "scope:ana") == before
     assert not {row.id for row in ana.timeline()} & set(ids)
-    memory.import_lines(list(memory.export()))  # the owner's own export keeps all scopes
+    memory.import_lines(
+        list(memory.export(all_projects=True)), scopes=True
+    )  # the owner's own export
     assert everything_of(memory, "scope:ana") == before
+
+
+def test_a_scope_of_a_memory_that_is_read_only_can_be_read(tmp_path, monkeypatch):
+    with Memory.open(tmp_path / "m.db", embedder="none", project="") as memory:
+        ana = memory.scope("ana")
+        ana.store("Ana drinks tea.", entity="Ana", topic="drink")
+        now = memory.engine.state().changed_at or time.time_ns() // 1_000_000
+        ana.store("Ana drinks rum.", entity="Ana", topic="drink", valid_from=now + 3_600_000)
+    later = (now + 7_200_000) * 1_000_000
+    monkeypatch.setattr("time.time_ns", lambda: later)
+    with Memory.open(tmp_path / "m.db", embedder="none", project="", read_only=True) as memory:
+        assert memory.engine.state().profiles_due is not None
+        [entity] = memory.scope("ana").graph.read().entities
+        assert entity.name == "Ana"

@@ -5,6 +5,8 @@ the other user's documents are tried too; alone they are names that nobody has.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import given, settings
@@ -21,6 +23,13 @@ USERS = ("ana", "ben")
 NOBODY = "aaaaaaaaaaaaa"
 WORDS = ("tea", "rum", "moon", "port", "ship")
 KEYS = ("k1", "k2", "Café")
+SESSIONS = ("s", "s0", "s1", "book")
+# What everybody may read, under names that users take too.
+SHARED = (
+    Document(text="The moon of the harbour is in the handbook.", key="k1", project="book"),
+    Document(kind="message", text="Shared.", session="s0", role="user", project="book"),
+    Document(kind="message", text="Shared.", session="book", role="user", project="book"),
+)
 
 # What a user does: the verb, two small numbers that choose words, keys and targets.
 Act = tuple[str, int, int]
@@ -28,6 +37,7 @@ VERBS = (
     *("note", "fact", "about", "topic", "web", "copy", "message", "relate"),
     *("delete", "purge", "undo", "forget", "reimport", "supersede", "erase"),
     *("read theirs", "delete theirs", "take theirs", "undo theirs"),
+    *("add messages", "ingest", "ingest less"),
 )
 ACTS = st.lists(
     st.tuples(
@@ -44,7 +54,9 @@ def short(stored: Stored) -> tuple[object, ...]:
     return (*flags, len(stored.superseded), len(stored.beside), len(stored.near))
 
 
-def perform(memory: ScopedMemory, act: Act, theirs: Sequence[str]) -> object:  # noqa: C901
+def perform(  # noqa: C901
+    memory: ScopedMemory, act: Act, theirs: Sequence[str], folder: Path
+) -> object:
     """Do one act; return what it told, without ids and times."""
     verb, first, second = act
     word, key = WORDS[first], KEYS[second % len(KEYS)]
@@ -87,12 +99,22 @@ def perform(memory: ScopedMemory, act: Act, theirs: Sequence[str]) -> object:  #
         return memory.delete(other, purge=bool(second % 2), all_projects=True)
     if verb == "take theirs":
         return memory.store_many([Document(id=other, text=word)])
+    if verb == "add messages":
+        messages = [{"role": "user", "content": word, "id": key}, {"role": "ai", "content": word}]
+        return [short(row) for row in memory.add_messages(messages, session=f"s{second % 2}")]
+    if verb.startswith("ingest"):
+        file = folder / f"{word}.md"
+        file.write_text(sentence, encoding="utf-8")
+        if verb == "ingest less":
+            file.unlink()
+        report = memory.ingest(folder, allow_removal=True)
+        return [(row.path, row.outcome, row.chunks) for row in report.reports]
     return memory.undo(other)
 
 
-def told(memory: ScopedMemory, act: Act, theirs: Sequence[str]) -> object:
+def told(memory: ScopedMemory, act: Act, theirs: Sequence[str], folder: Path) -> object:
     try:
-        return perform(memory, act, theirs)
+        return perform(memory, act, theirs, folder)
     except PlaitError as error:
         return error.code
 
@@ -112,12 +134,14 @@ def view(memory: ScopedMemory) -> dict[str, Any]:
         "hits": [sorted((hit.text, round(hit.relevance, 4)) for hit in answer) for answer in hits],
         "scores": [[round(hit.score, 4) for hit in answer] for answer in hits],
         "export": len(list(memory.export())),
+        "talks": [[row.text for row in memory.conversation(name)] for name in SESSIONS],
         "semantic": sorted(row["name"] for row in memory.graph.search_semantic("tea rum")),
     }
 
 
 def ids_of(memory: ScopedMemory) -> list[str]:
-    rows = memory.timeline(limit=1000, where={"all_versions": True, "trusts": ["trusted"]})
+    own = {"all_versions": True, "trusts": ["trusted"], "project": memory.config.project}
+    rows = memory.timeline(limit=1000, where=own)
     entities = [entity.id for entity in memory.graph.read().entities]
     return [*(row.id for row in rows), *entities, *(row.id[:9] for row in rows)]
 
@@ -126,17 +150,24 @@ def ids_of(memory: ScopedMemory) -> list[str]:
 @settings(max_examples=30)
 def test_a_user_gets_what_he_would_get_alone(acts: list[tuple[str, Act]]) -> None:
     with (
+        TemporaryDirectory() as folder,
         Memory.open(":memory:", embedder="none", project="") as shared,
         Memory.open(":memory:", embedder="none", project="") as ana,
         Memory.open(":memory:", embedder="none", project="") as ben,
     ):
-        together = {name: shared.scope(name) for name in USERS}
-        alone = {"ana": ana.scope("ana"), "ben": ben.scope("ben")}
+        for memory in (shared, ana, ben):
+            memory.store_many(SHARED)
+        together = {name: shared.scope(name, shared=["book"]) for name in USERS}
+        alone = {
+            name: memory.scope(name, shared=["book"])
+            for name, memory in (("ana", ana), ("ben", ben))
+        }
         seen: dict[str, list[str]] = {name: [] for name in USERS}
         for name, act in acts:
             other = USERS[1 - USERS.index(name)]
             seen[other] += ids_of(together[other])
-            here = told(together[name], act, seen[other])
-            assert here == told(alone[name], act, [NOBODY] if seen[other] else [])
+            here = told(together[name], act, seen[other], Path(folder))
+            names = [NOBODY] if seen[other] else []
+            assert here == told(alone[name], act, names, Path(folder))
         for name in USERS:
             assert view(together[name]) == view(alone[name])

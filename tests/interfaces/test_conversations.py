@@ -214,3 +214,11 @@ def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
     done = spawn("--db", path, "store", "x", "--session", "s", "--role", b"\xe9")
     assert done.code == 2
     assert "--role is not UTF-8" in done.err
+
+
+def test_provenance_of_several_messages_is_refused_like_other_fields_of_one_text(
+    plait: Shell, file: Path
+) -> None:
+    words = ["--messages", str(file), "--session", "s", "--provenance", "model=m"]
+    assert "--provenance is about one text" in plait("store", *words, code=2)
+    plait("get", "s", code=3)

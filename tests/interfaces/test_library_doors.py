@@ -170,6 +170,7 @@ FIELDS: Where = {
     "parents": 3,
     "topics": [3],
     "pinned": "yes",
+    "scopes": "yes",
     "named": 3,
     "mentions": [3],
     "entity": 3,

@@ -1,5 +1,6 @@
 """Formats and links as the command line and the MCP server show them."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,16 @@ def test_ingest_tells_what_it_ignored_with_the_option_that_includes_it(plait, no
     report = plait("ingest", "notes", "--include", "code").json
     assert (report["files"], report["ignored_types"]) == (1, {".jpg": 1})
     assert plait("search", "marmot").json["results"][0]["heading"] == "marmot"
+
+
+def test_each_ignored_type_that_may_have_text_has_an_option(plait, notes):
+    for name in ("plan.tex", "b.TEX", "table.csv", "Makefile", "app.db"):
+        (notes / name).write_text("A quokka.", encoding="utf-8")
+    text = plait("ingest", "notes", "--format", "text").out
+    options = re.findall(r"--include (\S+?)[ )]", text)
+    assert sorted(options) == ["'*.csv'", "'*.tex'", "code"]
+    report = plait("ingest", "notes", "--include", "*.tex").json
+    assert report["files"] == 2
 
 
 def test_get_shows_links_and_backlinks_and_takes_an_alias(plait, notes):

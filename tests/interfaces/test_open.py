@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
+from plait import Memory
 from plait.cli.editor import editor_command
+from plait.types import Document
 
 
 @pytest.fixture
@@ -93,3 +95,25 @@ def test_a_file_that_is_gone_or_is_a_pipe_is_not_opened(plait, folder, editor):
 )
 def test_editors_get_the_line_in_their_own_way(editor, command):
     assert editor_command(editor, "/n/a.md", 7) == command
+
+
+@pytest.mark.parametrize("value", ["'", "  ", '"nano'])
+def test_an_editor_that_is_no_command_is_refused_in_one_sentence(plait, folder, monkeypatch, value):
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", value)
+    refused = plait("open", "ssh.md")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "EDITOR=nano" in refused.err
+
+
+@pytest.mark.parametrize("ending", ["pdf", "docx", "DOCX"])
+def test_a_file_whose_lines_no_editor_knows_is_opened_without_one(
+    plait, folder, editor, monkeypatch, ending
+):
+    path = folder / f"rye.{ending}"
+    path.write_bytes(b"not read")
+    with Memory.open(project="") as memory:
+        memory.store_many([Document(kind="file", key=path.name, path=str(path), text="Rye bread")])
+    assert plait("open", path.name, "--print", "--format", "text").out == f"{path}\n"
+    assert plait("open", path.name, "--print").json == {"file_path": str(path), "start_line": None}
+    assert editor_command("vim", str(path), None) == ["vim", str(path)]

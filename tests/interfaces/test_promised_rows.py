@@ -1,10 +1,18 @@
 """Features that people expect of a memory: a command for each, and what it shows."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from plait import Memory
+from plait.cli import shared
+from plait.embedders import PROVIDERS
+from plait.stores.sqlite.store import SQLiteStore
+from plait.types import Document
 from plait.writing.documents import now_ms
+from plait.writing.file_types import PATTERN_GROUPS
 from tests.interfaces.conftest import Plait
 
 
@@ -48,7 +56,7 @@ def test_the_memory_can_be_off(plait: Plait, work: Path, monkeypatch: pytest.Mon
         (["search", "x"], 3, {"results": []}),
         (["timeline"], 3, {"results": []}),
         (["get", "x"], 3, {"results": []}),
-        (["delete", "x"], 3, {"chunks_deleted": 0}),
+        (["delete", "x"], 0, {"chunks_deleted": 0}),
         (["reindex"], 0, {"chunks": 0}),
         (["stats"], 0, {"doc_count": 0}),
         (["ingest", str(work)], 0, {"files": 0}),
@@ -155,3 +163,108 @@ def test_hybrid_memorys_config_means_ollama(plait: Plait) -> None:
     assert plait("--config", "config.json", "stats").json["pending_count"] == 1
     ran = plait("--config", "config.json", "search", "herons")
     assert (ran.code, ran.json["receipt"]["pending_vectors"]) == (0, 1)
+
+
+@pytest.mark.parametrize("flag", ["--keyword-weight", "--vector-weight"])
+def test_a_weight_says_that_only_one_branch_ran(plait: Plait, flag: str) -> None:
+    base = ["--embedder", "none"]
+    plait(*base, "store", "Herons fish.")
+    ran = plait(*base, flag, "0.2", "search", "herons")
+    name = flag[2:].replace("-", "_")
+    sentence = f"{name} (flag {flag}) has no effect: only keyword search ran."
+    assert ran.json["receipt"]["ignored"] == [sentence]
+    assert ran.err == f"plait: {sentence}\n"
+    off = plait(*base, "--vector-weight", "0", "search", "herons")
+    assert off.json["receipt"]["ignored"] == []
+
+
+def test_a_read_only_memory_can_be_backed_up(filled: Plait, work: Path) -> None:
+    ran = filled("--read-only", "backup", "copy.db")
+    assert ran.code == 0, ran.err
+    assert filled("--db", "copy.db", "search", "herons").json["results"]
+    assert filled("--read-only", "store", "x").code == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["set", "limit", "3"], ["unset", "limit"], ["trust", "--yes"], ["untrust"]),
+        *(["set-key", "openai"], ["remove-key", "openai"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_settings_are_not_written_under_read_only(plait: Plait, words: list[str]) -> None:
+    ran = plait("--read-only", "config", *words)
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "--read-only writes nothing" in ran.err
+    assert plait("config", "show", "--origin").json["limit"]["origin"] == "default"
+
+
+def test_reading_settings_is_allowed_under_read_only(plait: Plait) -> None:
+    assert plait("--read-only", "config", "get", "limit").code == 0
+
+
+def test_stats_tell_what_vectors_wait_for(plait: Plait) -> None:
+    base = ["--embedder", "ollama:m", "--ollama-url", "http://127.0.0.1:9"]
+    plait(*base, "store", "Herons fish.")
+    ran = plait(*base, "stats", "--format", "text")
+    assert "none yet, 1 waits for ollama:m" in ran.out
+    plait("--db", "other.db", "--embedder", "none", "store", "Herons fish.")
+    assert "keyword search only" in plait("--db", "other.db", "stats", "--format", "text").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["search", "x", "--since", "soonish"], ["timeline", "--until", "soonish"]),
+        *(["store", "x", "--event-at", "soonish"], ["entity", "relate", "A", "b", "C"]),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_bad_time_offers_what_can_be_typed(filled: Plait, words: list[str]) -> None:
+    ran = filled(*words, *(["--since", "soonish"] if words[0] == "entity" else []))
+    assert ran.code == 2
+    assert "Write 2026-03-01, 2026-03-01T09:30, 7d or 'last week'." in ran.err
+    assert "datetime" not in ran.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_offers_groups_of_files_and_every_provider(plait: Plait, shell: str) -> None:
+    script = plait("completion", shell).out
+    assert " ".join(PATTERN_GROUPS) in script
+    assert " ".join(PROVIDERS) in script
+
+
+def test_the_help_of_include_names_every_group(plait: Plait) -> None:
+    text = " ".join(plait("ingest", "--help").out.split())
+    assert f"files too: {', '.join(PATTERN_GROUPS)} or a pattern" in text
+
+
+def test_a_number_sign_before_a_tag_is_not_part_of_it(plait: Plait) -> None:
+    plait("store", "Rotate keys", "--key", "a", "--tags", "#ops,ssh")
+    plait("store", "Other keys", "--key", "b", "--tag", "ops")
+    for tag in ("ops", "#ops"):
+        results = plait("search", "keys", "--tag", tag).json["results"]
+        assert {(row["doc_id"], row["tags"][0]) for row in results} == {("a", "ops"), ("b", "ops")}
+    assert plait("delete", "--tag", "#ops", "--dry-run").json["chunks_deleted"] == 2
+
+
+def test_prune_counts_kinds_without_all_texts_at_once(
+    plait: Plait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[int] = []
+    load = SQLiteStore.load
+
+    def counting(store: SQLiteStore, ids: Sequence[str], **more: Any) -> Any:
+        loads.append(len(ids))
+        return load(store, ids, **more)
+
+    with Memory.open(project="") as memory:
+        times = dict.fromkeys(("created_at", "updated_at", "event_at"), 1_577_836_800_000)
+        memory.store_many(
+            [Document(key=f"n{n}", kind="note", text=f"text {n}", **times) for n in range(7)]  # type: ignore[arg-type]
+        )
+    monkeypatch.setattr(shared, "LOADED_AT_ONCE", 3)
+    monkeypatch.setattr(SQLiteStore, "load", counting)
+    assert plait("prune", "--keep-days", "note=1").json["kinds"] == {"note": 7}
+    assert max(loads) == 3

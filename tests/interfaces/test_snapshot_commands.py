@@ -41,7 +41,7 @@ def test_secrets_and_edits_are_told(plait, work):
     [note] = (work / "snapshot" / "note").iterdir()
     note.write_bytes(note.read_bytes() + b" More.")
     ran = plait("export", "--format", "markdown", "snapshot")
-    assert "1 file edited" in ran.err
+    assert "1 file edited since the last export stays as it is: " in ran.err
     assert "plait import snapshot" in ran.err
     assert b" More." in note.read_bytes()
     plait("export", "--format", "markdown", "snapshot", "--overwrite")

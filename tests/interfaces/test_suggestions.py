@@ -175,3 +175,22 @@ def test_a_mistyped_memory_is_said_not_to_exist(plait, work, words):
     ran = plait("--db", "typo.db", *words)
     assert f"there is no memory at {work / 'typo.db'} yet" in ran.err
     assert not (work / "typo.db").exists()
+
+
+@pytest.mark.parametrize("verb", ["delete", "open"])
+def test_the_name_of_a_session_leads_to_its_messages(plait, verb):
+    plait("store", "Is the tide low?", "--role", "user", "--session", "s 1")
+    ran = plait(verb, "s 1")
+    assert ran.code == 3
+    assert "plait delete --session 's 1'" in ran.err
+    assert "plait get 's 1'" in ran.err
+    assert plait("get", "s 1").code == 0
+
+
+def test_an_alias_is_suggested_too(plait, work):
+    (work / "vault").mkdir()
+    note = "---\naliases: [rotation, key change]\n---\nChange the keys."
+    (work / "vault" / "keys.md").write_text(note, encoding="utf-8")
+    plait("ingest", "vault")
+    assert "Did you mean 'rotation'?" in plait("get", "rotaton").err
+    assert "Did you mean" not in plait("get", "zebra").err

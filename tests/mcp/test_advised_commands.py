@@ -41,7 +41,7 @@ def test_every_command_about_a_memory_keeps_the_options(chosen: Config, act: str
     if words[1] in ("config", "models"):
         assert "--db" not in words
         return
-    expected = "x" if act == "salvage_backup" else chosen.settings.db_path
+    expected = "x" if act in ("salvage_backup", "export_other") else chosen.settings.db_path
     assert (memory_of(words), words.count("--db")) == (expected, 1)
     assert words[words.index("--project") + 1] == "side project"
     makes_vectors = not {"delete", "restore"} & {*words}

@@ -255,6 +255,10 @@ MALFORMED: dict[str, str] = {
     "a list": "[1]",
     "a number": "5",
     "no text": "{}",
+    **{
+        f"importance {value}": f'{{"text": "a", "importance": {value}}}'
+        for value in ("Infinity", "-Infinity", "NaN", "1e999", "2", "-1", "true", '"1"', "[]")
+    },
     "text that is a number": '{"text": 5}',
     "an unknown field": '{"text": "a", "colour": "red"}',
     "an unknown kind": '{"text": "a", "kind": "thing"}',

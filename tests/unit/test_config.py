@@ -894,3 +894,41 @@ def test_a_json_file_is_never_edited(tmp_path: Path) -> None:
     path = str(tmp_path / "config.json")
     with pytest.raises(ConfigError, check=has_code("not_editable", path)):
         file.write_value(path, "limit", 5)
+
+
+@pytest.mark.parametrize("value", ["file=1", "message=0", "msg=90", {"entity": 3}, "message=x"])
+def test_a_refused_retention_names_the_kinds_and_the_smallest_number(
+    house: House, value: object
+) -> None:
+    refused = refusal(house, {"keep_days": value})
+    assert (refused.code, refused.advice) == ("bad_value", None)
+    assert "note, observation, message" in refused.text
+    assert "from 1 to 36500" in refused.text
+
+
+ZEROCLAW = (
+    *("hygiene_enabled = true", "archive_after_days = 7", "purge_after_days = 30"),
+    *("conversation_retention_days = 30", "snapshot_enabled = false", "mmr_lambda = 0.7"),
+    *("search_mode = 'hybrid'", "audit_enabled = false", "limit = 3"),
+)
+
+
+def test_settings_of_another_memory_are_told_once_with_what_plait_has(house: House) -> None:
+    house.user(*ZEROCLAW, "[memory.policy]", "max_entries_per_namespace = 5")
+    config = house.load()
+    assert config.settings.limit == 3
+    [notice] = config.warnings
+    assert notice.code == "foreign_settings"
+    for line in ZEROCLAW[:-1]:
+        assert line.split()[0] in notice.text
+    assert "plait has keep_days" in notice.text
+    file.write_value(str(house.user_file), "min_score", "0.2")
+    assert house.load().settings.min_score == 0.2
+
+
+def test_unknown_settings_are_refused_all_at_once(house: House) -> None:
+    house.user("limitt = 3", "embedding_model = 'm'", "zzzzz = 1", "hygiene_enabled = true")
+    refused = refusal(house)
+    assert refused.code == "unknown_setting"
+    for words in ("'limitt' (did you mean limit?)", "(did you mean model?)", "'zzzzz'."):
+        assert words in refused.text

@@ -7,8 +7,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from plait.errors import PlaitError, StoreError, UsageError
+from plait.errors import PlaitError, StoreError, UsageError, advise
+from plait.exporting.columns import sorted_by
 from plait.memory import Memory
+from plait.settings.loading import load
 from plait.stores.sqlite import others
 from tests.codes import has_code
 
@@ -79,7 +81,8 @@ CREATE TABLE observations (id TEXT PRIMARY KEY, project_id TEXT, content TEXT NO
 CREATE TABLE session_summaries (id TEXT, topics TEXT);
 INSERT INTO session_summaries VALUES ('1', '[]');
 INSERT INTO observations VALUES ('u-1', 'p1', 'The build fails on Fridays', 'h1', '["ci", "build"]',
-  'error', '{"session_id": "s9", "branch": "main", "delegated": true}', 1772366400, NULL);
+  'error', '{"session_id": "s9", "branch": "main", "delegated": true}', 1772366400, NULL),
+  ('u-2', 'p1', 'The linter is ruff', 'h2', '[]', 'context', '{}', 1772366401, NULL);
 """
 ZEROCLAW = """
 CREATE TABLE memories (id TEXT PRIMARY KEY, key TEXT, content TEXT, category TEXT, embedding BLOB,
@@ -98,9 +101,18 @@ SYSTEMS = {
     "tars": (TARS, 1),
     "hybrid-memory": (HYBRID, 1),
     "mcp-memory": (MCP_MEMORY, 6),
-    "mcb": (MCB, 1),
+    "mcb": (MCB, 2),
     "ZeroClaw": (ZEROCLAW, 2),
 }
+# The columns of times, by which most systems put their rows in order.
+TIMES = [
+    ("tars", "vec_chunks_auxiliary", ("value01",)),
+    ("hybrid-memory", "documents", ("file_mtime",)),
+    ("mcp-memory", "entities", ("created_at",)),
+    ("mcp-memory", "relations", ("created_at",)),
+    ("ZeroClaw", "memories", ("created_at", "updated_at")),
+    ("mcb", "observations", ("created_at",)),
+]
 
 
 def make(path: Path, sql: str) -> Path:
@@ -149,8 +161,8 @@ def test_tars_files_are_put_together_by_line(other: Memory, tmp_path: Path) -> N
     assert note.event_at == NOON * 1000 + 500
     assert note.origin == "import"
     assert done.left_out == (
-        "1 rows without text",
-        "1 rows of file_links (links between files, which are in their text)",
+        "1 row without text",
+        "1 row of file_links (links between files, which are in their text)",
     )
 
 
@@ -166,7 +178,7 @@ def test_mcp_memory_keeps_its_graph(other: Memory, tmp_path: Path) -> None:
     done = other.import_from(make(tmp_path / "memory2.db", MCP_MEMORY))
     assert done.relations == 2
     assert done.left_out == (
-        "1 rows of observations without an entity",
+        "1 row of observations without an entity",
         "2 rows of entity_access (counts of use, which begin anew)",
     )
     graph = other.graph.open(["Heron", "Ana"])
@@ -190,7 +202,7 @@ def test_mcb_keeps_tags_type_and_session(other: Memory, tmp_path: Path) -> None:
     assert (document.type, document.tags, document.session) == ("error", ("ci", "build"), "s9")
     assert document.metadata["branch"] == "main"
     assert document.created_at == NOON * 1000
-    assert done.left_out == ("1 rows of session_summaries (summaries of sessions)",)
+    assert done.left_out == ("1 row of session_summaries (summaries of sessions)",)
 
 
 def test_zeroclaw_keeps_keys_categories_and_pins(other: Memory, tmp_path: Path) -> None:
@@ -217,9 +229,63 @@ def test_the_latest_changes_in_a_journal_are_read_too(other: Memory, tmp_path: P
     connection.execute(MCB)
     before = {entry.name: entry.stat().st_mtime_ns for entry in tmp_path.iterdir()}
     assert "theirs.db-wal" in before
-    assert other.import_from(path).added == 1
+    assert other.import_from(path).added == 2
     assert {entry.name: entry.stat().st_mtime_ns for entry in tmp_path.iterdir()} == before
     connection.close()
+
+
+@pytest.mark.parametrize(("name", "table", "columns"), TIMES)
+@pytest.mark.parametrize("value", ["''", "NULL", "0", "1.5", "x'00'"])
+def test_a_column_of_several_types_is_no_error(
+    other: Memory, tmp_path: Path, name: str, table: str, columns: tuple[str, ...], value: str
+) -> None:
+    sql, count = SYSTEMS[name]
+    path = make(tmp_path / "theirs.db", sql)
+    connection = apsw.Connection(str(path))
+    texts = ", ".join(f"{column} = 'soon'" for column in columns)
+    connection.execute(f"UPDATE {table} SET {texts}")
+    changed = ", ".join(f"{column} = {value}" for column in columns)
+    connection.execute(
+        f"UPDATE {table} SET {changed} WHERE rowid = (SELECT min(rowid) FROM {table})"
+    )
+    connection.close()
+    assert other.import_from(path).added == count
+
+
+def test_rows_are_sorted_by_type_and_value_and_missing_ones_come_last() -> None:
+    values: list[object] = [None, "b", 2, "", 1.5, b"\0", 1]
+    rows = sorted_by([{"at": value} for value in values], "at")
+    assert [row["at"] for row in rows] == [b"\0", 1, 1.5, 2, "", "b", None]
+
+
+def test_of_several_zeroclaw_rows_with_one_key_the_current_one_is_kept(
+    other: Memory, tmp_path: Path
+) -> None:
+    rows = """
+    INSERT INTO memories (id, key, content, category, created_at, superseded_by) VALUES
+      ('a', 'city', 'Oslo', 'core', '2026-03-01', 'b'),
+      ('b', 'city', 'Bergen', 'core', '2026-03-02', 'c'),
+      ('c', 'city', 'Tromso', 'core', '2026-03-03', NULL),
+      ('d', 'pet', 'a cat', 'core', '2026-03-01', NULL),
+      ('e', 'pet', 'a dog', 'core', '2026-03-02', NULL),
+      ('f', 'pet', 'a newt', 'core', '2026-03-09', 'e');
+    """
+    done = other.import_from(make(tmp_path / "brain.db", ZEROCLAW + rows))
+    assert [other.lookup(key)[0].text for key in ("city", "pet")] == ["Tromso", "a dog"]
+    assert other.lookup("city")[0].valid_to is None
+    assert done.left_out == ("4 rows that a newer one with the same key replaced",)
+
+
+def test_the_limit_of_a_text_counts_bytes(tmp_path: Path) -> None:
+    path = make(tmp_path / "theirs.db", MCB)
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE observations SET content = ? WHERE id = 'u-1'", ("\u00e9" * 800,))
+    connection.close()
+    config = load({"db_path": ":memory:", "max_file_mb": 0.001, "project": "personal"})
+    with Memory.open(config=config, embedder="none") as small:
+        done = small.import_from(path)
+    assert done.added == 1
+    assert "1 row with a text larger than the setting max_file_mb allows" in done.left_out
 
 
 # -- hostile files -------------------------------------------------------------------------
@@ -240,7 +306,7 @@ def test_a_trigger_does_not_act(other: Memory, tmp_path: Path) -> None:
         tmp_path / "theirs.db",
         MCB + "CREATE TRIGGER t AFTER INSERT ON observations BEGIN DELETE FROM observations; END;",
     )
-    assert other.import_from(path).added == 1
+    assert other.import_from(path).added == 2
 
 
 def test_odd_values_are_left_out_and_never_an_error(other: Memory, tmp_path: Path) -> None:
@@ -253,7 +319,7 @@ def test_odd_values_are_left_out_and_never_an_error(other: Memory, tmp_path: Pat
     """
     done = other.import_from(make(tmp_path / "theirs.db", ZEROCLAW + rows))
     assert done.added == 5
-    assert done.left_out == ("1 rows without text",)
+    assert done.left_out == ("1 row without text",)
     assert other.lookup("inf")[0].importance is None
 
 
@@ -300,8 +366,10 @@ def test_a_memory_of_plait_is_not_taken_for_another_system(
     with pytest.raises(UsageError, check=has_code("own_database")):
         memory.import_from(memory.path)
     memory.backup(tmp_path / "copy.db")
-    with pytest.raises(UsageError, check=has_code("own_database")):
-        other.import_from(tmp_path / "copy.db")
+    copy = str(tmp_path / "copy.db")
+    with pytest.raises(UsageError, check=has_code("own_database")) as caught:
+        other.import_from(copy)
+    assert caught.value.notice.advice == advise("export_other", path=copy)
 
 
 def test_copies_of_untrusted_text_stay_untrusted(other: Memory, tmp_path: Path) -> None:

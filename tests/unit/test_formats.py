@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from plait.errors import SourceError
 from plait.writing.definitions import outline_code
 from plait.writing.file_types import LANGUAGES, PATTERN_GROUPS, expanded
 from plait.writing.formats import NotText, converted, pdf
+from plait.writing.outlines import outline_markdown
 from tests.codes import has_code
 
 MOST = 10 * 1024 * 1024
@@ -262,6 +264,69 @@ def test_another_json_file_stays_as_it_is():
         assert read("a.json", text) == text
 
 
+def chat(*texts: str) -> list[dict[str, str]]:
+    return [
+        {"type": "message", "user": "U1", "text": text, "ts": f"1767258000.{number:06}"}
+        for number, text in enumerate(texts)
+    ]
+
+
+def php(value: object) -> str:
+    """JSON as Slack writes it."""
+    return json.dumps(value, indent=2).replace("/", "\\/")
+
+
+TELEGRAM_TWICE = {
+    "name": "Ops",
+    "messages": [
+        {"type": "message", "date": "2026-01-01T09:00:00", "from": "Ana", "text": text,
+         "text_entities": [{"type": "plain", "text": text}]}
+        for text in ("yes", "yes", "yes")
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "number_of_text"),
+    [
+        (json.dumps(chat("yes", "yes", "yes"), indent=2), 1),
+        (json.dumps(chat("caf\u00e9", "caf\u00e9", "\U0001f9ca"), indent=2), 1),
+        (json.dumps(chat("caf\u00e9", "caf\u00e9"), indent=2, ensure_ascii=False), 1),
+        (php(chat("<https://a.org/x>", "caf\u00e9 a/b", "<https://a.org/x>")), 1),
+        (json.dumps(TELEGRAM_TWICE, indent=2), 2),
+    ],
+    ids=["equal", "escaped", "as it is", "slashes", "written twice"],
+)
+def test_each_message_has_its_own_line(source, number_of_text):
+    result = converted(source.encode(), "a.json", MOST)
+    rows = source.split("\n")
+    wanted = [n for n, row in enumerate(rows, start=1) if '"text": ' in row][::number_of_text]
+    shown = zip(result.text.split("\n"), result.lines, strict=False)
+    assert [line for row, line in shown if row.startswith("[")] == wanted
+
+
+@pytest.mark.parametrize("row", ["# x", "## 1999-01-01", "===", "---", "```", "~~~", "- ```"])
+def test_no_line_of_a_message_is_a_part_of_the_outline(row):
+    text = read("a.json", json.dumps(chat(f"first\n{row}\nlast", "second")))
+    headings, fences = outline_markdown(text, 1200)
+    assert [heading.title for heading in headings] == ["2026-01-01"]
+    assert fences == {}
+    assert row in text
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.ipynb", "a.html", "a.srt", "a.txt"])
+def test_a_western_encoding_is_told_in_every_format(name):
+    cell = {"cell_type": "markdown", "source": ["caf\u00e9"]}
+    content = {
+        "a.json": json.dumps(chat("caf\u00e9"), ensure_ascii=False),
+        "a.ipynb": notebook(cell),
+        "a.srt": "1\n00:00:01,000 --> 00:00:02,000\ncaf\u00e9\n",
+    }
+    result = converted(content.get(name, "a caf\u00e9").encode("cp1252"), name, MOST)
+    assert "caf\u00e9" in result.text
+    assert "Windows-1252" in result.remark
+
+
 # -- Word ----------------------------------------------------------------------------------
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -315,6 +380,97 @@ def test_a_hostile_word_document_is_refused_in_a_sentence(data, reason):
         converted(data, "a.docx", 1024 * 1024)
     assert reason in str(caught.value)
     assert len(data) < 100_000
+
+
+def test_a_part_that_unpacks_without_a_limit_is_not_unpacked(monkeypatch):
+    for kind in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        data = packed(kind)
+        monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("unpacked"))
+        with pytest.raises(NotText, match="packed in a way"):
+            converted(data, "a.docx", MOST)
+        monkeypatch.undo()
+
+
+def packed(kind: int) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", kind) as archive:
+        archive.writestr("word/document.xml", f"<w:document {W}>{paragraph('text')}</w:document>")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_no_damage_to_an_archive_is_more_than_a_sentence(kind):
+    data = packed(kind)
+    for place in range(len(data)):
+        for value in (0, 1, 9, 14, 99, 255):
+            damaged = data[:place] + bytes([value]) + data[place + 1 :]
+            try:
+                assert read("a.docx", damaged) is not None
+            except NotText as error:
+                assert "Word document" in str(error)
+        with pytest.raises(NotText):
+            read("a.docx", data[:place])
+
+
+ODD: tuple[Any, ...] = (1.0, -1, 10**30, True, None, "x", [], {}, [[]], {"a": {}}, ["x", 1, None])
+
+
+def test_any_type_of_a_notebooks_values_is_read_or_refused():
+    cells = [{**CELLS[0], "cell_type": "heading", "level": 1}, *CELLS]
+    whole = json.loads(notebook(*cells, worksheets=[{"cells": cells}]))
+    for place in places(whole):
+        for odd in ODD:
+            changed = json.loads(json.dumps(whole))
+            inner = changed
+            for step in place[:-1]:
+                inner = inner[step]
+            inner[place[-1]] = odd
+            try:
+                converted(json.dumps(changed).encode(), "a.ipynb", MOST)
+            except NotText as error:
+                assert "not a Jupyter notebook" in str(error)
+
+
+def places(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The steps to every value inside of a JSON value."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value)
+    inner = [
+        (step, places(part, (*above, step)) if isinstance(part, dict | list) else [])
+        for step, part in steps
+    ]
+    return [place for step, below in inner for place in ((*above, step), *below)]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["punycode", "idna", "utf-7", "rot13", "zlib", "unicode_escape"]
+)
+def test_a_page_in_no_encoding_of_the_web_is_read_as_any_text(encoding):
+    assert read("a.html", f"<meta charset={encoding}><p>Grüße +AGE- \\x41") == "Grüße +AGE- \\x41\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [("windows-1251", "привет"), ("Shift_JIS", "日本語"), ("big5", "中文"), ("euc-kr", "한국")],
+)
+def test_a_page_in_an_encoding_of_the_web_is_read_in_it(encoding, text):
+    page = f"<meta charset={encoding}><p>{text}".encode(encoding)
+    assert read("a.html", page) == f"{text}\n"
+
+
+DEFECTS = (
+    *(TypeError, ValueError, KeyError, IndexError, RecursionError, OverflowError, MemoryError),
+    *(UnicodeError, AttributeError, AssertionError, ZeroDivisionError, EOFError),
+)
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defect_of_a_reader_is_one_sentence_about_one_file(defect, monkeypatch):
+    def fail(*_: object) -> None:
+        raise defect
+
+    monkeypatch.setattr("plait.writing.formats._converter", lambda _: fail)
+    with pytest.raises(SourceError, check=has_code("unreadable_format")):
+        converted(b"x", "a.ipynb", MOST)
 
 
 def test_an_archive_without_a_text_is_no_word_document():
@@ -422,6 +578,37 @@ def test_definitions_are_the_headings_of_code(language):
     headings, _ = outline_code(language, code, 1200)
     shown = [(row.level, row.title, code.count("\n", 0, row.start) + 1) for row in headings]
     assert shown == expected
+
+
+HIDING = {
+    "shell": [
+        "# don't\n", "x=1 # it's\n",
+        "cat <<END\nI don't\nEND\n", "echo \\'\n", "echo ${#a} don't\n",
+        "cut -d' ' -f1\n", "awk -F':' 'BEGIN {\nno() {\n}'\n", "echo '\n",
+    ],
+    "javascript": [
+        "const a = /`/;\n", "x.replace(/[`/]/g, '')\n", "return /`'\"/.test(x)\n", "f(a, /\\/`/)\n",
+        "let a = b / c / d;\n", "let t = `never closed\n", "y = a ? /`/ : `\nfunction no() {\n`\n",
+        "xs.map(x => /`/.test(x))\n", "  /`/.test(x)\n", "return <b>a</b>;\n", "a = '\\'';\n",
+    ],
+    "go": ["x := '`'\n", "// don't `\n", "y := '\\''\n", "z := `never closed\n"],
+    "sql": ["-- don't\n", "select 'never closed\n", "select 'it''s\ncreate table no (';\n"],
+}  # fmt: skip
+AFTER = {
+    "shell": "after() {\n}\n",
+    "javascript": "function after() {\n}\n",
+    "go": "func after() {\n}\n",
+    "sql": "create table after (\n);\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "before"), [(name, code) for name, codes in HIDING.items() for code in codes]
+)
+def test_a_lone_quote_hides_no_definition(language, before):
+    code = before + AFTER[language] + "\n" * 20_000 + AFTER[language].replace("after", "last")
+    headings, _ = outline_code(language, code, 1200)
+    assert [row.title for row in headings] == ["after", "last"]
 
 
 def test_every_language_is_tried_and_has_an_ending():

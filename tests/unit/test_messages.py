@@ -118,3 +118,20 @@ def test_other_fields_of_a_chat_api_change_nothing() -> None:
 )
 def test_only_known_roles_speak_for_a_person(role: str, origin: str) -> None:
     assert origin_of(role) == origin
+
+
+@pytest.mark.parametrize("kind", ["tool_result", "function_call_output", "mcp_tool_result"])
+@pytest.mark.parametrize("before", [[], [{"type": "text", "text": "Look:"}]])
+def test_what_a_tool_returned_does_not_speak_for_a_person(kind: str, before: list[Any]) -> None:
+    message = {"role": "user", "content": [*before, {"type": kind, "content": "a page"}]}
+    assert read_message(message).origin == "tool"
+
+
+@pytest.mark.parametrize("part", [{"type": ["x"]}, {"type": {}}, {"type": None, "text": 3}])
+def test_a_part_of_an_odd_type_is_only_named(part: dict[str, Any]) -> None:
+    assert read_message({"role": "user", "content": [part]}).text == "[part]"
+
+
+def test_an_id_that_is_too_large_is_refused() -> None:
+    with pytest.raises(UsageError, check=has_code("bad_value", "id")):
+        read_message({"role": "user", "content": "x", "id": 10**5000})

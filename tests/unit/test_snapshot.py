@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from plait.errors import NotFound, PlaitError, UsageError
+from plait.errors import NotFound, PlaitError, UsageError, advise
 from plait.exporting import markdown
 from plait.exporting.snapshot import in_order
 from plait.memory import Memory
-from plait.types import Document
+from plait.types import EVERYTHING, Document
 from plait.types.relations import Relation
 from plait.types.reports import Imported, NewEntity
 from tests.codes import has_code
@@ -464,10 +464,31 @@ def test_a_transcript_is_called_what_it_is(other: Memory, name: str) -> None:
         other.import_lines([json.dumps(TRANSCRIPTS[name]), "{}"])
 
 
+MESSAGES = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [json.dumps(message) for message in MESSAGES],
+        [json.dumps(MESSAGES)],
+        json.dumps(MESSAGES, indent=2).splitlines(keepends=True),
+        [json.dumps({"messages": MESSAGES})],
+        json.dumps({"messages": MESSAGES}, indent=2).splitlines(keepends=True),
+    ],
+    ids=["lines", "list", "list over lines", "object", "object over lines"],
+)
+def test_a_conversation_is_to_be_stored_in_a_session(other: Memory, lines: list[str]) -> None:
+    with pytest.raises(UsageError, check=has_code("transcript")) as caught:
+        other.import_lines(lines)
+    assert caught.value.notice.advice == advise("store_messages")
+    assert "yet" not in str(caught.value)
+
+
 def test_a_memory_fills_itself_only_if_the_setting_says_so(memory: Memory, tmp_path: Path) -> None:
     from plait.settings.loading import load
 
-    memory.store("hello", key="k")
+    memory.store("hello", key="k", pinned=True)
     memory.export_folder(tmp_path / "two")
     flags = {"db_path": str(tmp_path / "two.db"), "project": "personal"}
     with Memory.open(config=load(flags), embedder="none", create=False) as empty:
@@ -475,6 +496,8 @@ def test_a_memory_fills_itself_only_if_the_setting_says_so(memory: Memory, tmp_p
     with Memory.open(config=load({**flags, "auto_hydrate": "on"}), create=False) as full:
         assert [notice.code for notice in full.opening_notices] == ["hydrated"]
         assert full.lookup("k")[0].text == "hello"
+        assert full.lookup("k")[0].trust == "untrusted"
+        assert full.recall("anything").text.count("hello") == 0
         full.delete("k")
         full.store("other", key="o")
     with Memory.open(config=load({**flags, "auto_hydrate": "on"})) as again:
@@ -493,3 +516,56 @@ def test_a_bad_folder_does_not_keep_a_memory_from_opening(memory: Memory, tmp_pa
         assert [notice.code for notice in empty.opening_notices] == ["bad_snapshot"]
         assert empty.stats().doc_count == 0
     assert not (tmp_path / "two.db").exists()
+
+
+@pytest.mark.parametrize("named_by", ["flag", "environment", "settings", "project"])
+def test_a_memory_believes_only_the_folder_that_the_user_named(
+    memory: Memory, tmp_path: Path, named_by: str
+) -> None:
+    from plait.settings.loading import config_folder, load, user_config_path
+    from plait.settings.trust import TrustedFiles, fingerprint
+
+    memory.store("Obey.", key="rule", pinned=True)
+    memory.scope("ana").store("Obey.", key="rule")
+    folder = tmp_path / "clone" / "notes"
+    folder.parent.mkdir()
+    memory.export_folder(folder, all_projects=True)
+    setting = f'[memory]\nmemory_dir = "{folder}"\n'
+    flags = {"db_path": str(tmp_path / "two.db"), "auto_hydrate": "on", "project": "personal"}
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    if named_by == "flag":
+        flags["memory_dir"] = str(folder)
+    elif named_by == "environment":
+        environ["PLAIT_MEMORY_DIR"] = str(folder)
+    elif named_by == "settings":
+        own_file = Path(user_config_path(environ))
+        own_file.parent.mkdir(parents=True)
+        own_file.write_text(setting)
+    else:
+        (folder.parent / ".git").mkdir()
+        file = folder.parent / "plait.toml"
+        file.write_text(setting)
+        # Accepted as settings; whose notes these are is another question.
+        known = fingerprint(file.read_bytes())
+        TrustedFiles(config_folder(environ)).add(os.path.realpath(file), known)
+    config = load(flags, environ=environ, cwd=str(folder.parent))
+    assert config.settings.memory_dir == str(folder)
+    with Memory.open(config=config, embedder="none", create=False) as full:
+        rules = full.engine.scan(EVERYTHING)
+        own = [("trusted", ""), ("trusted", "scope:ana")]
+        wanted = [("untrusted", "")] if named_by == "project" else own
+        assert sorted((row.trust, row.project or "") for row in rules) == wanted
+
+
+def test_a_memory_is_not_filled_from_another_users_folder(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plait.settings.loading import load
+
+    memory.store("hello", key="k")
+    memory.export_folder(tmp_path / "two")
+    monkeypatch.setattr(os, "getuid", lambda: (tmp_path / "two").stat().st_uid + 1)
+    flags = {"db_path": str(tmp_path / "two.db"), "auto_hydrate": "on"}
+    with Memory.open(config=load(flags), create=False) as empty:
+        assert [notice.code for notice in empty.opening_notices] == ["foreign_snapshot"]
+        assert empty.stats().doc_count == 0

@@ -160,8 +160,6 @@ AT_NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ("value", "moment"),
     [
         (None, None),
-        (0, 0),
-        (0.0, 0),
         (NOON, NOON),
         (NOON // 1000, NOON),
         (NOON / 1000 + 0.25, NOON + 250),
@@ -177,6 +175,11 @@ def test_a_time_is_understood_however_it_is_written(value, moment):
     assert as_moment(value) == moment
 
 
+@pytest.mark.parametrize("value", [0, 0.0])
+def test_a_limit_may_be_the_beginning_of_1970(value):
+    assert as_moment(value, "since", zero=True) == 0
+
+
 def test_a_time_without_a_zone_is_local():
     assert as_moment(AT_NOON.astimezone().replace(tzinfo=None)) == NOON
     assert as_moment(date(2026, 3, 1)) == as_moment("2026-03-01")
@@ -186,7 +189,7 @@ def test_a_time_without_a_zone_is_local():
 @pytest.mark.parametrize(
     "value",
     [
-        *(1, 5, 1_000, 20_260_301, 99_999_999, -1, -NOON, 2**60, 1e300),
+        *(0, 0.0, 1, 5, 1_000, 20_260_301, 99_999_999, -1, -NOON, 2**60, 1e300),
         *(float("nan"), float("inf"), True, "soon", "", 2**40 * 1000),
     ],
 )

@@ -201,7 +201,8 @@ def write_error(text: str, start: str = "") -> None:
 
 def _tell(message: str) -> None:
     """Tell something in one line: a line break in a name must not look like a second message."""
-    write_error(f"plait: {visible(message, one_line=True)}\n")
+    if message:  # an error without words was told before
+        write_error(f"plait: {visible(message, one_line=True)}\n")
 
 
 class Output:

@@ -4,8 +4,10 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 
 from plait.cli import GLOBAL_OPTIONS, Output, parser_for, write_out
 from plait.cli.verbs import VERBS
+from plait.embedders import PROVIDERS
 from plait.settings.schema import SETTINGS
 from plait.types import FUSIONS, KINDS, MEMORY_TYPES, MODES, TRUSTS
+from plait.writing.file_types import PATTERN_GROUPS
 
 # Values of options that take several, or aliases, and so have no choices of their own.
 _VALUES = {
@@ -15,7 +17,8 @@ _VALUES = {
     "--kind": KINDS,
     "--memory-type": MEMORY_TYPES,
     "--trust": TRUSTS,
-    "--embedder": ("builtin", "none", "ollama", "openai", "fastembed"),
+    "--embedder": tuple(PROVIDERS),
+    "--include": tuple(PATTERN_GROUPS),
     "--tools": ("core", "graph", "layers"),
     "--half": ("odd", "even", "both"),
 }

@@ -51,6 +51,7 @@ def config_options(parser: ArgumentParser) -> None:
 
 def config_run(arguments: Namespace, out: Output) -> int:
     """Show or change settings."""
+    _check_writable(arguments)
     if arguments.action in KEY_ACTIONS:
         from plait.cli.keys import keys_run
 
@@ -82,6 +83,15 @@ def config_run(arguments: Namespace, out: Output) -> int:
     else:
         _show(names, arguments.origin, out)
     return 0
+
+
+def _check_writable(arguments: Namespace) -> None:
+    # Only the flag: the setting must be possible to turn off.
+    if arguments.read_only and arguments.action not in ("show", "get", "path", "keys"):
+        raise UsageError(
+            f"config {arguments.action} writes, and --read-only writes nothing. Leave it out.",
+            code="read_only",
+        )
 
 
 def _visible(name: str, out: Output) -> Any:

@@ -7,15 +7,12 @@ from functools import partial
 
 from plait.cli import NOTHING_FOUND, Output
 from plait.cli.search import add_filters, filters_of
-from plait.cli.shared import open_existing, or_empty, warn_no_match, warn_of_copies
+from plait.cli.shared import loaded, open_existing, or_empty, warn_no_match, warn_of_copies
 from plait.errors import UsageError
 from plait.memory import Memory
 from plait.present.json import deleted_dict
 from plait.present.text import deleted_text, restored_text
 from plait.types.reports import Deleted
-
-# Documents whose text is loaded at once to find out which of them are files.
-LOADED_AT_ONCE = 500
 
 
 def delete_options(parser: ArgumentParser) -> None:
@@ -85,7 +82,7 @@ def delete_run(arguments: Namespace, out: Output) -> int:
     text = f"{verb} {deleted_text(deleted)}" if deleted.ids else ""
     out.result({**deleted_dict(deleted), "dry_run": arguments.dry_run}, text)
     if not deleted.ids:
-        return NOTHING_FOUND
+        return 0 if memory.is_off else NOTHING_FOUND
     if files:
         out.warn(_files_remain(files))
     warn_of_copies(deleted, out)
@@ -97,9 +94,9 @@ def delete_run(arguments: Namespace, out: Output) -> int:
 def _files_on_disk(memory: Memory, ids: Sequence[str]) -> list[str]:
     """Return the paths of the documents that are files and still exist."""
     paths = []
-    for start in range(0, len(ids), LOADED_AT_ONCE):
-        rows = memory.engine.load(ids[start : start + LOADED_AT_ONCE])
-        paths += [row.path for row in rows if row.kind == "file" and row.path is not None]
+    for row in loaded(memory, ids):
+        if row.kind == "file" and row.path is not None:
+            paths.append(row.path)
     return [path for path in paths if os.path.exists(path)]
 
 
@@ -126,5 +123,5 @@ def _undo(names: list[str], where: dict[str, object], out: Output) -> int:
     with open_existing(out, undo=True) as memory, or_empty(out, {"restored": []}):
         restored = memory.undo(*names)
     ids = [document.doc_id for document in restored]
-    out.result({"restored": ids}, f"Restored {restored_text(ids)}")
+    out.result({"restored": ids}, f"Restored {restored_text(ids)}" if ids else "")
     return 0

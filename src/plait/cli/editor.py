@@ -7,11 +7,12 @@ from argparse import ArgumentParser, Namespace
 from plait.cli import Output, to_run
 from plait.cli.search import open_to_read
 from plait.errors import SourceError, UsageError
-from plait.present.text import on_a_line
+from plait.text import visible
 
 # How editors take a line, by program; others get the file alone.
 _PLUS = "vi vim nvim gvim view nano pico emacs emacsclient kak micro joe ne mg jed kate gedit"
 _COLON = "subl sublime_text zed zeditor hx helix atom mate"
+_WITHOUT_LINES = (".pdf", ".docx")
 _GOTO = "code code-insiders codium cursor windsurf"
 
 
@@ -30,14 +31,17 @@ def open_run(arguments: Namespace, out: Output) -> int:
     with open_to_read(out) as memory:
         document, passage = memory.lookup(arguments.name)
     line = 1 if passage is None else passage.start_line
+    # The pages of a PDF or Word file were made into lines of plait's own, which no editor knows.
+    has_lines = not (document.path or "").lower().endswith(_WITHOUT_LINES)
     if document.kind != "file" or not document.path or not os.path.isabs(document.path):
         raise UsageError(
             f"'{arguments.name}' is text that was stored, not a file. "
             + to_run(f"Run: plait get {shlex.quote(arguments.name)}")
         )
-    place = f"{document.path}:{line}"
+    place = f"{document.path}:{line}" if has_lines else document.path
     if arguments.only_print:
-        out.result({"file_path": document.path, "start_line": line}, on_a_line(place))
+        value = {"file_path": document.path, "start_line": line if has_lines else None}
+        out.result(value, visible(place, one_line=True))  # whole: scripts read it
         return 0
     if not os.path.isfile(document.path):  # a pipe or a device would hang the editor
         raise SourceError(
@@ -50,22 +54,39 @@ def open_run(arguments: Namespace, out: Output) -> int:
         os.stat(document.path).st_mtime_ns // 1_000_000 != document.mtime
     ):
         out.warn("the file has changed since it was ingested; the line may have moved")
-    return _run(editor_command(out.config.editor, document.path, line))
+    return _run(editor_command(out.config.editor, document.path, line if has_lines else None))
 
 
-def editor_command(editor: str, path: str, line: int) -> list[str]:
-    """Return the command that opens an absolute path at a line.
+def editor_command(editor: str, path: str, line: int | None) -> list[str]:
+    """Return the command that opens an absolute path at a line, if it has lines.
 
     >>> editor_command("code --wait", "/notes/ssh.md", 41)
     ['code', '--wait', '--goto', '/notes/ssh.md:41']
+
+    Raises:
+        UsageError: The editor is no command.
     """
-    words = shlex.split(editor)
+    try:
+        words = shlex.split(editor)
+    except ValueError as error:
+        raise _no_command(editor, f": {str(error).lower()}") from None
+    if not words:
+        raise _no_command(editor, "")
+    if line is None:
+        return [*words, path]
     program = os.path.splitext(os.path.basename(words[0]))[0]
     if program in _PLUS.split():
         return [*words, f"+{line}", path]
     if program in _GOTO.split():
         return [*words, "--goto", f"{path}:{line}"]
     return [*words, f"{path}:{line}" if program in _COLON.split() else path]
+
+
+def _no_command(editor: str, reason: str) -> UsageError:
+    return UsageError(
+        f"The editor {editor!r} is no command{reason}. Set EDITOR, as in EDITOR=nano, or VISUAL.",
+        code="bad_editor",
+    )
 
 
 def _run(command: list[str]) -> int:

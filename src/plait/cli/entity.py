@@ -171,7 +171,7 @@ def _show(arguments: Namespace, out: Output) -> int:
             )
         if graph.entities:
             memory.graph.count_as_read([entity.id for entity in graph.entities])
-        notices = [missing_entity(memory, name) for name in missing]
+        notices = [] if memory.is_off else [missing_entity(memory, name) for name in missing]
     out.result(subgraph_dict(graph), subgraph_text(graph))
     for notice in notices:
         out.error(notice)
@@ -205,7 +205,8 @@ def _list(arguments: Namespace, out: Output) -> int:
     if graph.next is not None:
         out.suggest_page(graph.next, "more entities")
     if not graph.entities:
-        out.warn(to_run("there are no entities yet. Start with: plait entity add NAME"))
+        if not memory.is_off:
+            out.warn(to_run("there are no entities yet. Start with: plait entity add NAME"))
         return NOTHING_FOUND
     return 0
 
@@ -255,6 +256,8 @@ def _ordinal(texts: Sequence[str], text: str) -> str:
 def _delete_observations(memory: Memory, name: str, texts: list[str], out: Output) -> int:
     """Delete observations and return the exit code."""
     forgotten = memory.graph.forget([(name, texts)])
+    if memory.is_off:
+        return 0
     if forgotten.missing:
         out.error(missing_entity(memory, name))
     elif forgotten.deleted < len(set(texts)):
@@ -279,7 +282,7 @@ def _relate(arguments: Namespace, memory: Memory, out: Output) -> int:
     created = memory.graph.relate([relation])
     verb = "Related" if created else "Already exists"
     value = {**full_relation_dict(relation), "new": bool(created)}
-    out.result(value, f"{verb}: {relation_text(relation)}")
+    out.result(value, "" if memory.is_off else f"{verb}: {relation_text(relation)}")
     return 0
 
 
@@ -289,6 +292,8 @@ def _unrelate(arguments: Namespace, memory: Memory, out: Output) -> int:
     count = memory.graph.unrelate([Relation(source, target, type_)], end=end)
     verb = "Removed" if end is None else "Ended"
     out.result({"deleted": count}, f"{verb} {counted(count, 'relation')}" if count else "")
+    if memory.is_off:
+        return 0
     if not count:
         out.warn(f"there is no such relation: {relation_text(Relation(source, target, type_))}")
     return 0 if count else NOTHING_FOUND

@@ -111,8 +111,32 @@ def _check(arguments: Namespace) -> None:
         raise UsageError(f"--pad is {arguments.pad}; choose 0 or more.")
     if bool(arguments.folders) == (arguments.make is not None):
         raise UsageError("Give folders with questions, or --make N for this memory's own.")
+    if arguments.make is not None:
+        _refuse_options_of_folders(arguments)
     if arguments.make is not None and not 1 <= arguments.make <= MOST_QUESTIONS:
         raise UsageError(f"--make is {arguments.make}; choose 1 to {MOST_QUESTIONS:,}.")
+
+
+# Options that mean something for folders only, and their values if they were not given.
+_OF_FOLDERS = {
+    "fusions": (),
+    "weights": (),
+    "sweep": False,
+    "half": None,
+    "max_queries": None,
+    "pad": 0,
+    "pad_from": [],
+    "planners": [],
+    "no_deep": False,
+    "no_grep": False,
+}
+
+
+def _refuse_options_of_folders(arguments: Namespace) -> None:
+    for name, unset in _OF_FOLDERS.items():
+        if getattr(arguments, name) != unset:
+            option = "planner" if name == "planners" else name.replace("_", "-")
+            raise UsageError(f"--{option} is for folders of questions. Leave it out with --make.")
 
 
 def _ask_own(arguments: Namespace, out: Output) -> int:

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 
-from plait.cli import Output, as_path, to_run
+from plait.cli import NOTHING_FOUND, Output, as_path, to_run
 from plait.cli.search import add_filters, filters_of, open_memory
 from plait.cli.shared import (
     open_existing,
@@ -61,6 +61,8 @@ def export_run(arguments: Namespace, out: Output) -> int:
     if arguments.allow_removal or arguments.overwrite:
         raise UsageError("--allow-removal and --overwrite need --format markdown.")
     with open_existing(out) as memory:
+        if memory.is_off:
+            return NOTHING_FOUND
         where = filters_of(arguments)
         if arguments.graph and where:
             raise UsageError("--graph exports the graph of the project and takes no filters.")
@@ -120,8 +122,9 @@ def _export_folder(arguments: Namespace, out: Output) -> int:
         more = f" and {len(done.kept) - KEPT_SHOWN} more" if len(done.kept) > KEPT_SHOWN else ""
         out.warn(
             Notice(
-                f"{counted(len(done.kept), 'file')} edited since the last export stayed as they "
-                f"are: {shown}{more}.",
+                f"{counted(len(done.kept), 'file')} edited since the last export "
+                f"{'stays as it is' if len(done.kept) == 1 else 'stay as they are'}: "
+                f"{shown}{more}.",
                 "edited_files",
                 advice=advise("import_edits", path=arguments.target),
             )
@@ -181,16 +184,28 @@ def import_options(parser: ArgumentParser) -> None:
         default="trusted",
         help="the highest trust that a document gets, whatever the import says",
     )
+    parser.add_argument(
+        "--scopes",
+        action="store_true",
+        help="import what belongs to users' scopes too, into these scopes",
+    )
 
 
 def import_run(arguments: Namespace, out: Output) -> int:
     """Read an export, all of it or nothing."""
-    path, options = arguments.path, {"trust": arguments.trust, "dry_run": arguments.dry_run}
+    path = arguments.path
+    options = {
+        "trust": arguments.trust,
+        "dry_run": arguments.dry_run,
+        "scopes": arguments.scopes,
+    }
     if path == "-":
         refuse_closed_input()
     try:
         # What cannot be imported must not leave an empty memory.
         with open_memory(out, create=False) as memory:
+            if memory.is_off:
+                out.warn_all(memory.opening_notices)
             if path == "-":
                 # closefd: the parent process owns standard input.
                 with open(sys.stdin.fileno(), encoding="utf-8", closefd=False) as lines:
@@ -210,6 +225,8 @@ def import_run(arguments: Namespace, out: Output) -> int:
     if done.untrusted_relations:
         left_out = counted(done.untrusted_relations, "relation")
         out.warn(f"left out {left_out} with untrusted text")
+    if done.scoped:
+        out.warn(f"left out {counted(done.scoped, 'record')} of users' scopes; see --scopes")
     if done.unknown:
         out.warn(f"unknown fields were ignored: {', '.join(done.unknown)}")
     for part in done.left_out:

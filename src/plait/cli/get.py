@@ -85,7 +85,7 @@ def get_run(arguments: Namespace, out: Output) -> int:
 
 def _tell_refused(memory: Memory, errors: Sequence[PlaitError], out: Output) -> None:
     """Name what was not found, each with a similar name."""
-    for error in errors:
+    for error in errors if out.quiet or not memory.is_off else ():
         out.error(with_suggestion(memory, error))
     if errors:
         warn_if_unknown(memory, out)

@@ -74,6 +74,11 @@ def welcome(out: Output) -> int:
 
     with open_to_read(out) as memory:
         stats = memory.stats()
+    if memory.is_off:
+        out.result(
+            stats_dict(stats), to_run("What turned it off: plait config get backend --origin")
+        )
+        return 0
     if stats.doc_count:
         lines = [stats_text(stats, undo=to_run("plait delete --undo")), "", "Try:"]
         commands = [

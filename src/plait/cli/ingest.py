@@ -44,7 +44,7 @@ def ingest_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="WHAT",
-        help="read these files too: code, pdf, chats or a pattern; may be repeated",
+        help="read these files too: notes, code, pdf, chats or a pattern; may be repeated",
     )
     parser.add_argument(
         "--incremental",

@@ -47,7 +47,8 @@ def stats_run(arguments: Namespace, out: Output) -> int:
     """Print how much is in the memory."""
     with open_to_read(out) as memory:
         stats = memory.stats()
-        out.result(stats_dict(stats), stats_text(stats, undo=to_run("plait delete --undo")))
+        undo, embedder = to_run("plait delete --undo"), memory.embedder.space.spec
+        out.result(stats_dict(stats), stats_text(stats, undo, embedder))
         warn_if_empty(memory, out)
     return 0
 

@@ -14,6 +14,7 @@ from plait.present.text import added_text, pending_notice, secret_remark
 # Options of `store` that say something about one text.
 _OF_ONE_TEXT = (
     *("words", "text", "file", "key", "title", "type", "memory_type", "tags", "metadata"),
+    "provenance",
     *("summary", "role", "importance", "pinned", "event_at", "entity", "topic", "supersedes"),
     "valid_from",
 )
@@ -37,7 +38,7 @@ def add_messages(arguments: Namespace, out: Output) -> int:
         )
     limit = round(out.config.settings.max_file_mb * 1024 * 1024)
     source = arguments.messages
-    text = standard_input(limit) if source == "-" else read_source(source, limit, out)[0]
+    text = standard_input(limit) if source == "-" else read_source(source, limit, out).text
     messages = _parsed(text)
     with open_to_write(out) as memory:
         stored = memory.add_messages(
@@ -50,7 +51,7 @@ def add_messages(arguments: Namespace, out: Output) -> int:
     project = out.config.project
     out.result(
         added_dict(stored, arguments.session, project),
-        added_text(stored, arguments.session, project),
+        "" if memory.is_off else added_text(stored, arguments.session, project),
     )
     _warn(stored, out)
     return 0

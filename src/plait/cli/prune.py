@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 
 from plait.cli import NOTHING_FOUND, Output
-from plait.cli.shared import open_existing, or_empty, warn_if_empty
+from plait.cli.shared import loaded, open_existing, or_empty, warn_if_empty
 from plait.errors import shell_word
 from plait.present.json import deleted_dict
 from plait.present.text import counted, deleted_text
@@ -30,14 +30,14 @@ def prune_run(arguments: Namespace, out: Output) -> int:
     empty = {**deleted_dict(Deleted()), "kinds": {}, "dry_run": not arguments.yes}
     with open_existing(out) as memory, or_empty(out, empty):
         listed = memory.prune(all_projects=arguments.all_projects)
-        kinds = Counter(row.kind for row in memory.engine.load(listed.ids))
+        kinds = Counter(row.kind for row in loaded(memory, listed.ids))
         if arguments.yes and listed.ids:
             listed = memory.prune(dry_run=False, all_projects=arguments.all_projects)
         if not listed.ids:
             out.result(empty, "")
             if not warn_if_empty(memory, out):
                 out.warn("nothing is too old")
-            return NOTHING_FOUND
+            return 0 if memory.is_off else NOTHING_FOUND
     verb = "Deleted" if arguments.yes else "Would delete"
     tally = ", ".join(counted(count, kind) for kind, count in sorted(kinds.items()))
     value = {**deleted_dict(listed), "kinds": dict(kinds), "dry_run": not arguments.yes}

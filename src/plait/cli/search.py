@@ -9,7 +9,7 @@ from typing import Any
 from plait.cli import NOTHING_FOUND, Output, as_integer, as_number, as_path, in_shell
 from plait.errors import NotFound, UsageError, advise
 from plait.memory import Memory
-from plait.types import KINDS, MEMORY_TYPES, TRUSTS, Answer, Hit
+from plait.types import KINDS, MEMORY_TYPES, TRUSTS, Answer, Hit, Receipt
 from plait.types.ids import SHORT_ID
 
 NO_MATCH_FOR_FILTERS = "nothing found with these filters"
@@ -79,13 +79,19 @@ def search_run(arguments: Namespace, out: Output) -> int:
             )
             warn_no_match(memory, arguments, out, reason, *advice, query=query)
         hits = _show(answer, arguments.max_tokens, out)
-        out.warn_all((*answer.receipt.degraded, *answer.receipt.ignored))
+        _warn_of(answer.receipt, memory, out)
         if hits and out.form == "text":
             from plait.present.text import receipt_text
 
             out.suggest(f"plait get {answer[0].id[:SHORT_ID]}", receipt_text(answer.receipt, hits))
         out.flush()  # closing the memory writes statistics; print the answer first
     return 0 if hits else NOTHING_FOUND
+
+
+def _warn_of(receipt: Receipt, memory: Memory, out: Output) -> None:
+    """Print what a search lacked and ignored; that the memory is off was told when it opened."""
+    if not memory.is_off:
+        out.warn_all((*receipt.degraded, *receipt.ignored))
 
 
 def _show(answer: Answer, max_tokens: int | None, out: Output) -> int:
@@ -159,7 +165,7 @@ def recall_run(arguments: Namespace, out: Output) -> int:
             query = "" if recalled.left_out else query
             warn_no_match(memory, arguments, out, reason, advice, query=query)
         out.result(recalled_dict(recalled, in_shell), recalled.text)
-        out.warn_all((*recalled.receipt.degraded, *recalled.receipt.ignored))
+        _warn_of(recalled.receipt, memory, out)
         if recalled.items:
             first = recalled.items[0].hit.id[:SHORT_ID]
             out.suggest(f"plait get {first}", f"about {counted(recalled.tokens, 'token')}")
@@ -224,6 +230,8 @@ def suggesting_names(memory: Memory, out: Output) -> Iterator[None]:
     try:
         yield
     except NotFound as error:
+        if memory.is_off and not out.quiet:  # told when it was opened
+            raise error.with_notice(error.notice._replace(text="")) from None
         from plait.cli.projects import warn_if_unknown
         from plait.cli.suggestions import with_suggestion
 

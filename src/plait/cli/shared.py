@@ -12,11 +12,12 @@ from plait.cli.projects import warn_if_unknown
 from plait.cli.search import filters_of, open_memory, suggesting_names
 from plait.errors import NotFound, Notice, UsageError, advise, quoted
 from plait.memory import Memory
-from plait.types import check_range
+from plait.types import Document, check_range
 from plait.types.reports import Deleted
 
 _Row = TypeVar("_Row")
 COPIES_SHOWN = 3
+LOADED_AT_ONCE = 500  # documents, with their texts
 BAR_MARKS = 20
 Rendered = dict[str, Any] | str  # an answer in the form to print: JSON or text
 
@@ -66,6 +67,12 @@ def warn_if_empty(memory: Memory, out: Output) -> bool:
     else:
         out.warn(f"there is no memory at {memory.path} yet. {start}")
     return True
+
+
+def loaded(memory: Memory, ids: Sequence[str]) -> Iterator[Document]:
+    """Yield stored documents, some at a time: their texts may be larger than the memory."""
+    for start in range(0, len(ids), LOADED_AT_ONCE):
+        yield from memory.engine.load(ids[start : start + LOADED_AT_ONCE])
 
 
 def tell_damaged(damaged: Sequence[str], out: Output) -> int:

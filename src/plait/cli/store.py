@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
+from typing import NamedTuple
 
 from plait.cli import Output, as_number, as_path, to_run
 from plait.cli.search import key_and_value, split_commas
@@ -13,6 +14,16 @@ from plait.present.text import pending_notice, stored_remarks, stored_text
 from plait.types import MEMORY_TYPES, ORIGINS, TRUSTS
 
 IMPORTANCE_HELP = "importance, 0 to 1: ranks it up to a tenth higher or lower; 0.5 changes nothing"
+
+
+class FileText(NamedTuple):
+    """The text of a file, its key, its whole path, and its title and lines as ingest has them."""
+
+    text: str
+    key: str
+    path: str
+    title: str
+    lines: tuple[int, ...]
 
 
 def store_options(parser: ArgumentParser) -> None:
@@ -119,13 +130,13 @@ def store_run(arguments: Namespace, out: Output) -> int:
         from plait.cli.messages import add_messages
 
         return add_messages(arguments, out)
-    text, key, path = _text(arguments, out)
+    text, key, file = _text(arguments, out)
     with open_to_write(out) as memory:
         similar = None if arguments.entity is None else same_but_for_case(memory, arguments.entity)
         stored = memory.store(
             text,
             key=key,
-            title=arguments.title,
+            title=arguments.title or (file.title if file else ""),
             type=arguments.type,
             memory_type=arguments.memory_type,
             tags=split_commas(arguments.tags),
@@ -139,7 +150,8 @@ def store_run(arguments: Namespace, out: Output) -> int:
             importance=arguments.importance,
             pinned=arguments.pinned,
             event_at=arguments.event_at,
-            path=path,
+            path=file.path if file else None,
+            lines=file.lines if file else (),
             entity=arguments.entity,
             topic=arguments.topic,
             supersedes=arguments.supersedes,
@@ -190,18 +202,18 @@ def _refuse_other_encodings(arguments: Namespace) -> None:
             ) from error
 
 
-def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | None]:
-    """Return the text to store, its key, and the path of the file it came from."""
+def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, FileText | None]:
+    """Return the text to store, its key, and the file it came from."""
     inline = " ".join(arguments.words) if arguments.words else None
     given = [value for value in (inline, arguments.text, arguments.file) if value is not None]
     if len(given) > 1:
         raise UsageError("Give the text once: as words, with --text, or with --file.")
     limit = round(out.config.settings.max_file_mb * 1024 * 1024)
     if arguments.file not in (None, "-"):
-        content, name, path = read_source(arguments.file, limit, out)
+        file = read_source(arguments.file, limit, out)
         if arguments.role is not None:
-            return content, arguments.key, None  # what was said is no document of that name
-        return content, name if arguments.key is None else arguments.key, path
+            return file.text, arguments.key, None  # what was said is no document of that name
+        return file.text, file.key if arguments.key is None else arguments.key, file
     text = given[0] if given else None
     if text == "-" or (text is None and sys.stdin is not None and not sys.stdin.isatty()):
         return standard_input(limit), arguments.key, None
@@ -210,8 +222,8 @@ def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, str | Non
     return text, arguments.key, None
 
 
-def read_source(path: str, limit: int, out: Output) -> tuple[str, str, str]:
-    """Return the text of a file of at most ``limit`` bytes, its key and its whole path."""
+def read_source(path: str, limit: int, out: Output) -> FileText:
+    """Read a file of at most ``limit`` bytes."""
     from plait.writing import sources
 
     candidate = sources.named_file(path, max_bytes=limit)
@@ -226,4 +238,4 @@ def read_source(path: str, limit: int, out: Output) -> tuple[str, str, str]:
         ) from error
     if content.remark:
         out.warn(f"{candidate.path}: {content.remark}")
-    return content.text, candidate.key, candidate.path
+    return FileText(content.text, candidate.key, candidate.path, content.title, content.lines)

@@ -5,11 +5,13 @@ Names are stored content. Only the command line suggests them, because only the 
 
 from collections.abc import Sequence
 
-from plait.errors import Notice, PlaitError, advise
+from plait.cli import to_run
+from plait.errors import Notice, PlaitError, advise, shell_word
 from plait.facts.names import unknown_entity
 from plait.memory import Memory
 from plait.present.text import on_a_line
 from plait.searching import where
+from plait.searching.links import aliases_of
 from plait.settings.schema import did_you_mean
 from plait.types import Kind
 
@@ -24,6 +26,8 @@ NEARLY_EQUAL = 0.8  # share of letters in common
 def with_suggestion(memory: Memory, error: PlaitError) -> Notice:
     """Return the error's notice; if it refuses an unknown name, suggest a similar one."""
     notice = error.notice
+    if memory.is_off:
+        return notice
     if notice.code == UNKNOWN_ENTITY:
         return _with_entity(memory, notice)
     if notice.code == UNKNOWN_NAME:
@@ -38,6 +42,8 @@ def missing_entity(memory: Memory, name: str) -> Notice:
 
 def same_but_for_case(memory: Memory, name: str) -> str | None:
     """Return an existing entity whose name differs from a new one only in upper and lower case."""
+    if memory.is_off:
+        return None
     here = where.to_filter(
         {"kinds": ("entity",), "keys": (name,)}, memory.config.project, all_projects=False
     )
@@ -68,8 +74,12 @@ def _with_document(memory: Memory, notice: Notice) -> Notice:
     if close:
         offered = sorted(close, key=len)[:NAMES_OFFERED]
         hint = f" Did you mean {' or '.join(map(on_a_line, offered))}?"
+    elif memory.conversation(name, last=1):
+        word = shell_word(name, "NAME")
+        read, delete = (to_run(f"plait {verb} {word}") for verb in ("get", "delete --session"))
+        hint = f" A session is. To read it: {read} (to delete it: {delete})"
     else:
-        hint = did_you_mean(name, keys, NEARLY_EQUAL)
+        hint = did_you_mean(name, [*keys, *_aliases(memory)], NEARLY_EQUAL)
     if not hint:
         return notice
     return notice._replace(text=f"Nothing is named '{name}'.{hint}", advice=None)
@@ -77,6 +87,12 @@ def _with_document(memory: Memory, notice: Notice) -> Notice:
 
 def _ignoring_case(name: str, names: Sequence[str]) -> list[str]:
     return [other for other in names if other.casefold() == name.casefold()]
+
+
+def _aliases(memory: Memory) -> list[str]:
+    here = where.to_filter({"kinds": ("file", "note")}, memory.config.project, all_projects=False)
+    rows = memory.engine.scan(here, limit=NAMES_COMPARED)
+    return [name.strip() for row in rows for name in aliases_of(row)]
 
 
 def _keys(memory: Memory, kinds: tuple[Kind, ...]) -> list[str]:

@@ -44,6 +44,8 @@ SHELL: dict[str, str] = {
         "(it renames the journal and deletes nothing)"
     ),
     "export": "Export it instead: plait export",
+    "store_messages": "Add it to a session: plait store --session NAME --messages FILE",
+    "export_other": "Export it first: plait --db {path:shell} export FILE.jsonl",
     "create_entity": "Create it with: plait entity add {name:shell}",
     "list_entities": "See: plait entity list",
     "show_facts": "Run: plait entity show {name:shell}",
@@ -77,6 +79,7 @@ SHELL: dict[str, str] = {
         "Run: chmod 600 {path:shell} (or keep the key elsewhere: plait config set-key PROVIDER)"
     ),
     "protect_folder": "Run: chmod go-w {folder:shell}",
+    "write_time": "Write 2026-03-01, 2026-03-01T09:30, 7d or 'last week'.",
     "set_keep_days": "For example: plait config set keep_days message=90,observation=365",
     "allow_writing": "Leave out --read-only, or run: plait config set read_only off",
     "unset": "Remove it first: plait config unset {setting}",

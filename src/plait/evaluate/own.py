@@ -56,8 +56,20 @@ def measure_own(
             "No document here has a title or heading of at least two telling words.",
             code="no_questions",
         )
+    config = memory.config
+    # A test of the search must not change what it ranks.
+    memory.config = config._replace(settings=config.settings._replace(signals_count="read"))
+    try:
+        return questions, _runs(memory, questions, modes or available_modes(memory), progress)
+    finally:
+        memory.config = config
+
+
+def _runs(
+    memory: Memory, questions: Sequence[OwnQuestion], modes: Sequence[Mode], progress: ReportLine
+) -> list[OwnRun]:
     runs = []
-    for mode in modes or available_modes(memory):
+    for mode in modes:
         ranks = []
         for number, question in enumerate(questions, start=1):
             progress(f"{mode}: question {number:,} of {len(questions):,}")
@@ -66,7 +78,7 @@ def measure_own(
             )
             ranks.append(_rank(question, answer))
         runs.append(OwnRun(mode, tuple(ranks)))
-    return questions, runs
+    return runs
 
 
 def draw_questions(memory: Memory, count: int) -> list[OwnQuestion]:

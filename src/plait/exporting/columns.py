@@ -32,6 +32,11 @@ def as_text(value: object) -> str:
     return clean(value.replace("\0", "\ufffd")) if isinstance(value, str) else ""
 
 
+def size_of(text: str) -> int:
+    """Return the bytes of a text, which is what limits count."""
+    return len(text.encode("utf-8", "replace"))
+
+
 def as_moment(value: object, otherwise: int) -> int:
     """Return a time as plait counts it: numbers are seconds or milliseconds, texts are UTC."""
     moment = known_moment(value)
@@ -89,4 +94,10 @@ def as_metadata(fields: Mapping[str, object]) -> dict[str, str]:
 
 def sorted_by(rows: Iterable[Row], *names: str) -> list[Row]:
     """Return rows in the order of some columns, whatever types they have."""
-    return sorted(rows, key=lambda row: [(str(type(row[name])), row[name] or 0) for name in names])
+    return sorted(rows, key=lambda row: [_order(row[name]) for name in names])
+
+
+def _order(value: object) -> tuple[bool, str, object]:
+    # Only values of one type are compared with each other; those that are missing come last.
+    kind = "number" if isinstance(value, int | float) else type(value).__name__
+    return value is None, kind, value

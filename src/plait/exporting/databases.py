@@ -17,6 +17,7 @@ from plait.exporting.columns import (
     as_text,
     as_words,
     known_moment,
+    size_of,
     sorted_by,
     stable_id,
 )
@@ -76,10 +77,10 @@ def read_database(path: str, max_bytes: int, moment: int) -> OtherMemory:
     with opened_other(path, max_bytes) as database:
         if {"documents", "passages"} <= database.tables.keys():
             raise UsageError(
-                f"{path} is a memory of plait. Export it, then import that. Nothing was imported.",
+                f"{path} is a memory of plait: import its export instead. Nothing was imported.",
                 code="own_database",
                 subject=path,
-                advice=advise("export"),
+                advice=advise("export_other", path=path),
             )
         for system in SYSTEMS:
             if all(names <= database.columns(table) for table, names in system.tables.items()):
@@ -99,22 +100,26 @@ def _read(system: _System, database: OtherDatabase, max_bytes: int, moment: int)
     for record in system.read(database, reader):
         if record["kind"] != "entity" and not record["text"].strip():
             reader.remark("without text")
-        elif len(record["text"]) > max_bytes:
+        elif size_of(record["text"]) > max_bytes:
             reader.remark("with a text larger than the setting max_file_mb allows")
         elif record["id"] in ids:
-            reader.remark("that repeat another one")
+            reader.remark("with what another one says")
         else:
             ids.add(record["id"])
             kept = {name: value for name, value in record.items() if value not in (None, "", {})}
             parts.append(jsonl.read_entry({**kept, "text": record["text"], "origin": "import"}))
     for edge in reader.relations:
         parts.append(jsonl.read_relation({"relation": edge, "project": None}))
-    left_out = [f"{count:,} rows {why}" for why, count in reader.remarks.items()]
+    left_out = [f"{_rows(count)} {why}" for why, count in reader.remarks.items()]
     for table, why in system.left_out.items():
         count = database.count(table)
         if count:
-            left_out.append(f"{count:,} rows of {table} ({why})")
+            left_out.append(f"{_rows(count)} of {table} ({why})")
     return OtherMemory(system.name, parts, tuple(left_out))
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" if count == 1 else f"{count:,} rows"
 
 
 # -- tars ----------------------------------------------------------------------------------
@@ -356,10 +361,17 @@ def _read_zeroclaw(database: OtherDatabase, reader: _Reader) -> Iterator[Record]
     agents = {as_text(row["agent_id"]) for row in rows}
     predecessors = {row["superseded_by"]: row["id"] for row in rows if row["superseded_by"]}
     times = {row["id"]: known_moment(row["created_at"]) for row in rows}
+    current: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        name = _zeroclaw_name(row)
+        current[name] = max(current.get(name, row), row, key=_is_current)
     for row in rows:
         created = as_moment(row["created_at"], reader.moment)
         updated = as_moment(row["updated_at"], created)
-        agent, key = as_text(row["agent_id"]), as_text(row["key"]) or as_text(row["id"])
+        agent, key = name = _zeroclaw_name(row)
+        if current[name] is not row:
+            reader.remark("that a newer one with the same key replaced")
+            continue
         kind = as_text(row["kind"]).strip('"')
         kind = next(iter(as_object(row["kind"])), kind).lower()
         importance, successor = row["importance"], row["superseded_by"]
@@ -389,6 +401,17 @@ def _read_zeroclaw(database: OtherDatabase, reader: _Reader) -> Iterator[Record]
             "updated_at": updated,
             "event_at": created,
         }
+
+
+def _zeroclaw_name(row: Row) -> tuple[str, str]:
+    """Return agent and key. Its table allows several rows of one key where the agent is NULL."""
+    return as_text(row["agent_id"]), as_text(row["key"]) or as_text(row["id"])
+
+
+def _is_current(row: Row) -> tuple[bool, int, int]:
+    """Order the rows of one key: one that none superseded comes last, then the newest."""
+    created = as_moment(row["created_at"], 0)
+    return not row["superseded_by"], as_moment(row["updated_at"], created), created
 
 
 _USE = "counts of use, which begin anew"

@@ -7,7 +7,7 @@ is read. What a file says is in `markdown`; writing the folder is in `snapshot`.
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from plait.errors import (
     quoted,
 )
 from plait.exporting import jsonl, markdown
+from plait.exporting.columns import size_of
 from plait.protocols import Entry
 from plait.types import Document
 from plait.writing.refusals import amount
@@ -34,6 +35,11 @@ MAX_FILES = 1_000_000
 DEEPEST_FOLDER = 16
 _MAX_MARKER_BYTES = 10_000
 _PROBLEM_CHARS = 200
+# Fields that are not the content of a document.
+_OF_A_COPY = (
+    *("id", "created_at", "updated_at", "indexed_at", "event_at"),
+    *("size", "mtime", "sha256", "chunk_count"),
+)
 # NONBLOCK: do not wait for a pipe. NOFOLLOW: do not follow a link that has replaced a file.
 _READ_ONLY = (
     os.O_RDONLY
@@ -49,6 +55,15 @@ class FolderFile(NamedTuple):
     name: str
     data: bytes
     mtime: int
+
+
+class _Read(NamedTuple):
+    """What a file says; ``place`` puts files in the order in which they were written."""
+
+    place: tuple[int, int, str]
+    name: str
+    entry: Entry
+    relations: list[jsonl.ExportedRelation]
 
 
 class Snapshot(NamedTuple):
@@ -77,6 +92,11 @@ def snapshot_near(db_path: str, memory_dir: str | None) -> str | None:
     return next((folder for folder in folders if is_snapshot(folder)), None)
 
 
+def is_owned(folder: str) -> bool:
+    """Tell whether a folder belongs to whoever runs this; where no folder has an owner, yes."""
+    return not hasattr(os, "getuid") or os.lstat(folder).st_uid == os.getuid()
+
+
 def read_snapshot(folder: str, max_bytes: int) -> Snapshot:
     """Return the documents and relations of a snapshot, in the order in which they were written.
 
@@ -87,7 +107,7 @@ def read_snapshot(folder: str, max_bytes: int) -> Snapshot:
     """
     header = _read_marker(folder)
     others = 0
-    files: list[tuple[tuple[int, int, str], str, Entry, list[jsonl.ExportedRelation]]] = []
+    files: list[_Read] = []
     for file in files_of(folder, max_bytes + ROOM_FOR_FRONT_MATTER):
         if not markdown.is_snapshot_file(file.data):
             others += 1
@@ -98,24 +118,60 @@ def read_snapshot(folder: str, max_bytes: int) -> Snapshot:
             relations = [_relation(row, entry.document) for row in content.relations]
         except (TypeError, ValueError, LookupError) as error:
             raise bad_file(file.name, str(error)) from None
-        if len(entry.document.text) > max_bytes:
+        if size_of(entry.document.text) > max_bytes:
             raise too_large(file.name, max_bytes)
         place = (content.order, entry.document.created_at, entry.document.id)
-        files.append((place, file.name, entry, relations))
-    files.sort(key=lambda row: (row[0], row[1]))
-    names: dict[str, tuple[str, Entry]] = {}
-    parts: list[Entry | jsonl.ExportedRelation | jsonl.ExportHeader] = [header]
-    edges: list[jsonl.ExportedRelation] = []
-    for _, name, entry, relations in files:
-        id_ = entry.document.id
-        twin, same = names.setdefault(id_, (name, entry)) if id_ else (name, entry)
-        if twin == name:
-            parts.append(entry)
-            edges += relations
-        elif same != entry:
-            raise bad_file(name, f"it is the same document as {quoted(twin)}, with another content")
+        files.append(_Read(place, file.name, entry, relations))
+    files = _without_twins(sorted(files, key=lambda file: (file.place, file.name)))
+    edges = [edge for file in files for edge in file.relations]
     edges.sort(key=lambda row: row.relation.created_at)
-    return Snapshot([*parts, *edges], others)
+    return Snapshot([header, *(file.entry for file in files), *edges], others)
+
+
+def _without_twins(files: Iterable[_Read]) -> list[_Read]:
+    """Return the files without those that say what another one says.
+
+    Raises:
+        UsageError: Two files are one document, by id or by key, and differ. Which of them is newer
+            cannot be told: a checkout changes the time of a file.
+    """
+    kept: dict[str, _Read] = {}
+    ids: dict[str, _Read] = {}
+    keys: dict[tuple[str | None, str, str], _Read] = {}
+    # A file that a person wrote has no id, and adds nothing to one that plait wrote.
+    for file in sorted(files, key=lambda file: not file.entry.document.id):
+        document = file.entry.document
+        twin = ids.setdefault(document.id, file) if document.id else file
+        if twin is not file:
+            if (twin.entry, twin.relations) != (file.entry, file.relations):
+                raise _differ(file, twin, "document")
+            continue
+        # Entities of one name are merged.
+        if document.key is not None and document.kind != "entity":
+            name = (document.project, document.source, document.key)
+            twin = keys.setdefault(name, file)
+            if twin is not file:
+                if not _says_the_same(document, twin.entry.document):
+                    raise _differ(file, twin, "key")
+                continue
+        kept[file.name] = file
+    return sorted(kept.values(), key=lambda file: (file.place, file.name))
+
+
+def _says_the_same(document: Document, other: Document) -> bool:
+    """Tell whether two documents have one content, as far as both tell."""
+    if (document.kind, document.text, document.trust) != (other.kind, other.text, other.trust):
+        return False
+    rows = zip(Document._fields, document, other, Document(), strict=True)
+    return all(
+        name in _OF_A_COPY or first == second or blank in (first, second)
+        for name, first, second, blank in rows
+    )
+
+
+def _differ(file: _Read, twin: _Read, what: str) -> UsageError:
+    names = f"it is the same {what} as {quoted(twin.name)}, with another content"
+    return bad_file(file.name, f"{names}; keep one of the two files")
 
 
 def files_of(folder: str, max_bytes: int) -> Iterator[FolderFile]:

@@ -8,12 +8,14 @@ from plait.exporting import jsonl, reference
 from plait.exporting.reading import Importable
 from plait.facts.credentials import document_secrets
 from plait.facts.names import entity_named
+from plait.facts.relations import merge
 from plait.facts.trust import may_replace, outranks
 from plait.graph import Graph
 from plait.graph.edges import relate
 from plait.protocols import Entry, Store
 from plait.text.normal_form import composed
 from plait.types import EVERYTHING, Document, Trust
+from plait.types.relations import Relation
 from plait.types.reports import Imported
 from plait.writing import documents
 from plait.writing.changes import ENTITY_FIELDS, Change
@@ -39,8 +41,6 @@ def import_content(
         content: What was read.
         trust: The highest trust that a document gets, whatever the import says.
         dry_run: Only count what would be done.
-
-    ``adopt`` changes each part of an export before it is stored.
 
     Raises:
         UsageError: A document or relation cannot be written; nothing was.
@@ -98,7 +98,7 @@ def import_export(
     imported = import_entries(writer, entries, changed_at=changed_at, dry_run=dry_run)
     are_new: list[bool] = []
     if dry_run:
-        are_new = [_is_new(writer.store, exported) for exported in relations]
+        are_new = _are_new(writer.store, relations)
         relations = []
     for project in dict.fromkeys(exported.project for exported in relations):
         of_project = [exported.relation for exported in relations if exported.project == project]
@@ -106,15 +106,37 @@ def import_export(
     return imported._replace(relations=sum(are_new), untrusted_relations=sum(copying))
 
 
-def _is_new(store: Store, exported: jsonl.ExportedRelation) -> bool:
-    """Tell whether the memory has no relation of this type between the two entities."""
-    edge = exported.relation
-    places = [exported.project, None]
-    known = store.known([entity_named(edge.source, project) for project in places])
-    source = next((row for row in known if row is not None), None)
-    rows = [] if source is None else store.relations([source.id], EVERYTHING)
-    target = composed(edge.target)
-    return not any((composed(row.target), row.type) == (target, edge.type) for row in rows)
+def _are_new(store: Store, relations: Sequence[jsonl.ExportedRelation]) -> list[bool]:
+    """Tell for each relation whether `relate` would add it, without writing anything."""
+    ends = dict.fromkeys(
+        (row.project, name)
+        for row in relations
+        for name in (row.relation.source, row.relation.target)
+    )
+    ids: dict[tuple[str | None, str], str] = {}
+    here: set[str] = set()
+    for project, name in ends:
+        homes = store.known([entity_named(name, home) for home in dict.fromkeys((project, None))])
+        id_ = next((home.id for home in homes if home is not None), None)
+        if id_ is not None:
+            here.add(id_)
+        # An entity that the import brings has no id yet.
+        ids[project, name] = id_ or repr((project, composed(name)))
+    known: dict[tuple[str, str, str], list[Relation]] = {}
+    for edge in store.relations(sorted(here), EVERYTHING) if here else ():
+        known.setdefault((edge.source_id, edge.target_id, edge.type), []).append(edge)
+    now = documents.now_ms()
+    are_new = []
+    for edge, project in relations:
+        type_ = composed(edge.type)
+        of_both = known.setdefault(
+            (ids[project, edge.source], ids[project, edge.target], type_), []
+        )
+        merged, is_new = merge(edge._replace(type=type_), of_both, now)
+        if merged is not None and is_new:
+            of_both.append(merged)
+        are_new.append(is_new)
+    return are_new
 
 
 def _without(left_out: Sequence[bool], rows: Sequence[_Row]) -> list[_Row]:
@@ -164,7 +186,7 @@ def import_graph(
     relations = _without(copying_relations(writer.store, imported.relations), imported.relations)
     if dry_run:
         edges = [jsonl.ExportedRelation(row, writer.project) for row in relations]
-        fresh = [_is_new(writer.store, edge) for edge in edges]
+        fresh = _are_new(writer.store, edges)
         kept = len(existing)
         left_out = len(imported.relations) - len(relations)
         return Imported(len(names) - kept, 0, kept, sum(fresh), imported.unknown, None, left_out)

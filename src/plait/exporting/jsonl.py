@@ -294,6 +294,8 @@ def _document(record: dict[str, Any]) -> Document:
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise TypeError("metadata is not an object of texts")
     importance = record.get("importance")
+    if importance is not None and not (type(importance) in (int, float) and 0 <= importance <= 1):
+        raise ValueError(f"importance is {importance!r}, which is not a number from 0 to 1")
     return Document(
         **{
             **record,

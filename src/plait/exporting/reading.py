@@ -4,22 +4,26 @@ Everything is read and checked before anything is written.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plait.errors import UsageError
+from plait.errors import UsageError, advise
 from plait.exporting import jsonl, reference
 
 # A transcript may begin with lines about the session.
 _LINES_LOOKED_AT = 5
+# Characters: where an object over several lines shows that it has messages.
+_OPENING_CHARS = 200
+_CONVERSATION = "a conversation"
 _TRANSCRIPTS = (
     ("a transcript of Claude Code", ({"sessionId", "type"}, {"type", "leafUuid"}, {"messageId"})),
     ("a transcript of Codex", ({"payload", "type"}, {"instructions", "timestamp", "id"})),
     ("an export of ChatGPT", ({"mapping"},)),
     ("an export of Claude", ({"chat_messages"},)),
-    ("a conversation", ({"role", "content"}, {"messages"})),
+    (_CONVERSATION, ({"role", "content"}, {"messages"})),
 )
 
 
@@ -78,23 +82,48 @@ def read_lines(lines: Iterable[str]) -> Importable:
     return Importable(list(jsonl.read_export(rest)))
 
 
-def _refuse_transcript(lines: Iterable[str]) -> None:
+def _refuse_transcript(lines: Sequence[str]) -> None:
+    for record in _first_records(lines):
+        if "format" in record or "text" in record:
+            continue
+        for what, signs in _TRANSCRIPTS:
+            if any(sign <= record.keys() for sign in signs):
+                raise _transcript(what)
+
+
+def _transcript(what: str) -> UsageError:
+    if what == _CONVERSATION:
+        return UsageError(
+            f"This is {what}, which belongs to a session. Nothing was imported.",
+            code="transcript",
+            subject=what,
+            advice=advise("store_messages"),
+        )
+    return UsageError(
+        f"This is {what}. plait cannot import conversations of other programs yet. Nothing was "
+        "imported.",
+        code="transcript",
+        subject=what,
+    )
+
+
+def _first_records(lines: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the objects on lines of their own, or the first one of a list over several lines."""
+    if not all(isinstance(line, str) for line in lines):
+        return
     for line in lines:
-        if not isinstance(line, str):
-            return
         try:
             record: Any = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(record, list) and record:
             record = record[0]
-        if not isinstance(record, dict) or "format" in record or "text" in record:
-            continue
-        for what, signs in _TRANSCRIPTS:
-            if any(sign <= record.keys() for sign in signs):
-                raise UsageError(
-                    f"This is {what}. plait cannot import conversations of other programs yet. "
-                    "Nothing was imported.",
-                    code="transcript",
-                    subject=what,
-                )
+        if isinstance(record, dict):
+            yield record
+    text = "".join(lines).lstrip("\ufeff \t\r\n[")
+    with suppress(ValueError, RecursionError):
+        record, _ = json.JSONDecoder().raw_decode(text)
+        if isinstance(record, dict):
+            yield record
+    if "".join(text[:_OPENING_CHARS].split()).startswith('{"messages":[{'):
+        yield {"messages": []}

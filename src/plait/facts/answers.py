@@ -103,12 +103,15 @@ _SENTENCES = (
     "No hits.",
     "Nothing in memory is relevant to that.",
     "Nothing in memory is relevant to that. Try other words with memory_search.",
+    "Nothing else in memory is relevant to that.",
+    "Nothing else in memory is relevant to that. Try other words with memory_search.",
     "Next: search_memories, or get_observations with ids.",
     "Next: get_observations with ids.",
     "Use it where it helps.",
 )
 _BEYOND = re.compile(
-    rf" ?{_COUNTED}(?: in other projects: all_projects=true|, no longer valid: as_of=DATE)\."
+    rf" ?{_COUNTED}(?: in other projects: all_projects=true|"
+    r", no longer valid: (?:memory_search with )?as_of=DATE)\."
 )
 _CURSOR = re.compile(r" ?(?:Older|Later) ones: cursor=-?\d{1,20}-[a-z2-7]{1,13}\.")
 _LONGEST_TRAILER = 1_000

@@ -25,6 +25,10 @@ _TIMES = ("time", "created_at", "timestamp")
 _ABOUT = ("name", "tool_call_id")
 # Parts in which a model thinks aloud. They were not said to anybody.
 _UNSAID = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_RESULTS = frozenset(
+    {"tool_result", "function_call_output", "web_search_tool_result", "mcp_tool_result"}
+)
+LARGEST_ID = 2**63
 # Results of tools contain parts again; deeper ones are only named.
 _DEEPEST = 4
 # The type of a part that does not name one.
@@ -39,6 +43,7 @@ class ChatMessage(NamedTuple):
     time: Any = None
     id: str | None = None
     metadata: Mapping[str, str] = {}
+    origin: Origin = "user"
 
 
 def origin_of(role: str) -> Origin:
@@ -84,12 +89,16 @@ def read_message(message: Mapping[str, Any]) -> ChatMessage:
         next((time for time in times if time is not None), None),
         _name(message.get("id")),
         about,
+        # A person's turn carries results of tools in some chat APIs; a person did not write them.
+        "tool" if _has_results(content) else origin_of(role),
     )
 
 
 def _name(value: object) -> str | None:
     """Return a message's id: a text, or a number as a text."""
     value = check_type("id", value, "str | int | None")
+    if isinstance(value, int) and abs(value) > LARGEST_ID:
+        raise UsageError("id is too large a number.", code="bad_value", subject="id")
     return None if value in (None, "") else str(value)
 
 
@@ -98,6 +107,11 @@ def _listed(value: object) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _has_results(content: Any) -> bool:
+    parts = (part for part in _listed(content) if isinstance(part, Mapping))
+    return any(part.get("type") in _RESULTS for part in parts if isinstance(part.get("type"), str))
 
 
 def _texts(content: Any, depth: int = 0) -> Iterator[str]:
@@ -111,7 +125,7 @@ def _texts(content: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _texts_of_part(part: Mapping[str, Any], depth: int) -> Iterator[str]:
-    kind = part.get("type")
+    kind = part["type"] if isinstance(part.get("type"), str) else None
     text = part.get("text", part.get("refusal"))
     if isinstance(text, Mapping):
         text = text.get("value")
@@ -121,10 +135,10 @@ def _texts_of_part(part: Mapping[str, Any], depth: int) -> Iterator[str]:
         yield text
     elif kind in ("tool_use", "function_call"):
         yield _call(part)
-    elif kind == "tool_result":
-        yield from _texts(part.get("content"), depth + 1)
+    elif kind in _RESULTS:
+        yield from _texts(part.get("content", part.get("output")), depth + 1)
     else:
-        yield f"[{kind if isinstance(kind, str) and is_plain_name(kind) else _NAMELESS}]"
+        yield f"[{kind if kind is not None and is_plain_name(kind) else _NAMELESS}]"
 
 
 def _call(call: Any) -> str:

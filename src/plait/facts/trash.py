@@ -35,21 +35,25 @@ def matching(trash: Sequence[Trashed], name: str) -> list[Trashed]:
     """Return the deleted documents that have a name, whatever their project.
 
     A name refers to the same document as before the delete: an id or a key, else the id of a
-    passage or its chunk_id, else an id prefix. Accents may be written in either way.
+    passage or its chunk_id, else an id prefix, else the key of a message. Accents may be written in
+    either way.
     """
-    own, inside, begun = [], [], []
+    own, inside, begun, spoken = [], [], [], []
     wanted = composed(name) or None
     for row in trash:
         document = row.document
-        if name in (document.id, row.version_of) or wanted == composed(document.key or ""):
+        has_key = wanted is not None and wanted == composed(document.key or "")
+        if name in (document.id, row.version_of) or (has_key and document.kind != "message"):
             own.append(row)
+        elif has_key:
+            spoken.append(row)
         elif name in row.names or wanted in _chunk_ids(row):
             inside.append(row)
         elif len(name) >= ID_PREFIX and any(
             id_.startswith(name.lower()) for id_ in (document.id, row.version_of, *row.names)
         ):
             begun.append(row)
-    return own or inside or begun
+    return own or inside or begun or spoken
 
 
 def newest(rows: Sequence[Trashed]) -> list[Trashed]:

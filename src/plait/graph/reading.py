@@ -229,7 +229,8 @@ class ReadableGraph:
     def _visible(self, ids: Sequence[str], trusts: tuple[Trust, ...]) -> dict[str, Document]:
         """Return those of some entities that no other of the same name hides."""
         names = [document.key or "" for document in self._store.load(ids)]
-        return {head.id: head for head in self._heads(names, trusts=trusts) if head.id in ids}
+        wanted = set(ids)
+        return {head.id: head for head in self._heads(names, trusts=trusts) if head.id in wanted}
 
     def _in_order(self, names: Sequence[str], *, personal: bool) -> list[Entity]:
         return self._entities(self._heads(names, personal=personal), Filter()) if names else []

@@ -34,7 +34,7 @@ from plait.searching.recall import most_that_fit, tokens_of
 from plait.searching.where import Where, page_end, page_start
 from plait.times import show_day, show_time
 from plait.types import WEAK_RELEVANCE, Document, Hit, Passage
-from plait.types.ids import SHORT_ID
+from plait.types.ids import ID_LENGTH, SHORT_ID, is_id
 
 # A text cut to fewer characters than this is not useful.
 MIN_CUT_CHARS = 40
@@ -91,13 +91,13 @@ def look_beyond(call: Call, query: str, where: Where | None = None) -> Beyond:
     )
 
 
-def beyond_notes(rest: Beyond) -> list[str]:
-    """Return how to see what the rest of the memory has."""
+def beyond_notes(rest: Beyond, tool: str = "") -> list[str]:
+    """Return how to see what the rest of the memory has; ``tool`` names one that takes times."""
     notes = []
     if rest.elsewhere:
         notes.append(f"{counted(rest.elsewhere, 'hit')} in other projects: all_projects=true.")
     if rest.earlier:
-        notes.append(f"{counted(rest.earlier, 'earlier hit')}, no longer valid: as_of=DATE.")
+        notes.append(f"{counted(rest.earlier, 'earlier hit')}, no longer valid: {tool}as_of=DATE.")
     return notes
 
 
@@ -110,6 +110,7 @@ def _hit_data(call: Call, hit: Hit, name: str) -> dict[str, Any]:
         "id": hit.id,
         "score": round(hit.score, 4),
         "relevance": round(hit.relevance, 4),
+        "weak": hit.is_weak or None,
         "snippet": hit.snippet,
         "doc_id": hit.doc_id,
         "file": name if name != hit.doc_id else None,
@@ -221,6 +222,7 @@ def memory_recall(call: Call) -> Reply:
                 "id": item.hit.id,
                 "relevance": round(item.hit.relevance, 4),
                 "whole": item.whole,
+                **({"pinned": True} if item.hit.document.pinned else {}),
                 **({"project": item.project} if item.project else {}),
             }
             for item in recalled.items
@@ -234,12 +236,12 @@ def memory_recall(call: Call) -> Reply:
     if recalled.left_out:
         more = counted(recalled.left_out, "more hit")
         note = f"{more} did not fit: raise budget_tokens."
-    elif not recalled.text:
+    elif not any(item.hit.relevance for item in recalled.items):  # what is pinned is always there
         rest = look_beyond(call, arguments["query"], where)
         data.update({name: count for name, count in rest._asdict().items() if count})
-        nothing = "Nothing in memory is relevant to that."
-        advice = beyond_notes(rest) or ["Try other words with memory_search."]
-        note = " ".join([nothing, *advice])
+        nothing = f"Nothing {'else ' if recalled.items else ''}in memory is relevant to that."
+        advice = beyond_notes(rest, "memory_search with ")
+        note = " ".join([nothing, *(advice or ["Try other words with memory_search."])])
     return Reply("\n".join(filter(None, [recalled.text, *degraded, note])), data)
 
 
@@ -291,7 +293,7 @@ def memory_get(call: Call) -> Reply:
         more = counted(left_out, "more document")
         note = f"{more} did not fit: ask for fewer ids or raise max_tokens." if left_out else ""
         if left_out and any(document.kind == "message" for document, _ in shown):
-            note = f"{more} did not fit: earlier ones; raise max_tokens or list the session."
+            note = f"{more} did not fit: earlier ones; raise max_tokens."
         facts = [call.worded(unshown[row.id]) for row, _ in shown if row.id in unshown]
         errors = (call.worded(trouble) for trouble in troubles.values())
         return Reply(fence_with_notes(body, note, *facts, *errors), data)
@@ -355,13 +357,19 @@ def _more_facts(notice: Notice | None) -> dict[str, int]:
     return {} if notice is None else {"more_facts": int(notice.subject)}
 
 
+def _below_a_head(text: str) -> str:
+    """Return a document in which only the first line can be taken for a head of plait's."""
+    first, *others = text.split("\n")
+    return "\n".join([first, *(f" {line}" if is_id(line[:ID_LENGTH]) else line for line in others)])
+
+
 def _readable_text(
     readable: Readable, superseded_by: str | None, secret: Sequence[str], links: Links | None
 ) -> str:
     document, passage = readable
     if passage is not None:
-        return passage_text(passage, document, superseded_by, secret)
-    text = document_text(document, superseded_by, secret)
+        return _below_a_head(passage_text(passage, document, superseded_by, secret))
+    text = _below_a_head(document_text(document, superseded_by, secret))
     named = "" if links is None else links_text(links)
     return f"{text}\n\n{named}" if named else text
 

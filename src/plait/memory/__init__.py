@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from plait.errors import NotFound, Notice, PlaitError, UsageError, advise
-from plait.memory.opening import named_embedder
+from plait.memory.opening import MEMORY_OFF, named_embedder
 from plait.memory.storing import StoringMemory
 from plait.searching import search
 from plait.searching.scoring import Request
@@ -137,7 +137,7 @@ class Memory(StoringMemory):
             limit=settings.limit if limit is None else limit,
             offset=offset,
             mode=check_choice("mode", MODE_ALIASES.get(mode, mode), MODES),
-            where=self._filter(where, all_projects=all_projects),
+            where=self._read_filter(where, all_projects=all_projects),
             fusion=check_choice("fusion", FUSION_ALIASES.get(merge, merge), FUSIONS),
             keyword_weight=keyword_weight,
             vector_weight=vector_weight,
@@ -153,7 +153,9 @@ class Memory(StoringMemory):
         )
         if self._store is None:
             search.check(request)
-            return Answer((), Receipt(query=query, mode_asked=request.mode, mode_used="keyword"))
+            receipt = Receipt(query=query, mode_asked=request.mode, mode_used="keyword")
+            told = (MEMORY_OFF,) if self.is_off else ()
+            return Answer((), receipt._replace(degraded=told))
         state = self._store.state()
         embedder = self._embedder_for(self._store, state)
         answer = search.search(self._store, embedder, request, state)
@@ -163,14 +165,30 @@ class Memory(StoringMemory):
             self._reads.read([hit.passage.ref for hit in answer])
         return answer
 
+    def _read_filter(self, where: Filter | Where | None, *, all_projects: bool) -> Filter:
+        """Return the caller's filter; documents of users are read only where they are named."""
+        wanted = self._filter(where, all_projects=all_projects)
+        return wanted if wanted.projects else wanted._replace(scopes=False)
+
+    def _uncounted(self) -> Self:
+        """Return the same memory for searches that nobody reads: they count nothing as listed."""
+        from copy import copy
+
+        twin = copy(self)
+        settings = self.config.settings._replace(signals_count="read")
+        twin.config = self.config._replace(settings=settings)
+        return twin
+
     def _noting_ignored(self, answer: Answer, request: Request, origins: Origins) -> Answer:
         from plait.settings.effects import without_effect_on_search
 
+        used = answer.receipt.mode_used
         ignored = without_effect_on_search(
             self.config.settings,
             origins,
             fusion=request.fusion,
             mode=request.mode,
+            branch=None if used == "hybrid" else used,
             weights=(request.keyword_weight, request.vector_weight),
             candidates=request.limit * request.expansion_factor,
             fewest=search.VECTOR_CANDIDATES,
@@ -205,6 +223,7 @@ class Memory(StoringMemory):
             UsageError: The query is empty or a value is out of range.
         """
         from plait.searching import conversations, recall
+        from plait.searching.readable import readable_passages
 
         if not query.strip():
             raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
@@ -215,7 +234,7 @@ class Memory(StoringMemory):
         answer = self.search(
             query, limit=limit, min_score=floor, where=where, all_projects=all_projects
         )
-        wanted = self._filter(where, all_projects=all_projects)
+        wanted = self._read_filter(where, all_projects=all_projects)
         if any(hit.document.turn is not None for hit in answer):
             answer = conversations.with_replies(self._required(), answer, wanted)
         pinned: list[Hit] = []
@@ -229,11 +248,9 @@ class Memory(StoringMemory):
         around = [[hit.passage] for hit in pinned]
         for hit in rest:
             ordinal = hit.passage.ordinal
-            around.append(
-                self._required().passages(
-                    hit.document.id, ordinal - recall.AROUND, ordinal + recall.AROUND
-                )
-            )
+            near = (ordinal - recall.AROUND, ordinal + recall.AROUND)
+            # What is damaged near a hit is told by `search`, `get` and `doctor`.
+            around.append(readable_passages(self._required(), hit.document.id, *near, []))
         answer = Answer([*pinned, *rest], answer.receipt)
         recalled = recall.recall(answer, around, budget, self.config.project)
         self.used(recalled.refs)
@@ -268,13 +285,29 @@ class Memory(StoringMemory):
 
         A name fails with `NotFound`, `AmbiguousId` or `StoreDamaged`. Counts as one read. With
         ``conversations``, a name that no document has may be that of a session: its messages
-        follow in their order, uncounted.
+        follow in their order, uncounted, and those that cannot be read fail under their ids.
         """
         from plait.searching.names import load_named
+        from plait.searching.readable import damaged_document
 
         if self._store is None:
             return [], {name: self._no_memory(name) for name in names}
-        named, troubles = load_named(self._store, names, self.config.project, self._reach("read"))
+        project, reach = self.config.project, self._reach("read")
+        named, troubles = load_named(self._store, names, project, reach, exactly=conversations)
+        talks: list[tuple[Document, Passage | None]] = []
+        for name in [*troubles] if conversations else ():
+            if not isinstance(troubles[name], NotFound):
+                continue
+            del troubles[name]
+            damaged: list[str] = []
+            messages = self.conversation(name, damaged=damaged)
+            talks += [(message, None) for message in messages]
+            troubles |= {id_: damaged_document(id_) for id_ in damaged}
+            if not (messages or damaged):
+                # Only now: whoever wrote a note chose its aliases, and must not hide a session.
+                known, unknown = load_named(self._store, [name], project, reach)
+                named += known
+                troubles |= unknown
         refs: list[Ref] = []
         for document, passage in named:
             if passage is not None:
@@ -282,12 +315,7 @@ class Memory(StoringMemory):
             elif document.chunk_count <= READ_AS_ONE:
                 refs += [part.ref for part in self.passages_of(document.id)]
         self.used(refs)
-        for name in [*troubles] if conversations else ():
-            messages = self.conversation(name) if isinstance(troubles[name], NotFound) else []
-            named += [(message, None) for message in messages]
-            if messages:
-                del troubles[name]
-        return named, troubles
+        return [*named, *talks], troubles
 
     def conversation(
         self, session: str, *, last: int | None = None, damaged: list[str] | None = None
@@ -306,8 +334,13 @@ class Memory(StoringMemory):
         if self._store is None or not session:
             return []
         where = self._filter({"session": clean(session), "kinds": ("message",)})
-        where = conversations.here(self._store, where, self.config.project)
+        where = conversations.here(self._store, where, self._session_places)
         return conversations.conversation(self._store, where, last, damaged)
+
+    @property
+    def _session_places(self) -> tuple[str | None, ...]:
+        """Where a session may be, the first place first."""
+        return tuple(dict.fromkeys((self.config.project, None)))
 
     def links(self, document: Document) -> Links:
         """Return the links of a document to others and those to it, in this project and personal.
@@ -396,11 +429,11 @@ class Memory(StoringMemory):
         if self._store is None and anchor is None:
             return []
         store = self._required()
-        wanted = timeline.happenings(self._filter(where, all_projects=all_projects))
+        wanted = timeline.happenings(self._read_filter(where, all_projects=all_projects))
         if wanted.session is not None:
             from plait.searching import conversations
 
-            wanted = conversations.here(store, wanted, self.config.project)
+            wanted = conversations.here(store, wanted, self._session_places)
         if anchor is None:
             documents = timeline.page(store, wanted, limit, before, damaged)
         else:

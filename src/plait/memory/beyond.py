@@ -45,7 +45,7 @@ def beyond(
     fields = given_fields(where)
     fixed = {"as_of", "all_versions"} & fields.keys()
     everywhere = all_projects or "projects" not in fields
-    answer = memory.search(
+    answer = memory._uncounted().search(
         query,
         limit=2 * MOST_COUNTED,
         min_score=min_score,

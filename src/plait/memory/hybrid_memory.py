@@ -6,6 +6,7 @@ use `Memory`, which has projects, trust and receipts.
 
 from __future__ import annotations
 
+import json
 import math
 from array import array
 from collections import OrderedDict
@@ -196,6 +197,10 @@ def _result(hit: Hit, score: float | None) -> ResultRow:
     }
 
 
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 @guarded
 class HybridStore:
     """A memory with hybrid-memory's methods, chunks and scores. It has no projects.
@@ -222,9 +227,13 @@ class HybridStore:
             config=load(given), embedder=embedder if isinstance(embedder, Embedder) else None
         )
 
-    def store(self, doc_id: str, text: str, metadata: Mapping[str, str] | None = None) -> int:
-        """Store a document, or replace the one of that name; return the number of its chunks."""
-        return self.memory.store(text, key=doc_id, metadata=metadata).chunks
+    def store(self, doc_id: str, text: str, metadata: Mapping[str, Any] | None = None) -> int:
+        """Store a document, or replace the one of that name; return the number of its chunks.
+
+        Values of metadata that are not text are kept as JSON.
+        """
+        texts = {name: _as_text(value) for name, value in (metadata or {}).items()}
+        return self.memory.store(text, key=doc_id, metadata=texts).chunks
 
     def search(
         self, query: str, limit: int = 10, mode: ModeName = "hybrid"

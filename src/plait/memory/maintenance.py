@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from plait.embedders.none import NoEmbedder
-from plait.errors import Notice, PlaitError, SourceError, StoreDamaged, UsageError
-from plait.memory.opening import OpenMemory
+from plait.errors import NotFound, Notice, PlaitError, SourceError, StoreDamaged, UsageError
+from plait.memory.opening import MEMORY_OFF, OpenMemory
 from plait.searching.search import awaits_vectors
 from plait.searching.where import Where
 from plait.settings.loading import Config, load
 from plait.settings.schema import IN_MEMORY
 from plait.stores import open_store
-from plait.types import TRUSTS, Filter, check_choice
+from plait.types import TRUSTS, Document, Filter, check_choice
 from plait.types.guarding import guarded
+from plait.types.ids import SCOPE_PREFIX
 
 if TYPE_CHECKING:
+    from plait.exporting.jsonl import ExportPart
     from plait.exporting.reading import Importable
     from plait.types.reports import (
         Exported,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         Stats,
     )
     from plait.writing.backfill import Progress
+    from plait.writing.writer import Writer
 
 
 @guarded
@@ -75,6 +78,8 @@ class MaintainedMemory(OpenMemory):
         from plait.types.reports import Finding
         from plait.writing.doctor import check_secrets, examine
 
+        if self.is_off:
+            return [Finding("backend", "warning", MEMORY_OFF.text)]
         if self._store is None:
             return [Finding("file", "ok", f"{self.path} does not exist yet: nothing to check")]
         findings = examine(self._store, fix=fix)
@@ -144,7 +149,7 @@ class MaintainedMemory(OpenMemory):
             config: Settings that were already loaded; without a ``path``, they name the memory.
 
         Raises:
-            NotFound: There is no such backup, or nothing to undo.
+            NotFound: There is no such backup, nothing to undo, or the memory is off.
             UsageError: No memory is named, there is neither a backup nor a journal to rename, or
                 ``undo`` with a backup.
             StoreError: The backup is damaged or not a memory, or the files cannot be written.
@@ -159,6 +164,8 @@ class MaintainedMemory(OpenMemory):
                 )
             config = load({"db_path": os.fspath(path)})
         settings = config.settings
+        if settings.backend == "none":
+            raise NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code)
         if settings.read_only:
             refuse_to_write(settings.db_path)
         return restore(
@@ -284,7 +291,12 @@ class MaintainedMemory(OpenMemory):
         )
 
     def import_lines(
-        self, lines: Iterable[str], *, trust: str = "trusted", dry_run: bool = False
+        self,
+        lines: Iterable[str],
+        *,
+        trust: str = "trusted",
+        dry_run: bool = False,
+        scopes: bool = False,
     ) -> Imported:
         """Import an export, or a reference memory server's file; newer documents here are kept.
 
@@ -294,16 +306,23 @@ class MaintainedMemory(OpenMemory):
             lines: The lines of the file.
             trust: The highest trust that a document gets, whatever the file says.
             dry_run: Only count what would be done.
+            scopes: Write into users' scopes too, as an export of the whole memory has them;
+                otherwise they are left out and counted.
 
         Raises:
             UsageError: A line belongs to neither format; the message names the line.
         """
         from plait.exporting.reading import read_lines
 
-        return self._import(read_lines(lines), trust, dry_run=dry_run)
+        return self._import(read_lines(lines), trust, dry_run=dry_run, scopes=scopes)
 
     def import_from(
-        self, path: str | os.PathLike[str], *, trust: str = "trusted", dry_run: bool = False
+        self,
+        path: str | os.PathLike[str],
+        *,
+        trust: str = "trusted",
+        dry_run: bool = False,
+        scopes: bool = False,
     ) -> Imported:
         """Import a file or a folder by what it is, all of it or nothing.
 
@@ -314,6 +333,7 @@ class MaintainedMemory(OpenMemory):
             path: The file or folder.
             trust: The highest trust that a document gets, whatever the import says.
             dry_run: Only count what would be done.
+            scopes: Write into users' scopes too, as for `import_lines`.
 
         Raises:
             UsageError: It is of no known format, or a part of it cannot be stored.
@@ -336,18 +356,31 @@ class MaintainedMemory(OpenMemory):
                 code="not_utf8",
                 subject=place,
             ) from error
-        return self._import(content, trust, dry_run=dry_run)
+        return self._import(content, trust, dry_run=dry_run, scopes=scopes)
 
-    def _import(self, content: Importable, trust: str, *, dry_run: bool) -> Imported:
+    def _import(
+        self, content: Importable, trust: str, *, dry_run: bool, scopes: bool = False
+    ) -> Imported:
         from plait.exporting.importing import import_content
+        from plait.memory import Memory
         from plait.types.reports import Imported
 
         if self.is_off:
             return Imported()
         highest = check_choice("trust", trust, TRUSTS)
+        if not dry_run:
+            self._check_writable()
+        if not scopes:
+            parts = self._outside_scopes(content.parts)
+            scoped = len(content.parts) - len(parts)
+            content = content._replace(parts=parts)
+            done = self._import(content, trust, dry_run=dry_run, scopes=True)
+            return done._replace(scoped=scoped)
         if self._store is None:
             # Into a memory in RAM first: what fails must not leave an empty file.
-            rehearsal = type(self)(open_store(IN_MEMORY), NoEmbedder(), self.config, path=IN_MEMORY)
+            settings = self.config.settings._replace(read_only=False)
+            config = self.config._replace(settings=settings)
+            rehearsal = Memory(open_store(IN_MEMORY), NoEmbedder(), config, path=IN_MEMORY)
             try:
                 done = import_content(rehearsal._begin(), rehearsal.graph, content, trust=highest)
             finally:
@@ -355,22 +388,70 @@ class MaintainedMemory(OpenMemory):
             if dry_run:
                 return done._replace(dry_run=True)
             self._create()
-        return import_content(self._begin(), self.graph, content, trust=highest, dry_run=dry_run)
+        writer = self._dry_writer() if dry_run else self._begin()
+        return import_content(writer, self.graph, content, trust=highest, dry_run=dry_run)
+
+    def _dry_writer(self) -> Writer:
+        """Return what counts an import without writing, also where nothing may be written."""
+        from plait.writing.writer import Writer
+
+        store, project = self._required(), self.config.project
+        return Writer.begin(store, self._embedder, self._cut, project, max_bytes=self._max_bytes)
+
+    def _outside_scopes(self, parts: Sequence[ExportPart]) -> list[ExportPart]:
+        """Return the parts of an import that neither lie in a user's scope nor name its ids."""
+        from plait.protocols import Entry
+
+        rows = [part.document for part in parts if isinstance(part, Entry)]
+        ids = {id_ for row in rows for id_ in (row.id, row.parent, row.supersedes) if id_}
+        known = [Document(id=id_) for id_ in ids] if self._store is not None else []
+        guarded = (
+            {row.id for row in self._required().known(known) if row is not None and _in_scope(row)}
+            if known
+            else set()
+        )
+
+        def is_outside(part: ExportPart) -> bool:
+            if isinstance(part, Entry):
+                named = {part.document.id, part.document.parent, part.document.supersedes}
+                return not _in_scope(part.document) and named.isdisjoint(guarded)
+            return not _in_scope(part)
+
+        return [part for part in parts if is_outside(part)]
 
     def _hydrate(self) -> None:
-        """Fill an empty memory from the snapshot beside it, and say so."""
-        from plait.exporting.folder import snapshot_near
+        """Fill an empty memory from the snapshot that belongs to it, and say so.
+
+        A snapshot in the folder that the user's own settings name is his. Another one lies there
+        by itself, in a clone perhaps: it is not trusted, and reaches no scope.
+        """
+        from plait.exporting.folder import is_owned, snapshot_near
 
         settings = self.config.settings
+        if settings.read_only:
+            return
         folder = snapshot_near(self.path, settings.memory_dir)
         if folder is None:
             return
+        is_named = folder == settings.memory_dir and self.config.is_own("memory_dir")
+        if not is_named and not is_owned(folder):
+            text = f"The memory was not filled: {folder} belongs to another user of this machine."
+            self.opening_notices.append(Notice(text, "foreign_snapshot", folder))
+            return
         try:
-            done = self.import_from(folder)
+            trust = "trusted" if is_named else "untrusted"
+            done = self.import_from(folder, trust=trust, scopes=is_named)
         except PlaitError as error:
             self.opening_notices.append(
                 error.notice._replace(text=f"The memory was not filled: {error.notice.text}")
             )
             return
         text = f"Filled the empty memory with {done.added:,} documents from {folder}."
+        if not is_named:
+            text += " They are untrusted: your settings do not name that folder as memory_dir."
         self.opening_notices.append(Notice(text, "hydrated", folder))
+
+
+def _in_scope(part: Document | ExportPart) -> bool:
+    """Tell whether something lies in a user's scope."""
+    return (getattr(part, "project", None) or "").startswith(SCOPE_PREFIX)

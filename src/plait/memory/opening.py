@@ -25,7 +25,7 @@ from plait.errors import (
     quoted,
 )
 from plait.protocols import State, Store
-from plait.searching.where import Where, check_fields, renamed, to_filter
+from plait.searching.where import Where, check_fields, given_fields, to_filter
 from plait.settings.loading import Config, changed, load
 from plait.settings.schema import IN_MEMORY, OF_EMBEDDER, OF_OLLAMA
 from plait.stores import exists, make_folders, open_store
@@ -357,6 +357,10 @@ class OpenMemory:
         return self._graph((self.config.project, None))
 
     def _graph(self, places: Sequence[str | None]) -> Graph:
+        if self.is_off:
+            from plait.graph.silent import silent_graph
+
+            return silent_graph(self.config.project)
         from plait.graph import Graph
         from plait.graph.semantic import EntityRanking
         from plait.ranking.use import constants_from
@@ -425,8 +429,7 @@ class OpenMemory:
         if self._counter is None:
             from plait.writing.use import UseCounter
 
-            counts_listed = self.config.settings.signals_count == "listed"
-            self._counter = UseCounter(self._store, counts_listed=counts_listed)
+            self._counter = UseCounter(self._store)
         return self._counter
 
     def _embedder_for(self, store: Store, state: State) -> Embedder:
@@ -439,20 +442,16 @@ class OpenMemory:
         return self._former if self._former.space == space else self._embedder
 
     def _required(self) -> Store:
-        if self.is_off:
-            raise NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code)
         if self._store is None:
-            raise NotFound(
-                f"There is no memory at {self.path} yet.",
-                code="no_memory",
-                subject=self.path,
-                advice=advise("store_first"),
-            )
+            raise self._no_memory()
         return self._store
 
-    def _no_memory(self, name: str) -> NotFound:
+    def _no_memory(self, name: str = "") -> NotFound:
         if self.is_off:
             return NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code, subject=name)
+        if not name:
+            text, advice = f"There is no memory at {self.path} yet.", advise("store_first")
+            return NotFound(text, code="no_memory", subject=self.path, advice=advice)
         return NotFound(
             f"Nothing is named '{name}': there is no memory at {self.path} yet.",
             code="no_memory",
@@ -485,8 +484,8 @@ class OpenMemory:
         """Return the caller's filter; ``entity`` selects the facts about these entities."""
         if not wanted:
             return Filter() if all_projects else Filter.of_project(self.config.project)
-        if not isinstance(wanted, Filter) and (fields := renamed(wanted)).get("entity"):
-            check_fields(fields)
+        if not isinstance(wanted, Filter) and (fields := given_fields(wanted)).get("entity"):
+            check_fields(fields, wanted)
             names = fields.pop("entity")
             listed = [names] if isinstance(names, str) else list(names)
             wanted = {**fields, "parents": self.graph.ids_of(listed)}

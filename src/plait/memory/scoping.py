@@ -113,8 +113,15 @@ class ScopedMemory(Memory):
             project_file=None,
         )
         super().__init__(store, whole.embedder, config, path=whole.path)
+        self._memory = whole
         self._whole = inner
+        if store is not None:
+            from plait.writing.use import ConfinedUse
+
+            # A scope may last for one request: the memory keeps what it has not written down.
+            self._counter = ConfinedUse(whole._reads, store.own_refs)
         self._places = (own, *(place for place in dict.fromkeys(shared) if place != own))
+        self._shared = shared
         self._own = own
         self.name = composed(name)
 
@@ -189,10 +196,26 @@ class ScopedMemory(Memory):
     def _outside(field: str, value: str) -> UsageError:
         return not_here(f"{field} is {quoted(value)}, which is not in this scope.", field)
 
-    def _import(self, content: Importable, trust: str, *, dry_run: bool) -> Imported:
+    def _import(
+        self,
+        content: Importable,
+        trust: str,
+        *,
+        dry_run: bool,
+        scopes: bool = False,
+    ) -> Imported:
         # Documents that are not in this scope get ids of their own, the same ones each time.
         parts = [self._adopted(part) for part in content.parts]
-        return super()._import(content._replace(parts=parts), trust, dry_run=dry_run)
+        own = content._replace(parts=parts)
+        return super()._import(own, trust, dry_run=dry_run, scopes=True)
+
+    def _create(self) -> None:
+        if self._memory._store is None:
+            self._memory._create()
+        self._whole = self._memory._required()
+        self._store = ConfinedStore(self._whole, self._own, self._shared)
+        self._embedder = self._memory.embedder
+        self._counter = None
 
     def _adopted(self, part: ExportPart) -> ExportPart:
         """Return a part of an export as it is stored here."""
@@ -227,12 +250,21 @@ class ScopedMemory(Memory):
     # -- inside ----------------------------------------------------------------------------
 
     def _filter(self, wanted: Filter | Where | None, *, all_projects: bool = False) -> Filter:
-        # The store knows what may be read; a filter that names no project means all of it.
-        return super()._filter(wanted, all_projects=True)
+        # A filter that names no project means all that may be read.
+        where = super()._filter(wanted, all_projects=True)
+        return where if where.projects else where._replace(projects=self._places)
+
+    @property
+    def _session_places(self) -> tuple[str | None, ...]:
+        return self._places
 
     def _reach(self, reach: Reach) -> Reach:
         # Shared projects are read by key too.
         return "everything" if reach in ("read", "anchor") else reach
+
+    def _changed_in(self, *, all_projects: bool) -> Where:
+        # What is shared is no other project of this user's: it cannot be changed here.
+        return {"projects": (self._own,)}
 
     def _check_changeable(self, documents: Iterable[Document]) -> None:
         for document in documents:
@@ -255,7 +287,7 @@ class ScopedMemory(Memory):
 
     def _refresh_profiles(self) -> None:
         """Rebuild profiles that are due, of whatever user: a scope's transaction sees only one."""
-        if self._whole is None:
+        if self._whole is None or self.config.settings.read_only:
             return
         due = self._whole.state().profiles_due
         if due is not None and due <= time.time_ns() // 1_000_000:
@@ -265,6 +297,8 @@ class ScopedMemory(Memory):
 
     def _renamed(self, id_: str) -> str:
         """Return the id that a document of an import has here: its own only if it is here."""
-        if not id_ or self._required().known([Document(id=id_)]) != [None]:
+        if not id_:
+            return id_
+        if self._store is not None and self._store.known([Document(id=id_)]) != [None]:
             return id_
         return derived_id(self.name, id_)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plait.errors import UsageError, advise
 from plait.memory.maintenance import MaintainedMemory
 from plait.searching.where import Where, narrows, widened
+from plait.settings.loading import parse_setting
 from plait.text import clean
 from plait.times import Moment, as_moment
 from plait.types import Document, Filter, MemoryType, Origin, Trust
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from plait.settings.project import OwnFiles
     from plait.types.reports import Deleted, IngestReport, OnFile, Stored
     from plait.writing.backfill import Progress
+
+# When a document was written; the memory fills in what is 0.
+_STAMPS = ("created_at", "updated_at", "indexed_at")
+_TIMES = ("event_at", "valid_from", "valid_to", *_STAMPS)
 
 
 @guarded
@@ -48,6 +53,7 @@ class StoringMemory(MaintainedMemory):
         pinned: bool = False,
         event_at: Moment | None = None,
         path: str | None = None,
+        lines: Sequence[int] = (),
         entity: str | None = None,
         topic: str | None = None,
         supersedes: str | None = None,
@@ -68,7 +74,8 @@ class StoringMemory(MaintainedMemory):
         ``tool`` wrote it, on which ``branch`` and ``commit``; it is kept in the metadata.
 
         Times (``event_at``, ``valid_from``) are a datetime, a date, a text such as ``2026-03-01``
-        or ``7d``, or seconds or milliseconds since 1970.
+        or ``7d``, or seconds or milliseconds since 1970. ``path`` is the file that the text was
+        read from; ``lines`` has, for each line of the text, its line there, if they differ.
 
         Raises:
             NotFound: The document to supersede does not exist.
@@ -113,7 +120,7 @@ class StoringMemory(MaintainedMemory):
 
             stored = store_message(writer, document)
         else:
-            stored = store_note(writer, document)
+            stored = store_note(writer, document, lines)
         self._follow_embedder(writer)
         return stored
 
@@ -143,7 +150,7 @@ class StoringMemory(MaintainedMemory):
         """Store many documents, each replacing the one with its key; one transaction per batch.
 
         Documents without a project get this memory's. Pasted answers are left out, and secrets
-        refused, as by `store`.
+        refused, as by `store`. Messages need a session, in which they are the next turns.
 
         Raises:
             UsageError: A document is refused; those of earlier batches are stored.
@@ -177,9 +184,13 @@ class StoringMemory(MaintainedMemory):
         Raises:
             UsageError: A message is refused; ``subject`` names it, as in ``messages[2]``.
         """
+        if self.is_off:
+            return []
         from plait.writing.conversations import add_messages
         from plait.writing.writer import BATCH_DOCUMENTS
 
+        if self.is_off:
+            return []
         writer = self._begin(allow_secret=allow_secret)
         stored = add_messages(writer, messages, session, origin=origin, trust=trust)
         self._follow_embedder(writer)
@@ -232,6 +243,7 @@ class StoringMemory(MaintainedMemory):
         walk = walk_known(
             writer.store,
             place,
+            project=writer.project,
             patterns=(*(patterns or (own and own.patterns) or settings.patterns), *include),
             max_bytes=self._max_bytes,
             allow_removal=allow_removal,
@@ -308,15 +320,23 @@ class StoringMemory(MaintainedMemory):
             return deleting.forecast(store, doomed)
         return self._deleted(doomed, purge=purge)
 
-    def prune(self, *, dry_run: bool = True, all_projects: bool = False) -> Deleted:
-        """Delete what is older than the setting ``keep_days`` allows; undo within 30 days.
+    def prune(
+        self,
+        *,
+        keep_days: Mapping[str, float] | None = None,
+        dry_run: bool = True,
+        all_projects: bool = False,
+    ) -> Deleted:
+        """Delete what is older than ``keep_days`` allows; undo within 30 days.
 
-        It concerns this project, and personal documents only outside of any project, unless
+        ``keep_days`` has days by kind, as in ``{"message": 90}``; the setting by default. It
+        concerns this project, and personal documents only outside of any project, unless
         ``all_projects``. Pinned documents, files and entities are always kept. By default it only
         returns what it would delete.
 
         Raises:
-            UsageError: The setting is not set.
+            UsageError: There is neither the argument nor the setting.
+            ConfigError: A kind cannot be pruned, or its days are out of range.
         """
         from plait.types.reports import Deleted
         from plait.writing import deleting
@@ -324,6 +344,8 @@ class StoringMemory(MaintainedMemory):
         from plait.writing.retention import outlived
 
         rules = self.config.settings.keep_days
+        if keep_days is not None:
+            rules = parse_setting("keep_days", keep_days, "this call")
         if not rules:
             raise UsageError(
                 "keep_days is not set, so everything is kept.",
@@ -334,10 +356,14 @@ class StoringMemory(MaintainedMemory):
         if self.is_off:
             return Deleted()
         store = self._required()
-        here = {} if all_projects else {"projects": (self.config.project,)}
+        here = self._changed_in(all_projects=all_projects)
         wanted = self._filter({**here, **widened(None)}, all_projects=all_projects)
         doomed = outlived(store, wanted, dict(rules), now_ms())
         return deleting.forecast(store, doomed) if dry_run else self._deleted(doomed)
+
+    def _changed_in(self, *, all_projects: bool) -> Where:
+        """Return the filter of what is deleted by its age alone."""
+        return {} if all_projects else {"projects": (self.config.project,)}
 
     def _deleted(self, doomed: Mapping[str, Document], *, purge: bool = False) -> Deleted:
         from plait.writing import deleting
@@ -373,10 +399,10 @@ def _with_moments(document: Document) -> Document:
     Raises:
         UsageError: One of them is not a time.
     """
-    if document.event_at is document.valid_from is document.valid_to is None:
-        return document
-    return document._replace(
-        event_at=as_moment(document.event_at, "event_at"),
-        valid_from=as_moment(document.valid_from, "valid_from"),
-        valid_to=as_moment(document.valid_to, "valid_to"),
-    )
+    given = {name: getattr(document, name) for name in _TIMES}
+    # 0 is what a document has that was never stored.
+    unset = [name for name in _STAMPS if given[name] == 0]
+    times: dict[str, Any] = {
+        name: as_moment(time, name) for name, time in given.items() if name not in unset
+    }
+    return document._replace(**times)

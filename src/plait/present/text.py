@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from plait.errors import Notice, advise, is_plain_name, quoted
+from plait.errors import Notice, advise, is_plain_name, quoted, shell_word
 from plait.facts.names import distinct_names
 from plait.times import show_day, show_end, show_time
 from plait.types import PROVENANCE, Answer, Document, Hit, Passage, Receipt
@@ -349,8 +349,8 @@ def _ignored_types(report: IngestReport) -> str:
         return ""
     types = [f"{count:,} {ending or 'without an ending'}" for ending, count in shown]
     more = ", …" if len(report.ignored_types) > NAMES_SHOWN else ""
-    words = dict.fromkeys(map(include_for, dict(report.ignored_types)))
-    options = " ".join(f"--include {word}" for word in words if word)
+    words = dict.fromkeys(include_for(ending) for ending, _ in shown)
+    options = " ".join(f"--include {shell_word(word, 'PATTERN')}" for word in words if word)
     hint = f"; read more with {options}" if options else ""
     return f" ({', '.join(types)}{more}{hint})"
 
@@ -410,14 +410,17 @@ def _first_names(names: Sequence[str]) -> str:
 # -- the memory -----------------------------------------------------------------------------
 
 
-def stats_text(stats: Stats, undo: str = "") -> str:
-    """Return what is in a memory; ``undo`` is the command that restores from its trash."""
+def stats_text(stats: Stats, undo: str = "", embedder: str = "") -> str:
+    """Return what is in a memory.
+
+    ``undo`` is the command that restores from its trash; ``embedder`` makes its vectors.
+    """
     kinds = ", ".join(counted(count, name) for name, count in stats.kinds) or "nothing yet"
     lines = [
         f"memory     {stats.path}",
         f"documents  {stats.doc_count:,} ({kinds})",
         f"passages   {stats.chunk_count:,}",
-        f"vectors    {_vectors(stats)}",
+        f"vectors    {_vectors(stats, embedder)}",
         f"size       {stats.db_size_bytes / 1024 / 1024:.1f} MB",
     ]
     if stats.projects:
@@ -432,8 +435,11 @@ def stats_text(stats: Stats, undo: str = "") -> str:
     return as_lines(lines)
 
 
-def _vectors(stats: Stats) -> str:
+def _vectors(stats: Stats, embedder: str) -> str:
     if stats.space is None:
+        if stats.pending_count:
+            waiting = "1 waits" if stats.pending_count == 1 else f"{stats.pending_count:,} wait"
+            return f"none yet, {waiting} for {embedder or 'the embedder'}"
         return "none (keyword search only)" if stats.chunk_count else "none yet"
     pending = f", {stats.pending_count:,} pending" if stats.pending_count else ""
     return f"{stats.embedded_count:,}{pending}, {stats.space}"

@@ -5,23 +5,29 @@ from collections.abc import Sequence
 from plait.facts.names import Named
 from plait.protocols import Store
 from plait.ranking.hybrid import NEIGHBOUR_SHARES
-from plait.searching.readable import load_readable
+from plait.searching.readable import load_readable, readable_passages, unreadable
 from plait.types import Answer, Document, Filter, Hit
 
 # No document of a session has a later place.
 _THE_END = (2**63 - 1, "")
 
 
-def here(store: Store, where: Filter, project: str | None) -> Filter:
-    """Return a filter for the session of this project; the personal one if this has no such.
+def here(store: Store, where: Filter, places: Sequence[str | None]) -> Filter:
+    """Return a filter for the session of the first of these projects that has one of its name.
 
-    One name in two projects is two sessions. As with other names, the project's hides the other.
+    One name in two projects is two sessions. As with other names, the project's hides the personal
+    one, and a user's own those that are shared. A filter that was narrowed to others stays as it
+    is.
     """
-    if project is None or where.session is None or where.projects != (None, project):
+    if where.session is None or set(where.projects or ()) != set(places):
         return where
-    own = where._replace(projects=(project,))
-    is_spoken = store.scan(own._replace(kinds=("message",)), limit=1, by_turn=True)
-    return own if is_spoken else where
+    for last in range(1, len(places)):
+        own = where._replace(projects=tuple(places[:last]))
+        damaged: list[str] = []
+        messages = own._replace(kinds=("message",))
+        if store.scan(messages, limit=1, by_turn=True, damaged=damaged) or damaged:
+            return own
+    return where
 
 
 def conversation(
@@ -39,8 +45,10 @@ def with_replies(store: Store, answer: Answer, where: Filter) -> Answer:
     """Return an answer in which each message is followed by the next turn, if that is one passage.
 
     A reply often shares no word with its question, and then has no evidence of its own. A gap in
-    the numbering is a gap in the conversation.
+    the numbering is a gap in the conversation. A reply that cannot be read is left out, and the
+    receipt tells it.
     """
+    damaged: list[str] = []
     known = {hit.document.id for hit in answer}
     hits: list[Hit] = []
     for hit in answer:
@@ -49,13 +57,15 @@ def with_replies(store: Store, answer: Answer, where: Filter) -> Answer:
         if document.turn is None:
             continue
         home = where._replace(session=document.session, projects=(document.project,))
-        for reply in store.scan(home, by_turn=True, after=document.place, limit=1):
+        replies = store.scan(home, by_turn=True, after=document.place, limit=1, damaged=damaged)
+        for reply in replies:
             if reply.turn == document.turn + 1 and reply.chunk_count == 1 and reply.id not in known:
                 known.add(reply.id)
                 score = hit.score * NEIGHBOUR_SHARES[0]
-                for passage in store.passages(reply.id):
+                for passage in readable_passages(store, reply.id, 0, 0, damaged):
                     hits.append(Hit(passage, reply, score, 0.0, hit.source, passage.text))
-    return Answer(hits, answer.receipt)
+    notices = map(unreadable, dict.fromkeys(damaged))
+    return Answer(hits, answer.receipt._replace(degraded=(*answer.receipt.degraded, *notices)))
 
 
 def by_importance(rows: Sequence[Named]) -> list[tuple[int, Named]]:

@@ -5,7 +5,8 @@ What is ingested again, renamed, deleted, restored, purged or imported is theref
 step, and a link finds its target whenever that appears.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from plait.protocols import Store
@@ -25,9 +26,17 @@ _ENDINGS = (".md", ".markdown", ".txt", ".rst", ".org", ".html", ".htm", ".ipynb
 _BEFORE = ("[[", "[[ ", "/", "(", "<")
 # Characters. No name is longer, and each costs a search through all names.
 _MAX_NAME = 300
+# How a name belongs to a document: it is its key, the end of its key, or an alias.
+_IS_KEY, _IS_END, _IS_ALIAS = 1, 2, 3
 # How many links of a document are resolved, and how many documents are read for links to it.
 MOST_RESOLVED = 200
 MOST_READ = 2_000
+# How many names of a document are looked for in the others: each is a search of its own.
+MOST_NAMES = 50
+# Names that are compared with every document inside the store; more of them are compared here.
+_FEW_NAMES = 30
+# A name in a list of aliases may itself have so many commas.
+_COMMAS = 3
 
 
 class Links(NamedTuple):
@@ -56,10 +65,11 @@ def known_as(store: Store, name: str, where: Filter) -> list[Document]:
     wanted = _folded(name)
     if not wanted or len(name) > _MAX_NAME:
         return []
-    candidates = _candidates(store, [name], where)
-    ranked = [(_closeness(document, wanted), document) for document in candidates]
-    best = min((rank for rank, _ in ranked if rank), default=0)
-    return [document for rank, document in ranked if best and rank == best]
+    ranked = _Targets(_candidates(store, [name], where), {wanted}).ranked(wanted)
+    best = min((rank for rank, _ in ranked), default=0)
+    nearest = [document for rank, document in ranked if rank == best]
+    # What is untrusted takes no name of a trusted document, and does not make it ambiguous.
+    return [document for document in nearest if document.trust == "trusted"] or nearest
 
 
 def _outgoing(store: Store, document: Document, scope: Filter) -> Iterable[Relation]:
@@ -67,9 +77,10 @@ def _outgoing(store: Store, document: Document, scope: Filter) -> Iterable[Relat
     names = [_name_in(document, link) for link in links]
     parts = {_last_part(name) for name in names if name and len(name) <= _MAX_NAME}
     candidates = _candidates(store, sorted(parts), scope) if parts else []
+    targets = _Targets(candidates, {_folded(name) for name in names})
     seen: set[str] = set()
     for link, name in zip(links, names, strict=True):
-        target = _nearest(document, link, name, candidates)
+        target = targets.nearest(document, link, name)
         mark = target.id if target is not None else name
         if mark in seen or (target is not None and target.id == document.id):
             continue
@@ -85,27 +96,27 @@ def _outgoing(store: Store, document: Document, scope: Filter) -> Iterable[Relat
 
 
 def _incoming(store: Store, document: Document, scope: Filter) -> Iterable[Relation]:
-    names = {_last_part(name) for name in _names_of(document)}
-    written = {
-        f"{sign}{form}" for name in names if name for form in _written(name) for sign in _BEFORE
-    }
+    names = [_last_part(name) for name in _names_of(document)]
+    names = [name for name in dict.fromkeys(names) if name and len(name) <= _MAX_NAME]
+    names = names[:MOST_NAMES]
+    written = {f"{sign}{form}" for name in names for form in _written(name) for sign in _BEFORE}
     if not written:
         return
     mentioning = store.scan(
         scope._replace(mentions=tuple(sorted(written))), limit=MOST_READ, whole=True, damaged=[]
     )
-    rivals: dict[str, list[Document]] = {}
+    own = dict(_answers_to(document))
+    targets: _Targets | None = None
     for source in sorted(mentioning, key=lambda row: row.doc_id):
         if source.id == document.id or source.kind == "entity":
             continue
         for link in links_in(source.text):
             name = _name_in(source, link)
-            if not _may_mean(document, link, name):
+            if _folded(name) not in own:
                 continue
-            part = _last_part(name)
-            if part not in rivals:
-                rivals[part] = _candidates(store, [part], scope)
-            target = _nearest(source, link, name, rivals[part])
+            if targets is None:
+                targets = _Targets(_candidates(store, names, scope), own)
+            target = targets.nearest(source, link, name)
             if target is not None and target.id == document.id:
                 yield Relation(
                     source=source.doc_id,
@@ -119,64 +130,93 @@ def _incoming(store: Store, document: Document, scope: Filter) -> Iterable[Relat
 
 
 def _candidates(store: Store, names: Sequence[str], scope: Filter) -> list[Document]:
-    """Return documents of which a part of the key or an alias is one of these names."""
+    """Return at least the documents of which a part of the key or an alias is one of these."""
     parts = tuple(dict.fromkeys(form for name in names for form in _cases(_last_part(name))))
-    return store.scan(scope._replace(named=parts), by_writing=True, damaged=[]) if parts else []
+    if not parts:
+        return []
+    named = parts if len(parts) <= _FEW_NAMES else ()
+    return store.scan(scope._replace(named=named), by_writing=True, damaged=[])
 
 
-def _nearest(
-    source: Document, link: Link, name: str, candidates: Sequence[Document]
-) -> Document | None:
-    """Return the document that a link leads to: by path the very one, by name the nearest one."""
-    wanted = _folded(name)
-    if link.is_path:
-        same = [
-            row
-            for row in candidates
-            if (row.source, row.project) == (source.source, source.project)
-            if wanted in (_folded(row.key or ""), _stem(_folded(row.key or "")))
-        ]
-        return same[0] if same else None
-    ranked = [(rank, row) for row in candidates if (rank := _closeness(row, wanted))]
-    # A note beside the text is nearer than one at the top; an alias counts last.
-    order = sorted(ranked, key=lambda pair: (pair[0] == 3, *_distance(source, pair[1])))
-    return order[0][1] if order else None
+class _Targets:
+    """Documents by the names that links have for them.
+
+    One pass over the documents, then a few look-ups for each link: a name may belong to thousands
+    of documents, and thousands may link to it.
+    """
+
+    def __init__(self, documents: Iterable[Document], wanted: Collection[str]) -> None:
+        self._ranked: dict[str, list[tuple[int, Document]]] = {}
+        self._by_path: dict[tuple[str, str | None, str], Document] = {}
+        self._near: dict[str, dict[tuple[object, ...], Document]] = {}
+        for document in documents:
+            for name, rank in _answers_to(document):
+                if name not in wanted:
+                    continue
+                self._ranked.setdefault(name, []).append((rank, document))
+                if rank == _IS_KEY:
+                    place = (document.source, document.project, name)
+                    self._by_path.setdefault(place, document)
+
+    def ranked(self, wanted: str) -> list[tuple[int, Document]]:
+        """Return the documents with a folded name, and how it is theirs."""
+        return self._ranked.get(wanted, [])
+
+    def nearest(self, source: Document, link: Link, name: str) -> Document | None:
+        """Return the document that a link leads to: by path the very one, by name the nearest."""
+        wanted = _folded(name)
+        if link.is_path:
+            return self._by_path.get((source.source, source.project, wanted))
+        if wanted not in self._near:
+            self._near[wanted] = self._grouped(wanted)
+        near = self._near[wanted]
+        # A note beside the text is nearer than one at the top; an alias counts last, and one that
+        # an untrusted document gives itself after all others.
+        places = ((claim, *place) for claim in range(3) for place in _places(source))
+        return next((near[place] for place in places if place in near), None)
+
+    def _grouped(self, wanted: str) -> dict[tuple[object, ...], Document]:
+        """Return the document with the shortest path for each place, and for several together."""
+        groups: dict[tuple[object, ...], Document] = {}
+        for rank, document in sorted(self.ranked(wanted), key=lambda pair: _length(pair[1])):
+            for place in _places(document):
+                claim = (1 + (document.trust != "trusted")) if rank == _IS_ALIAS else 0
+                groups.setdefault((claim, *place), document)
+        return groups
 
 
-def _may_mean(document: Document, link: Link, name: str) -> bool:
-    wanted = _folded(name)
-    if link.is_path:
-        key = _folded(document.key or "")
-        return wanted in (key, _stem(key))
-    return bool(wanted) and bool(_closeness(document, wanted))
+def _places(document: Document) -> list[tuple[object, ...]]:
+    """Return where a document is, from the narrowest place to the widest: everywhere."""
+    folder = (document.key or "").rpartition("/")[0]
+    # Each as a tuple of its own: a name is never taken for the absence of one.
+    parts = (("project", document.project), ("source", document.source), ("folder", folder))
+    return list(product(*((part, None) for part in parts)))
 
 
-def _distance(source: Document, target: Document) -> tuple[bool, bool, bool, int, str]:
-    """Order the targets of one name: this project, this source, this folder, the shortest path."""
-    key = target.key or ""
-    same_folder = key.rpartition("/")[0] == (source.key or "").rpartition("/")[0]
-    return (
-        target.project != source.project,
-        target.source != source.source,
-        not same_folder,
-        key.count("/"),
-        key,
-    )
+def _length(document: Document) -> tuple[int, str]:
+    key = document.key or ""
+    return key.count("/"), key
 
 
-def _closeness(document: Document, wanted: str) -> int:
-    """Return 1 if a name is a document's key, 2 if it is the end of it, 3 an alias; 0 if none."""
+def _answers_to(document: Document) -> Iterator[tuple[str, int]]:
+    """Yield the folded names of a document, each once, with the nearest way in which it is one."""
     key = _folded(document.key or "")
-    for rank, matches in ((1, str.__eq__), (2, _is_end)):
-        if matches(key, wanted) or matches(_stem(key), wanted):
-            return rank
-    # A name may have a comma in it, and commas are between the names.
-    names = (f", {_folded(written)}, " for written in document.aliases)
-    return 3 if any(f", {wanted}, " in written for written in names) else 0
-
-
-def _is_end(key: str, wanted: str) -> bool:
-    return key.endswith(f"/{wanted}")
+    names: dict[str, int] = {}
+    for form in (key, _stem(key)):
+        names.setdefault(form, _IS_KEY)
+    for form in (key, _stem(key)):
+        # No link is longer.
+        end = form[-_MAX_NAME - 1 :]
+        while "/" in end:
+            end = end.partition("/")[2]
+            names.setdefault(end, _IS_END)
+    for written in document.aliases:
+        pieces = _folded(written).split(", ")
+        for start in range(len(pieces)):
+            for count in range(1, _COMMAS + 2):
+                names.setdefault(", ".join(pieces[start : start + count]), _IS_ALIAS)
+    names.pop("", None)
+    yield from names.items()
 
 
 def aliases_of(document: Document) -> list[str]:

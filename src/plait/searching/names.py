@@ -10,10 +10,13 @@ from plait.text import clean
 from plait.types import EVERYTHING
 
 
-def resolve(store: Store, name: str, project: str | None, reach: Reach) -> Named:
+def resolve(
+    store: Store, name: str, project: str | None, reach: Reach, *, exactly: bool = False
+) -> Named:
     """Return the one document that a name refers to, and the passage if it names one.
 
-    ``reach`` says what the name is for, and so whether it may refer to another project's.
+    ``reach`` says what the name is for, and so whether it may refer to another project's. With
+    ``exactly``, neither an alias nor a part of a key is a name.
 
     Raises:
         NotFound: Nothing has that name.
@@ -25,7 +28,7 @@ def resolve(store: Store, name: str, project: str | None, reach: Reach) -> Named
     if named is not None:
         return named
     elsewhere = store.find(stored_name, EVERYTHING)
-    if not elsewhere and reach == "read":
+    if not elsewhere and reach == "read" and not exactly:
         # Only to read: what changes something must be named exactly.
         known = _known_as(store, stored_name, project)
         if known is not None:
@@ -57,7 +60,12 @@ def _as_stored(store: Store, name: str) -> str:
 
 
 def load_named(
-    store: Store, names: Sequence[str], project: str | None, reach: Reach = "read"
+    store: Store,
+    names: Sequence[str],
+    project: str | None,
+    reach: Reach = "read",
+    *,
+    exactly: bool = False,
 ) -> tuple[list[Named], dict[str, PlaitError]]:
     """Read whole documents and named passages at once, and why the other names failed.
 
@@ -67,7 +75,7 @@ def load_named(
     troubles: dict[str, PlaitError] = {}
     for name in names:
         try:
-            resolved.append((name, resolve(store, name, project, reach)))
+            resolved.append((name, resolve(store, name, project, reach, exactly=exactly)))
         except (NotFound, AmbiguousId, StoreDamaged) as trouble:
             troubles[name] = trouble
     documents, damaged = load_apart(store, [row.id for _, (row, _) in resolved])

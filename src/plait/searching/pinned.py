@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from plait.errors import StoreDamaged
 from plait.protocols import Store
-from plait.searching.recall import tokens_of
 from plait.searching.scoring import snippet
+from plait.searching.search import tokens_of
 from plait.searching.timeline import happenings
 from plait.types import Document, Filter, Hit
 
@@ -46,5 +46,5 @@ def _first_passage(store: Store, document: Document) -> Hit | None:
         return None  # `search` and `doctor` tell it; a recall of other things goes on
     for passage in passages:
         shown, highlights = snippet(passage.text, (), frozenset())
-        return Hit(passage, document, 1.0, 1.0, "keyword", shown, highlights)
+        return Hit(passage, document, 0.0, 0.0, "keyword", shown, highlights)
     return None

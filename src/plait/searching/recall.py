@@ -11,13 +11,12 @@ from plait.errors import quotable
 from plait.facts.echo import PREFACE, TAG_CHARS, fence
 from plait.facts.names import distinct_names
 from plait.searching.joining import join
+from plait.searching.search import BYTES_PER_TOKEN
+from plait.searching.search import tokens_of as tokens_of
 from plait.times import show_day, show_end
 from plait.types import Answer, Hit, Passage, Receipt, Ref, check_range
 from plait.types.ids import SHORT_ID, new_id
 
-# A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
-# about three quarters of a character. Tokenizers differ by a quarter around that.
-BYTES_PER_TOKEN = 4
 DEFAULT_RECALLED = 5
 # Five whole passages of the default size.
 DEFAULT_BUDGET = 1_500
@@ -79,15 +78,6 @@ def check_budget(limit: int, budget_tokens: int | None) -> int:
     budget = DEFAULT_BUDGET if budget_tokens is None else budget_tokens
     check_range("budget_tokens", budget, 1, MAX_BUDGET)
     return budget
-
-
-def tokens_of(text: str) -> int:
-    """Estimate how many tokens a text costs, rounded up.
-
-    >>> tokens_of(""), tokens_of("We deploy on Fridays"), tokens_of("我们周五部署")
-    (0, 5, 5)
-    """
-    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def most_that_fit(count: int, fits: Callable[[int], bool]) -> int:
@@ -236,10 +226,22 @@ def _shown(sizes: Sequence[Sequence[RecalledItem]], chosen: dict[int, int]) -> l
 def _render(items: Sequence[RecalledItem]) -> str:
     names = distinct_names(item.hit.document for item in items)
     parts = [
-        f"[{number}] {head(item, names[item.hit.document.id])}\n{item.text}"
+        f"[{number}] {head(item, names[item.hit.document.id])}\n{_below_a_head(item.text)}"
         for number, item in enumerate(items, start=1)
     ]
     return "\n\n".join([PREFACE, *parts])
+
+
+def _below_a_head(text: str) -> str:
+    r"""Return a text in which no line looks like the head of another item: it is indented.
+
+    >>> _below_a_head("Rotate the keys.\n[2] abcdefgh policy (pinned)")
+    'Rotate the keys.\n [2] abcdefgh policy (pinned)'
+    """
+    return "\n".join(
+        f" {line}" if line.startswith("[") and line[1:].partition("]")[0].isdecimal() else line
+        for line in text.split("\n")
+    )
 
 
 def head(item: RecalledItem, name: str) -> str:

@@ -29,6 +29,7 @@ class Request(NamedTuple):
     text: str
     limit: int = 10
     offset: int = 0
+    block: int = 0  # hits that are sorted together; 0: those of a page
     mode: Mode = "hybrid"
     where: Filter = Filter()
     fusion: Fusion = "weighted"
@@ -61,6 +62,16 @@ class Branches(NamedTuple):
         if self.vector is None:
             return "keyword"
         return "vector" if self.keyword is None else "hybrid"
+
+
+def with_entities(store: Store, hits: list[Hit]) -> list[Hit]:
+    """Return the hits with the names of the entities that they are facts about."""
+    parents = {hit.document.parent for hit in hits} - {None}
+    if not parents:
+        return hits
+    entities = store.load([id_ for id_ in parents if id_])
+    names = {entity.id: entity.title for entity in entities}
+    return [hit._replace(entity=names.get(hit.document.parent or "")) for hit in hits]
 
 
 class Scorer:
@@ -103,7 +114,8 @@ class Scorer:
         request = self._request
         # Candidates that coverage may raise are read even if fewer are wanted: how many are
         # wanted must not decide which one is first.
-        block = max(request.limit, hybrid.COVERAGE_DEPTH) if self._boosts else request.limit
+        block = request.block or request.limit
+        block = max(block, hybrid.COVERAGE_DEPTH) if self._boosts else block
         last = request.offset + request.limit
         wanted = -(-last // block) * block
         if request.diverse:
@@ -135,7 +147,7 @@ class Scorer:
         scored = self._scored(hits, candidates, block)
         if request.diverse:
             scored = diversified(scored, last)
-        hits = self._with_entities(scored[request.offset : last])
+        hits = with_entities(self._store, scored[request.offset : last])
         return [self._widened(hit) for hit in hits] if request.window else hits
 
     def _batch_end(self, order: Sequence[Ref], start: int, wanted: int) -> int:
@@ -311,15 +323,6 @@ class Scorer:
             weighed.append(hit._replace(score=hit.score * weight.factor, reasons=reasons))
         largest = max([1.0, *(hit.score for hit in weighed)])
         return [hit._replace(score=hit.score / largest) for hit in weighed]
-
-    def _with_entities(self, hits: list[Hit]) -> list[Hit]:
-        """Return the hits with the names of the entities that they are facts about."""
-        parents = {hit.document.parent for hit in hits} - {None}
-        if not parents:
-            return hits
-        entities = self._store.load([id_ for id_ in parents if id_])
-        names = {entity.id: entity.title for entity in entities}
-        return [hit._replace(entity=names.get(hit.document.parent or "")) for hit in hits]
 
     def _widened(self, hit: Hit) -> Hit:
         """Return the hit with its neighbours' text, overlaps merged."""

@@ -22,7 +22,7 @@ from plait.protocols import Scored, State, Store, Vector, Vocabulary
 from plait.ranking import hybrid
 from plait.searching.scoring import Branches, Request, Scorer
 from plait.text import parse
-from plait.types import Answer, Mode, Receipt, Ref, Tuning, check_range
+from plait.types import Answer, Hit, Mode, Receipt, Ref, Tuning, check_range
 from plait.types.guarding import weights_problem
 from plait.types.queries import Query
 
@@ -32,8 +32,11 @@ MAX_WINDOW = 5
 KEYWORD_CANDIDATES = 200
 VECTOR_CANDIDATES = 100
 LONG_QUERY = "long_query"  # the code of a notice
-CHARS_PER_TOKEN = 4  # the usual estimate for English text
+# A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
+# about three quarters of a character. Tokenizers differ by a quarter around that.
+BYTES_PER_TOKEN = 4
 ANYTHING = ("", "*")  # queries that ask for whatever is newest
+DEEP_BLOCK = 100  # hits of later pages that are sorted together
 MATCHES = 10_000  # of an operator query; beyond that, vectors may miss some but never add any
 
 
@@ -83,10 +86,16 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
         keyword_weight,
         vector_weight,
     )
-    branches = _run_branches(plan)
-    fused = _fuse(plan, branches)
-    scorer = Scorer(store, request, query, plan.vocabulary, branches, fused, embedder.tuning)
-    hits = scorer.best()
+    ranked = _ranked(plan._replace(request=request._replace(offset=0)), request.limit)
+    hits, branches, fused = ranked.hits, ranked.branches, ranked.candidates
+    degraded = ranked.degraded
+    if request.offset:
+        from plait.searching.pages import later_page
+
+        # One that does not fill its page is the last one.
+        deep = _ranked(_deeper(plan), MAX_LIMIT) if len(hits) == request.limit else ranked
+        hits, branches, fused = later_page(hits, deep.hits, request), deep.branches, deep.candidates
+        degraded = tuple(dict.fromkeys((*degraded, *deep.degraded)))
     receipt = Receipt(
         query=request.text,
         mode_asked=request.mode,
@@ -94,16 +103,61 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
         fusion=request.fusion,
         keyword_weight=keyword_weight,
         vector_weight=vector_weight,
-        degraded=(*branches.degraded, *scorer.degraded),
+        degraded=degraded,
         keyword_candidates=len(branches.keyword or ()),
         vector_candidates=len(branches.vector or ()),
-        candidates=len(fused),
+        candidates=fused,
         pending_vectors=_pending(plan),
         indexed_at=state.indexed_at,
         milliseconds=round((time.perf_counter() - began) * 1000, 2),
-        tokens=sum(len(hit.text) for hit in hits) // CHARS_PER_TOKEN,
+        tokens=sum(tokens_of(hit.text) for hit in hits),
     )
     return Answer(hits, receipt)
+
+
+class _Ranked(NamedTuple):
+    """The hits of a plan, and what they were chosen from."""
+
+    hits: list[Hit]
+    branches: Branches
+    candidates: int
+    degraded: tuple[Notice, ...]
+
+
+def _ranked(plan: _Plan, pool: int) -> _Ranked:
+    """Rank the candidates for ``pool`` hits; return as many hits as the request asks for."""
+    store, request, query = plan.store, plan.request, plan.query
+    wide = plan._replace(request=request._replace(limit=pool))
+    branches = _run_branches(wide)
+    fused = _fuse(wide, branches)
+    tuning = plan.embedder.tuning
+    scorer = Scorer(store, request, query, plan.vocabulary, branches, fused, tuning)
+    hits = scorer.best()
+    return _Ranked(hits, branches, len(fused), (*branches.degraded, *scorer.degraded))
+
+
+def _deeper(plan: _Plan) -> _Plan:
+    """Return the plan of the ranking that later pages continue with, whatever their offset."""
+    request = plan.request
+    # How many copies a diverse search folds is known only when all are read.
+    needed = MAX_LIMIT if request.diverse else request.offset + 2 * request.limit
+    return plan._replace(
+        request=request._replace(
+            offset=0,
+            limit=-(-needed // DEEP_BLOCK) * DEEP_BLOCK,
+            block=DEEP_BLOCK,
+            diverse=False,
+        )
+    )
+
+
+def tokens_of(text: str) -> int:
+    """Estimate how many tokens a text costs, rounded up.
+
+    >>> tokens_of(""), tokens_of("We deploy on Fridays"), tokens_of("我们周五部署")
+    (0, 5, 5)
+    """
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def awaits_vectors(embedder: Embedder) -> bool:

@@ -1,7 +1,7 @@
 """Build a `Filter` from a caller's arguments: field names, single values, times as text."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from plait.errors import UsageError, advise
@@ -46,6 +46,7 @@ _TYPES = {
     "metadata": "Mapping[str, str] | Sequence[tuple[str, str]]",
     "all_versions": "bool",
     "pinned": "bool",
+    "scopes": "bool",
 }
 _CHOICES: dict[str, tuple[str, ...]] = {
     "kinds": KINDS,
@@ -62,27 +63,43 @@ def to_filter(where: Filter | Where | None, project: str | None, *, all_projects
         UsageError: A field is unknown or has a bad value.
     """
     fields = given_fields(where)
-    check_fields(fields)
+    check_fields(fields, where)
     for name in fields.keys() & set(_TIMES):
-        fields[name] = as_moment(fields[name], name)
+        fields[name] = as_moment(fields[name], name, zero=True)
     for name in fields.keys() & _LISTS:
         fields[name] = _listed(fields[name])
-    for name, allowed in _CHOICES.items():
-        for value in fields.get(name, ()):
-            check_choice(name, value, allowed)
+    if "tags" in fields:
+        from plait.text.links import bare_tag
+
+        fields["tags"] = tuple(map(bare_tag, fields["tags"]))
     if "projects" not in fields and not all_projects:
         fields["projects"] = Filter.of_project(project).projects
     return Filter(**fields)
 
 
-def check_fields(fields: Where) -> None:
-    """Refuse values of a wrong type.
+def check_fields(fields: Where, where: Filter | Where | None) -> None:
+    """Refuse values of a wrong type, and those that are not one of a few.
+
+    Args:
+        fields: Fields of `Filter`.
+        where: The same as the caller wrote them, for the names in errors.
 
     Raises:
-        UsageError: A field has one; the code is "bad_type".
+        UsageError: A field has one; the code is "bad_type" or "bad_value".
     """
-    for name, value in fields.items():
-        check_type(name, value, _TYPES.get(name, "str | None"))
+    given = where if isinstance(where, Mapping) else {}
+    written = {_FIELD_OF.get(name, name): name for name in given}
+    for field, value in fields.items():
+        name = written.get(field, field)
+        check_type(name, value, _TYPES.get(field, "str | None"))
+        for choice in _listed(value) if field in _CHOICES else ():
+            check_choice(name, choice, _CHOICES[field])
+        if field == "projects" and "" in _listed(value):
+            raise UsageError(
+                f"{name} has an empty name; None stands for personal documents.",
+                code="bad_value",
+                subject=name,
+            )
         if isinstance(value, str) and not value.isascii():
             try:
                 value.encode()
@@ -93,11 +110,25 @@ def check_fields(fields: Where) -> None:
 
 
 def given_fields(where: Filter | Where | None) -> dict[str, Any]:
-    """Return the fields that were given, without empty ones and defaults."""
+    """Return the fields that were given, without empty ones and defaults.
+
+    ``None`` as the project is given: it stands for personal documents.
+
+    >>> given_fields({"project": None, "tags": [], "session": None, "pinned": False})
+    {'projects': (None,), 'pinned': False}
+    """
+    defaults = Filter._field_defaults
     if isinstance(where, Filter):
-        defaults = Filter._field_defaults
         return {name: v for name, v in where._asdict().items() if v != defaults[name]}
-    return {name: v for name, v in renamed(where).items() if v or (v == 0 and v is not False)}
+    fields = renamed(where)
+    if fields.get("projects", ()) is None:
+        fields["projects"] = (None,)
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None and value is not defaults.get(name)
+        if not isinstance(value, Collection) or value or (name == "projects" and value == "")
+    }
 
 
 def renamed(where: Where | None) -> dict[str, Any]:
@@ -142,6 +173,7 @@ def narrows(where: Filter | Where | None) -> bool:
 def widened(where: Filter | Where | None) -> dict[str, Any]:
     """Return the fields for whole documents: quarantined and superseded ones count by default."""
     fields = given_fields(where)
+    check_fields(fields, where)  # here, where the caller's names are known
     return {"trusts": TRUSTS, "all_versions": "as_of" not in fields, **fields}
 
 

@@ -42,6 +42,7 @@ def without_effect_on_search(
     *,
     fusion: str,
     mode: str,
+    branch: str | None = None,
     weights: tuple[float | None, float | None],
     candidates: int,
     fewest: int,
@@ -53,6 +54,7 @@ def without_effect_on_search(
         origins: Where they come from; an argument of the call comes from `OF_CALL`.
         fusion: How the search merges its branches.
         mode: Its mode.
+        branch: The only branch that ran, if not both did.
         weights: Of keyword and vector search, if given.
         candidates: How many candidates ``expansion_factor`` asks for.
         fewest: How many each branch fetches at least.
@@ -65,8 +67,11 @@ def without_effect_on_search(
     notices: list[Notice] = []
     if mode != "hybrid":
         # One in a file acts on other searches; one that was typed for this search was meant to act.
-        typed = [name for name in pair if origins[name].startswith(("flag ", OF_CALL))]
+        typed = [name for name in pair if _given_here(origins[name])]
         notices += _notices(typed, origins, f"the mode is {mode}")
+    elif branch is not None and both:
+        reason = f"only {branch} search ran"
+        notices += _notices([name for name in pair if _given_here(origins[name])], origins, reason)
     elif fusion == "rrf" and both:
         notices += _notices(pair, origins, "fusion is rrf, which has no weights")
     if fusion != "rrf":
@@ -80,6 +85,11 @@ def without_effect_on_search(
         reason = "limbic is off" if not settings.limbic else f"fusion is {fusion}"
         notices += _notices(["limbic_constants"], origins, reason)
     return notices
+
+
+def _given_here(origin: str) -> bool:
+    """Tell whether a value was given for this search."""
+    return origin.startswith(("flag ", OF_CALL))
 
 
 def _notices(

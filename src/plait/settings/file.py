@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plait.errors import ConfigError, Notice, advise
+from plait.settings.foreign import refuse_unknown, without_foreign
 from plait.settings.loading import accept, parse_setting, refuse_postgres
 from plait.settings.private import replace_private
 from plait.settings.schema import (
@@ -49,7 +50,9 @@ def settings_in(path: str, text: str, warnings: list[Notice]) -> dict[str, Any]:
     """
     data = _parsed(path, text)
     table = data if path.lower().endswith(".json") else _memory_table(data, path, warnings)
-    return by_one_name(table, path)
+    table = by_one_name(without_foreign(table, path, warnings), path)
+    refuse_unknown(table, path)
+    return table
 
 
 def _unreadable(path: str, reason: str) -> ConfigError:
@@ -160,7 +163,7 @@ def write_value(path: str, name: str, value: object) -> Any:
         raise _not_editable(path, f"Cannot edit {path} safely. Set {name} in its [memory] by hand.")
     values = {
         key: parse_setting(key, raw, path)
-        for key, raw in by_one_name(wanted["memory"], path).items()
+        for key, raw in by_one_name(without_foreign(wanted["memory"], path, []), path).items()
     }
     origins = {key: path if key in values else "default" for key in SETTINGS}
     complete_settings({"db_path": "", **values}, origins)

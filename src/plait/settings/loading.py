@@ -60,6 +60,11 @@ class Config(NamedTuple):
     keys: "Callable[[], Keys] | None" = None
     project_file: "ProjectFile | None" = None
 
+    def is_own(self, name: str) -> bool:
+        """Tell whether the user gave this setting: in his own files, the environment or a flag."""
+        project = "" if self.project_file is None else self.project_file.path
+        return self.origins.get(name, "default") not in ("default", project)
+
     def key_for(self, provider: str, origin: str) -> str | None:
         """Return the key for a provider at a scheme, host and port, or ``None``.
 
@@ -353,7 +358,7 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
             f"{name} must be {setting.expected}, got {got} ({origin}).",
             code="bad_value",
             subject=name,
-            advice=suggestion(_word(raw), setting.options),
+            advice=suggestion(_word(raw), setting.options) if setting.type == "choice" else None,
         ) from error
 
 

@@ -152,6 +152,8 @@ class Setting(NamedTuple):
         if self.type == "choice":
             return f"one of {', '.join(self.options)}" if len(self.options) > 1 else self.options[0]
         return {
+            "keep_days": f"{self.example}: kinds are {', '.join(self.options)}, days from "
+            f"{self.low:g} to {self.high:g}",
             "path": "a path",
             "switch": "on or off",
             "whole": f"a whole number from {self.low} to {self.high}",

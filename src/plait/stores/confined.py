@@ -33,9 +33,6 @@ from plait.types.relations import Relation
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Stats
 
-# Passages with a word that are counted; what is more common than that is common.
-COUNTED_PASSAGES = 5_000
-
 
 class ConfinedStore:
     """Reads the projects ``own`` and ``shared`` of another store, and writes ``own``."""
@@ -99,23 +96,14 @@ class ConfinedStore:
             return Nearest([], {})
         return self._store.vector(vector, space, limit, within, also=also)
 
-    def vocabulary(self, words: Iterable[str]) -> Vocabulary:
+    def vocabulary(self, words: Iterable[str], where: Filter | None = None) -> Vocabulary:
         """Return the terms of some words, and how many passages here contain each.
 
         The counts of the whole memory would tell which words other users have stored.
         """
-        words = list(dict.fromkeys(words))
-        whole = self._store.vocabulary(words)
-        here = EVERYTHING._replace(projects=self.readable)
-        holding: dict[str, int] = dict.fromkeys(whole.holding, 0)
-        for word in words:
-            terms = [term for _, _, term in whole.terms[word]]
-            if not any(whole.holding.get(term) for term in terms):
-                continue
-            hits = self._store.keyword(Query(word, (word,), local=True), COUNTED_PASSAGES, here)
-            for term in terms:
-                holding[term] = max(holding[term], len(hits))
-        return whole._replace(passages=self._store.stats(here).chunk_count, holding=holding)
+        within = self._within(EVERYTHING if where is None else where)
+        nowhere = EVERYTHING._replace(projects=(self.own,), keys=("",))
+        return self._store.vocabulary(words, nowhere if within is None else within)
 
     def turns(self, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
         """Return session and turn of messages that are visible here."""
@@ -224,9 +212,16 @@ class ConfinedStore:
             kept.append(row)
         return kept
 
-    def pending(self, space: Space, limit: int, *, building: bool) -> list[Unembedded]:
-        """Return passages without a vector, of all users: vectors are made for the whole memory."""
-        return self._store.pending(space, limit, building=building)
+    def pending(
+        self, space: Space, limit: int, *, building: bool, project: str | None = None
+    ) -> list[Unembedded]:
+        """Return the scope's own passages without a vector.
+
+        What a server says about another user's text would be told to this one.
+        """
+        if project not in (None, self.own):
+            return []
+        return self._store.pending(space, limit, building=building, project=self.own)
 
     def cached(self, names: Sequence[str]) -> dict[str, Vector]:
         """Return vectors that were made before; who knows the text can make them."""

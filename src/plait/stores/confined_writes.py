@@ -129,6 +129,10 @@ class ConfinedTransaction:
         """Return the next turn number of a session of the scope."""
         return self._transaction.next_turn(self._own, session, wanted)
 
+    def last_event(self, project: str | None, session: str) -> int | None:
+        """Return the time of the last turn of a session of the scope."""
+        return self._transaction.last_event(self._own, session)
+
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the id of the successor of each of these documents of the scope."""
         mine = self._mine(ids)

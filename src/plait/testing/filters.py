@@ -8,6 +8,7 @@ from plait.errors import UsageError
 from plait.text import split
 from plait.text.normal_form import composed, spellings
 from plait.types import Document, Filter
+from plait.types.ids import SCOPE_PREFIX
 
 _MEMBER = {
     "kinds": "kind",
@@ -51,9 +52,14 @@ def meets(document: Document, where: Filter, moment: int) -> bool:
             in {(same(own), same(text)) for own, text in document.metadata.items()}
             for name, value in where.metadata
         )
-        and (document.pinned or not where.pinned)
+        and where.pinned in (None, document.pinned)
+        and bool(where.scopes or where.projects or not _is_scoped(document))
         and _in_time(document, where, moment)
     )
+
+
+def _is_scoped(document: Document) -> bool:
+    return (document.project or "").startswith(SCOPE_PREFIX)
 
 
 def mentions(texts: Iterable[str], where: Filter) -> bool:

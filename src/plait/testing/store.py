@@ -141,9 +141,12 @@ class InMemoryStore:
         selected = {document.id for document in tables.selected(where, moment)}
         return selected - tables.out_of_date(moment)
 
-    def vocabulary(self, words: Iterable[str]) -> Vocabulary:
-        """Return the terms of some words, and how many passages contain each."""
-        index = self._tables.index
+    def vocabulary(self, words: Iterable[str], where: Filter | None = None) -> Vocabulary:
+        """Return the terms of some words, and how many passages, all or some, contain each."""
+        tables, index = self._tables, self._tables.index
+        if where is not None:
+            selected = {row.id for row in tables.selected(where, tables.present(self._clock()))}
+            index = {ref: row for ref, row in index.items() if tables.owners[ref] in selected}
         tokens: dict[str, Sequence[Token]] = {word: self._analyze(word) for word in words}
         terms = {term for listed in tokens.values() for _, _, term in listed}
         holding = {
@@ -256,6 +259,7 @@ class InMemoryStore:
         ordinal = int(tail) if tail.isascii() and tail.isdigit() and len(tail) < 10 else -1
         by_id: list[_Named] = []
         by_chunk: list[_Named] = []
+        spoken: list[_Named] = []
         by_prefix: list[_Named] = []
         for ref, passage in tables.passages.items():
             document = selected.get(tables.owners[ref])
@@ -264,16 +268,18 @@ class InMemoryStore:
             if passage.id == name:
                 by_id.append((document, passage))
             elif passage.ordinal == ordinal and head in (document.id, document.key):
-                by_chunk.append((document, passage))
+                (spoken if document.kind == "message" else by_chunk).append((document, passage))
             elif _begins(passage.id, name):
                 by_prefix.append((document, passage))
         by_key = [row for row in selected.values() if row.key == name]
         begun = [row for row in selected.values() if _begins(row.id, name)]
         return (
             by_id
-            or _named(by_key)
+            or _named([row for row in by_key if row.kind != "message"])
             or by_chunk[:_MOST_NAMESAKES]
             or [*_named(begun), *by_prefix[:_MOST_NAMESAKES]]
+            or _named(by_key)
+            or spoken[:_MOST_NAMESAKES]
         )
 
     def load(self, ids: Sequence[str]) -> list[Document]:
@@ -345,11 +351,13 @@ class InMemoryStore:
                 distrusted -= max(1, len(row.passages))
         return kept
 
-    def pending(self, space: Space, limit: int, *, building: bool) -> list[Unembedded]:
-        """Return passages without a vector in this space."""
+    def pending(
+        self, space: Space, limit: int, *, building: bool, project: str | None = None
+    ) -> list[Unembedded]:
+        """Return passages without a vector in this space, of all projects or of one."""
         tables = self._tables
         generation = tables.target(space, building=building)
-        return [] if generation is None else tables.pending(generation, limit)
+        return [] if generation is None else tables.pending(generation, limit, project)
 
     def cached(self, names: Sequence[str]) -> dict[str, Vector]:
         """Return vectors that were made before, by the name of their text."""

@@ -13,6 +13,7 @@ from plait.testing.filters import begins_or_ends, meets, mentions, same
 from plait.testing.keyword import Indexed
 from plait.times import LAST_MOMENT
 from plait.types import Document, Filter, Passage, Ref, Space
+from plait.types.ids import share_files
 from plait.types.relations import Relation
 
 PLAIN_ANALYZER = "plain words, 1"
@@ -137,6 +138,7 @@ class Tables:
             other
             for other in self.documents.values()
             if other.kind == "file" and other.path == document.path
+            if share_files(other.project, document.project)
         ]
         return min(files, key=lambda file: file.project != document.project, default=None)
 
@@ -232,11 +234,15 @@ class Tables:
             return matching[-1] if matching else None
         return next((row for row in matching if row.answers), None)
 
-    def pending(self, generation: VectorTable, limit: int) -> list[Unembedded]:
+    def pending(
+        self, generation: VectorTable, limit: int, project: str | None = None
+    ) -> list[Unembedded]:
         """Return passages that wait for a vector, as first written."""
         waiting = set(generation.pending())
-        refs = [ref for ref in self.passages if ref in waiting][:limit]
-        return [self.unembedded(ref) for ref in refs]
+        refs = [ref for ref in self.passages if ref in waiting]
+        if project is not None:
+            refs = [ref for ref in refs if self.documents[self.owners[ref]].project == project]
+        return [self.unembedded(ref) for ref in refs[:limit]]
 
     def unembedded(self, ref: Ref) -> Unembedded:
         """Return what the embedder sees of a passage."""

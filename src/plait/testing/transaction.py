@@ -117,6 +117,15 @@ class InMemoryTransaction:
             return wanted
         return 1 + max(turns, default=0)
 
+    def last_event(self, project: str | None, session: str) -> int | None:
+        """Return the time of a session's last turn; ``None`` if it has none."""
+        turns = [
+            (row.turn, row.event_at)
+            for row in self._tables.documents.values()
+            if (row.project, row.session) == (project or None, session) and row.turn is not None
+        ]
+        return max(turns)[1] if turns else None
+
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the id of the successor of each of these documents."""
         return self._tables.successors(ids)

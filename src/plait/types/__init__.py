@@ -254,7 +254,7 @@ class Document(NamedTuple):
         return number, self.id
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as ``plait get --json`` prints it, ready for `json.dumps`."""
+        """Return it as ``plait get --json`` prints it without its links, for `json.dumps`."""
         from plait.types.shapes import document_dict
 
         return document_dict(self)
@@ -271,7 +271,7 @@ class Filter(NamedTuple):
     ``projects`` has ``None`` for personal documents. ``tags`` must all be present. ``since`` is
     inclusive, ``until`` exclusive, both on ``event_at``. ``as_of`` selects facts valid then,
     else only current ones count, unless ``all_versions``. ``parents`` are ids of entities.
-    ``pinned`` selects only pinned ones.
+    ``pinned`` selects pinned ones or the others. Without ``scopes``, those of users do not count.
     A tag also selects those below it: ``ops`` selects ``ops/ssh``. ``named`` are parts of a key or
     of the aliases, ``mentions`` words of the text, as written; one of each must be there. Both
     ignore the case of ASCII letters.
@@ -296,7 +296,8 @@ class Filter(NamedTuple):
     all_versions: bool = False
     parents: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
-    pinned: bool = False
+    pinned: bool | None = None
+    scopes: bool = True
     named: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
 

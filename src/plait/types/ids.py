@@ -16,6 +16,16 @@ SESSION_SOURCE = "session:"
 SCOPE_PREFIX = "scope:"
 
 
+def share_files(project: str | None, other: str | None) -> bool:
+    """Tell whether a file may be one document for two projects: a scope has its own.
+
+    >>> share_files(None, "acme"), share_files("scope:ana", None), share_files("scope:a", "scope:a")
+    (True, False, True)
+    """
+    scoped = any(name is not None and name.startswith(SCOPE_PREFIX) for name in (project, other))
+    return project == other or not scoped
+
+
 def new_id(length: int = ID_LENGTH) -> str:
     """Return random base32 characters: an id of a document or a passage."""
     number = int.from_bytes(urandom(length), "big")

@@ -93,7 +93,8 @@ class Imported(NamedTuple):
     ``unknown`` names the fields of another program's file that were left out, ``left_out`` says
     what else of it plait cannot keep, ``untrusted_relations`` counts relations that were left out:
     they repeat untrusted text. ``secret`` names the kinds of secrets in what was written.
-    ``source`` is the format that was read; after a ``dry_run`` nothing was written.
+    ``source`` is the format that was read; after a ``dry_run`` nothing was written. ``scoped``
+    counts documents and relations that were left out because they belong to users' scopes.
     """
 
     added: int = 0
@@ -108,6 +109,7 @@ class Imported(NamedTuple):
     secret: tuple[str, ...] = ()
     source: str = ""
     dry_run: bool = False
+    scoped: int = 0
 
 
 Outcome = Literal["added", "changed", "moved", "unchanged", "removed", "kept", "skipped", "failed"]

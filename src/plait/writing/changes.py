@@ -23,6 +23,7 @@ from plait.writing.replacing import (
     replacing,
     taken_back,
 )
+from plait.writing.turns import Turns
 
 # What to do about the entity of an observation: create it if missing, require
 # it, or write the observation only if this very transaction created it.
@@ -38,7 +39,8 @@ class Change(NamedTuple):
     ``expects`` is the stored document that it was made from: if the memory has another one by now,
     or none, nothing is written. ``entity`` names the entity that an observation belongs to.
     ``former`` is the document of the same file at another path or in the trash: its ids are kept.
-    ``imported``: it comes with its own id, project and trust.
+    ``imported``: it comes with its own id, project and trust. ``undated``: a new message has the
+    time that follows the last one of its session.
     """
 
     entry: Entry
@@ -47,6 +49,7 @@ class Change(NamedTuple):
     belongs: Belongs = "make"
     former: Document | None = None
     imported: bool = False
+    undated: bool = False
 
 
 class Changed(NamedTuple):
@@ -116,10 +119,7 @@ class Changes:
         self._known_as: dict[str, str] = {}
         # The ids of profiles in an export.
         self._profile_ids: dict[str, str] = {}
-        # The last turn of each session that a message without a number was added to.
-        self._last_turns: dict[tuple[str | None, str], int] = {}
-        # Sessions in which a message could not have the number it asked for.
-        self._appended: set[tuple[str | None, str]] = set()
+        self._turns = Turns(transaction)
         self._has_dates = False
         self._facts: dict[str, str | None] = {}
 
@@ -188,7 +188,7 @@ class Changes:
             document = replacing(self._transaction, old, document, imported=change.imported)
             self._touch(old.parent)
         self._touch(document.parent)
-        document = self._with_turn(document, old)
+        document = self._turns.placed(document, old, undated=change.undated)
         written = self._transaction.write(entry._replace(document=document), fingerprint=mark)
         return Changed(
             document.id,
@@ -199,25 +199,6 @@ class Changes:
             lowered=None if document.trust == asked else document.trust,
             turn=document.turn,
         )
-
-    def _with_turn(self, document: Document, old: Document | None) -> Document:
-        """Number a message within its session: as before, as it asks, or after the last one."""
-        if document.kind != "message" or document.session is None:
-            return document._replace(turn=None) if document.turn is not None else document
-        home = (document.project, document.session)
-        if old is not None and old.turn is not None and (old.project, old.session) == home:
-            return document._replace(turn=old.turn)
-        last, wanted = self._last_turns.get(home), document.turn
-        if last is not None and (wanted is None or home in self._appended):
-            turn = max(last + 1, wanted or 0)  # without a query for each message of a batch
-        else:
-            turn = self._transaction.next_turn(*home, wanted)
-            if wanted not in (None, turn):
-                # Another conversation has this name: the rest of this one follows it, in order.
-                self._appended.add(home)
-        if wanted is None or last is not None or home in self._appended:
-            self._last_turns[home] = turn if last is None else max(last, turn)
-        return document._replace(turn=turn)
 
     # -- facts -----------------------------------------------------------------------------
 
@@ -312,7 +293,7 @@ class Changes:
         if document.session is not None and document.turn is not None and not in_its_place:
             # It was said before what has its number now.
             self._transaction.free_turn(document.project, document.session, document.turn)
-        document = self._with_turn(trash.detached(document), present)
+        document = self._turns.placed(trash.detached(document), present, undated=False)
         self._transaction.write(Entry(document, row.passages), fingerprint=mark)
         self._touch(document.id if document.kind == "entity" else document.parent)
         return document

@@ -4,16 +4,17 @@ What a message says may have been said before: nothing is compared with what is 
 leave out plait's own answers and to lower the trust of copies. A message with a key is stored once.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from plait.errors import UsageError
 from plait.facts.credentials import document_secrets
-from plait.facts.messages import read_message
+from plait.facts.messages import origin_of, read_message
 from plait.text import clean
 from plait.text.normal_form import composed
-from plait.times import as_moment
+from plait.times import Moment, as_moment
 from plait.types import Document, Filter, Trust
 from plait.types.guarding import check_type
 from plait.types.ids import SESSION_SOURCE
@@ -21,7 +22,7 @@ from plait.types.reports import Stored
 from plait.writing import echoes
 from plait.writing.changes import Change
 from plait.writing.copies import New
-from plait.writing.documents import new_document, now_ms
+from plait.writing.documents import check_message, new_document
 from plait.writing.echoes import NOTHING_NEW, Storable
 from plait.writing.writer import Writer
 
@@ -33,10 +34,16 @@ _OWN_TO_STORED = (
 )
 
 
+def by_its_role(document: Document) -> Document:
+    """Return a message with the origin of its role, unless it has one that is not the default."""
+    if document.role is None or document.origin != Document._field_defaults["origin"]:
+        return document
+    return document._replace(origin=origin_of(document.role))
+
+
 def store_message(writer: Writer, document: Document) -> Stored:
     """Store one message as the next turn of its session, or in place of the one with its key."""
-    [stored] = _store(writer, [document], [None])
-    return stored
+    return _store(writer, [document])[0]
 
 
 def add_messages(
@@ -58,20 +65,18 @@ def add_messages(
     for place, message in enumerate(messages):
         with _naming(f"messages[{place}]"):
             documents.append(_document(message, fields))
-    # They were said one after another; with one time for all, a timeline would shuffle them.
-    first = now_ms() + 1 - len(documents)
-    times = range(first, first + len(documents))
-    return _store(writer, documents, times, names=[f"messages[{n}]" for n in range(len(times))])
+    return _store(writer, documents, names=[f"messages[{n}]" for n in range(len(documents))])
 
 
 def _document(message: Mapping[str, Any], fields: Mapping[str, Any]) -> Document:
     read = read_message(message)
+    fields = {**fields, "origin": fields["origin"] or read.origin}
     return new_document(
         read.text,
         key=read.id,
         role=read.role,
         metadata=read.metadata,
-        event_at=as_moment(check_type("time", read.time, "Moment | None"), "time"),
+        event_at=_moment(check_type("time", read.time, "Moment | None")),
         tags=(),
         memory_type=None,
         importance=None,
@@ -83,48 +88,86 @@ def _document(message: Mapping[str, Any], fields: Mapping[str, Any]) -> Document
     )
 
 
-def _store(
-    writer: Writer,
-    given: Sequence[Document],
-    times: Sequence[int | None],
-    *,
-    names: Sequence[str] = (),
-) -> list[Stored]:
-    """Store messages in one transaction; those without a time get theirs from ``times``.
+def _moment(time: "Moment | None") -> int | None:
+    """Return the time of a message; some chat programs write the number as a text.
+
+    >>> _moment("1700000000"), _moment("1700000000.5"), _moment("1700000000000")
+    (1700000000000, 1700000000500, 1700000000000)
+    """
+    is_number = isinstance(time, str) and re.fullmatch(r"\d{10,13}(\.\d{1,9})?", time, re.ASCII)
+    return as_moment(float(str(time)) if is_number else time, "time")
+
+
+class Prepared(NamedTuple):
+    """Messages by their places in a request: what to write, and what is decided already."""
+
+    changes: Mapping[int, Change]
+    results: Mapping[int, Stored]
+    asked: Mapping[int, Document]
+    own: Mapping[int, Storable]
+
+    def noted(self, place: int, stored: Stored) -> Stored:
+        """Return the result of a written message, with what was left out of it."""
+        return self.own[place].noted(stored, self.asked[place])
+
+
+def prepare(
+    writer: Writer, given: Mapping[int, Document], *, names: Sequence[str] = ()
+) -> Prepared:
+    """Prepare messages to be written, each as the next turn of its session.
 
     ``names`` are for errors. With them, a message in which nothing was said is left out.
+
+    Raises:
+        UsageError: A message has no session, or a field has a bad value.
     """
-    asked = {place: _at_home(document) for place, document in enumerate(given)}
+    asked: dict[int, Document] = {}
     results: dict[int, Stored] = {}
-    for place, document in asked.items():
+    for place, document in given.items():
         with _naming(names and names[place]):
-            writer.check_size(document)
+            asked[place] = _at_home(document)
+            writer.check_size(asked[place])
         if names and not document.text.strip():
             results[place] = NOTHING_SAID
     spoken = {place: document for place, document in asked.items() if place not in results}
-    own = dict(zip(spoken, _guarded(writer, list(spoken.values())), strict=True))
-    known = _known(writer, spoken.values())
+    own = _guarded(writer, spoken)
+    known = _known(writer, spoken)
     changes: dict[int, Change] = {}
     for place, document in spoken.items():
         if own[place].is_empty:
             results[place] = NOTHING_NEW
             continue
-        here = known.get(document.key)
+        here, ready = known.get(place), own[place].document
+        if here is not None and ready.event_at is None:
+            ready = ready._replace(event_at=here.event_at)
         with _naming(names and names[place]):
-            time = times[place] if here is None else here.event_at
-            entry = writer.prepare(_dated(own[place].document, time))
+            entry = writer.prepare(ready)
         if here is not None and _is_same(entry.document, here, document.trust):
             results[place] = _unchanged(here, entry.document)
         else:
-            changes[place] = Change(entry)
-    written = writer.write(list(changes.values())) if changes else []
-    for place, stored in zip(changes, written, strict=True):
-        results[place] = own[place].noted(stored, asked[place])
-    return [results[place] for place in asked]
+            changes[place] = Change(entry, undated=ready.event_at is None)
+    return Prepared(changes, results, asked, own)
+
+
+def _store(writer: Writer, given: Sequence[Document], *, names: Sequence[str] = ()) -> list[Stored]:
+    """Store messages in one transaction."""
+    ready = prepare(writer, dict(enumerate(given)), names=names)
+    results = dict(ready.results)
+    written = writer.write(list(ready.changes.values())) if ready.changes else []
+    for place, stored in zip(ready.changes, written, strict=True):
+        results[place] = ready.noted(place, stored)
+    return [results[place] for place in range(len(given))]
 
 
 def _at_home(document: Document) -> Document:
-    """Return a message as it is stored; its key is unique in its session, which is its source."""
+    """Return a message as it is stored; its key is unique in its session, which is its source.
+
+    Raises:
+        UsageError: It has no session, or fields of a fact.
+    """
+    of_facts = (document.parent, document.topic, document.supersedes, document.valid_from)
+    is_fact = any(value is not None for value in of_facts)
+    check_message(document.role, document.session, is_fact=is_fact)
     session = composed(clean(document.session or ""))
     if document.key is None:
         return document._replace(session=session)
@@ -132,7 +175,19 @@ def _at_home(document: Document) -> Document:
     return document._replace(session=session, source=f"{SESSION_SOURCE}{session}", key=key)
 
 
-def _guarded(writer: Writer, documents: Sequence[Document]) -> list[Storable]:
+def _guarded(writer: Writer, documents: Mapping[int, Document]) -> dict[int, Storable]:
+    """Return messages as they may be stored, each session apart."""
+    sessions: dict[tuple[str | None, str | None], dict[int, Document]] = {}
+    for place, document in documents.items():
+        home = (document.project, document.session)
+        sessions.setdefault(home, {})[place] = document
+    guarded: dict[int, Storable] = {}
+    for rows in sessions.values():
+        guarded |= zip(rows, _guarded_session(writer, list(rows.values())), strict=True)
+    return guarded
+
+
+def _guarded_session(writer: Writer, documents: Sequence[Document]) -> list[Storable]:
     """Return messages of one session as they may be stored.
 
     The name of a session that has trusted messages is its address by now. Otherwise one untrusted
@@ -162,15 +217,11 @@ def _is_trusted(writer: Writer, document: Document) -> bool:
     return bool(writer.store.scan(trusted, limit=1))
 
 
-def _dated(document: Document, time: int | None) -> Document:
-    return document if document.event_at is not None else document._replace(event_at=time)
-
-
-def _known(writer: Writer, documents: Iterable[Document]) -> dict[str | None, Document]:
-    """Return the stored messages that these would replace, by key."""
-    keyed = [document for document in documents if document.key is not None]
-    stored = writer.store.known(keyed) if keyed else []
-    return {row.key: here for row, here in zip(keyed, stored, strict=True) if here is not None}
+def _known(writer: Writer, documents: Mapping[int, Document]) -> dict[int, Document]:
+    """Return the stored messages that these would replace, by the same places."""
+    named = {place: row for place, row in documents.items() if row.key is not None or row.id}
+    stored = writer.store.known(list(named.values())) if named else []
+    return {place: here for place, here in zip(named, stored, strict=True) if here is not None}
 
 
 def _is_same(document: Document, here: Document, asked: Trust) -> bool:

@@ -14,8 +14,20 @@ _MAX_NAME_CHARS = 120
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"?'
 _QUOTE = r"'(?:[^'\\\n]|\\.)*+'?"
-_BACKTICK = r"`(?:[^`\\]|\\.)*+(?:`|\Z)"
-_RAW_BACKTICK = r"`[^`]*+(?:`|\Z)"
+# A quote that is not closed within so many characters is none: it hides no definitions.
+_MAX_QUOTED = 20_000
+_ESCAPE = r"\\."
+_BACKTICK = rf"`(?:[^`\\]|\\.){{0,{_MAX_QUOTED}}}+`"
+_RAW_BACKTICK = rf"`[^`]{{0,{_MAX_QUOTED}}}+`"
+_RAW_QUOTE = rf"'[^']{{0,{_MAX_QUOTED}}}+'"
+# Where a value is expected, a slash begins a regular expression, which may contain any quote.
+_REGEX = (
+    r"(?:[(,=:\[!&|?{};+]|=>|\breturn\b|^)[ \t]*+"
+    r"/(?![/*])(?:[^/\\\n\[]|\\[^\n]|\[(?:[^\]\\\n]|\\[^\n]){0,100}+\]){1,100}+/"
+)
+# In a word, as in "don't", an apostrophe is a quote only if the line has a second one.
+_SHELL_QUOTE = rf"(?<!\w){_RAW_QUOTE}|(?<=\w)'[^'\n]*+'"
+_SHELL_COMMENT = r"(?<![^\s;|&(])\#[^\n]*+"
 _SLASHES = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
 _HASH = r"\#[^\n]*+"
 _TRIPLE = r'"""(?:[^"\\]|\\.|"(?!""))*+(?:"""|\Z)|' + r"'''(?:[^'\\]|\\.|'(?!''))*+(?:'''|\Z)"
@@ -32,7 +44,7 @@ _LANGUAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         (r"(?:async[ \t]++)?(?:def|class)[ \t]++(\w++)",),
     ),
     "javascript": (
-        f"{_SLASHES}|{_STRING}|{_QUOTE}|{_BACKTICK}",
+        f"{_SLASHES}|{_REGEX}|{_STRING}|{_QUOTE}|{_BACKTICK}|{_ESCAPE}",
         (
             rf"{_MODIFIERS}(?:const[ \t]++(?=enum))?"
             r"(?:function\*?|class|interface|enum|namespace|type)[ \t]++([\w$]++)",
@@ -44,7 +56,7 @@ _LANGUAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "go": (
-        f"{_SLASHES}|{_STRING}|{_RAW_BACKTICK}",
+        f"{_SLASHES}|{_STRING}|{_QUOTE}|{_RAW_BACKTICK}",
         (r"func[ \t]++(?:\([^()\n]{0,200}\)[ \t]*+)?(\w++)", r"type[ \t]++(\w++)[ \t\[]"),
     ),
     "rust": (
@@ -86,11 +98,11 @@ _LANGUAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         (rf"{_MODIFIERS}(?:function|class|interface|trait|enum)[ \t]++&?(\w++)",),
     ),
     "shell": (
-        f"{_STRING}|'[^']*+(?:'|\\Z)",
+        f"{_SHELL_COMMENT}|{_STRING}|{_SHELL_QUOTE}|{_ESCAPE}",
         (r"function[ \t]++([\w.:-]++)", r"([\w.:-]++)[ \t]*+\(\)[ \t]*+"),
     ),
     "sql": (
-        r"--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|'[^']*+(?:'|\Z)",
+        rf"--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|{_RAW_QUOTE}",
         (
             r"CREATE[ \t]++(?:OR[ \t]++REPLACE[ \t]++)?"
             r"(?:(?:TEMP|TEMPORARY|UNIQUE|MATERIALIZED|VIRTUAL|UNLOGGED)[ \t]++)*+"

@@ -10,7 +10,7 @@ from plait.errors import UsageError, advise
 from plait.facts.messages import origin_of
 from plait.text import clean
 from plait.text.front_matter import front_matter
-from plait.text.links import inline_tags
+from plait.text.links import bare_tag, inline_tags
 from plait.text.normal_form import composed
 from plait.times import parse_time
 from plait.types import (
@@ -109,7 +109,7 @@ def new_document(
                 code="note_with_fact_fields",
             )
     if role is not None:
-        _check_message(role, session, is_fact=is_fact)
+        check_message(role, session, is_fact=is_fact)
         origin = origin or origin_of(role)
     return Document(
         key=key,
@@ -129,18 +129,25 @@ def new_document(
     )
 
 
-def _check_message(role: str, session: str | None, *, is_fact: bool) -> None:
+def check_message(role: str | None, session: str | None, *, is_fact: bool) -> None:
+    """Refuse a message without a session, or with what only facts have.
+
+    Raises:
+        UsageError: It is one.
+    """
     _check_name("role", role)
     _check_name("session", session)
     if session is None:
         raise UsageError(
-            "A text with a role is a message, and a message belongs to a session.",
+            "A text with a role is a message, and a message belongs to a session."
+            if role is not None
+            else "A message belongs to a session.",
             code="no_session",
             subject="session",
             advice=advise("give_session"),
         )
     for field, name in (("role", role), ("session", session)):
-        if len(name) > LONGEST_NAME:
+        if name is not None and len(name) > LONGEST_NAME:
             raise UsageError(
                 f"The {field} of a message has {len(name):,} characters; the limit is "
                 f"{LONGEST_NAME}.",
@@ -344,7 +351,7 @@ def _with_composed_names(document: Document) -> Document:
     names = NAMES if document.kind == "file" else (*NAMES, "key")
     given = {name: getattr(document, name) for name in names}
     fields: dict[str, Any] = {name: value and composed(value) for name, value in given.items()}
-    fields["tags"] = tuple(dict.fromkeys(map(composed, document.tags)))
+    fields["tags"] = tuple(dict.fromkeys(bare_tag(composed(tag)) for tag in document.tags))
     fields["metadata"] = {
         composed(name): composed(text) for name, text in document.metadata.items()
     }
@@ -358,7 +365,7 @@ def _title(document: Document, values: FrontMatter, body_start: int) -> str:
     if document.kind not in ("file", "note"):
         return ""
     style, key = style_of(document), document.key or ""
-    if document.kind == "file" and _ending(document) in LANGUAGES:
+    if _is_of_file(document) and _ending(document) in LANGUAGES:
         return key[-TITLE_CHARS:]
     if style == "org" and (keyword := _ORG_TITLE.search(document.text[:_ORG_HEAD_CHARS])):
         return keyword[1].strip()[:TITLE_CHARS]
@@ -408,16 +415,23 @@ def _tags(value: str | list[str] | None) -> tuple[str, ...]:
 
 def _tags_inside(document: Document, body_start: int) -> tuple[str, ...]:
     """Return the tags that a note or a Markdown file has in its text."""
-    if document.kind != "note" and (document.kind != "file" or _ending(document) not in TAGGED):
+    is_tagged = _ending(document) in TAGGED if _is_of_file(document) else document.kind == "note"
+    if not is_tagged:
         return ()
     text = document.text
     return tuple(inline_tags(text[body_start:] if body_start else text)) if "#" in text else ()
 
 
 def style_of(document: Document) -> chunking.Style:
-    """Return the markup style of a text: by its ending for a file, else Markdown."""
-    return "markdown" if document.kind != "file" else STYLES.get(_ending(document), "plain")
+    """Return the markup style of a text: by the ending of its file, else Markdown."""
+    return STYLES.get(_ending(document), "plain") if _is_of_file(document) else "markdown"
+
+
+def _is_of_file(document: Document) -> bool:
+    """Tell whether a text is a file's, whichever verb read it."""
+    return document.kind == "file" or (document.kind == "note" and document.path is not None)
 
 
 def _ending(document: Document) -> str:
-    return os.path.splitext(document.key or "")[1][1:].lower()  # noqa: PTH122
+    name = document.key if document.kind == "file" else document.path
+    return os.path.splitext(name or "")[1][1:].lower()  # noqa: PTH122

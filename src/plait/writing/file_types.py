@@ -29,6 +29,16 @@ PATTERN_GROUPS: Mapping[str, tuple[str, ...]] = {
     "pdf": ("*.pdf",),
     "chats": ("*.json",),
 }
+# Endings of files in which there is no text to read, so that no option is offered for them.
+_NO_TEXT = (
+    "png jpg jpeg gif webp bmp ico tif tiff heic avif psd ai sketch fig raw "
+    "mp3 wav flac ogg m4a aac mp4 m4v mov avi mkv webm "
+    "zip gz bz2 xz zst 7z rar tar tgz jar whl dmg iso apk deb rpm "
+    "ttf otf woff woff2 eot exe dll so dylib a o obj lib class pyc pyo wasm bin dat "
+    "db sqlite sqlite3 parquet npy npz pkl pt onnx safetensors gguf "
+    "xls xlsx ppt pptx doc odt ods odp pages numbers key epub mobi "
+    "lock swp bak tmp"
+)
 
 
 def expanded(patterns: Sequence[str]) -> tuple[str, ...]:
@@ -53,10 +63,12 @@ def ending_of(name: str) -> str:
 
 
 def include_for(ending: str) -> str:
-    """Return the word that includes files of a type; empty if only a pattern does.
+    """Return the word or pattern that includes files of a type; empty if they have no text.
 
-    >>> include_for(".py"), include_for(".pdf"), include_for(".png")
-    ('code', 'pdf', '')
+    >>> include_for(".py"), include_for(".pdf"), include_for(".tex"), include_for(".png")
+    ('code', 'pdf', '*.tex', '')
     """
+    if not ending or ending.lstrip(".") in _NO_TEXT.split():
+        return ""
     pattern = f"*{ending}"
-    return next((word for word, group in PATTERN_GROUPS.items() if pattern in group), "")
+    return next((word for word, group in PATTERN_GROUPS.items() if pattern in group), pattern)

@@ -8,7 +8,8 @@ from plait.embedders import Embedder
 from plait.errors import Notice, SourceError, advise
 from plait.facts.trash import is_detached
 from plait.protocols import State, Store
-from plait.types import Document, Filter
+from plait.types import Document
+from plait.types.ids import share_files
 from plait.types.reports import FileReport, IngestReport, OnFile, Outcome
 from plait.writing import deleting, documents, moves, removals, sources
 from plait.writing.backfill import Backfill, Progress
@@ -234,7 +235,7 @@ class Ingest:
         """Compare the documents that a walk covers with the files that it met."""
         lost = _Lost(vanished=[*self._emptied], excluded=[])
         left = self._left - len(self._emptied)
-        for document in self._store.scan(_files_of(walk)):
+        for document in _files_of(self._store, walk, self._project):
             path = document.path or ""
             if path in self._seen or is_detached(document) or not _belongs(document, walk):
                 continue
@@ -276,6 +277,7 @@ def walk_known(
     store: Store,
     path: str | os.PathLike[str],
     *,
+    project: str | None,
     patterns: Sequence[str],
     max_bytes: int,
     allow_removal: bool,
@@ -292,7 +294,7 @@ def walk_known(
             raise
         gone = sources.walk(path, patterns=patterns, max_bytes=max_bytes, gone=True)
         known = moves.is_missing(gone.root) and any(
-            _belongs(document, gone) for document in store.scan(_files_of(gone))
+            _belongs(document, gone) for document in _files_of(store, gone, project)
         )
         if known and allow_removal:
             return gone
@@ -317,11 +319,12 @@ class _Lost(NamedTuple):
     left: int = 0
 
 
-def _files_of(walk: sources.Walk) -> Filter:
-    """Return the filter for the documents that a walk covers, whatever their project."""
-    if not walk.is_folder:
-        return moves.EVERY_FILE._replace(source=walk.root)
-    return moves.EVERY_FILE._replace(path_prefix=walk.root.rstrip(os.sep) + os.sep)
+def _files_of(store: Store, walk: sources.Walk, project: str | None) -> list[Document]:
+    """Return the documents that a walk covers, whatever their project, but none of other users."""
+    where = moves.EVERY_FILE._replace(source=walk.root)
+    if walk.is_folder:
+        where = moves.EVERY_FILE._replace(path_prefix=walk.root.rstrip(os.sep) + os.sep)
+    return [row for row in store.scan(where) if share_files(row.project, project)]
 
 
 def _belongs(document: Document, walk: sources.Walk) -> bool:

@@ -17,6 +17,7 @@ from plait.errors import SourceError
 from plait.facts.names import PERSONAL
 from plait.protocols import Store, Transaction
 from plait.types import EVERYTHING, Document
+from plait.types.ids import share_files
 from plait.writing import sources
 
 EVERY_FILE = EVERYTHING._replace(kinds=("file",))
@@ -97,7 +98,11 @@ class _Search:
         self, store: Store, newcomers: Sequence[sources.SourceFile], project: str | None
     ) -> None:
         self._newcomers = {file.path: file for file in newcomers}
-        documents = [row for row in store.scan(EVERY_FILE) if row.path and row.sha256]
+        documents = [
+            row
+            for row in store.scan(EVERY_FILE)
+            if row.path and row.sha256 and share_files(row.project, project)
+        ]
         self._documents = sorted(documents, key=lambda row: row.path or "")
         self._paths = [row.path or "" for row in self._documents]
         self._missing: dict[str, bool] = {}

@@ -13,6 +13,7 @@ from plait.types.reports import Near, Stored
 from plait.writing import echoes
 from plait.writing.backfill import ON_THE_SIDE
 from plait.writing.changes import Change
+from plait.writing.conversations import Prepared, by_its_role, prepare
 from plait.writing.copies import New
 from plait.writing.echoes import NOTHING_NEW
 from plait.writing.writer import Writer, batches
@@ -51,14 +52,19 @@ def store_observation(writer: Writer, document: Document, entity: str | None) ->
     return own.noted(stored, asked)
 
 
-def store_note(writer: Writer, document: Document) -> Stored:
-    """Store a document with a key, without what an agent copied from an answer of this memory."""
+def store_note(writer: Writer, document: Document, lines: Sequence[int] = ()) -> Stored:
+    """Store a document with a key, without what an agent copied from an answer of this memory.
+
+    ``lines`` has, for each line of the text, its line in the file; empty if they are the same.
+    """
     writer.check_size(document)
     own = echoes.storable(writer.store, document)
     if own.is_empty:
         return NOTHING_NEW
     own = own._replace(document=_in_place_of_files(writer, [own.document])[0])
-    return own.noted(writer.store_note(own.document), document)
+    if own.document.text != document.text:
+        lines = ()
+    return own.noted(writer.store_note(own.document, lines), document)
 
 
 def _in_place_of_files(writer: Writer, documents: Sequence[Document]) -> list[Document]:
@@ -108,21 +114,42 @@ def store_many(writer: Writer, many: Iterable[Document]) -> list[Stored]:
 
 
 def _store_batch(writer: Writer, batch: Sequence[Document]) -> list[Stored]:
-    own = echoes.storable_all(writer.store, [New(document) for document in batch])
-    results: list[Stored | None] = [
-        _echoed(writer, asked, mine, asked.parent)
-        if asked.kind == "observation" and asked.key is None
-        else NOTHING_NEW
-        if mine.is_empty
-        else None
-        for asked, mine in zip(batch, own, strict=True)
-    ]
-    places = [place for place, done in enumerate(results) if done is None]
+    messages, others = dict[int, Document](), dict[int, Document]()
+    for place, document in enumerate(batch):
+        if document.kind == "message":
+            messages[place] = by_its_role(document)
+        else:
+            others[place] = document
+    parts = (prepare(writer, messages), _prepared(writer, others))
+    results = {place: stored for part in parts for place, stored in part.results.items()}
+    changes = {place: change for part in parts for place, change in part.changes.items()}
+    places = sorted(changes)
+    written = writer.write([changes[place] for place in places]) if places else []
+    for place, stored in zip(places, written, strict=True):
+        part = parts[place in others]
+        results[place] = part.noted(place, stored)
+    return [results[place] for place in range(len(batch))]
+
+
+def _prepared(writer: Writer, given: Mapping[int, Document]) -> Prepared:
+    """Prepare facts and notes to be written, as `prepare` does messages."""
+    news = [New(document) for document in given.values()]
+    own = dict(zip(given, echoes.storable_all(writer.store, news) if news else (), strict=True))
+    results: dict[int, Stored] = {}
+    for place, asked in given.items():
+        is_fact = asked.kind == "observation" and asked.key is None
+        echoed = _echoed(writer, asked, own[place], asked.parent) if is_fact else None
+        if echoed is not None:
+            results[place] = echoed
+        elif not is_fact and own[place].is_empty:
+            results[place] = NOTHING_NEW
+    places = [place for place in given if place not in results]
     documents = _in_place_of_files(writer, [own[place].document for place in places])
-    changes = [Change(writer.prepare(document)) for document in documents]
-    for place, done in zip(places, writer.write(changes) if changes else (), strict=True):
-        results[place] = own[place].noted(done, batch[place])
-    return [done for done in results if done is not None]
+    changes = {
+        place: Change(writer.prepare(document))
+        for place, document in zip(places, documents, strict=True)
+    }
+    return Prepared(changes, results, given, own)
 
 
 def new_parts(

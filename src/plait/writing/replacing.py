@@ -12,6 +12,7 @@ from plait.facts.names import PERSONAL
 from plait.protocols import Entry, Transaction, Trashed
 from plait.types import DEFAULT_ENTITY_TYPE, Document
 from plait.types.ids import new_id
+from plait.writing.documents import TITLE_CHARS
 
 
 def replacing(
@@ -36,7 +37,10 @@ def replacing(
     trust = trust_rules.when_joined(old, document, imported=imported)
     if old.kind == "file" and document.kind == "note" and document.path == old.path:
         # The same file, read by `store`: it stays where its folder's next run looks for it.
-        document = document._replace(kind="file", key=old.key, source=old.source)
+        title = document.title
+        if title and title == (document.key or "")[-TITLE_CHARS:]:
+            title = (old.key or "")[-TITLE_CHARS:]  # source code is called by its key
+        document = document._replace(kind="file", key=old.key, source=old.source, title=title)
     return document._replace(id=old.id, created_at=old.created_at, trust=trust)
 
 

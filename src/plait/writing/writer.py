@@ -90,8 +90,8 @@ class Writer:
         """Why vectors are missing, if any are."""
         return self.backfill.trouble
 
-    def prepare(self, document: Document) -> Entry:
-        """Check, complete and chunk a text.
+    def prepare(self, document: Document, lines: Sequence[int] = ()) -> Entry:
+        """Check, complete and chunk a text; ``lines`` are those of `Draft`.
 
         Raises:
             UsageError: It has no text or too much, or an agent stores a secret.
@@ -100,7 +100,7 @@ class Writer:
             check_range("turn", document.turn, 0, MAX_TURN)
         self.check_size(document)
         checked = document._replace(text=documents.check_text(document.text))
-        draft = documents.complete(checked, documents.now_ms())
+        draft = documents.complete(checked, documents.now_ms(), lines)
         documents.check_body(draft)
         self.check_secrets(draft.document)
         return self.chunk(draft)
@@ -233,9 +233,9 @@ class Writer:
                 return [0] * len(changed)
         return [done.pending for done in changed]
 
-    def store_note(self, document: Document) -> Stored:
+    def store_note(self, document: Document, lines: Sequence[int] = ()) -> Stored:
         """Store a document with a key, replacing the one with the same key."""
-        [stored] = self.write([Change(self.prepare(document))])
+        [stored] = self.write([Change(self.prepare(document, lines))])
         return stored
 
     def addressed(self, document: Document) -> Document:

@@ -9,12 +9,12 @@ applied again with the numbers of these passages.
 
 import json
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import apsw
 
-from plait.protocols import Scored
-from plait.stores.sqlite import keyword
+from plait.protocols import Scored, Token, Vocabulary
+from plait.stores.sqlite import filters, keyword
 from plait.stores.sqlite.connection import rows
 from plait.types import Ref
 from plait.types.queries import Query
@@ -30,6 +30,7 @@ _MATCHING = (
     f"SELECT rowid, {keyword.SCORE} FROM passages_fts WHERE passages_fts MATCH ? "  # noqa: S608
     "AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
 )
+_IDS = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?"
 _HOLDING = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
 _TOTALS = "SELECT block FROM passages_fts_data WHERE id = 1"
 _LENGTHS = "SELECT id, sz FROM passages_fts_docsize WHERE id IN (SELECT value FROM json_each(?))"
@@ -47,6 +48,27 @@ def best(
     _add_words(connection, query.words, among, len(refs), scores, any_ref=query.expression is None)
     ranked = sorted((-score, ref) for ref, score in scores.items())
     return [(ref, -negative) for negative, ref in ranked[:limit]]
+
+
+def vocabulary(
+    connection: apsw.Connection,
+    terms: Mapping[str, Sequence[Token]],
+    selections: filters.Selections,
+    conditions: list[filters.Clause],
+) -> Vocabulary:
+    """Return how many of the passages that meet the conditions contain each of some words."""
+    refs = selections.find(connection, conditions, keyword.passage_count(connection)).refs
+    among = set(filters.passing(connection, conditions) if refs is None else refs)
+    holding = {term: 0 for listed in terms.values() for _, _, term in listed}
+    # Only the ids: neither a score nor a row of any passage is needed to count.
+    for word, listed in terms.items():
+        if not listed:
+            continue
+        matching = rows(connection, _IDS, (keyword.quote(word),))
+        count = sum(ref in among for (ref,) in matching) if among else 0
+        for _, _, term in listed:
+            holding[term] = max(holding[term], count)
+    return Vocabulary(len(among), terms, holding)
 
 
 def _add_words(

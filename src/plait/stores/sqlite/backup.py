@@ -36,7 +36,7 @@ def copy_to(connections: Connections, target: str) -> None:
             copy = os.path.join(folder, "memory.db")
             # subtle: VACUUM INTO would create the file 0644; it also accepts an empty file.
             os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
-            connections.get().execute("VACUUM INTO ?", (copy,))
+            _vacuum_into(connections.get(), copy)
             _finish(copy)
             os.replace(copy, target)
     except OSError as error:
@@ -45,6 +45,16 @@ def copy_to(connections: Connections, target: str) -> None:
         raise StoreError(
             f"Cannot write the backup {target}: {error.strerror}. Choose another place."
         ) from error
+
+
+def _vacuum_into(connection: apsw.Connection, copy: str) -> None:
+    """Copy a memory; a connection that only reads may write another file for it."""
+    reads_only = bool(connection.execute("PRAGMA query_only").get)
+    connection.execute("PRAGMA query_only = OFF").fetchall()
+    try:
+        connection.execute("VACUUM INTO ?", (copy,))
+    finally:
+        connection.execute(f"PRAGMA query_only = {int(reads_only)}").fetchall()
 
 
 def _finish(copy: str) -> None:
@@ -65,6 +75,7 @@ def _finish(copy: str) -> None:
 @contextmanager
 def opened_to_read(source: str) -> Iterator[apsw.Connection]:
     """Open a backup without writing beside it, unless it has a journal of its own."""
+    journal.check_beside(os.path.realpath(source))
     if journal.belongs(source) is False:
         raise journal.foreign_journal(source)
     mode = "ro" if has_journal(source) else "ro&immutable=1"

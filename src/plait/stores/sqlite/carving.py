@@ -167,6 +167,7 @@ def _state_of(path: str) -> list[tuple[int, int]]:
 @contextmanager
 def _opened(path: str, flags: int) -> Iterator[apsw.VFSFile]:
     """Open a file through SQLite's own file layer: a plain ``open`` would drop its locks."""
+    journal.check_kind(path)
     try:
         file = apsw.VFSFile("", path, [flags, 0])
         try:

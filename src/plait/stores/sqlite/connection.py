@@ -241,7 +241,8 @@ class Connections:
             before = self.mark()
             try:
                 lost = before is None and self._is_open
-                if lost or has_journal(self.real) or is_restoring(self.real):
+                beside = has_journal(self.real) or os.path.exists(self.real + "-journal")
+                if lost or beside or is_restoring(self.real):
                     from plait.stores.sqlite import replaced
 
                     before = replaced.examine(self)

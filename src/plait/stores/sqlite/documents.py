@@ -9,7 +9,7 @@ import apsw
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.filters import Clause, joined, spellings_of
 from plait.types import AFTER_TURNS, KINDS, ORIGINS, TRUSTS, Document, Passage, Ref
-from plait.types.ids import ID_LENGTH, ID_PREFIX
+from plait.types.ids import ID_LENGTH, ID_PREFIX, SCOPE_PREFIX
 
 # Columns of `documents` in the order of `Document`'s fields; text is put together from passages.
 FIELDS = tuple(name for name in Document._fields if name != "text")
@@ -92,7 +92,10 @@ _BY_NAME = (
 # The caller's own project comes first, so that a path that several have known keeps its document.
 _BY_PATH = (
     f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
-    "WHERE d.kind = 'file' AND d.path = ? ORDER BY d.project <> ?, d.rowid LIMIT 1"
+    "WHERE d.kind = 'file' AND d.path = ?1 "
+    # As `share_files` tells.
+    f"AND (d.project = ?2 OR NOT (d.project GLOB '{SCOPE_PREFIX}*' OR ?2 GLOB '{SCOPE_PREFIX}*')) "
+    "ORDER BY d.project <> ?2, d.rowid LIMIT 1"
 )
 _PIECES = "SELECT start, text FROM passages WHERE document = ? ORDER BY ordinal"
 _SCAN = f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
@@ -260,14 +263,21 @@ def passages(
 def find(
     connection: apsw.Connection, name: str, conditions: list[Clause]
 ) -> list[DocumentOrPassage]:
-    """Return what a name refers to: an id, else a key, else a chunk_id, else an id prefix."""
+    """Return what a name refers to: an id, else a key, else a chunk_id, else an id prefix.
+
+    The key of a message is what a chat program calls it, such as "1": it counts if nothing else has
+    the name.
+    """
     sql, values = joined(conditions)
+    others = f"d.kind <> 'message' AND {sql}"
     return (
         _documents(connection, f"d.id = ? AND {sql}", [name, *values])
         or _passages(connection, f"p.id = ? AND {sql}", [name, *values])
+        or _documents(connection, f"d.key = ? AND {others}", [name, *values])
+        or _chunk(connection, name, others, values)
+        or _prefixed(connection, name, sql, values)
         or _documents(connection, f"d.key = ? AND {sql}", [name, *values])
         or _chunk(connection, name, sql, values)
-        or _prefixed(connection, name, sql, values)
     )
 
 

@@ -17,6 +17,7 @@ from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, get_number
 from plait.text import split
 from plait.times import LAST_MOMENT
 from plait.types import Filter, Ref
+from plait.types.ids import SCOPE_PREFIX
 
 # A selection of at most this many passages, or this share of them, is short: fetching their vectors
 # one by one is cheaper than scanning all.
@@ -26,6 +27,8 @@ SHORT_SHARE = 0.05
 # word of a query: 0.1 ms per thousand.
 LISTED_PASSAGES = 1_000
 CACHED_SELECTIONS = 8
+# Conditions that are joined without parentheses.
+CHAINED_CONDITIONS = 50
 
 _FOREIGN_BELOW = "SELECT 1 FROM documents WHERE project < ? LIMIT 1"
 _FOREIGN_BETWEEN = "SELECT 1 FROM documents WHERE project > ? AND project < ? LIMIT 1"
@@ -61,22 +64,32 @@ _UNCHANGED = (
     "((o.valid_from > ? AND o.valid_from <= ?) OR (o.valid_to > ? AND o.valid_to <= ?))))"
 )
 _PROJECT = "d.project IN (SELECT value FROM json_each(?))"
+# `_SCOPED` is a seek in the index of names.
+_IN_SCOPES = f"project >= '{SCOPE_PREFIX}' AND {{0}}project < '{SCOPE_PREFIX[:-1]};'"
+_SCOPED = f"SELECT 1 FROM documents WHERE {_IN_SCOPES.format('')} LIMIT 1"  # noqa: S608
+_UNSCOPED = f"NOT (d.{_IN_SCOPES.format('d.')})"
 _TRUST = "d.trust IN (SELECT value FROM json_each(?))"
 _TAG = "EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE {value})"
 _METADATA = "EXISTS (SELECT 1 FROM json_each(d.metadata) AS m WHERE {name} AND {value})"
 
+# One list of any length: a condition for each name would be too deep an expression for SQLite.
 # subtle: metadata that is damaged must not keep other documents from being read.
 _NAMED = (
-    "(instr(lower(d.key), lower(?)) OR CASE WHEN json_valid(d.metadata) THEN "
-    "instr(lower(concat_ws(', ', d.metadata ->> '$.aliases', d.metadata ->> '$.alias')), lower(?)) "
-    "END)"
+    "EXISTS (SELECT 1 FROM json_each(?) AS part WHERE instr(lower(d.key), lower(part.value)) "
+    "OR CASE WHEN json_valid(d.metadata) THEN instr(lower(concat_ws(', ', "
+    "d.metadata ->> '$.aliases', d.metadata ->> '$.alias')), lower(part.value)) END)"
 )
 _MENTIONED = (
-    "d.rowid IN (SELECT m.document FROM passages AS m WHERE /*indexed*/instr(lower(m.text), "
-    "lower(?)))"
+    "d.rowid IN (SELECT m.document FROM json_each(?) AS part CROSS JOIN passages AS m "
+    "WHERE instr(lower(m.text), lower(part.value)))"
 )
 # The keyword index narrows the search to the passages with these words: a hundredth of the time.
-_INDEXED = "m.rowid IN (SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?) AND "
+_INDEXED = (
+    "d.rowid IN (SELECT m.document FROM json_each(?) AS part CROSS JOIN passages_fts "
+    "CROSS JOIN passages AS m ON m.rowid = passages_fts.rowid "
+    "WHERE passages_fts MATCH (part.value ->> 0) "
+    "AND instr(lower(m.text), lower(part.value ->> 1)))"
+)
 _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.S)
 
 Clause = tuple[str, list[object]]
@@ -95,13 +108,13 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
             conditions.append(_equals(column, value))
     conditions += [_has_tag(tag) for tag in where.tags]
     conditions += [_has_metadata(name, value) for name, value in where.metadata]
-    conditions += _contains(_NAMED, where.named)
+    conditions += _named(where.named)
     conditions += _mentions(where.mentions)
     for prefix, column in ((where.key_prefix, "d.key"), (where.path_prefix, "d.path")):
         if prefix:
             conditions.append(_begins(column, prefix))
-    if where.pinned:
-        conditions.append(("d.pinned = 1", []))
+    if where.pinned is not None:
+        conditions.append((f"d.pinned = {int(where.pinned)}", []))
     if where.since is not None:
         conditions.append(("d.event_at >= ?", [where.since]))
     if where.until is not None:
@@ -131,27 +144,21 @@ def _begins(column: str, prefix: str) -> Clause:
     return f"({ranges})" if starts[1:] else ranges, ends
 
 
-def _contains(sql: str, parts: Sequence[str]) -> list[Clause]:
-    """Return the condition that one of these parts is somewhere in a text."""
-    if not parts:
-        return []
-    forms = spellings_of(*parts)
-    values = [form for form in forms for _ in range(sql.count("?"))]
-    return [(f"({' OR '.join([sql] * len(forms))})", [*values])]
+def _named(parts: Sequence[str]) -> list[Clause]:
+    """Return the condition that one of these parts is in the key or in an alias."""
+    return [(_NAMED, [json.dumps(spellings_of(*parts))])] if parts else []
 
 
 def _mentions(parts: Sequence[str]) -> list[Clause]:
     """Return the condition that one of these words is in the text."""
-    conditions: list[Clause] = []
-    for part in spellings_of(*parts) if parts else ():
-        if phrase := _phrase(part):
-            conditions.append((_MENTIONED.replace("/*indexed*/", _INDEXED), [phrase, part]))
-        else:
-            conditions.append((_MENTIONED.replace("/*indexed*/", ""), [part]))
-    if not conditions:
+    if not parts:
         return []
-    sql = " OR ".join(sql for sql, _ in conditions)
-    return [(f"({sql})", [value for _, values in conditions for value in values])]
+    forms = spellings_of(*parts)
+    phrases = [(phrase, form) for form in forms if (phrase := _phrase(form))]
+    others = [form for form in forms if not _phrase(form)]
+    searched = ((_INDEXED, phrases), (_MENTIONED, others))
+    used = [(sql, json.dumps(values)) for sql, values in searched if values]
+    return [(f"({' OR '.join(sql for sql, _ in used)})", [values for _, values in used])]
 
 
 def _phrase(part: str) -> str:
@@ -184,6 +191,8 @@ def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]
         names = sorted(set(spellings_of(*(project or "" for project in where.projects))))
         if _has_other_projects(connection, names):
             conditions.append((_PROJECT, [json.dumps(names)]))
+    elif not where.scopes and connection.execute(_SCOPED).get:
+        conditions.append((_UNSCOPED, []))
     if where.trusts and (
         "trusted" not in where.trusts
         or any(trust not in where.trusts for (trust,) in connection.execute(_DISTRUSTED))
@@ -257,9 +266,17 @@ def joined(conditions: list[Clause]) -> tuple[str, list[object]]:
     if not conditions:
         return "1", []
     return (
-        " AND ".join(sql for sql, _ in conditions),
+        _all_of([sql for sql, _ in conditions]),
         [value for _, values in conditions for value in values],
     )
+
+
+def _all_of(conditions: Sequence[str]) -> str:
+    """Join conditions, nested by halves: SQLite takes expressions of at most a thousand levels."""
+    if len(conditions) < CHAINED_CONDITIONS:
+        return " AND ".join(conditions)
+    half = len(conditions) // 2
+    return f"({_all_of(conditions[:half])}) AND ({_all_of(conditions[half:])})"
 
 
 class Selection:

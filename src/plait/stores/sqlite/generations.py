@@ -29,6 +29,11 @@ _PENDING = (
     f"{_SEEN} (SELECT passage FROM unembedded WHERE generation = ? "  # noqa: S608
     "AND reason = 'pending' ORDER BY passage LIMIT ?) ORDER BY p.rowid"
 )
+_PENDING_OF_PROJECT = (
+    f"{_SEEN} (SELECT u.passage FROM unembedded AS u JOIN passages AS q "  # noqa: S608
+    "ON q.rowid = u.passage JOIN documents AS o ON o.rowid = q.document WHERE u.generation = ? "
+    "AND u.reason = 'pending' AND o.project = ? ORDER BY u.passage LIMIT ?) ORDER BY p.rowid"
+)
 _LISTED = f"{_SEEN} (SELECT value FROM json_each(?))"  # noqa: S608
 _IS_PENDING = "SELECT 1 FROM unembedded WHERE generation = ? AND reason = 'pending' LIMIT 1"
 
@@ -89,13 +94,22 @@ def _target(connection: apsw.Connection, space: Space, *, building: bool) -> Gen
 
 
 def pending(
-    connection: apsw.Connection, space: Space, limit: int, *, building: bool
+    connection: apsw.Connection,
+    space: Space,
+    limit: int,
+    *,
+    building: bool,
+    project: str | None = None,
 ) -> list[Unembedded]:
-    """Return passages without a vector in this space's generation."""
+    """Return passages without a vector in this space's generation, of all projects or of one."""
     generation = _target(connection, space, building=building)
     if generation is None:
         return []
-    return [Unembedded(*row) for row in rows(connection, _PENDING, (generation.id, limit))]
+    if project is None:
+        waiting = rows(connection, _PENDING, (generation.id, limit))
+    else:
+        waiting = rows(connection, _PENDING_OF_PROJECT, (generation.id, project, limit))
+    return [Unembedded(*row) for row in waiting]
 
 
 def fill(

@@ -33,13 +33,14 @@ sets it to one more than it last read, and a checkpoint brings the counter of a 
 """
 
 import os
+import stat
 import sys
 from array import array
 from collections.abc import Iterator
 
 import apsw
 
-from plait.errors import StoreDamaged, advise
+from plait.errors import StoreDamaged, StoreError, advise
 from plait.stores.sqlite import pages
 
 LINEAGE = "lineage"
@@ -56,6 +57,7 @@ _CHANGE_COUNTER, _SCHEMA_COOKIE = 24, 40  # their places in page 1
 WAL_HEADER = 32
 FRAME_HEADER = 24
 _WAL_MAGIC = (0x377F0682, 0x377F0683)
+_ROLLBACK_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
 
 def record_commit(connection: apsw.Connection) -> str:
@@ -140,6 +142,68 @@ def foreign_journal(path: str) -> StoreDamaged:
         subject=path,
         advice=advise("set_journal_aside"),
     )
+
+
+def check_beside(path: str, vfs: str | None = None) -> None:
+    """Refuse a file, or a journal beside it, that SQLite must not meet.
+
+    A rollback journal, which plait has only on network disks, ends with the magic number if it
+    names a super-journal. SQLite up to 3.53 deletes whatever file is named there. plait attaches no
+    databases, so that no journal of its own names one.
+
+    Raises:
+        StoreDamaged: A journal names another file.
+        StoreError: Opening one of them may never end.
+    """
+    for ending in ("", "-wal", "-journal"):
+        check_kind(path + ending)
+    if _ending(path + "-journal", vfs) == _ROLLBACK_MAGIC:
+        raise StoreDamaged(
+            f"The journal {path}-journal is not one of plait, and could make SQLite delete other "
+            f"files. plait did not open {path}. Move that journal away.",
+            code="hostile_journal",
+            subject=path,
+        )
+
+
+def check_kind(path: str) -> None:
+    """Refuse a pipe or a device: to open one may take forever.
+
+    Raises:
+        StoreError: It is one.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return  # opening it will tell
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise StoreError(
+            f"{path} is a pipe or a device, not a file. plait did not open it.",
+            code="not_a_file",
+            subject=path,
+        )
+
+
+def is_hot(path: str) -> bool:
+    """Tell whether the rollback journal beside a file has changes that SQLite would undo."""
+    file = _open(path + "-journal", apsw.SQLITE_OPEN_MAIN_JOURNAL, None)
+    if file is None:
+        return False
+    try:
+        return _read(file, 1, 0) not in (b"", b"\0")
+    finally:
+        file.xClose()
+
+
+def _ending(rollback: str, vfs: str | None) -> bytes:
+    file = _open(rollback, apsw.SQLITE_OPEN_MAIN_JOURNAL, vfs)
+    if file is None:
+        return b""
+    try:
+        size = len(_ROLLBACK_MAGIC)
+        return _read(file, size, max(0, file.xFileSize() - size))
+    finally:
+        file.xClose()
 
 
 def _journal_numbers(path: str, vfs: str | None) -> Iterator[str]:

@@ -5,6 +5,7 @@ columns of ordinary tables are read, without indexes, with a limit on rows, size
 """
 
 import os
+import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from urllib.parse import quote
 import apsw
 
 from plait.errors import StoreDamaged, StoreError, UsageError, flattened, lacks_descriptors
+from plait.stores.sqlite import journal
 
 DATABASE_SUFFIXES = (".db", ".db3", ".sqlite", ".sqlite3")
 MAGIC = b"SQLite format 3\0"
@@ -118,23 +120,33 @@ def looks_like_database(path: str) -> bool:
 def opened_other(path: str, max_bytes: int) -> Iterator[OtherDatabase]:
     """Open another program's file to read it.
 
-    If its latest changes are in a journal, a private copy of both is read: SQLite would write
-    beside the file.
+    If its latest changes are in a write-ahead log, a private copy of both is read: SQLite would
+    write beside the file. A rollback journal is never given to SQLite, which deletes the files that
+    such a journal names.
 
     Raises:
         UsageError: It is too large.
-        StoreError: It cannot be read, or is no database.
+        StoreError: It cannot be read, is no database, or was not closed cleanly.
     """
     with TemporaryDirectory(prefix="plait-") as folder:
-        place = path
+        place = real = os.path.realpath(path)  # there SQLite keeps the journals
         try:
-            if any(_size(path + ending) for ending in ("-wal", "-journal")):
-                place = _copy(path, folder)
-            connection = _connect(place, max_bytes, immutable=place == path)
+            journal.check_kind(real)
+            if _size(real + "-journal") and journal.is_hot(real):
+                raise _unreadable(
+                    path,
+                    "it was not closed cleanly, and its journal may be hostile; open it once in "
+                    "the program that wrote it, or move its -journal away",
+                )
+            if _size(real + "-wal"):
+                place = _copy(path, real, folder)
+            connection = _connect(place, max_bytes, immutable=place == real)
         except OSError as error:
             if lacks_descriptors(error):
                 raise
             raise _unreadable(path, error.strerror or "") from error
+        except UnicodeEncodeError as error:
+            raise _unreadable(flattened(path), "its name is not UTF-8; rename it") from error
         except apsw.Error as error:
             raise _ours(error, path) from error
         try:
@@ -146,29 +158,25 @@ def opened_other(path: str, max_bytes: int) -> Iterator[OtherDatabase]:
 
 
 def _size(path: str) -> int:
+    """Return the size of a regular file; 0 for a link or a pipe, which SQLite never makes here."""
     with suppress(OSError):
-        return os.stat(path, follow_symlinks=False).st_size
+        status = os.stat(path, follow_symlinks=False)
+        return status.st_size if stat.S_ISREG(status.st_mode) else 0
     return 0
 
 
-def _copy(path: str, folder: str) -> str:
+def _copy(path: str, real: str, folder: str) -> str:
     from plait.stores.sqlite.carving import copy_file
 
     place = os.path.join(folder, "copy.db")
-    kinds = (
-        ("", apsw.SQLITE_OPEN_MAIN_DB),
-        ("-wal", apsw.SQLITE_OPEN_WAL),
-        ("-journal", apsw.SQLITE_OPEN_MAIN_JOURNAL),
-    )
-    for ending, kind in kinds:
-        if _size(path + ending):
-            if _size(path + ending) > 4 * MAX_BYTES:
-                raise UsageError(
-                    f"{path} is too large to be imported. Nothing was imported.",
-                    code="too_large",
-                    subject=path,
-                )
-            copy_file(os.path.abspath(path) + ending, place + ending, kind)
+    for ending, kind in (("", apsw.SQLITE_OPEN_MAIN_DB), ("-wal", apsw.SQLITE_OPEN_WAL)):
+        if _size(real + ending) > 4 * MAX_BYTES:
+            raise UsageError(
+                f"{path} is too large to be imported. Nothing was imported.",
+                code="too_large",
+                subject=path,
+            )
+        copy_file(real + ending, place + ending, kind)
     return place
 
 

@@ -71,6 +71,7 @@ class ReadingConnections(Connections):
                     code="no_memory",
                     subject=self.path,
                 )
+            journal.check_beside(self.real, self.vfs)
             try:
                 if not is_restoring(self.real):
                     if has_journal(self.real) and journal.belongs(self.real, self.vfs) is False:

@@ -153,10 +153,11 @@ def examine(connections: Connections) -> Mark:
     """Make sure that SQLite may open the file, and return which one it is.
 
     Raises:
-        StoreDamaged: Its journal belongs to another file.
+        StoreDamaged: Its journal belongs to another file, or SQLite must not meet it.
         StoreError: There is no file.
     """
     path = connections.path
+    journal.check_beside(connections.real, connections.vfs)
     for _ in range(LOOKS):
         if is_restoring(connections.real):
             from plait.stores.sqlite.restoring import settle

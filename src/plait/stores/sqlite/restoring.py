@@ -263,6 +263,7 @@ def _keep_journal(path: str, kept: str | None) -> str | None:
 @contextmanager
 def _write_lock(path: str, deadline: float) -> Iterator[None]:
     """Keep others from writing to a memory, if it can be opened at all."""
+    journal.check_beside(os.path.realpath(path))
     connection = None
     try:
         if journal.belongs(path) is not False:
@@ -289,7 +290,8 @@ def remove_kept_journal(path: str, file: tuple[int, int]) -> None:
 
 def _tidy(kept: str) -> None:
     """Move the kept file's journal into it, if no process reads it any more."""
-    with suppress(apsw.Error):
+    with suppress(apsw.Error, StoreError):
+        journal.check_beside(os.path.realpath(kept))
         connection = apsw.Connection(kept, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             checkpoint(connection, "TRUNCATE")

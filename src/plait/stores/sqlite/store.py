@@ -174,13 +174,19 @@ class SQLiteStore:
                 cosines |= self.vectors.cosines(connection, vector, space, others)
         return Nearest(hits, cosines)
 
-    def vocabulary(self, words: Iterable[str]) -> Vocabulary:
-        """Return the terms of some words, and how many passages contain each."""
+    def vocabulary(self, words: Iterable[str], where: Filter | None = None) -> Vocabulary:
+        """Return the terms of some words, and how many passages, all or some, contain each."""
         with self._guard:
             connection = self._connections.get()
             tokens = {word: keyword.tokens(connection, word) for word in words}
             wanted = {term for listed in tokens.values() for _, _, term in listed}
             try:
+                if where is not None:
+                    from plait.stores.sqlite import alone
+
+                    with connection:
+                        conditions = self._search_conditions(connection, where)
+                        return alone.vocabulary(connection, tokens, self.selections, conditions)
                 counts = keyword.frequencies(connection, wanted)
                 return Vocabulary(keyword.passage_count(connection), tokens, counts)
             except apsw.Error as error:
@@ -338,13 +344,15 @@ class SQLiteStore:
                 return trash.distrusted(connection, distrusted)
             return trash.listed(connection, texts=texts)
 
-    def pending(self, space: Space, limit: int, *, building: bool) -> list[Unembedded]:
-        """Return passages without a vector in this space."""
+    def pending(
+        self, space: Space, limit: int, *, building: bool, project: str | None = None
+    ) -> list[Unembedded]:
+        """Return passages without a vector in this space, of all projects or of one."""
         from plait.stores.sqlite import generations
 
         with self._guard:
             connection = self._connections.get()
-            return generations.pending(connection, space, limit, building=building)
+            return generations.pending(connection, space, limit, building=building, project=project)
 
     def cached(self, names: Sequence[str]) -> dict[str, Vector]:
         """Return vectors that were made before, by the name of their text."""

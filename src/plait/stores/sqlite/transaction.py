@@ -63,6 +63,10 @@ _CHANGED = (
 )
 # subtle: only with the last condition can SQLite use the index of turns; else it reads the session.
 LAST_TURN = "SELECT max(turn) FROM documents WHERE project = ? AND session = ? AND turn IS NOT NULL"
+_LAST_EVENT = (
+    "SELECT event_at FROM documents WHERE project = ? AND session = ? AND turn IS NOT NULL "
+    "ORDER BY turn DESC LIMIT 1"
+)
 # Through negative numbers, because every single row must keep its turn unique.
 _MOVE_TURNS = (
     "UPDATE documents SET turn = -turn - 1 WHERE project = ?1 AND session = ?2 AND turn >= ?3",
@@ -172,6 +176,11 @@ class SQLiteTransaction:
         if wanted is not None and not self._connection.execute(_TURN_TAKEN, (*home, wanted)).get:
             return wanted
         return 1 + (self._connection.execute(LAST_TURN, home).get or 0)
+
+    def last_event(self, project: str | None, session: str) -> int | None:
+        """Return the time of a session's last turn; ``None`` if it has none."""
+        last: int | None = self._connection.execute(_LAST_EVENT, (project or "", session)).get
+        return last
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the id of the successor of each of these documents."""

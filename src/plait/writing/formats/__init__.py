@@ -6,12 +6,19 @@ whatever the bytes are. Nothing here opens files; cutting texts belongs in `plai
 
 from collections.abc import Callable
 
+from plait.errors import SourceError
 from plait.writing.formats.encodings import Converted, NotText, decoded
 
 __all__ = ["Converted", "NotText", "converted"]
 
 # A converter takes the bytes, the name of the file for messages, and the most bytes of text.
 Converter = Callable[[bytes, str, int], Converted]
+# What a reader with a defect raises for a file that nobody has thought of. One such file must not
+# end the reading of all others. Failures of the system (`OSError`) are no defects.
+_DEFECTS = (
+    ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError,
+    RuntimeError, TypeError, ValueError,
+)  # fmt: skip
 
 
 def _converter(ending: str) -> Converter | None:
@@ -53,11 +60,20 @@ def converted(data: bytes, name: str, max_bytes: int) -> Converted:
 
     Raises:
         NotText: It has no text, or is not what its name says. The message is the reason.
+        SourceError: Its reader failed.
     """
-    converter = _converter(name.rpartition(".")[2].lower())
+    ending = name.rpartition(".")[2].lower()
+    converter = _converter(ending)
     if converter is None:
         return decoded(data, name)
-    result = converter(data, name, max_bytes)
+    try:
+        result = converter(data, name, max_bytes)
+    except _DEFECTS as error:
+        raise SourceError(
+            f"it cannot be read as {ending}: {type(error).__name__}",
+            code="unreadable_format",
+            subject=name,
+        ) from error
     size = len(result.text.encode("utf-8", "replace"))
     if size > max_bytes:
         from plait.writing.refusals import amount

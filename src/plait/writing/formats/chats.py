@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from plait.writing.formats.encodings import Converted, decoded
-from plait.writing.formats.located import Lines, parsed
+from plait.writing.formats.located import Lines, parsed, starts_of
 
 _NAME_CHARS = 80
+# Before each further line of a message. Without it, the line could be a heading of the chat, or a
+# fence that hides the days after it.
+_FURTHER = "> "
 
 
 class _Spoken(NamedTuple):
+    """A message; ``number`` counts the items of the list from 0."""
+
+    number: int
     day: str
     time: str
     name: str
@@ -29,18 +35,22 @@ def convert_chat(data: bytes, name: str, max_bytes: int) -> Converted:
         return source
     rows: list[str] = []
     numbers: list[int] = []
-    lines = Lines(source.text)
+    lines = Lines(source.text, starts_of(source.text, "messages"))
     day = ""
     for message in messages:
         first, *others = message.text.strip("\n").split("\n")
+        lines.enter(message.number)
         number = lines.of(first)
         if message.day != day:
             day = message.day
             rows += [f"## {day}", ""]
             numbers += [number, number]
-        rows += [f"[{message.time}] {message.name}: {first}", *others, ""]
+        rows.append(f"[{message.time}] {message.name}: {first}")
+        rows += [f"{_FURTHER}{row}" if row.strip() else "" for row in others]
+        rows.append("")
         numbers += [number] * (len(others) + 2)
-    return Converted("".join(f"{row}\n" for row in rows), tuple(numbers), _title(value))
+    text = "".join(f"{row}\n" for row in rows)
+    return Converted(text, tuple(numbers), _title(value), source.remark)
 
 
 def _messages(value: object) -> list[_Spoken]:
@@ -55,28 +65,29 @@ def _messages(value: object) -> list[_Spoken]:
 
 
 def _slack(messages: list[Any]) -> Iterator[_Spoken]:
-    for message in messages:
+    for number, message in enumerate(messages):
         if not isinstance(message, dict) or message.get("type") != "message":
             continue
         profile = message.get("user_profile")
         name = (profile.get("real_name") if isinstance(profile, dict) else "") or message.get(
             "username", message.get("user")
         )
-        yield from _spoken(message.get("ts"), name, message.get("text"))
+        yield from _spoken(number, message.get("ts"), name, message.get("text"))
 
 
 def _telegram(messages: list[Any]) -> Iterator[_Spoken]:
-    for message in messages:
+    for number, message in enumerate(messages):
         if isinstance(message, dict) and message.get("type") == "message" and "date" in message:
-            yield from _spoken(message["date"], message.get("from"), _runs(message.get("text")))
+            text = _runs(message.get("text"))
+            yield from _spoken(number, message["date"], message.get("from"), text)
 
 
 def _discord(messages: list[Any]) -> Iterator[_Spoken]:
-    for message in messages:
+    for number, message in enumerate(messages):
         if isinstance(message, dict) and isinstance(message.get("author"), dict):
             author = message["author"]
             name = author.get("nickname") or author.get("name")
-            yield from _spoken(message.get("timestamp"), name, message.get("content"))
+            yield from _spoken(number, message.get("timestamp"), name, message.get("content"))
 
 
 def _runs(text: object) -> object:
@@ -87,11 +98,11 @@ def _runs(text: object) -> object:
     return "".join(run for run in runs if isinstance(run, str))
 
 
-def _spoken(moment: object, name: object, text: object) -> Iterator[_Spoken]:
+def _spoken(number: int, moment: object, name: object, text: object) -> Iterator[_Spoken]:
     when = _when(moment)
     if when is not None and isinstance(text, str) and text.strip():
         shown = " ".join(name.split())[:_NAME_CHARS] if isinstance(name, str) else "?"
-        yield _Spoken(*when, shown or "?", text)
+        yield _Spoken(number, *when, shown or "?", text)
 
 
 def _when(moment: object) -> tuple[str, str] | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from plait.writing.formats.encodings import Converted, NotText, decoded
-from plait.writing.formats.located import Lines, parsed
+from plait.writing.formats.located import Lines, parsed, starts_of
 
 # Characters of a cell's output. The rest is mostly tables and logs that the code prints again.
 _OUTPUT_CHARS = 500
@@ -17,8 +17,8 @@ def convert_notebook(data: bytes, name: str, max_bytes: int) -> Converted:
     Raises:
         NotText: It is not a notebook.
     """
-    source = decoded(data, name).text
-    notebook = parsed(source)
+    source = decoded(data, name)
+    notebook = parsed(source.text)
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if isinstance(notebook, dict) and not isinstance(cells, list):
         cells = _cells_of_version_3(notebook)
@@ -26,17 +26,18 @@ def convert_notebook(data: bytes, name: str, max_bytes: int) -> Converted:
         raise NotText("not a Jupyter notebook: no list of cells", subject=name)
     rows: list[str] = []
     numbers: list[int] = []
-    lines = Lines(source)
+    lines = Lines(source.text, starts_of(source.text, "cells"))
     language = _language(notebook)
     for number, cell in enumerate(cells, start=1):
         if not isinstance(cell, dict):
             continue
+        lines.enter(number - 1)
         for row, in_source in _cell(cell, number, language):
             line = lines.of(row) if in_source else lines.of("")
             rows.append(row)
             numbers.append(line)
     text = "".join(f"{row}\n" for row in rows)
-    return Converted(text if text.strip() else "", tuple(numbers))
+    return Converted(text if text.strip() else "", tuple(numbers), remark=source.remark)
 
 
 def _cell(cell: dict[str, Any], number: int, language: str) -> Iterator[tuple[str, bool]]:
@@ -46,7 +47,8 @@ def _cell(cell: dict[str, Any], number: int, language: str) -> Iterator[tuple[st
     if kind != "code":
         # A heading of the former format has its level beside it.
         level = cell.get("level")
-        mark = "#" * level + " " if kind == "heading" and level in (1, 2, 3, 4, 5, 6) else ""
+        is_heading = kind == "heading" and isinstance(level, int) and 1 <= level <= 6
+        mark = "#" * int(level or 0) + " " if is_heading else ""
         for row in source:
             yield mark + row, not mark
         yield "", False
@@ -79,7 +81,7 @@ def _output(outputs: object) -> str:
         plain = data.get("text/plain") if isinstance(data, dict) else None
         part = _joined(output.get("text")) or _joined(plain)
         if output.get("output_type") in ("error", "pyerr"):
-            part = f"{output.get('ename', 'Error')}: {_joined(output.get('evalue'))}"
+            part = f"{_joined(output.get('ename')) or 'Error'}: {_joined(output.get('evalue'))}"
         if part.strip():
             parts.append(part.strip("\n"))
         if sum(map(len, parts)) > _OUTPUT_CHARS:

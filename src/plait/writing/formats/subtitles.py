@@ -10,7 +10,7 @@ from plait.writing.formats.encodings import Converted, decoded
 _TIMES = re.compile(
     r"\s*((?:\d{1,3}:)?\d{1,2}:\d{2})[.,]\d{1,3}\s*-->\s*(?:\d{1,3}:)?\d{1,2}:\d{2}"
 )
-_SPEAKER = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]{1,100})>")
+_SPEAKER = re.compile(r"<v(?:\.[^\s<>]*+)?\s++([^<>]{1,100})>")
 _MARK = re.compile(r"</?[a-zA-Z0-9][^<>]{0,100}>|\{\\an?\d\}")
 # Blocks of WebVTT that are not spoken.
 _ASIDE = ("NOTE", "STYLE", "REGION")

@@ -5,6 +5,7 @@ busy for 30 seconds, because it starts over at each of them. Here the first uncl
 parsing, and what follows is text.
 """
 
+import codecs
 import re
 from html import unescape
 
@@ -29,6 +30,17 @@ _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0
 _SPACES = re.compile(r"[ \t\f\v\r]+")
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w-]{1,40})""", re.I)
 
+# The encodings of web pages, as Python names them. Some of its other codecs are no encodings, and
+# some take quadratic time.
+_ENCODINGS = frozenset(
+    {"utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "koi8-r", "koi8-u", "cp866", "cp874"}
+    | {f"cp125{number}" for number in range(9)}
+    | {f"iso8859-{number}" for number in range(1, 17)}
+    | {"shift_jis", "cp932", "euc_jp", "gb2312", "gbk", "gb18030", "big5", "euc_kr", "cp949"}
+)
+# Different elements of a page that are hidden and never closed. Each is looked for once, through
+# the rest of the page.
+_MOST_UNCLOSED = 20
 # Their content is no text: the next closing tag ends it, whatever stands between.
 _RAW = frozenset({"script", "style", "textarea", "template", "noscript", "iframe", "svg", "math"})
 _NAVIGATION = frozenset({"nav", "menu"})
@@ -104,7 +116,10 @@ def _decoded_page(data: bytes, name: str) -> Converted:
     declared = _META_CHARSET.search(data[:4096])
     if declared and declared[1].lower() not in (b"utf-8", b"utf8"):
         try:
-            text = data.decode(declared[1].decode("ascii"))
+            codec = codecs.lookup(declared[1].decode("ascii")).name
+            if codec not in _ENCODINGS:
+                return decoded(data, name)
+            text = data.decode(codec)
         except (LookupError, ValueError):
             return decoded(data, name)
         if "\0" not in text:
@@ -175,7 +190,8 @@ class _Page:
         if name in _RAW:
             end = _behind(source, name, at, nested=name == "svg")
             return len(source) if end < 0 else end
-        if name not in self._unclosed and _is_hidden(name, token["attributes"]):
+        is_sought = name not in self._unclosed and len(self._unclosed) < _MOST_UNCLOSED
+        if is_sought and _is_hidden(name, token["attributes"]):
             end = _behind(source, name, at, nested=True)
             if end >= 0:
                 return end

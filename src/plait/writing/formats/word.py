@@ -5,6 +5,7 @@ a document type is refused, because entities of entities can grow without end.
 """
 
 import io
+import struct
 import zipfile
 import zlib
 from typing import Any
@@ -32,15 +33,16 @@ def convert_word(data: bytes, name: str, max_bytes: int) -> Converted:
     body = _Body()
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = frozenset(archive.namelist())
+            if _BODY not in parts:
+                raise NotText("not a Word document: it has no text part", subject=name)
             _parse(archive, _BODY, body, _UNPACKED_PER_BYTE * max_bytes)
             title = _Core()
-            if _CORE in archive.namelist():
+            if _CORE in parts:
                 _parse(archive, _CORE, title, _CORE_BYTES)
-    except KeyError as error:
-        raise NotText("not a Word document: it has no text part", subject=name) from error
     except (
-        zipfile.BadZipFile, zlib.error, expat.ExpatError, EOFError, OSError,
-        NotImplementedError, RuntimeError, ValueError,
+        zipfile.BadZipFile, zlib.error, struct.error, expat.ExpatError, EOFError, OSError,
+        RuntimeError, ValueError, LookupError, OverflowError,
     ) as error:  # fmt: skip
         raise NotText("not a Word document, or a damaged or encrypted one", subject=name) from error
     except _TooMuch as error:
@@ -90,6 +92,9 @@ def _parse(archive: zipfile.ZipFile, part: str, reader: _Reader, most: int) -> N
     parser.CharacterDataHandler = reader.words_of
     parser.StartDoctypeDeclHandler = refuse
     unpacked = 0
+    # Word writes no other; of these two alone Python unpacks no more than it is asked for.
+    if archive.getinfo(part).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise _TooMuch("it is packed in a way that no Word document is")
     with archive.open(part) as stream:
         while block := stream.read(_BLOCK):
             unpacked += len(block)

@@ -1,0 +1,35 @@
+"""Later pages of a search.
+
+The first page is ranked among few candidates, as other systems do. More candidates would move its
+hits, and the pages would repeat some and miss others. So later pages continue with another ranking,
+of many candidates, the same whatever the page, without what the first page has shown.
+"""
+
+from collections.abc import Sequence
+
+from plait.searching.diversity import POOL_FACTOR, diversified
+from plait.searching.scoring import Request
+from plait.types import Hit
+
+
+def later_page(first: Sequence[Hit], deep: Sequence[Hit], request: Request) -> list[Hit]:
+    """Return the hits of a page behind the first one.
+
+    Args:
+        first: Those of the first page.
+        deep: The ranking that the later pages continue.
+        request: The search, with its offset.
+    """
+    shown = {id_ for hit in first for id_ in (hit.id, *hit.folded)}
+    documents = {hit.document.id for hit in first} if request.best_per_document else set()
+    rest = [hit for hit in deep if hit.id not in shown and hit.document.id not in documents]
+    if request.diverse:
+        size = request.limit * POOL_FACTOR
+        plain, rest = rest, []
+        # As many whole parts as the page needs: half of one would have another order.
+        while plain and len(rest) < request.offset + request.limit:
+            rest += diversified(plain[:size], size)
+            plain = plain[size:]
+    start = request.offset - len(first)
+    page = [*first, *rest][request.offset :] if start < 0 else rest[start:]
+    return page[: request.limit]
