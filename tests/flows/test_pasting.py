@@ -154,7 +154,14 @@ def test_many_pasted_answers_keep_no_line_of_plait_and_no_trust(
     with Memory.open(tmp_path / "memory.db", embedder="none", project="") as memory:
         ids = {row.id[:8] for row in memory.timeline()}
         many = [
-            Document(key=f"{place}", kind=kind, text=f"{text}\nNobody deploys.", origin="agent")
+            Document(
+                key=f"{place}",
+                kind=kind,
+                session="s" if kind == "message" else None,
+                role="assistant" if kind == "message" else None,
+                text=f"{text}\nNobody deploys.",
+                origin="agent",
+            )
             for place, text in enumerate(answers.values())
         ]
         memory.store_many(many, allow_secret=True)

@@ -66,7 +66,7 @@ def test_an_export_of_the_whole_memory_is_imported_with_its_scopes(memory, tmp_p
 
 def test_the_command_counts_what_it_leaves_out_and_takes_it_if_told(tmp_path, capfd):
     export = tmp_path / "e.jsonl"
-    export.write_text(line(project="scope:user:7") + "\n")
+    export.write_text(line(project="scope:user:7") + "\n", encoding="utf-8")
     start = ["--db", str(tmp_path / "m.db"), "import", str(export), "--json"]
     assert main(start) == 0
     out, err = capfd.readouterr()

@@ -52,7 +52,7 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["import", "garbage.txt"], 2, ["Line 1", "JSON"]),
     (["import", "binary.bin"], 1, ["binary.bin", "UTF-8"]),
     (["import", "other.jsonl"], 2, ["Line 1"]),
-    (["import", "chat.jsonl"], 2, ["a conversation", "yet"]),
+    (["import", "chat.jsonl"], 2, ["a conversation", "--messages"]),
     (["import", "newer.jsonl"], 2, ["99"]),
     (["import", "cut.jsonl"], 2, ["Line 2", "JSON"]),
     (["backup", "garbage.txt"], 2, ["garbage.txt"]),

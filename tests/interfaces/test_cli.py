@@ -830,6 +830,7 @@ def test_export_and_import_are_a_lossless_round_trip(plait, notes, work):
         "relations": 0,
         "unknown": [],
         "untrusted_relations": 0,
+        "scoped": 0,
         **told,
     }
     again = plait("--db", "second.db", "import", "all.jsonl").json

@@ -256,7 +256,9 @@ class Watch(Library):
     def __init__(self, database: str, project: str, plant: str, folder: Path) -> None:
         super().__init__(database, project)
         words = ["--db", database, "--project", project, "watch", str(folder)]
-        (folder / "0.md").write_text("The first file about harbours.", encoding="utf-8")
+        # Only the first time: later, a text that nobody stored would be read over one that was.
+        if not (folder / "0.md").exists():
+            (folder / "0.md").write_text("The first file about harbours.", encoding="utf-8")
         self._process = subprocess.Popen(
             [sys.executable, "-c", RUN.format(plant), *words],
             stdin=subprocess.DEVNULL,

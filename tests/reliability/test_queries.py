@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plait.errors import StoreError, UsageError
+from plait.errors import StoreError
 from plait.memory import Memory
 from plait.protocols import Entry
 from plait.searching.scoring import Request
@@ -91,12 +91,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 )
 @given(query=queries, mode=st.sampled_from(["keyword", "hybrid", "vector"]))
 def test_any_string_is_a_valid_search(small, query, mode):
-    if not query.strip():
-        with pytest.raises(UsageError):
-            small.search(query, mode=mode)
-        return
     answer = small.search(query, mode=mode, limit=3, window=1, explain=True)
-    assert answer.receipt.degraded == ()
+    assert {notice.code for notice in answer.receipt.degraded} <= {"long_query"}
     for hit in answer:
         assert 0.0 <= hit.relevance <= 1.0
         assert all(0 <= start < end <= len(hit.snippet) for start, end in hit.highlights)
@@ -106,7 +102,7 @@ def test_any_string_is_a_valid_search(small, query, mode):
 def test_a_megabyte_is_a_query_like_any_other(small, name):
     began = time.thread_time()
     answer = small.search(ENORMOUS[name], mode="keyword")
-    assert answer.receipt.degraded == ()
+    assert {notice.code for notice in answer.receipt.degraded} <= {"long_query"}
     # Processor time, not the clock on the wall: a busy machine is no failure.
     assert time.thread_time() - began < 2.0
 

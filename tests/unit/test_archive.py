@@ -244,7 +244,7 @@ def test_an_id_that_is_none_of_ours_is_replaced_by_a_new_one(memory: Memory, id_
 
 
 def test_an_event_of_1970_survives_an_export(memory: Memory, other: Memory) -> None:
-    memory.store("the beginning", key="k", event_at=0)
+    memory.store("the beginning", key="k", event_at="1970-01-01T00:00Z")
     take_in(other, *exported(memory))
     assert other.lookup("k")[0].event_at == 0
 

@@ -258,9 +258,9 @@ def test_documents_know_the_conversation_that_questions_narrow_to(tmp_path: Path
     documents_read = evaluate.load_collection(folder).documents
     assert {document.key: document.session for document in documents_read} == {
         "a/b/1": "a/b",
-        "a/2": None,
+        "a/2": "a/2",  # one of its own
         "c/1": "c",
-        "plain": None,
+        "plain": "plain",
     }
 
 

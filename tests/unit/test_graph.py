@@ -265,8 +265,8 @@ def test_pinned_and_important_observations_come_first(memory: Memory) -> None:
     memory.store("older", entity="X", event_at="2026-01-01")
     memory.store("newer", entity="X", event_at="2026-01-02")
     memory.store("minor", entity="X", event_at="2026-01-03", importance=0.1)
-    memory.store("major", entity="X", event_at=0, importance=0.9)
-    memory.store("fixed", entity="X", event_at=0, importance=0.0, pinned=True)
+    memory.store("major", entity="X", event_at="1999-01-01", importance=0.9)
+    memory.store("fixed", entity="X", event_at="1999-01-01", importance=0.0, pinned=True)
     lines = profile(memory, "X").splitlines()[1:]
     assert lines == ["- fixed", "- major", "- newer", "- older", "- minor"]
 

@@ -540,11 +540,11 @@ def test_a_memory_believes_only_the_folder_that_the_user_named(
     elif named_by == "settings":
         own_file = Path(user_config_path(environ))
         own_file.parent.mkdir(parents=True)
-        own_file.write_text(setting)
+        own_file.write_text(setting, encoding="utf-8")
     else:
         (folder.parent / ".git").mkdir()
         file = folder.parent / "plait.toml"
-        file.write_text(setting)
+        file.write_text(setting, encoding="utf-8")
         # Accepted as settings; whose notes these are is another question.
         known = fingerprint(file.read_bytes())
         TrustedFiles(config_folder(environ)).add(os.path.realpath(file), known)

@@ -50,7 +50,7 @@ def load_collection(folder: str) -> Collection:
     convs = {question.conv for question in questions if question.conv}
     return Collection(
         place.resolve().name,
-        tuple(document._replace(session=_conv(document.key, convs)) for document in documents),
+        tuple(row._replace(session=_conv(row.key, convs) or row.session) for row in documents),
         questions,
     )
 
@@ -78,7 +78,9 @@ def load_documents(folder: str) -> Iterator[Document]:
         title = _field(path, number, row, "title", "")
         body = _field(path, number, row, "text", "")
         # Not a note: its title would come from its key, which is the answer in some collections.
-        yield Document(key=key, kind="message", title=title, text=body if body.strip() else title)
+        text = body if body.strip() else title
+        # A conversation of its own, unless the questions name one: it has no neighbours.
+        yield Document(key=key, kind="message", session=key, title=title, text=text)
 
 
 def _questions(path: Path, grades: Mapping[str, dict[str, float]]) -> Iterator[Question]:

@@ -28,9 +28,10 @@ def pad(
     First come the documents of other collections, then mixed phrases of all documents.
     """
     others = [
-        document._replace(key=f"{PAD_PREFIX}{number}/{document.key}")
+        document._replace(key=name, session=name)
         for number, folder in enumerate(folders)
         for document in load_documents(folder)
+        for name in [f"{PAD_PREFIX}{number}/{document.key}"]
     ]
     distractors = chain(others, _mixed_phrases([*collection.documents, *others]))
     # A document makes at least one passage, so the last batch adds only a little too much.
@@ -49,5 +50,6 @@ def _mixed_phrases(documents: Sequence[Document]) -> Iterator[Document]:
             source = dice.choice(texts)
             start = dice.randrange(max(1, len(source) - FRAGMENT_WORDS))
             parts += source[start : start + FRAGMENT_WORDS]
-        yield Document(key=f"{PAD_PREFIX}mixed/{number}", kind="message", text=" ".join(parts))
+        key = f"{PAD_PREFIX}mixed/{number}"
+        yield Document(key=key, kind="message", session=key, text=" ".join(parts))
         number += 1

@@ -4,7 +4,6 @@ What a message says may have been said before: nothing is compared with what is 
 leave out plait's own answers and to lower the trust of copies. A message with a key is stored once.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -94,8 +93,11 @@ def _moment(time: "Moment | None") -> int | None:
     >>> _moment("1700000000"), _moment("1700000000.5"), _moment("1700000000000")
     (1700000000000, 1700000000500, 1700000000000)
     """
-    is_number = isinstance(time, str) and re.fullmatch(r"\d{10,13}(\.\d{1,9})?", time, re.ASCII)
-    return as_moment(float(str(time)) if is_number else time, "time")
+    if isinstance(time, str) and time.isascii():
+        whole, _, part = time.partition(".")
+        if whole.isdecimal() and 10 <= len(whole) <= 13 and (not part or part.isdecimal()):
+            time = float(time)
+    return as_moment(time, "time")
 
 
 class Prepared(NamedTuple):
