@@ -1082,3 +1082,16 @@ def test_eval_make_asks_the_memory_its_own_titles(plait):
     assert "hybrid" not in shown
     for words in (["eval"], ["eval", "x", "--make", "5"], ["eval", "--make", "0"]):
         assert plait(*words).code == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "keys"),
+    [(["--pinned"], {"a"}), (["--named", "b"], {"b"}), (["--mentions", "otters"], {"b"})],
+)
+def test_filters_of_names_and_words_are_options_too(plait, option, keys):
+    plait("store", "Herons fish", "--key", "a", "--pinned")
+    plait("store", "Otters fish", "--key", "b")
+    assert {row["doc_id"] for row in plait("timeline", *option).json["results"]} == keys
+    assert {row["doc_id"] for row in plait("search", "fish", *option).json["results"]} == keys
+    deleted = plait("delete", *option, "--dry-run").json
+    assert set(deleted["doc_ids"]) == keys

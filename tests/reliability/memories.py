@@ -155,3 +155,23 @@ def unsearchable(memory: Memory, expected: Contents, tokens: Mapping[str, str]) 
         if any(token not in hit.text for hit in hits):
             problems.append(f"found by {token}, which it does not hold: {name}")
     return problems
+
+
+def documents_per_transaction(memory: Memory, act: Callable[[], object], kind: int) -> list[int]:
+    """How many documents each transaction of an act adds or deletes, of those that do."""
+    connection = connection_of(memory)
+    counts = [0]
+
+    def changed(change: int, _: str, table: str, __: int) -> None:
+        counts[-1] += table == "documents" and change == kind
+
+    def committing() -> bool:
+        counts.append(0)
+        return False
+
+    connection.set_update_hook(changed)
+    connection.set_commit_hook(committing)
+    act()
+    connection.set_update_hook(None)
+    connection.set_commit_hook(None)
+    return [count for count in counts if count]

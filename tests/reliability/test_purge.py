@@ -252,22 +252,7 @@ def test_the_search_for_bytes_catches_in_bulk(tmp_path, plant):
 
 def slices_of(memory: Memory, act: Callable[[], object]) -> list[int]:
     """How many documents each transaction of an act deletes, of those that delete any."""
-    connection = memories.connection_of(memory)
-    counts = [0]
-
-    def changed(kind: int, _: str, table: str, __: int) -> None:
-        counts[-1] += table == "documents" and kind == apsw.SQLITE_DELETE
-
-    def committing() -> bool:
-        counts.append(0)
-        return False
-
-    connection.set_update_hook(changed)
-    connection.set_commit_hook(committing)
-    act()
-    connection.set_update_hook(None)
-    connection.set_commit_hook(None)
-    return [count for count in counts if count]
+    return memories.documents_per_transaction(memory, act, apsw.SQLITE_DELETE)
 
 
 @pytest.mark.parametrize("purge", [False, True])

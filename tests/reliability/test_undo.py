@@ -61,22 +61,7 @@ def press_ctrl_c() -> None:
 
 def restored_at_once(memory: Memory, act: Callable[[], object]) -> list[int]:
     """How many documents each transaction of an act adds, of those that add any."""
-    connection = memories.connection_of(memory)
-    counts = [0]
-
-    def changed(kind: int, _: str, table: str, __: int) -> None:
-        counts[-1] += table == "documents" and kind == apsw.SQLITE_INSERT
-
-    def committing() -> bool:
-        counts.append(0)
-        return False
-
-    connection.set_update_hook(changed)
-    connection.set_commit_hook(committing)
-    act()
-    connection.set_update_hook(None)
-    connection.set_commit_hook(None)
-    return [count for count in counts if count]
+    return memories.documents_per_transaction(memory, act, apsw.SQLITE_INSERT)
 
 
 def test_no_transaction_restores_more_than_a_slice(memory: Memory) -> None:

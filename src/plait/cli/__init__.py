@@ -386,6 +386,7 @@ GLOBAL_OPTIONS: tuple[tuple[str, str, Callable[[str], object], str, str], ...] =
 FORMAT_HELP = "output format; array prints only the hits of a search"
 JSON_HELP = "print JSON, even on a terminal"
 QUIET_HELP = "suppress warnings"
+READ_ONLY_HELP = "write nothing"
 # The verbs that write or search text list all of them; the others accept all but list only these.
 _LISTED_EVERYWHERE = ("--db", "--config", "--project")
 _LIST_ALL = ("store", "ingest", "search", "reindex", "eval")
@@ -449,7 +450,7 @@ def add_global_options(parser: ArgumentParser, listed: Sequence[str] | None = No
     forms = (*FORMS, *(parser.get_default("more_formats") or ()))
     group.add_argument("--format", choices=forms, help=FORMAT_HELP)
     group.add_argument("-q", "--quiet", action="store_true", default=None, help=QUIET_HELP)
-    group.add_argument("--read-only", action="store_true", default=None, help="write nothing")
+    group.add_argument("--read-only", action="store_true", default=None, help=READ_ONLY_HELP)
     group.add_argument("-V", "--version", action="store_true", help=SUPPRESS)
 
 

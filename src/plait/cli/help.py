@@ -3,7 +3,15 @@
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
-from plait.cli import FORMS, GLOBAL_OPTIONS, JSON_HELP, QUIET_HELP, Output, to_run
+from plait.cli import (
+    FORMS,
+    GLOBAL_OPTIONS,
+    JSON_HELP,
+    QUIET_HELP,
+    READ_ONLY_HELP,
+    Output,
+    to_run,
+)
 from plait.cli.verbs import OTHER_VERBS, VERBS
 from plait.errors import UsageError
 
@@ -27,6 +35,7 @@ def overview() -> str:
         ("--json", JSON_HELP),
         (f"--format {'|'.join(FORMS)}", "output format"),
         ("--quiet", QUIET_HELP),
+        ("--read-only", READ_ONLY_HELP),
     ]
     width = max(len(option) for option, _ in options)
     lines += [f"  {option:<{width}}  {words}" for option, words in options]

@@ -254,6 +254,8 @@ _LISTS: tuple[tuple[str, str, Sequence[str], str], ...] = (
     ("--tag", "tags", (), "only documents with this tag"),
     ("--entity", "entity", (), "only facts about this entity"),
     ("--topic", "topics", (), "only facts on this topic"),
+    ("--named", "named", (), "only documents with this in their key or an alias"),
+    ("--mentions", "mentions", (), "only documents with this in their text, as written"),
     ("--trust", "trusts", TRUSTS, f"only documents with this trust level: {', '.join(TRUSTS)}"),
 )
 _VALUES = (
@@ -301,6 +303,7 @@ def add_filters(parser: ArgumentParser, all_projects: str = ALL_PROJECTS) -> Non
         help="only documents with this metadata",
     )
     group.add_argument("--all-versions", action="store_true", help="include superseded facts")
+    group.add_argument("--pinned", action="store_true", help="only pinned documents")
     group.add_argument(
         "--all-projects",
         action="store_true",
@@ -327,8 +330,9 @@ def filters_of(arguments: Namespace) -> dict[str, Any]:
             fields["path_prefix"] = _on_disk(path)
     if given.get("metadata"):
         fields["metadata"] = tuple(key_and_value(text) for text in given["metadata"])
-    if given.get("all_versions"):
-        fields["all_versions"] = True
+    for name in ("all_versions", "pinned"):
+        if given.get(name):
+            fields[name] = True
     return fields
 
 

@@ -8,7 +8,7 @@ import io
 import struct
 import zipfile
 import zlib
-from typing import Any
+from typing import Any, Protocol
 from xml.parsers import expat
 
 from plait.writing.formats.encodings import Converted, NotText
@@ -54,17 +54,14 @@ class _TooMuch(Exception):
     """The archive is made to exhaust the reader."""
 
 
-class _Reader:
+class _Reader(Protocol):
     """What happens at the beginning and end of an element, and at its text."""
 
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        raise NotImplementedError
+    def start(self, name: str, attributes: dict[str, str]) -> None: ...
 
-    def end(self, name: str) -> None:
-        raise NotImplementedError
+    def end(self, name: str) -> None: ...
 
-    def words_of(self, words: str) -> None:
-        raise NotImplementedError
+    def words_of(self, words: str) -> None: ...
 
 
 def _parse(archive: zipfile.ZipFile, part: str, reader: _Reader, most: int) -> None:
@@ -104,7 +101,7 @@ def _parse(archive: zipfile.ZipFile, part: str, reader: _Reader, most: int) -> N
     parser.Parse(b"", True)
 
 
-class _Core(_Reader):
+class _Core:
     """The properties of a document: its title."""
 
     def __init__(self) -> None:
@@ -122,7 +119,7 @@ class _Core(_Reader):
             self.words.append(words)
 
 
-class _Body(_Reader):
+class _Body:
     """The text of a document as Markdown."""
 
     def __init__(self) -> None:
