@@ -395,13 +395,14 @@ def snippet(
         end -= 1
     window = text[start:end]
     own_lines = _own_lines(text[:end], keep_all=keep_lines) if "\n" in window else {}
-    shown = "" if own_lines else single_spaced(window)
+    shown, where = "", None
+    if not own_lines:
+        start, window = start + len(window) - len(window.lstrip()), window.strip()
+        end, shown = start + len(window), single_spaced(window)
     # If every gap was one character already, all characters stay in their places.
-    where = None
     if len(shown) != len(window):
         shown, where = _spaced(window, {at - start: gap for at, gap in own_lines.items()})
-    before = "…" if text[:start].strip() else ""
-    after = "…" if text[end:].strip() else ""
+    before, after = ("…" if cut.strip() else "" for cut in (text[:start], text[end:]))
     marked: list[tuple[int, int]] = []
     for left, right, _ in matches:
         if right <= start or left >= end:
