@@ -62,6 +62,11 @@ class Door:
         raise NotImplementedError
 
 
+def _healthy(memory: Memory) -> None:
+    wrong = [one for one in memory.doctor() if one.level == "error"]
+    assert not wrong, wrong
+
+
 class Library(Door):
     """`Memory`, open for the whole life of the worker."""
 
@@ -103,11 +108,11 @@ class Library(Door):
                 Path(self._aside).unlink(missing_ok=True)
                 self._memory.backup(self._aside)
                 with Memory.open(self._aside, create=False) as copy:
-                    assert not [one for one in copy.doctor() if one.level == "error"]
+                    _healthy(copy)
             case 1:
                 self._memory.reindex()
             case 2:
-                assert not [one for one in self._memory.doctor() if one.level == "error"]
+                _healthy(self._memory)
             case _:
                 lines = list(self._memory.export())
                 assert json.loads(lines[0])

@@ -17,7 +17,7 @@ import pytest
 from plait.errors import NotFound, PlaitError, SchemaTooNew, StoreDamaged, StoreError, UsageError
 from plait.memory import Memory
 from plait.stores import salvage
-from plait.stores.sqlite import doctor, journal, scrubbing, state, store
+from plait.stores.sqlite import doctor, journal, migrating, scrubbing, state, store
 from plait.types.ids import new_id
 from tests.codes import has_code
 from tests.interfaces.command import spawn
@@ -930,3 +930,114 @@ def test_the_library_salvages_as_the_command_does(path, backup):
 def test_a_restore_names_the_memory_that_it_replaces(path, backup):
     with Memory.open(path) as memory, pytest.raises(UsageError, check=has_code("no_path")):
         memory.restore(backup)
+
+
+class Watched(apsw.VFS):
+    """The usual file system, which notes the rollback journals that are opened."""
+
+    def __init__(self) -> None:
+        self.journals: list[str] = []
+        super().__init__("watched", "")
+
+    def xOpen(self, name, flags):
+        if flags[0] & apsw.SQLITE_OPEN_MAIN_JOURNAL and flags[0] & apsw.SQLITE_OPEN_CREATE:
+            self.journals.append(str(name.filename() if hasattr(name, "filename") else name))
+        return super().xOpen(name, flags)
+
+
+def test_opening_a_backup_makes_no_journal_that_a_kill_would_leave(backup):
+    watched = Watched()
+    try:
+        opened = store.SQLiteStore(str(backup), create=False, vfs="watched")
+        assert opened._connections.get().execute("PRAGMA journal_mode").get == "wal"
+        opened.close()
+        assert watched.journals == []
+        connection = apsw.Connection(str(backup), vfs="watched")  # what it would see
+        connection.execute("PRAGMA journal_mode = DELETE; CREATE TABLE seen (x)").fetchall()
+        connection.close()
+        assert watched.journals
+    finally:
+        watched.unregister()
+
+
+def test_a_file_in_use_keeps_its_journal_mode(backup):
+    holder = apsw.Connection(str(backup))
+    holder.execute("BEGIN; SELECT count(*) FROM meta").fetchall()
+    opened = store.SQLiteStore(str(backup), create=False, timeout=0.1)
+    assert opened._connections.get().execute("PRAGMA journal_mode").get == "delete"
+    opened.close()
+    holder.close()
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-journal"])
+def test_a_backup_is_not_put_beside_the_journal_of_a_file_that_is_gone(path, backup, ending):
+    target = path.with_name("copy.db")
+    orphan = target.with_name(target.name + ending)
+    orphan.write_bytes(b"\0" * 512)
+    with memories.open_memory(path) as memory:
+        with pytest.raises(UsageError, check=has_code("orphan_journal")):
+            memory.backup(target)
+        assert not target.exists()
+        assert orphan.stat().st_size == 512
+        orphan.write_bytes(b"")  # nothing to apply
+        memory.backup(target)
+
+
+def leave_a_rollback_journal(path: Path, backup: Path) -> Path:
+    """Leave the journal of a small file that is gone; return a large backup to restore."""
+    large = path.with_name("large.db")
+    with memories.open_memory(path) as memory:
+        for number in range(60):
+            memory.store(f"Note {number} is about something else.")
+        memory.backup(large)
+    path.unlink()
+    # As a killed switch of the journal mode: SQLite would cut the file to the size noted here.
+    small = apsw.Connection(str(backup))
+    small.execute("PRAGMA journal_mode = PERSIST; BEGIN IMMEDIATE").fetchall()
+    small.execute("INSERT INTO meta VALUES ('half', 'done')").fetchall()
+    small.cache_flush()
+    BY_HAND["cp"](Path(f"{backup}-journal"), Path(f"{path}-journal"))
+    small.execute("ROLLBACK").fetchall()
+    small.close()
+    return large
+
+
+def is_whole(path: Path) -> bool:
+    with memories.open_memory(path) as memory:
+        wrong = [one for one in memory.doctor() if one.level == "error"]
+        return not wrong and memory.stats().doc_count > 60
+
+
+def test_a_restored_memory_is_not_undone_by_the_journal_of_a_file_that_is_gone(path, backup):
+    large = leave_a_rollback_journal(path, backup)
+    done = Memory.restore(large, path)
+    assert is_whole(path)
+    assert done.journal is not None
+    assert Path(done.journal).stat().st_size
+    with pytest.raises(NotFound, check=has_code("nothing_kept")):
+        Memory.restore(path=path, undo=True)
+
+
+KILLED = """
+import os, sys
+from plait.memory import Memory
+from plait.stores.sqlite import restoring
+restoring._keep_journal = lambda *names: os._exit(9)
+Memory.restore(sys.argv[1], sys.argv[2])
+"""
+
+
+def test_a_restore_that_is_killed_after_the_swap_is_not_undone_by_such_a_journal(path, backup):
+    large = leave_a_rollback_journal(path, backup)
+    words = [sys.executable, "-c", KILLED, str(large), str(path)]
+    assert subprocess.run(words, check=False).returncode == 9
+    assert is_whole(path)
+
+
+def test_a_file_that_others_use_is_not_taken_from_them_for_its_journal_mode(path, backup):
+    with memories.open_memory(path) as memory:
+        memory.store("It is open, as in a server.")
+        other = apsw.Connection(str(path))
+        migrating._set_journal_mode(other, "wal")  # otherwise busy for as long as that is open
+        assert other.execute("PRAGMA journal_mode").get == "wal"
+        other.close()

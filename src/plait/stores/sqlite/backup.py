@@ -31,6 +31,7 @@ def copy_to(connections: Connections, target: str) -> None:
     """Write a consistent copy by ``VACUUM INTO``, which reads a snapshot and blocks no writer."""
     if os.path.exists(target):
         raise UsageError(f"{target} already exists. Choose another name for the backup.")
+    journal.refuse_orphan(os.path.realpath(target))
     try:
         with scratch.beside(target) as folder:
             copy = os.path.join(folder, "memory.db")

@@ -37,10 +37,11 @@ import stat
 import sys
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 
 import apsw
 
-from plait.errors import StoreDamaged, StoreError, advise
+from plait.errors import StoreDamaged, StoreError, UsageError, advise
 from plait.stores.sqlite import pages
 
 LINEAGE = "lineage"
@@ -164,6 +165,23 @@ def check_beside(path: str, vfs: str | None = None) -> None:
             code="hostile_journal",
             subject=path,
         )
+
+
+def refuse_orphan(path: str) -> None:
+    """Refuse a name beside which a file that is gone left its journal: SQLite would apply it.
+
+    Raises:
+        UsageError: There is such a journal.
+    """
+    for ending in ("-wal", "-journal"):
+        with suppress(OSError):
+            if os.path.getsize(path + ending):
+                raise UsageError(
+                    f"{path}{ending} is the journal of a file that is gone, and would change "
+                    f"{path}. Move it away, or choose another name.",
+                    code="orphan_journal",
+                    subject=path,
+                )
 
 
 def check_kind(path: str) -> None:

@@ -35,7 +35,7 @@ def migrate(connections: Connections, connection: apsw.Connection, version: int)
     _refuse_stranger(path, connection, version)
     try:
         if not connections.in_memory:
-            connection.execute(f"PRAGMA journal_mode = {journal_mode(path)}").fetchall()
+            _set_journal_mode(connection, journal_mode(path))
     except apsw.BusyError:
         if version < newest:
             raise
@@ -48,6 +48,22 @@ def migrate(connections: Connections, connection: apsw.Connection, version: int)
             # A journal that goes back to a file without a number is hard to tell from another's.
             empty_journal(connection)
             connections.set_wait(connection)
+
+
+def _set_journal_mode(connection: apsw.Connection, mode: str) -> None:
+    """Set the journal mode without a journal on disk.
+
+    The switch writes the first bytes of the file, which cannot be torn. A journal would outlive a
+    kill, and later undo a copy that somebody put in the place of this file.
+    """
+    if connection.execute("PRAGMA journal_mode").get == mode:
+        return  # to leave it for a moment would need the file for oneself
+    connection.execute("PRAGMA journal_mode = MEMORY").fetchall()
+    try:
+        connection.execute(f"PRAGMA journal_mode = {mode}").fetchall()
+    finally:
+        if connection.execute("PRAGMA journal_mode").get == "memory":  # others are using the file
+            connection.execute("PRAGMA journal_mode = DELETE").fetchall()
 
 
 def _refuse_stranger(path: str, connection: apsw.Connection, version: int) -> None:

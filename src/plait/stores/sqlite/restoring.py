@@ -4,7 +4,7 @@ The steps, under the write lock of the present memory and a lock of their own:
 
 1. Copy the backup to a new file in a folder beside the memory; check, migrate and sync the copy.
 2. Write down what is about to happen, in a file that exists only meanwhile (``-restoring``).
-3. Give the present file a second name: under it, it will be kept.
+3. Give the present file a second name: under it, it will be kept. A rollback journal gets it too.
 4. Rename the copy to the memory's name. This is the moment at which the memory is replaced.
 5. Give the journal the kept file's name too: the two belong together.
 6. Remove the note of step 2.
@@ -136,7 +136,7 @@ def _all_kept(path: str) -> list[str]:
         os.path.join(folder, entry)
         for entry in os.listdir(folder)
         if entry.startswith(name + KEPT_ASIDE)
-        and not entry.endswith(("-wal", "-shm", scratch.ENDING))
+        and not entry.endswith(("-wal", "-shm", "-journal", scratch.ENDING))
     ]
 
 
@@ -215,17 +215,32 @@ def _swap(path: str, copy: str, timeout: float) -> tuple[str | None, str | None]
         _sync_folder(path)
         if kept is not None:
             pair = _keep(path, kept) and pair
+        rolled = _set_rollback_aside(path, kept)
         try:
             os.replace(copy, path)
         except OSError:  # such as a mount point
             if kept is not None:
                 _remove(kept)
+            if rolled is not None:
+                os.replace(rolled, path + "-journal")
             _write(note, None)
             raise
-        aside = _keep_journal(path, kept if pair else None)
+        aside = _keep_journal(path, kept if pair else None) or rolled
         _sync_folder(path)
         _write(note, None)
     return kept, aside
+
+
+def _set_rollback_aside(path: str, kept: str | None) -> str | None:
+    """Rename a rollback journal before the copy is there: SQLite would apply it to the copy.
+
+    It is of a file that is gone or cannot be opened: the write lock has applied any other.
+    """
+    if not os.path.exists(path + "-journal"):
+        return None
+    aside = (kept or _free_name(path)) + "-journal"
+    os.replace(path + "-journal", aside)
+    return aside
 
 
 def _keep(path: str, kept: str) -> bool:
@@ -303,7 +318,7 @@ def _free_name(path: str) -> str:
     """Return a dated name that no file has."""
     name = base = path + KEPT_ASIDE + time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     number = 1
-    while any(os.path.lexists(name + suffix) for suffix in ("", "-wal")):
+    while any(os.path.lexists(name + suffix) for suffix in ("", "-wal", "-journal")):
         number += 1
         name = f"{base}-{number}"
     return name
@@ -413,6 +428,8 @@ def _recover(path: str, note: _Note | None) -> None:
     kept = os.path.join(folder, note.kept) if note.kept else None
     if kept is not None and _are_same(kept, path):
         _remove(kept)  # not replaced yet: the second name must not stay, it follows every write
+        with suppress(FileNotFoundError):
+            os.replace(kept + "-journal", path + "-journal")
     if os.path.exists(copy):
         scratch.remove_abandoned(folder)
     elif journal.belongs(path) is False:
