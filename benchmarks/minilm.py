@@ -36,7 +36,7 @@ class MiniLM(Embedder):
     def __init__(self, folder: Path, cache: Path) -> None:
         self.dims = DIMS
         self.space = Space("minilm", "all-MiniLM-L6-v2", DIMS)
-        self.tuning = Tuning(keyword_weight=0.4, vector_weight=0.6, floor=0.15, ceiling=0.7)
+        self.tuning = Tuning(keyword_weight=0.4, vector_weight=0.6, unrelated=0.3, spread=0.07)
         self._folder = folder
         self._loaded: tuple[Any, Any] | None = None
         self._known: dict[bytes, Vector] = {}

@@ -1,15 +1,19 @@
 """Turn a trained ``model.npz`` into the file that plait ships, and print its size.
 
     python pack.py MODEL.npz TOKENIZER.json OUT.bin
+    python pack.py --slots OUT.bin
 
 plait maps the file and reads it by offset, without numpy: a header line of JSON, then the pieces
-sorted by their UTF-8 bytes, the start of each, its two integer weights, and its int8 row.
+sorted by their UTF-8 bytes, the start of each, its two integer weights, and its int8 row. OUT.slots
+beside it is a hash table of the pieces' numbers, apart so that a new table is no new model.
 """
 
 import json
 import sys
 import unicodedata
+import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +21,8 @@ import numpy as np
 MAGIC = "plait static embedder 1"
 LARGEST_WEIGHT = 8191  # 13 bits: the sum of the 2,000 heaviest pieces still fits a 32-bit lane
 SPECIAL = ("[PAD]", "[UNK]")
+SLOTS = 2**17
+EMPTY_SLOT = 0xFFFF
 
 
 def ranges(fits: Callable[[str], bool]) -> str:
@@ -92,7 +98,27 @@ def pack(model: Path, tokenizer: Path, revision: str) -> bytes:
     return json.dumps(header).encode("ascii") + b"\n" + b"".join(sections.values())
 
 
+def slots_of(model: bytes) -> bytes:
+    """Return the hash table of a packed model: crc32 of each piece, linear probing."""
+    line, _, data = model.partition(b"\n")
+    header = json.loads(line)
+    (names, _), (starts, size) = header["sections"]["names"], header["sections"]["starts"]
+    places = np.frombuffer(data, "<u4", size // 4, starts)
+    slots = np.full(SLOTS, EMPTY_SLOT, "<u2")
+    for number, (first, last) in enumerate(pairwise(places)):
+        slot = zlib.crc32(data[names + first : names + last]) % SLOTS
+        while slots[slot] != EMPTY_SLOT:
+            slot = (slot + 1) % SLOTS
+        slots[slot] = number
+    return slots.tobytes()
+
+
 if __name__ == "__main__":
-    data = pack(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[4] if len(sys.argv) > 4 else "1")
-    Path(sys.argv[3]).write_bytes(data)
+    if sys.argv[1] == "--slots":
+        packed, data = Path(sys.argv[2]), Path(sys.argv[2]).read_bytes()
+    else:
+        packed = Path(sys.argv[3])
+        data = pack(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[4] if len(sys.argv) > 4 else "1")
+        packed.write_bytes(data)
+    packed.with_suffix(".slots").write_bytes(slots_of(data))
     print(f"{len(data):,} bytes")

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from plait.types import Document, Filter, Passage, Ref, Space, Trust
-from plait.types.queries import Query
+from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
 
 # float32, unit length or not: cosine is scale-free.
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 else:
     Vector = array  # Python 3.11's array cannot be subscripted
 Scored = tuple[Ref, float]
+Foreign = tuple[Space, Sequence[Vector]]  # questions that have nothing to do with a memory
 # A token of a text: first and last character (exclusive) and the term it is indexed under.
 Token = tuple[int, int, str]
 
@@ -66,18 +67,14 @@ class Candidate(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """The nearest passages, best first, and the cosines of these and of other requested ones."""
+    """The nearest passages, best first, and the cosines of these and of other requested ones.
+
+    ``among`` is how many passages the filter selects; ``None`` if that is not known.
+    """
 
     hits: list[Scored]
     cosines: dict[Ref, float]
-
-
-class Vocabulary(NamedTuple):
-    """How this memory's analyzer reads some words, and how common their terms are."""
-
-    passages: int
-    terms: Mapping[str, Sequence[Token]]
-    holding: Mapping[str, int]
+    among: int | None = None
 
 
 class Unembedded(NamedTuple):
@@ -96,8 +93,8 @@ class State(NamedTuple):
     memory's first write. ``space`` and ``sample`` belong to the vectors that answer searches,
     ``building`` and ``building_sample`` to those being made beside them. ``changed_at`` is when one
     fact last replaced another; the present is never earlier. ``profiles_due`` is when a profile
-    next becomes outdated. ``unscrubbed`` is the mark of a purge whose bytes may still be there.
-    ``vector_damage`` is why the description of the vectors cannot be read; texts do not need it.
+    next becomes outdated. ``unscrubbed`` is the mark of a purge whose bytes may still be there,
+    ``chance`` a sample of the current vectors, ``vector_damage`` why these cannot be described.
     """
 
     analyzer: str
@@ -113,6 +110,8 @@ class State(NamedTuple):
     changed_at: int | None = None
     profiles_due: int | None = None
     has_messages: bool = False
+    passages: int = 0
+    chance: Chance | None = None
     unscrubbed: str | None = None
     vector_damage: str | None = None
 
@@ -373,17 +372,32 @@ class Store(Protocol):
         ``also`` lists passages whose cosines are wanted even if they are not near.
         """
 
-    def vocabulary(self, words: Iterable[str], where: Filter | None = None) -> Vocabulary:
-        """Return the terms of some words, and how many passages, all or some, contain each."""
+    def vocabulary(
+        self,
+        words: Iterable[str],
+        where: Filter | None = None,
+        *,
+        prefixes: Iterable[str] = (),
+        seen_by: Filter | None = None,
+    ) -> Vocabulary:
+        """Return the terms of some words, and how many passages, all or some, contain each.
 
-    def turns(self, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
-        """Return session and turn of those passages that are whole messages.
-
-        A message that was cut into several passages does not count as a turn.
+        Words that few contain, and none that passes the filter ``seen_by``, are ``unseen``.
         """
 
-    def hydrate(self, refs: Sequence[Ref], *, ranking: bool = False) -> dict[Ref, Candidate]:
-        """Read passages with their documents; with ``ranking`` also tokens, use and successors."""
+    def alike(self, words: Iterable[str], where: Filter) -> dict[str, list[Spelling]]:
+        """Return the words of visible passages that are spelt like these, nearest first."""
+
+    def turns(self, refs: Sequence[Ref]) -> dict[Ref, Turn]:
+        """Return the places of those passages that are whole messages, not parts of one."""
+
+    def hydrate(
+        self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None
+    ) -> dict[Ref, Candidate]:
+        """Read passages with their documents; with ``ranking`` also tokens, use and successors.
+
+        ``terms`` are those whose tokens are wanted; without them, all.
+        """
 
     def passages(self, document: str, first: int = 0, last: int | None = None) -> list[Passage]:
         """Return passages of one document by ordinal, from ``first`` to ``last`` inclusive."""
@@ -419,9 +433,8 @@ class Store(Protocol):
 
         With the cursor ``after``, the order is reversed: oldest event first. ``by_turn`` takes the
         place in the session instead of the event (see `Document.place`), and goes forwards unless
-        there is a cursor ``before``. ``by_writing`` orders
-        them by first writing; ``whole`` reads their text too. Documents that cannot be read
-        are named in ``damaged``, if it is given; otherwise the first one is an error.
+        there is a cursor ``before``. ``by_writing`` orders them by first writing; ``whole`` reads
+        their text too. What cannot be read is named in ``damaged``, if given; else it is an error.
         """
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
@@ -435,24 +448,19 @@ class Store(Protocol):
     ) -> list[Relation]:
         """Return edges with at least one end among these entities, or all; oldest first.
 
-        Those that cannot be read are named in ``damaged``, if it is given; otherwise the first one
-        is an error.
+        Those that cannot be read are named in ``damaged``, if given; else the first is an error.
         """
 
     def trashed(self, *, texts: bool = True, distrusted: int | None = None) -> list[Trashed]:
         """Return what can be restored, the latest delete first; without ``texts``: no passages.
 
-        With ``distrusted``, only documents that are not trusted, until they have so many passages;
-        those that cannot be read are left out.
+        With ``distrusted``, only readable ones that are not trusted, until they have so many.
         """
 
     def pending(
         self, space: Space, limit: int, *, building: bool, project: str | None = None
     ) -> list[Unembedded]:
-        """Return passages without a vector in this space; ``building``: in the one being made.
-
-        With a ``project``, only its own.
-        """
+        """Return passages, or a project's, without a vector; ``building``: of the next space."""
 
     def cached(self, names: Sequence[str]) -> dict[str, Vector]:
         """Return vectors that were made before, by the name of their text."""
@@ -465,13 +473,18 @@ class Store(Protocol):
         """
 
     def tidy(
-        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
+        self,
+        *,
+        keywords: bool = False,
+        compact: bool = False,
+        purged: bool = False,
+        foreign: Foreign | None = None,
     ) -> tuple[str, ...]:
         """Tidy up after many writes: statistics, journal, what an interrupted purge left.
 
         ``keywords`` rebuilds the keyword index where that helps, ``compact`` returns free space to
-        the disk, ``purged`` removes every trace of what was deleted, and the mark ``unscrubbed``;
-        it returns other files beside the store's that may still have some.
+        the disk, ``foreign`` samples `State.chance` anew, ``purged`` removes every trace of what
+        was deleted, and the mark ``unscrubbed``; it returns other files that may still have some.
 
         Raises:
             StoreBusy: With ``purged``: another process keeps the traces in use.

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from plait.protocols import Store, Token
-from plait.stores.sqlite import keyword
+from plait.stores.sqlite import analysis
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing.store import InMemoryStore
 from tests.builders import Engine
@@ -29,7 +29,7 @@ class Tokenizer:
     def __call__(self, text: str) -> list[Token]:
         if not hasattr(self._connections, "own"):
             self._connections.own = apsw.Connection(":memory:")
-        return keyword.tokens(self._connections.own, text)
+        return analysis.tokens(self._connections.own, text)
 
 
 def sqlite_file(folder: Path, clock: Clock | None) -> Store:

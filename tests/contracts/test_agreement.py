@@ -18,6 +18,7 @@ TERMS = st.builds(
     st.lists(WORDS | st.just("???"), min_size=1, max_size=3).map(tuple),
     prefix=st.booleans(),
     near=st.sampled_from([0, 0, 1, 2, 5]),
+    ending=st.just(0),
 )
 EXPRESSIONS: st.SearchStrategy[Expression] = st.recursive(
     TERMS,

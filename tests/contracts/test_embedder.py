@@ -78,7 +78,7 @@ def test_its_tuning_is_one_that_a_search_can_use(make: Callable[[], Embedder]) -
     assert 0.0 <= tuning.keyword_weight <= 1.0
     assert 0.0 <= tuning.vector_weight <= 1.0
     assert tuning.keyword_weight + tuning.vector_weight == pytest.approx(1.0)
-    assert tuning.floor < tuning.ceiling <= 1.0
+    assert 0.0 <= tuning.unrelated < 1.0 and tuning.spread > 0.0
     assert tuning.max_chars > 0
 
 

@@ -242,3 +242,55 @@ def test_long_names_follow_their_passages(store: Store) -> None:
     assert by_keyword(store, long[-1]) == []
     assert len(store.keyword(parse("brief"), 20, EVERYTHING)) == 3
     assert is_sound(store)
+
+
+# words that no passage in sight contains
+
+
+@pytest.mark.parametrize(
+    ("where", "unseen"),
+    [
+        (EVERYTHING, {"fig"}),
+        (Filter(projects=("ours",)), {"fig", "pear", "\u043a\u043d\u0438\u0433\u0430\u043c\u0438"}),
+        (Filter(projects=("theirs",)), {"fig", "apple"}),
+        (
+            Filter(projects=("nobody",)),
+            {"fig", "pear", "apple", "\u043a\u043d\u0438\u0433\u0430\u043c\u0438"},
+        ),
+    ],
+)
+def test_words_that_only_hidden_passages_contain_are_unseen(
+    store: Store, where: Filter, unseen: set[str]
+) -> None:
+    write(
+        store,
+        entry("a", "apple", project="ours"),
+        entry("b", "pear", project="theirs"),
+        entry("c", "\u043a\u043d\u0438\u0433\u0430\u0445", project="theirs"),
+    )
+    words = ["apple", "pear", "fig", "\u043a\u043d\u0438\u0433\u0430\u043c\u0438"]
+    known = store.vocabulary(words, seen_by=where)
+    held_nowhere = {word for word in words if not known.holding[known.terms[word][0][2]]}
+    assert known.unseen | held_nowhere == unseen
+    # The counts weigh words, and do not depend on who may see them.
+    assert known._replace(unseen=frozenset()) == store.vocabulary(words)
+
+
+# words that are spelt alike
+
+
+def test_similar_words_come_nearest_first_from_what_the_filter_selects(store: Store) -> None:
+    write(
+        store,
+        entry("note", "Renew the certificate.", project="ours"),
+        entry("other", "Certifcates of a certificate.", project="ours"),
+        entry("theirs", "A certifiable certificat.", project="theirs"),
+    )
+    ours = store.alike(["certifcate", "ssh"], Filter(projects=("ours",)))
+    assert ours["certifcate"][0].word in ("certificate", "certifcates")
+    assert {row.word for row in ours["certifcate"]} <= {"certificate", "certifcates"}
+    assert all(row.holding > 0 and row.cost > 0 for row in ours["certifcate"])
+    costs = [row.cost for row in ours["certifcate"]]
+    assert costs == sorted(costs)
+    assert "ssh" not in ours
+    assert store.alike(["certifcate"], Filter(projects=("nobody",))).get("certifcate", []) == []

@@ -8,6 +8,7 @@ from plait.errors import EmbedderError, StoreBusy, StoreError
 from plait.protocols import Store
 from plait.text import parse
 from plait.types import Filter
+from plait.types.queries import Vocabulary
 from tests.builders import (
     EVERYTHING,
     NOW,
@@ -174,7 +175,7 @@ def test_many_threads_write_and_search_one_store(store: Store) -> None:
 def test_the_state_tells_what_was_remembered(store: Store) -> None:
     state = store.state()
     assert state.analyzer
-    assert state[1:] == (None,) * 7 + (0, None, None, None, False, None, None)
+    assert state[1:] == (None,) * 7 + (0, None, None, None, False, 0, None, None, None)
     with store.transaction() as tx:
         tx.remember(indexed_by="i", chunker="c", embedder="e", changed_at="7", profiles_due="9")
     state = store.state()
@@ -206,8 +207,8 @@ def test_an_empty_store_answers_everything(store: Store) -> None:
         *store.passages("x"),
         *store.relations(None, Filter()),
     ]
-    assert store.vocabulary(["a"])[::2] == (0, {"a": 0})
-    assert store.vocabulary([]) == (0, {}, {})
+    assert store.vocabulary(["a"])[:3:2] == (0, {"a": 0})
+    assert store.vocabulary([]) == Vocabulary(0, {}, {})
     assert store.known([entry("k").document]) == [None]
     assert (store.hydrate([1]), store.turns([1]), store.successors(["x"])) == ({}, {}, {})
     assert (store.cached(["x"]), store.pending(SPACE, 9, building=True)) == ({}, [])
@@ -234,8 +235,8 @@ def test_stats_count_what_is_there(store: Store) -> None:
 
 def test_tidying_loses_nothing(store: Store) -> None:
     write(store, entry("k", "apple", vectors=[X]))
-    for options in ({}, {"keywords": True}, {"compact": True}, {"purged": True}):
-        store.tidy(**options)
+    for keywords, compact, purged in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)):
+        store.tidy(keywords=bool(keywords), compact=bool(compact), purged=bool(purged))
         assert (by_keyword(store, "apple"), by_vector(store, 1, 0, 0, 0)) == (["k"], ["k"])
     assert is_sound(store)
 

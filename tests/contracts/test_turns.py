@@ -5,6 +5,7 @@ import pytest
 from plait.errors import StoreError
 from plait.protocols import Store
 from plait.types import Document, Filter
+from plait.types.queries import Turn
 from tests.builders import delete, entry, passages_of, refs_of, write
 
 
@@ -17,7 +18,7 @@ def say(store: Store, key: str, *texts: str, session: str = "talk", project: str
         tx.write(row._replace(document=document))
 
 
-def turn_of(store: Store, key: str) -> tuple[str, int]:
+def turn_of(store: Store, key: str) -> Turn:
     [ref] = refs_of(store, key)
     return store.turns([ref])[ref]
 
@@ -28,8 +29,8 @@ def test_interleaved_sessions_number_their_own_turns(store: Store) -> None:
             say(store, f"{session}{number}", "hello", session=session)
             write(store, entry(f"note {session}{number}", "between"))
     turns = {key: turn_of(store, key) for key in ("a0", "a1", "a2", "b1", "c1")}
-    assert [turn for _, turn in turns.values()] == [1, 2, 3, 2, 2]
-    assert len({session for session, _ in turns.values()}) == 3
+    assert [turn.number for turn in turns.values()] == [1, 2, 3, 2, 2]
+    assert len({turn.session for turn in turns.values()}) == 3
     assert turns["a0"][0] == turns["a1"][0] == turns["a2"][0]
     assert store.state().has_messages
 
@@ -78,8 +79,14 @@ def test_only_whole_messages_of_a_session_are_turns(store: Store) -> None:
         for key in ("one", "two", "three", "no session", "a note")
     }
     turns = store.turns([*refs.values(), 10_000])
-    assert {ref: turn for ref, (_, turn) in turns.items()} == {refs["one"]: 1, refs["three"]: 3}
+    assert {ref: turn.number for ref, turn in turns.items()} == {refs["one"]: 1, refs["three"]: 3}
     assert store.turns([]) == {}
+
+
+def test_a_turn_tells_whether_it_asks(store: Store) -> None:
+    say(store, "question", "Where did you put the key, the small one?")
+    say(store, "answer", "In the blue box.")
+    assert [turn_of(store, key).asks for key in ("question", "answer")] == [True, False]
 
 
 def test_the_next_turn_follows_the_last_one_that_is_left(store: Store) -> None:

@@ -75,12 +75,12 @@ def test_cosines_asked_for_come_beside_those_of_the_hits(store: Store) -> None:
 def test_vectors_of_another_space_are_never_compared(store: Store) -> None:
     write(store, entry("k", "a", vectors=[X]))
     [ref] = refs_of(store, "k")
-    assert store.vector(X, OTHER, 10, EVERYTHING, also=[ref]) == ([], {})
+    assert store.vector(X, OTHER, 10, EVERYTHING, also=[ref])[:2] == ([], {})
 
 
 def test_a_memory_without_vectors_answers_nothing(store: Store) -> None:
     write(store, entry("k", "a"))
-    assert store.vector(X, SPACE, 10, EVERYTHING) == ([], {})
+    assert store.vector(X, SPACE, 10, EVERYTHING)[:2] == ([], {})
     assert store.state().space is None
 
 
@@ -333,3 +333,48 @@ def test_pending_passages_are_those_of_one_project_if_asked(store):
     [waiting] = store.pending(SPACE, 1, building=False, project="p")
     assert keys_of(store, [waiting.ref]) == ["ours"]
     assert store.pending(SPACE, 1, building=False, project="q") == []
+
+
+# what chance finds
+
+
+def test_chance_is_sampled_from_the_nearest_passages_of_foreign_questions(store: Store) -> None:
+    write(store, entry("k", "a ", "b", vectors=[X, vector(1, 1, 0, 0)]))
+    assert (store.state().passages, store.state().chance) == (2, None)
+    # Their nearest passages have cosines of 1, 0.71, 0, 0.71 and 0.
+    store.tidy(foreign=(SPACE, [X, Y, Z, vector(0, 1, 0, 0), vector(0, 0, 0, 1)]))
+    chance = store.state().chance
+    assert chance is not None and chance.passages == 2
+    assert chance.cosine == pytest.approx(0.707, abs=0.01)
+    assert chance.spread == pytest.approx(0.707 / 1.349, abs=0.01)
+
+
+def test_no_vectors_of_that_space_no_sample(store: Store) -> None:
+    write(store, entry("k", "a"))
+    store.tidy(foreign=(SPACE, [X]))
+    assert store.state().chance is None
+
+
+def test_a_sample_ends_with_the_vectors_it_was_taken_from(store: Store) -> None:
+    write(store, entry("k", "a", vectors=[X]))
+    store.tidy(foreign=(SPACE, [X, Y]))
+    assert store.state().chance is not None
+    begin(store, OTHER)
+    fill(store, [(ref, Y) for ref in refs_of(store, "k")], OTHER, building=True)
+    assert swap(store, OTHER)
+    assert store.state().chance is None
+
+
+def test_a_sample_can_be_dropped(store: Store) -> None:
+    write(store, entry("k", "a", vectors=[X]))
+    store.tidy(foreign=(SPACE, [X, Y]))
+    with store.transaction() as transaction:
+        transaction.remember(chance=None)
+    assert store.state().chance is None
+
+
+def test_a_search_tells_how_many_passages_its_filter_selects(store: Store) -> None:
+    write(store, entry("k", "a ", "b", vectors=[X, Y]), entry("other", "c", vectors=[Z]))
+    one = EVERYTHING._replace(keys=("k",))
+    assert store.vector(X, SPACE, 10, one).among == 2
+    assert store.vector(X, SPACE, 10, EVERYTHING).among in (None, 3)

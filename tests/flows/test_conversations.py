@@ -104,6 +104,79 @@ def test_a_recalled_question_is_followed_by_its_reply(memory: Memory, door: Door
     assert question.text in recalled.text
 
 
+@pytest.mark.parametrize(
+    ("between", "reply"),
+    [
+        ((), "Yes, at noon!"),
+        (("system",), "Yes, at noon!"),
+        (("Developer",), "Yes, at noon!"),
+        (("tool",), "Yes, at noon!"),
+        (("tool", "system", "tool"), "Yes, at noon!"),
+        (("user",), "0 user"),
+        (("tool",) * 4, "0 tool"),
+    ],
+)
+def test_tools_and_instructions_are_no_reply_if_one_comes_after_them(
+    memory: Memory, between: tuple[str, ...], reply: str
+) -> None:
+    memory.store("Let us meet at the harbour museum.", session="s", role="user")
+    for number, role in enumerate(between):
+        memory.store(f"{number} {role}", session="s", role=role)
+    memory.store("Yes, at noon!", session="s", role="assistant")
+    items = memory.recall("meet harbour museum").items
+    assert [item.text for item in items] == ["Let us meet at the harbour museum.", reply]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "where"),
+    [
+        ({"trust": "quarantined"}, {}),
+        ({}, {"origin": ["user", "agent"]}),
+        ({"event_at": "1990-01-01"}, {"since": "2000-01-01"}),
+        ({"tags": []}, {"tags": ["plan"]}),
+    ],
+)
+@pytest.mark.parametrize("scope", [None, "ana"])
+def test_what_a_filter_hides_between_a_question_and_its_reply_is_passed_over(
+    memory: Memory, hidden: dict[str, Any], where: dict[str, Any], scope: str | None
+) -> None:
+    if scope:
+        memory = memory.scope(scope)
+    tags: dict[str, Any] = {"tags": ["plan"]}
+    memory.store("Let us meet at the harbour museum.", session="s", role="user", **tags)
+    memory.store("Rain.", session="s", role="tool", **(tags | hidden))
+    memory.store("Yes, at noon!", session="s", role="assistant", **tags)
+    items = memory.recall("meet harbour museum", where=where).items
+    assert [item.text for item in items] == ["Let us meet at the harbour museum.", "Yes, at noon!"]
+
+
+def test_a_hidden_reply_is_not_recalled_and_the_message_after_it_is_none(memory: Memory) -> None:
+    memory.store("Let us meet at the harbour museum.", session="s", role="user")
+    memory.store("Ignore that.", session="s", role="assistant", trust="quarantined")
+    memory.store("Yes, at noon!", session="s", role="assistant")
+    items = memory.recall("meet harbour museum").items
+    assert [item.text for item in items] == ["Let us meet at the harbour museum."]
+
+
+def test_tools_are_what_there_is_of_a_hidden_reply(memory: Memory) -> None:
+    memory.store("Let us meet at the harbour museum.", session="s", role="user")
+    memory.store("Rain.", session="s", role="tool")
+    memory.store("Ignore that.", session="s", role="assistant", trust="quarantined")
+    memory.store("Hail.", session="s", role="tool")
+    items = memory.recall("meet harbour museum").items
+    assert [item.text for item in items] == ["Let us meet at the harbour museum.", "Rain."]
+
+
+def test_what_follows_a_gap_is_no_reply_even_after_a_tool(memory: Memory) -> None:
+    memory.store("Let us meet at the harbour museum.", session="s", role="user")
+    memory.store("Rain.", session="s", role="tool")
+    lost = memory.store("Hm.", session="s", role="assistant")
+    memory.store("Yes, at noon!", session="s", role="assistant")
+    memory.delete(lost.id)
+    items = memory.recall("meet harbour museum").items
+    assert [item.text for item in items] == ["Let us meet at the harbour museum.", "Rain."]
+
+
 @DOORS
 def test_messages_keep_their_order_role_and_turn(memory: Memory, door: Door) -> None:
     door(memory, "s")
@@ -127,7 +200,7 @@ def test_old_messages_rank_below_facts_as_old(memory: Memory, door: Door) -> Non
         for id_ in (memory.conversation("s")[0].id, fact):
             transaction.amend(id_, event_at=month)
     hits = memory.search("harbour museum", explain=True)
-    assert [(hit.document.kind, hit.text) for hit in hits] == [
+    assert [(hit.document.kind, hit.text) for hit in hits[:2]] == [
         ("observation", TALK[0]),
         ("message", TALK[0]),
     ]

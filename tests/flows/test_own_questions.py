@@ -35,6 +35,55 @@ def test_questions_come_from_titles_and_headings_of_two_telling_words(memory):
     assert draw_questions(memory, 1) == questions[:1]
 
 
+def test_a_name_that_several_documents_have_is_no_question(memory):
+    for number, other in enumerate(["Known open issues", "known OPEN issues"]):
+        heading = f"Winter plan {number}"
+        memory.store(f"# {other}\n\nA.\n\n## {heading}\n\nB.", key=f"shared{number}")
+    memory.store("# Known open issues\n\nNothing else.", key="only-shared")
+    asked = {question.doc_id: question.text for question in draw_questions(memory, 10)}
+    assert set(asked) == {"n0", "n1", "shared0", "shared1"}
+    assert asked["shared0"] == "Winter plan 0"
+    assert asked["shared1"] == "Winter plan 1"
+
+
+def test_a_heading_counts_where_its_document_has_a_better_passage(memory):
+    long = "Plan of summer. " * 300
+    memory.store(f"# Trips\n\n{long}\n\n## Plan of summer\n\nText.", key="long")
+    memory.store('# Plan of summer\n\nText.\n\n## The "old" plan\n\nText.', key="other")
+    asked = {question.doc_id: question.text for question in draw_questions(memory, 10)}
+    assert asked["other"] == 'The "old" plan'
+    assert "long" not in asked
+
+
+def test_a_name_whose_words_very_many_documents_have_is_no_question(memory, monkeypatch):
+    monkeypatch.setattr("plait.evaluate.own.MOST_BEARERS", 3)
+    memory.store("# Storm warnings\n\nText.", key="named")
+    memory.store("Storm warnings came.", key="a")
+    assert "named" in {question.doc_id for question in draw_questions(memory, 10)}
+    memory.store("Storm warnings went.", key="b")
+    assert "named" not in {question.doc_id for question in draw_questions(memory, 10)}
+
+
+def test_only_documents_that_are_drawn_or_share_a_name_are_read(tmp_path, monkeypatch):
+    read = []
+    passages_of = Memory.passages_of
+
+    def counted(memory, id_):
+        read.append(id_)
+        return passages_of(memory, id_)
+
+    monkeypatch.setattr(Memory, "passages_of", counted)
+    with Memory.open(str(tmp_path / "m.db"), project="") as memory:
+        for number in range(20):
+            heading = "Things to do" if number % 2 else f"Errands of week{number}"
+            memory.store(
+                f"# Week{number} of spring\n\nText.\n\n## {heading}\n\nB.", key=f"{number}"
+            )
+        read.clear()
+        assert len(draw_questions(memory, 3)) == 3
+    assert len(read) < 10
+
+
 def test_each_mode_reports_where_the_right_document_was(memory):
     questions, runs = measure_own(memory, 10, progress=quiet)
     assert [run.mode for run in runs] == ["keyword", "vector", "hybrid"]
@@ -87,7 +136,7 @@ def test_asking_a_memory_its_own_questions_does_not_count_as_use(tmp_path):
     [
         *(["--weights", "0.5"], ["--fusions", "rrf"], ["--sweep"], ["--half", "odd"]),
         *(["--pad", "9"], ["--pad-from", "x"], ["--planner", "never"], ["--max-queries", "3"]),
-        *(["--no-deep"], ["--no-grep"]),
+        *(["--no-deep"], ["--no-grep"], ["--notes", "x"]),
     ],
     ids=lambda words: words[0],
 )

@@ -1,5 +1,6 @@
 """Ranking that learns from use: what was read rises a little, what is stale sinks a little."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,20 @@ def test_importance_that_was_stored_moves_the_score_and_is_explained(memory: Mem
     assert hits[1].score / hits[0].score == pytest.approx(0.9 / 1.1, abs=1e-3)
     assert "importance 1.1000" in hits[0].reasons[-1]
     assert "importance 0.9000" in hits[1].reasons[-1]
+
+
+def test_scores_that_rise_above_one_are_divided_and_the_explanation_tells(memory: Memory) -> None:
+    memory.store("the deploy runbook of the north", key="north", importance=1.0)
+    memory.store("the deploy runbook of the south", key="south")
+    for hit in memory.search("deploy runbook of the north", explain=True):
+        lines = "\n".join(hit.reasons)
+        before = float(re.findall(r"^score ([\d.]+)$", lines, re.M)[0])
+        factor = float(re.findall(r"^limbic x ([\d.]+):", lines, re.M)[0])
+        divisor = float(
+            re.findall(r"; divided by ([\d.]+), so that no score is above 1$", lines, re.M)[0]
+        )
+        assert divisor > 1.0
+        assert hit.score == pytest.approx(before * factor / divisor, abs=1e-3)
 
 
 @pytest.mark.parametrize(

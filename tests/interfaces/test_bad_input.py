@@ -47,6 +47,7 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["store", "--file", "nowhere.md"], 1, ["nowhere.md"]),
     (["store", "--file", "."], 1, ["folder"]),
     (["eval", "nowhere"], 2, ["nowhere", "corpus.jsonl"]),
+    (["eval", ".", "--notes", "nowhere"], 1, ["nowhere"]),
     (["import", "nowhere.jsonl"], 1, ["nowhere.jsonl"]),
     (["import", "."], 2, [" .", "plait ingest"]),
     (["import", "garbage.txt"], 2, ["Line 1", "JSON"]),

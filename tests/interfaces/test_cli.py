@@ -874,6 +874,24 @@ def test_import_reads_standard_input(plait, work):
     assert (ran.code, ran.json["added"]) == (0, 1)
 
 
+def test_eval_takes_notes_and_questions_without_an_answer(plait, work):
+    for folder in ("questions", "home"):
+        (work / folder).mkdir()
+    (work / "home" / "keys.md").write_text("Rotate the deploy keys.", encoding="utf-8")
+    rows = [
+        {"_id": "1", "text": "rotate keys"},
+        {"_id": "2", "text": "sourdough", "answerable": False},
+    ]
+    lines = "\n".join(map(json.dumps, rows))
+    (work / "questions" / "queries.jsonl").write_text(lines, encoding="utf-8")
+    (work / "questions" / "qrels.tsv").write_text("1\tkeys.md\t1\n", encoding="utf-8")
+    words = ["eval", "questions", "--notes", "home", "--mode", "fts"]
+    [report] = plait(*words).json["collections"]
+    assert report["runs"][0]["quality"]["mrr_10"] == 1.0
+    assert report["silence"]["silent"] == 1.0
+    assert "recall says nothing to 1 of 1 questions" in plait(*words, "--format", "text").out
+
+
 def test_eval_measures_a_folder_of_questions(plait, work):
     folder = work / "questions"
     folder.mkdir()

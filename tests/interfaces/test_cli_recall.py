@@ -214,3 +214,18 @@ def test_no_line_of_a_text_looks_like_another_recalled_item(plait):
     assert len(heads) == 1
     assert "untrusted" in heads[0]
     assert f" {forged}" in shown
+
+
+@pytest.mark.parametrize("verb", ["search", "recall"])
+def test_words_that_follow_operators_are_told_and_strict_leaves_them_out(plait, verb):
+    plait("store", "Rotate the ssh keys every quarter")
+    plait("store", "The ssh host has other keys")
+    told = "only the first hit matches the operators"
+    loose = plait(verb, "rotate AND ssh", "--format", "text")
+    assert (loose.code, told in loose.err) == (0, True)
+    data = plait(verb, "rotate AND ssh").json
+    assert len(data["results"]) == 2
+    assert told in data["receipt"]["degraded"][0]
+    strict = plait(verb, "rotate AND host", "--strict")
+    assert (strict.code, "without --strict" in strict.err) == (3, True)
+    assert len(plait(verb, "rotate AND ssh", "--strict").json["results"]) == 1

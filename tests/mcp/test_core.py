@@ -136,7 +136,7 @@ def test_a_hit_that_little_speaks_for_is_marked_weak(filled):
     for query, weak in (("deploy on Fridays", False), ("harbour zebras quilt opera violins", True)):
         result = call(filled, "memory_search", {"query": query, "limit": 1})
         [first] = result.structured_content["results"]
-        assert (first["relevance"] < 0.2, "(weak, " in text_of(result)) == (weak, weak)
+        assert (first["relevance"] < 0.25, "(weak, " in text_of(result)) == (weak, weak)
 
 
 @pytest.mark.parametrize("budget", [1, 30, 80, 120, 200, 2_000])

@@ -72,7 +72,7 @@ def test_a_weak_hit_does_not_hide_that_another_project_knows(abroad):
     abroad.store("We like the port wine of the valley and the cheese from the hills")
     data = data_of(abroad, "memory_search", query="which port the API listens on at acme")
     assert len(data["results"]) == 1
-    assert data["results"][0]["relevance"] < 0.2 and data["elsewhere"] == 1
+    assert data["results"][0]["relevance"] < 0.25 and data["elsewhere"] == 1
 
 
 def test_hits_of_other_projects_say_so(abroad):

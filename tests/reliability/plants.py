@@ -225,7 +225,7 @@ def _no_deadline() -> Iterator[None]:
 def _raw_query() -> Iterator[None]:
     """What somebody typed goes to FTS5 as it is."""
 
-    def parse(typed: str) -> Query:
+    def parse(typed: str, *, strict: bool = False) -> Query:
         return Query(typed, tuple(typed.split()))
 
     with (

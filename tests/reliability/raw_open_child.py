@@ -9,11 +9,11 @@ from unittest import mock
 from plait.stores.sqlite.connection import Connections
 from tests.reliability import memories, raw_open
 
-MORE = 50
+MORE = 40  # few enough that SQLite does not move its journal into the file meanwhile
 
 
 def write(pipe: Connection, path: Path, sniff: bool) -> None:
-    """One note; then, after somebody else came and went, fifty more."""
+    """One note; then, after somebody else came and went, forty more."""
     memory = memories.open_memory(path)
     memory.store(memories.prose("n0"), key="n0")
     with ExitStack() as stack:

@@ -11,7 +11,7 @@ import pytest
 from plait.errors import NotFound, PlaitError, StoreBusy, advise
 from plait.memory import Memory
 from plait.protocols import Entry
-from plait.stores.sqlite import keyword, migrating
+from plait.stores.sqlite import migrating, rebuilding
 from plait.testing import HashingEmbedder
 from plait.types import Document, Passage
 from plait.types.reports import NewEntity
@@ -168,7 +168,7 @@ class Bulk:
         with memories.open_memory(self.path) as memory:
             problems += memories.faults(memory)
             connection = memories.connection_of(memory)
-            if not keyword.is_sound(connection):
+            if not rebuilding.is_sound(connection):
                 problems.append("the keyword index is not sound")
             terms = {term for (term,) in connection.execute("SELECT term FROM passages_vocab")}
             begun = {term[:end].encode() for term in terms for end in range(1, len(term) + 1)}

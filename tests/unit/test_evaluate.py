@@ -2,9 +2,11 @@
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from plait.testing import HashingEmbedder
 from plait.types import TextKind
 from tests.codes import has_code
 
+Form = Literal["NFC", "NFD"]
 SHARED = Path(__file__).parents[3] / "shared" / "eval"
 
 DOCUMENTS = [
@@ -181,7 +184,7 @@ def test_grep_ranks_by_distinct_words_and_then_by_how_often(tmp_path: Path) -> N
 
 
 def test_an_embedder_adds_the_other_modes(tmp_path: Path) -> None:
-    folder = collection(tmp_path / "notes", {"_id": "q", "text": "gardn watr"}, q="ann/2")
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "gardxyz watxyz"}, q="ann/2")
 
     def open_memory(path: str) -> Memory:
         return Memory.open(path, embedder="hashing", project="")
@@ -198,7 +201,7 @@ def test_an_embedder_adds_the_other_modes(tmp_path: Path) -> None:
 
 
 def test_merges_and_weights_are_compared_on_one_index(tmp_path: Path) -> None:
-    folder = collection(tmp_path / "notes", {"_id": "q", "text": "gardn watr"}, q="ann/2")
+    folder = collection(tmp_path / "notes", {"_id": "q", "text": "gardxyz watxyz"}, q="ann/2")
     opened: list[str] = []
 
     def open_memory(path: str) -> Memory:
@@ -262,6 +265,39 @@ def test_documents_know_the_conversation_that_questions_narrow_to(tmp_path: Path
         "c/1": "c",
         "plain": "plain",
     }
+
+
+@pytest.mark.parametrize("stored", ["NFC", "NFD"])
+@pytest.mark.parametrize("judged", ["NFC", "NFD"])
+@pytest.mark.parametrize("notes", [False, True])
+def test_accents_of_ids_may_be_written_in_two_ways(
+    tmp_path: Path, stored: Form, judged: Form, notes: bool
+) -> None:
+    key, name = (normalize(form, "café/é.md") for form in (stored, judged))
+    queries = [{"_id": normalize(stored, "é"), "text": "garden", "conv": name.split("/")[0]}]
+    documents = [] if notes else [{"_id": key, "text": "a garden"}]
+    line = f"{normalize(judged, 'é')}\t{name}\t1\n"
+    folder = write(tmp_path / "accents", documents, queries, line)
+    options = EvaluationOptions()
+    if notes:
+        (tmp_path / "notes" / key).parent.mkdir(parents=True)
+        (tmp_path / "notes" / key).write_text("a garden", encoding="utf-8")
+        options = EvaluationOptions(notes=str(tmp_path / "notes"))
+    evaluation = evaluate.evaluate(folder, options)
+    for mode in ("keyword", "grep"):
+        assert run_of(evaluation, mode).quality.mrr_10 == 1.0, mode
+
+
+@pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl"])
+def test_two_ids_that_are_stored_as_one_are_refused(tmp_path: Path, file: str) -> None:
+    forms: tuple[Form, ...] = ("NFC", "NFD")
+    rows = [{"_id": normalize(form, "é"), "text": form} for form in forms]
+    documents = rows if file == "corpus.jsonl" else rows[:1]
+    queries = rows if file == "queries.jsonl" else rows[:1]
+    folder = write(tmp_path / "twice", documents, queries, "\u00e9\t\u00e9\t1\n")
+    with pytest.raises(UsageError, match="two ways", check=has_code("bad_collection")) as caught:
+        evaluate.load_collection(folder)
+    assert caught.value.subject.endswith(f"{file}:2")
 
 
 def test_a_search_that_is_not_whole_is_no_measurement(tmp_path: Path) -> None:
@@ -393,6 +429,19 @@ def test_only_the_first_queries_count_when_asked(tmp_path: Path) -> None:
         ("qrels.tsv", "q\tann/1\tyes\n", r"qrels\.tsv:1: expected query-id"),
         ("qrels.tsv", "\nq\tcat\t1\n", r"qrels\.tsv:2: corpus\.jsonl has no document 'cat'"),
         ("qrels.tsv", "q\tann/1\t0\n", r"No query of .* has an answer"),
+        ("qrels.tsv", "q\tann/1\tnan\n", r"qrels\.tsv:1: the grade is nan; choose a number up to"),
+        ("qrels.tsv", "q\tann/1\tinf\n", r"qrels\.tsv:1: the grade is inf"),
+        ("qrels.tsv", "q\tann/1\t1e308\n", r"qrels\.tsv:1: the grade is 1e308"),
+        ("qrels.tsv", "q\tann/1\t1\nq\tann/1\t0\n", r"qrels\.tsv:2: 'ann/1' has another grade"),
+        ("corpus.jsonl", '{"_id": "a", "text": ' + "[" * 99_999, r"corpus\.jsonl:1: its brackets"),
+        (
+            "queries.jsonl",
+            '{"_id": "q", "text": ' + "[" * 99_999,
+            r"queries\.jsonl:1: its brackets",
+        ),
+        ("corpus.jsonl", '{"_id": %s}' % ("[" * 99 + "]" * 99), r"not \[{80}…\.$"),
+        ("corpus.jsonl", r'{"_id": "\ud800", "text": "x"}', r"corpus\.jsonl:1: '_id' has a char"),
+        ("queries.jsonl", r'{"_id": "\u0000", "text": "x"}', r"queries\.jsonl:1: '_id' has a char"),
         ("qrels.tsv", "", r"No query of .* has an answer"),
         ("qrels.tsv", None, r"Cannot read .*qrels\.tsv \(No such file"),
         ("queries.jsonl", b"\xff\xfe", r"queries\.jsonl is not UTF-8"),
@@ -410,6 +459,25 @@ def test_a_malformed_folder_is_refused_with_file_and_line(
     with pytest.raises(UsageError, match=message) as caught:
         evaluate.evaluate(str(folder))
     assert caught.value.notice.code == "bad_collection"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+@pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl", "qrels.tsv"])
+def test_what_is_no_file_is_refused_and_not_waited_for(
+    tmp_path: Path, file: str, kind: str
+) -> None:
+    folder = tmp_path / "notes"
+    collection(folder, {"_id": "q", "text": "garden"}, q="ann/2")
+    (folder / file).unlink()
+    if kind == "pipe":
+        os.mkfifo(folder / file)
+    elif kind == "device":
+        (folder / file).symlink_to("/dev/zero")
+    else:
+        (folder / file).mkdir()
+    with pytest.raises(UsageError, match="is not a file") as caught:
+        evaluate.evaluate(str(folder))
+    assert caught.value.notice[1:3] == ("bad_collection", str(folder / file))
 
 
 def test_an_absent_folder_is_refused(tmp_path: Path) -> None:

@@ -7,13 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.ranking.explain import explain_score
-from plait.ranking.hybrid import Fused, max_fusion, rrf, weighted
+from plait.ranking.hybrid import Fused, SecondLook, max_fusion, rerank, rrf, weighted
 from plait.types import Fusion, Signals
+from plait.types.queries import Chance
 
 NAMES = st.sampled_from("abcdef")
 KEYWORD = st.none() | st.dictionaries(NAMES, st.floats(0.01, 50.0), max_size=6)
 COSINES = st.none() | st.dictionaries(NAMES, st.floats(0.01, 1.0), max_size=6)
 FUSIONS = st.sampled_from(["weighted", "rrf", "max"])
+CHANCE = Chance(0.25, 0.125, 1_000)
 
 
 def added_up(lines: tuple[str, ...]) -> float:
@@ -58,7 +60,7 @@ def test_the_contributions_add_up_to_the_score(
     weight: float,
 ) -> None:
     for fused in fuse(fusion, keyword, cosines, (weight, 1.0 - weight)).values():
-        lines = explain_score(fused, 0.5, Signals(bm25=1.0, cosine=0.5))
+        lines = explain_score(fused, 0.5, Signals(bm25=1.0, cosine=0.5), CHANCE)
         [total] = [line for line in lines if line.startswith("score ")]
         assert float(total.split()[1]) == pytest.approx(fused.score, abs=1e-4)
         assert added_up(lines) == pytest.approx(fused.score, abs=2e-4)
@@ -99,14 +101,14 @@ def test_each_line_names_its_signal_and_where_it_came_from(
 ) -> None:
     alone = signals.vector is None
     fused = Fused(0.5, signals.keyword, signals.vector, 1.0 if alone else 0.6, 0.4)
-    lines = explain_score(fused, 0.9, signals)
+    lines = explain_score(fused, 0.9, signals, CHANCE)
     assert [line for line in lines if re.match("keyword|vector", line)] == expected
 
 
 def test_neighbours_and_words_are_listed_before_the_score() -> None:
     fused = Fused(0.75, 0.5, None, 0.8, neighbours=0.1, cover=0.25)
     lines = explain_score(
-        fused, 0.9, Signals(keyword=0.5, bm25=1.0, keyword_rank=1, coverage=0.625)
+        fused, 0.9, Signals(keyword=0.5, bm25=1.0, keyword_rank=1, coverage=0.625), CHANCE
     )
     assert lines[1:4] == (
         "neighbours 0.1000 (messages before and after it)",
@@ -117,11 +119,48 @@ def test_neighbours_and_words_are_listed_before_the_score() -> None:
 
 
 @pytest.mark.parametrize(
+    ("look", "told"),
+    [
+        (SecondLook(0.5), ""),
+        (SecondLook(0.5, document=0.5, around=0.5), ""),
+        (SecondLook(0.5, document=0.8), "; 80% with the other passages of its document"),
+        (
+            SecondLook(0.5, document=0.8, around=1.0),
+            "; 80% with the other passages of its document",
+        ),
+        (SecondLook(0.5, around=0.8), "; 80% with the messages around it, which count half"),
+        (
+            SecondLook(0.5, document=0.6, around=0.8),
+            "; 80% with the messages around it, which count half",
+        ),
+    ],
+)
+def test_words_that_others_have_are_told_apart(look: SecondLook, told: str) -> None:
+    fused = rerank([Fused(0.5, 0.5, None)], [look])[0]
+    lines = explain_score(fused, 0.9, Signals(keyword=0.5, coverage=0.5), CHANCE, look)
+    [line] = [line for line in lines if line.startswith("words ")]
+    assert line == f"words {fused.cover:.4f} (50% of the query's words, by rarity{told})"
+
+
+@pytest.mark.parametrize(
     ("matched", "words"),
     [((), "matching words none (0%)"), (("key", "ssh"), "matching words key, ssh")],
 )
 def test_the_last_line_tells_the_evidence(matched: tuple[str, ...], words: str) -> None:
     signals = Signals(keyword=1.0, matched=matched, coverage=0.5 if matched else 0.0)
-    lines = explain_score(Fused(1.0, 1.0, None), 0.25, signals)
+    lines = explain_score(Fused(1.0, 1.0, None), 0.25, signals, CHANCE)
     assert lines[-1].startswith("relevance 0.25")
     assert words in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("cosine", "told"),
+    [
+        (0.5, "; cosine 2.0 spreads above chance (0.250 ± 0.125 among 1,000)"),
+        (0.125, "; cosine 1.0 spreads below chance (0.250 ± 0.125 among 1,000)"),
+        (None, "; no vector"),
+    ],
+)
+def test_the_last_line_compares_the_cosine_with_chance(cosine: float | None, told: str) -> None:
+    lines = explain_score(Fused(1.0, 1.0, None), 0.25, Signals(cosine=cosine), CHANCE)
+    assert lines[-1].endswith(told)

@@ -1,4 +1,4 @@
-"""Scores of a hybrid search: fusion, neighbours, coverage and relevance."""
+"""Scores of a hybrid search: fusion, neighbours and coverage."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,22 +9,29 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plait.ranking.hybrid import (
+    ANSWER_SHARE,
+    AROUND_SHARE,
     COVERAGE_BOOST,
-    COVERAGE_DEPTH,
+    COVERED,
+    ENOUGH_COVERAGE,
     NEIGHBOUR_SHARES,
+    QUESTION_PENALTY,
+    RERANKED,
+    SENTENCE_BOOST,
     Fused,
+    SecondLook,
     attainable_bm25,
-    boost_coverage,
     coverage,
     idf,
     lend,
     max_fusion,
+    rarity,
     reciprocal_rank_fusion,
-    relevance,
+    rerank,
     rrf,
     weighted,
 )
-from plait.types import Tuning
+from plait.types.queries import Turn
 
 Ranking = list[tuple[str, float]]
 
@@ -323,8 +330,12 @@ def test_weighted_keeps_the_order_of_a_single_ranking(ranking: Ranking) -> None:
 # Neighbours: messages of one session lend each other a share of their scores
 
 NEAR, FAR = NEIGHBOUR_SHARES
-Turn = tuple[str, int]
-TURNS = st.tuples(st.sampled_from("ab"), st.integers(1, 12))
+# Every third message asks something.
+TURNS = st.builds(
+    lambda session, number: Turn(session, number, asks=number % 3 == 0),
+    st.sampled_from("ab"),
+    st.integers(1, 12),
+)
 # Scores by session and turn.
 MESSAGES = st.dictionaries(TURNS, st.floats(0.0, 1.0), max_size=12)
 OUTSIDERS = st.lists(st.floats(0.0, 1.0), max_size=4)
@@ -362,30 +373,45 @@ def lend_by_ref(fused: dict[int, Fused], sessions: dict[int, str]) -> dict[int, 
     ("scores", "turns", "expected"),
     [
         pytest.param(
-            {1: 0.4, 2: 0.2}, {1: ("s", 7), 2: ("s", 8)}, {1: 0.45, 2: 0.3}, id="next turn"
+            {1: 0.4, 2: 0.2}, {1: Turn("s", 7), 2: Turn("s", 8)}, {1: 0.43, 2: 0.26}, id="next turn"
         ),
         pytest.param(
-            {1: 0.4, 2: 0.2}, {1: ("s", 7), 2: ("s", 9)}, {1: 0.43, 2: 0.26}, id="two turns away"
+            {1: 0.4, 2: 0.2},
+            {1: Turn("s", 7), 2: Turn("s", 9)},
+            {1: 0.43, 2: 0.26},
+            id="two turns away",
         ),
         pytest.param(
-            {1: 0.4, 2: 0.2}, {1: ("s", 7), 2: ("s", 10)}, {1: 0.4, 2: 0.2}, id="three turns away"
+            {1: 0.4, 2: 0.2},
+            {1: Turn("s", 7), 2: Turn("s", 10)},
+            {1: 0.4, 2: 0.2},
+            id="three turns away",
         ),
         pytest.param(
-            {9: 0.4, 500: 0.2}, {9: ("s", 2), 500: ("s", 1)}, {9: 0.45, 500: 0.3}, id="refs far off"
+            {9: 0.4, 500: 0.2},
+            {9: Turn("s", 2), 500: Turn("s", 1)},
+            {9: 0.43, 500: 0.26},
+            id="refs far off",
         ),
         pytest.param(
-            {1: 0.4, 2: 0.2}, {1: ("s", 1), 2: ("t", 2)}, {1: 0.4, 2: 0.2}, id="other session"
+            {1: 0.4, 2: 0.2},
+            {1: Turn("s", 1), 2: Turn("t", 2)},
+            {1: 0.4, 2: 0.2},
+            id="other session",
         ),
-        pytest.param({1: 0.4, 2: 0.2}, {1: ("s", 1)}, {1: 0.4, 2: 0.2}, id="one is no message"),
+        pytest.param({1: 0.4, 2: 0.2}, {1: Turn("s", 1)}, {1: 0.4, 2: 0.2}, id="one is no message"),
         pytest.param({1: 0.4, 2: 0.2}, {}, {1: 0.4, 2: 0.2}, id="no messages"),
         pytest.param(
-            {1: 0.4}, {1: ("s", 1), 2: ("s", 2)}, {1: 0.4}, id="its neighbour is no candidate"
+            {1: 0.4},
+            {1: Turn("s", 1), 2: Turn("s", 2)},
+            {1: 0.4},
+            id="its neighbour is no candidate",
         ),
         pytest.param({}, {}, {}, id="nothing"),
         pytest.param(
             {1: 0.1, 2: 0.2, 3: 0.4},
-            {1: ("s", 1), 2: ("s", 2), 3: ("s", 3)},
-            {1: 0.1 + 0.05 + 0.06, 2: 0.2 + 0.025 + 0.1, 3: 0.4 + 0.05 + 0.015},
+            {1: Turn("s", 1), 2: Turn("s", 2), 3: Turn("s", 3)},
+            {1: 0.1 + 0.03 + 0.06, 2: 0.2 + 0.015 + 0.06, 3: 0.4 + 0.03 + 0.015},
             id="both sides",
         ),
     ],
@@ -393,15 +419,16 @@ def lend_by_ref(fused: dict[int, Fused], sessions: dict[int, str]) -> dict[int, 
 def test_messages_of_one_session_lend_a_share_of_their_score(
     scores: dict[int, float], turns: dict[int, Turn], expected: dict[int, float]
 ) -> None:
-    assert (NEAR, FAR) == (0.25, 0.15), "the figures of this table are made with these"
+    assert (NEAR, FAR) == (0.15, 0.15), "the figures of this table are made with these"
     lent = {ref: row.score for ref, row in lend(candidates(scores), turns).items()}
     assert lent == pytest.approx(expected)
 
 
 def test_a_reply_without_the_words_passes_a_stranger_with_a_few() -> None:
     scores = {10: 1.0, 11: 0.3, 20: 0.5}
-    lent = lend(candidates(scores), {10: ("talk", 1), 11: ("talk", 2), 20: ("other", 3)})
-    assert sorted(lent, key=lambda ref: -lent[ref].score) == [10, 11, 20]
+    turns = {10: Turn("talk", 1, asks=True), 11: Turn("talk", 2), 20: Turn("other", 3)}
+    lent = lend(candidates(scores), turns)
+    assert sorted(lent, key=lambda ref: -lent[ref].score) == [11, 10, 20]
 
 
 def stored(
@@ -465,6 +492,49 @@ def test_sessions_never_mix(messages: dict[Turn, float]) -> None:
         assert alone == {ref: together[ref] for ref in mine}
 
 
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        pytest.param(
+            {1: Turn("s", 1, asks=True), 2: Turn("s", 2)},
+            {1: 0.4 - 0.15 + 0.03, 2: 0.2 + 0.24},
+            id="an answer gets more, the question less",
+        ),
+        pytest.param(
+            {1: Turn("s", 1), 2: Turn("s", 2, asks=True)},
+            {1: 0.4 + 0.03, 2: 0.2 + 0.06},
+            id="before a question as before any message",
+        ),
+        pytest.param(
+            {1: Turn("s", 1, asks=True), 2: Turn("s", 3)},
+            {1: 0.4 + 0.03, 2: 0.2 + 0.06},
+            id="two turns after a question as after any message",
+        ),
+        pytest.param({2: Turn("s", 1, asks=True)}, {1: 0.4, 2: 0.2}, id="a question by itself"),
+    ],
+)
+def test_answers_follow_questions(turns: dict[int, Turn], expected: dict[int, float]) -> None:
+    assert (ANSWER_SHARE, QUESTION_PENALTY) == (0.6, 0.15), "the figures are made with these"
+    lent = lend(candidates({1: 0.4, 2: 0.2}), turns)
+    assert {ref: row.score for ref, row in lent.items()} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("Mara: where is the key?", True),
+        ('He said "where?"', True),
+        ("**Really?**\n", True),
+        ("\u9375\u306f\u3069\u3053\uff1f", True),
+        ("\u0623\u064a\u0646 \u0627\u0644\u0645\u0641\u062a\u0627\u062d\u061f", True),
+        ("What? No.", False),
+        ("", False),
+    ],
+)
+def test_a_message_asks_if_it_ends_with_a_question_mark(text: str, asks: bool) -> None:
+    assert Turn.of("talk", 1, text).asks == asks
+
+
 @given(
     st.dictionaries(st.integers(1, 12), st.floats(0.0, 1.0), max_size=12),
     st.dictionaries(st.integers(1, 12), st.sampled_from("ab"), max_size=12),
@@ -473,21 +543,24 @@ def test_where_messages_are_stored_densely_the_result_is_that_by_row_number(
     scores: dict[int, float], sessions: dict[int, str]
 ) -> None:
     fused = candidates(scores)
-    turns = {ref: (session, ref) for ref, session in sessions.items()}
-    assert lend(fused, turns) == lend_by_ref(fused, sessions)
+    turns = {ref: Turn(session, ref) for ref, session in sessions.items()}
+    lent, expected = lend(fused, turns), lend_by_ref(fused, sessions)
+    assert {ref: row.score for ref, row in lent.items()} == pytest.approx(
+        {ref: row.score for ref, row in expected.items()}
+    )
 
 
-# Coverage: candidates with more of the query's words come first
+# The second look: sentences, documents and words
 
 SHARE = st.floats(0.0, 1.0)
-RANKED_AND_COVERED = st.lists(st.tuples(SHARE, SHARE), max_size=30).map(
-    lambda pairs: sorted(pairs, key=lambda pair: -pair[0])
-)
+LOOKED_AT = st.lists(
+    st.tuples(SHARE, st.builds(SecondLook, SHARE, SHARE, SHARE, SHARE)), max_size=30
+).map(lambda pairs: sorted(pairs, key=lambda pair: -pair[0]))
+Looked = list[tuple[float, SecondLook]]
 
 
-def boosted(pairs: list[tuple[float, float]]) -> list[float]:
-    ranked = [Fused(score, score, None) for score, _ in pairs]
-    return [row.score for row in boost_coverage(ranked, [covered for _, covered in pairs])]
+def reranked(pairs: Looked) -> list[Fused]:
+    return rerank([Fused(score, score, None) for score, _ in pairs], [look for _, look in pairs])
 
 
 @pytest.mark.parametrize(
@@ -495,50 +568,100 @@ def boosted(pairs: list[tuple[float, float]]) -> list[float]:
     [
         pytest.param([], [], id="nothing"),
         pytest.param([(0.5, 0.0), (0.2, 0.0)], [0.5, 0.2], id="no word at all"),
-        pytest.param([(0.5, 0.5), (0.4, 1.0)], [0.7, 0.8], id="all words beat half of them"),
-        pytest.param([(1.0, 1.0), (0.7, 0.0)], [1.0, 0.5], id="never above 1"),
+        pytest.param([(0.5, 0.5), (0.4, 1.0)], [0.65, 0.7], id="all words beat half of them"),
+        pytest.param([(1.0, 1.0), (0.65, 0.0)], [1.0, 0.5], id="never above 1"),
     ],
 )
 def test_coverage_adds_to_the_score(
     pairs: list[tuple[float, float]], expected: list[float]
 ) -> None:
-    assert COVERAGE_BOOST == 0.4, "the figures of this table are made with it"
-    assert boosted(pairs) == pytest.approx(expected)
+    assert COVERAGE_BOOST == 0.3, "the figures of this table are made with it"
+    rows = reranked([(score, SecondLook(covered)) for score, covered in pairs])
+    assert [row.score for row in rows] == pytest.approx(expected)
 
 
-def test_only_the_first_candidates_are_boosted() -> None:
-    pairs = [(0.5, 0.0)] * COVERAGE_DEPTH + [(0.5, 1.0)]
-    assert boosted(pairs) == [0.5] * (COVERAGE_DEPTH + 1)
-    assert boosted(pairs[1:]) == pytest.approx([0.5] * (COVERAGE_DEPTH - 1) + [0.9])
-
-
-@given(RANKED_AND_COVERED)
-def test_candidates_below_the_depth_never_pass_those_above(
-    pairs: list[tuple[float, float]],
-) -> None:
-    lifted = boosted(pairs)
-    assert lifted[COVERAGE_DEPTH:] == sorted(lifted[COVERAGE_DEPTH:], reverse=True)
-    assert (
-        min(lifted[:COVERAGE_DEPTH], default=1.0)
-        >= max(lifted[COVERAGE_DEPTH:], default=0.0) - 1e-12
+def test_a_sentence_and_words_around_add_to_the_score() -> None:
+    boosts = (SENTENCE_BOOST, COVERAGE_BOOST, AROUND_SHARE)
+    assert boosts == (0.3, 0.3, 0.5), "the figures are made with these"
+    rows = reranked(
+        [
+            (0.3, SecondLook(0.0, sentence=0.5)),
+            (0.2, SecondLook(0.25, document=0.75)),
+            (0.1, SecondLook(0.5, document=0.25)),
+            (0.05, SecondLook(0.4, around=0.8)),
+        ]
     )
+    assert [row.score for row in rows] == pytest.approx([0.45, 0.425, 0.25, 0.05 + 0.18])
+    assert [(row.sentence, row.cover) for row in rows] == [
+        pytest.approx((0.15, 0.0)),
+        pytest.approx((0.0, 0.225)),
+        pytest.approx((0.0, 0.15)),
+        pytest.approx((0.0, 0.18)),
+    ]
 
 
-@given(RANKED_AND_COVERED)
-def test_boosted_scores_stay_in_0_to_1_and_are_the_sum_of_their_parts(
-    pairs: list[tuple[float, float]],
-) -> None:
-    ranked = [Fused(score, score, None, neighbours=0.0) for score, _ in pairs]
-    for row in boost_coverage(ranked, [covered for _, covered in pairs]):
+def test_words_count_for_the_best_after_their_sentences_were_read() -> None:
+    nothing = [(0.5, SecondLook(0.0))] * COVERED
+    with_words = [(0.5, SecondLook(1.0))]
+    assert [row.cover for row in reranked(nothing + with_words)] == [0.0] * (COVERED + 1)
+    with_sentence = [(0.5, SecondLook(1.0, sentence=0.1))]
+    assert reranked(nothing + with_sentence)[-1].cover > 0.0
+
+
+@given(LOOKED_AT)
+def test_candidates_without_a_second_look_never_pass_those_with_one(pairs: Looked) -> None:
+    lifted = [row.score for row in reranked(pairs)]
+    first, rest = lifted[:RERANKED], lifted[RERANKED:]
+    assert rest == sorted(rest, reverse=True)
+    assert min(first, default=1.0) >= max(rest, default=0.0) - 1e-12
+
+
+@given(LOOKED_AT)
+def test_reranked_scores_stay_in_0_to_1_and_are_the_sum_of_their_parts(pairs: Looked) -> None:
+    for row in reranked(pairs):
         assert 0.0 <= row.score <= 1.0
         own = (row.keyword or 0.0) * row.keyword_share
-        assert own + row.neighbours + row.cover == pytest.approx(row.score)
+        parts = own + row.neighbours + row.cover + row.sentence
+        assert parts == pytest.approx(row.score)
 
 
-# Coverage and relevance: absolute, in 0..1, independent of the other hits
+@given(LOOKED_AT.filter(bool), st.integers(0, 29), SHARE)
+def test_more_words_or_a_better_sentence_never_lower_a_candidate(
+    pairs: Looked, place: int, more: float
+) -> None:
+    place %= len(pairs)
+    score, look = pairs[place]
+    for better in (
+        look._replace(
+            coverage=max(look.coverage, more),
+            document=max(look.document, more),
+            around=max(look.around, more),
+        ),
+        look._replace(sentence=max(look.sentence, more)),
+    ):
+        changed = [*pairs]
+        changed[place] = (score, better)
+        before, after = reranked(pairs), reranked(changed)
+        others = [other for other in range(len(pairs)) if other != place]
+        ahead = {other for other in others if before[other].score < before[place].score - 1e-9}
+        assert all(after[other].score <= after[place].score + 1e-9 for other in ahead)
 
-MAYBE_COSINE = st.none() | st.floats(-1.0, 1.0)
-TUNING = Tuning(floor=0.2, ceiling=0.8)
+
+@given(SHARE)
+def test_keyword_hits_that_cover_little_weigh_little(covered: float) -> None:
+    fused = weighted(
+        [("a", 8.0)],
+        {"a": 0.2, "b": 0.8},
+        ["a", "b"],
+        keyword_weight=0.6,
+        vector_weight=0.4,
+        covered=covered,
+    )
+    strength = 0.6 * min(1.0, covered / ENOUGH_COVERAGE)
+    assert fused["a"].keyword_share == pytest.approx(strength / (strength + 0.4))
+
+
+# Coverage: absolute, in 0..1, independent of the other hits
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
@@ -574,44 +697,11 @@ def test_a_query_without_words_covers_nothing() -> None:
     assert coverage([], ["a"], 10, {}) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("covered", "cosine", "expected"),
-    [
-        (0.0, None, 0.0),
-        (0.4, None, 0.4),
-        (0.0, 0.2, 0.0),
-        (0.0, 0.8, 1.0),
-        (0.0, 0.95, 1.0),
-        (0.0, -1.0, 0.0),
-        (0.0, 0.5, 0.5),
-        (0.5, 0.5, 0.75),
-        (1.0, 0.0, 1.0),
-    ],
-)
-def test_either_signal_convinces_and_two_weak_ones_add_up(
-    covered: float, cosine: float | None, expected: float
-) -> None:
-    assert relevance(covered, cosine, TUNING) == pytest.approx(expected)
-
-
-@given(SHARE, MAYBE_COSINE)
-def test_relevance_lies_in_0_to_1_and_is_at_least_the_coverage(
-    covered: float, cosine: float | None
-) -> None:
-    assert covered - 1e-12 <= relevance(covered, cosine, TUNING) <= 1.0
-
-
-@given(SHARE, st.floats(-1.0, 1.0), st.floats(0.0, 0.5))
-def test_more_evidence_never_lowers_relevance(covered: float, cosine: float, more: float) -> None:
-    before = relevance(covered, cosine, TUNING)
-    assert relevance(min(1.0, covered + more), cosine, TUNING) >= before - 1e-12
-    assert relevance(covered, min(1.0, cosine + more), TUNING) >= before - 1e-12
-
-
-def test_an_embedder_whose_floor_is_its_ceiling_is_a_step() -> None:
-    step = Tuning(floor=0.5, ceiling=0.5)
-    assert relevance(0.0, 0.4, step) == 0.0
-    assert relevance(0.0, 0.6, step) == 1.0
+def test_rarity_adds_up_the_words_and_does_not_look_at_the_passage() -> None:
+    containing = {"rare": 1, "common": 60}
+    total = idf(100, 1) + idf(100, 60)
+    assert rarity(["rare", "common"], 100, containing) == pytest.approx(total)
+    assert rarity([], 100, containing) == rarity(["unknown"], 100, containing) == 0.0
 
 
 @pytest.mark.parametrize("passages", [0, 1, 2, 3])

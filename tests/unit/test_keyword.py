@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plait.stores.sqlite.analysis import TOKENIZER
 from plait.stores.sqlite.keyword import (
-    TOKENIZER,
     anchors,
-    any_of,
     compile_expression,
     matching,
+    operands,
     quote,
 )
 from plait.stores.sqlite.state import get_meta
@@ -62,7 +62,7 @@ def matches(index: apsw.Connection, text: str) -> list[int]:
 )
 def test_a_quoted_word_is_never_an_operator(index: apsw.Connection, word: str) -> None:
     matches(index, quote(word))
-    matches(index, any_of([word, "apple"]))
+    matches(index, matching(Query("", (word, "apple"))))
 
 
 @given(text=ANY_TEXT)
@@ -82,8 +82,8 @@ def test_every_plan_of_every_string_is_accepted_by_fts5(index: apsw.Connection, 
     query = parse(text)
     if query.words or query.expression:
         matches(index, matching(query))
-        counts = {word: place * 1_000 for place, word in enumerate(query.words)}
-        anchored = anchors(query.words, counts)
+        counts = {word: place * 1_000 for place, word in enumerate(operands(query))}
+        anchored = anchors(counts)
         if anchored is not None:
             matches(index, anchored)
 
@@ -114,26 +114,21 @@ def test_an_expression_means_in_fts5_what_it_says(
 
 
 @pytest.mark.parametrize(
-    ("words", "counts", "anchored"),
+    ("counts", "anchored"),
     [
-        ((), {}, None),
-        (("a", "b"), {"a": 1_000, "b": 500}, None),
-        (("a", "b"), {"a": 1_000, "b": 501}, '"b"'),
-        (("common", "rare"), {"common": 9_000, "rare": 3}, '"rare"'),
-        (("one", "other"), {"one": 8_000, "other": 9_000}, '("one" AND "other")'),
-        (("a", "b", "a"), {"a": 9_000, "b": 8_000}, '("b" AND "a")'),
-        (("common", "unheard"), {"common": 9_000, "unheard": 0}, None),
-        (
-            ("x", "rare", "y"),
-            {"x": 9_000, "rare": 10, "y": 2_000},
-            '"rare" OR ("y" AND "x")',
-        ),
+        ({}, None),
+        ({"a": 1_000, "b": 500}, None),
+        ({"a": 1_000, "b": 501}, '"b"'),
+        ({"common": 9_000, "rare": 3}, '"rare"'),
+        ({"one": 8_000, "other": 9_000}, '("one" AND "other")'),
+        ({"common": 9_000, "unheard": 0}, None),
+        ({"x": 9_000, "rare": 10, "y": 2_000}, '"rare" OR ("y" AND "x")'),
     ],
 )
 def test_passages_worth_ranking_hold_a_rare_word_or_two_common_ones(
-    words: tuple[str, ...], counts: dict[str, int], anchored: str | None
+    counts: dict[str, int], anchored: str | None
 ) -> None:
-    assert anchors(words, counts) == anchored
+    assert anchors({quote(word): count for word, count in counts.items()}) == anchored
 
 
 def test_an_expression_is_matched_as_it_stands() -> None:
@@ -142,9 +137,7 @@ def test_an_expression_is_matched_as_it_stands() -> None:
 
 
 def test_only_the_rarest_of_the_common_words_are_paired() -> None:
-    words = [f"w{number}" for number in range(12)]
-    counts = {word: 5_000 + number for number, word in enumerate(words)}
-    anchored = anchors(words, counts)
+    anchored = anchors({quote(f"w{number}"): 5_000 + number for number in range(12)})
     assert anchored is not None
     assert '"w3"' in anchored
     assert '"w4"' not in anchored

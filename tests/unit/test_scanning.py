@@ -17,7 +17,8 @@ from tests.builders import cosines, keys_of, write
 DIMS = 8
 SPACE = Space("test", "scan", DIMS)
 # Few values, so that ties are common; 1.0 is a cosine of 0 or no vector at all.
-DISTANCES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, 1.5])
+# The same text, or nearly, has a distance around 0.
+DISTANCES = st.sampled_from([-1e-9, 0.0, 1e-7, 0.25, 0.5, 0.501, 0.75, 1.0, 1.5, 2.0])
 BLOCKS = st.lists(st.lists(DISTANCES, min_size=4, max_size=4), max_size=6)
 
 

@@ -281,7 +281,7 @@ def test_old_messages_become_turns_of_their_session_in_the_order_of_their_rows(
     refs = [ref for ref, _ in store.keyword(parse("apple"), 20, EVERYTHING)]
     known = store.turns(refs)
     assert sorted(keys_of(store, known)) == sorted(key for key, _, _ in MESSAGES)
-    assert len({session for session, _ in known.values()}) == 3
+    assert len({turn.session for turn in known.values()}) == 3
     store.close()
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.searching.scoring import snippet
+from plait.searching.snippets import snippet
 from plait.text import grams, segments
 from tests.unit.test_text import MIXED
 

@@ -6,16 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.text import (
-    MAX_NEAR_DISTANCE,
     MAX_QUERY_BYTES,
     MAX_TERM_CHARS,
     MAX_TERMS,
     STOP_WORDS,
+    beginnings,
     grams,
     parse,
+    parts,
+    placed_parts,
     segments,
     split,
+    split_columns,
 )
+from plait.text.operators import MAX_NEAR_DISTANCE, loosened
 from plait.types.queries import Expression, Group, Query, Term
 
 TOKENIZERS = (
@@ -184,7 +188,7 @@ def test_width_and_composition_do_not_change_what_is_indexed() -> None:
     ],
 )
 def test_plain_text_becomes_its_content_words(text: str, words: tuple[str, ...]) -> None:
-    assert parse(text) == Query(text, words)
+    assert parse(text)[:4] == Query(text, words)[:4]
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", '"', '""', "()", "\0", "\ud800", "😀", "\ufe0f"])
@@ -193,9 +197,11 @@ def test_query_without_any_word_has_no_words_and_no_expression(text: str) -> Non
     assert (query.words, query.expression) == ((), None)
 
 
+RETRIES = [Term(("max", "retries")), Term(("alpha", "beta"))]
 SSH_KEYS, ROTATE = Term(("ssh", "keys")), Term(("rotate",))
 SSH_OR_KEYS = Group("or", (Term(("ssh",)), Term(("keys",))))
 A, B, C = Term(("alpha",)), Term(("beta",)), Term(("gamma",))
+NOT_ALPHA = Group("not", (Group("and", (SSH_KEYS, Group("or", (SSH_KEYS, ROTATE)))), A))
 
 
 @pytest.mark.parametrize(
@@ -203,11 +209,18 @@ A, B, C = Term(("alpha",)), Term(("beta",)), Term(("gamma",))
     [
         ('"ssh keys"', ("ssh", "keys"), SSH_KEYS),
         (
-            'rotate the "ssh keys"',
+            'rotate the +"ssh keys"',
             ("rotate", "ssh", "keys"),
             Group("and", (SSH_KEYS, Group("or", (SSH_KEYS, ROTATE)))),
         ),
-        ('the "ssh keys"', ("ssh", "keys"), SSH_KEYS),
+        ('the +"ssh keys"', ("ssh", "keys"), SSH_KEYS),
+        (
+            '+"ssh keys" "alpha beta"',
+            ("ssh", "keys", "alpha", "beta"),
+            Group("and", (SSH_KEYS, Group("or", (SSH_KEYS, Term(("alpha", "beta")), A, B)))),
+        ),
+        ('"ssh keys" AND rotate', ("ssh", "keys", "rotate"), Group("and", (SSH_KEYS, ROTATE))),
+        ('rotate "ssh keys" NOT alpha', ("rotate", "ssh", "keys"), NOT_ALPHA),
         ('"ssh keys" "rotate"', ("ssh", "keys", "rotate"), Group("and", (SSH_KEYS, ROTATE))),
         ('"state of the art"', ("state", "art"), Term(("state", "of", "the", "art"))),
         ("alpha AND beta AND gamma", ("alpha", "beta", "gamma"), Group("and", (A, B, C))),
@@ -254,6 +267,129 @@ def test_operators_make_an_expression(
     text: str, words: tuple[str, ...], expression: Expression
 ) -> None:
     assert parse(text) == Query(text, words, expression, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "phrases"),
+    [
+        ('rotate the "ssh keys"', ("rotate", "ssh", "keys"), [SSH_KEYS]),
+        ('the "ssh keys"', ("ssh", "keys"), [SSH_KEYS]),
+        ('Who wrote "Alpha Beta"?', ("wrote", "alpha", "beta"), [Term(("alpha", "beta"))]),
+        ("Wer schrieb \u201eAlpha Beta\u201c", ("wer", "schrieb", "alpha", "beta"), None),
+        ("Who wrote \u201cAlpha Beta\u201d.", ("wrote", "alpha", "beta"), None),
+        ("Qui lit \u00abAlpha Beta\u00bb, hier", ("qui", "lit", "alpha", "beta", "hier"), None),
+        ('水 "alpha beta"', ("水", "alpha", "beta"), None),
+        ('12" and 14" disks', ("12", "14", "disks"), []),
+        ('the word "rotate" alone', ("word", "rotate", "alone"), []),
+        ('"東京都" rotate', ("東京", "京都", "rotate"), [Term(("東京", "京都"))]),
+        ('5" disk of "alpha beta"', ("5", "disk", "alpha", "beta"), None),
+        ("max_retries of alpha_beta_", ("max", "retries", "alpha", "beta"), RETRIES),
+    ],
+)
+def test_a_phrase_beside_words_boosts(
+    text: str, words: tuple[str, ...], phrases: list[Term] | None
+) -> None:
+    query = parse(text)
+    assert (query.words, query.strict) == (words, False)
+    assert list(query.boosts) == ([Term(("alpha", "beta"))] if phrases is None else phrases)
+
+
+def test_strict_requires_every_phrase() -> None:
+    query = parse('rotate the "ssh keys"', strict=True)
+    assert query.strict
+    assert query.expression == parse('rotate the +"ssh keys"').expression
+    assert parse("rotate the keys", strict=True) == parse("rotate the keys")
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expression"),
+    [
+        ('"ssh keys"', ("ssh", "keys"), None),
+        ("alpha AND beta", ("alpha", "beta"), None),
+        ("NEAR(alpha beta)", ("alpha", "beta"), None),
+        ("alpha NOT beta", ("alpha",), Group("not", (A, B))),
+        (
+            "(alpha NOT (beta NOT gamma)) OR (rotate NOT gamma)",
+            ("alpha", "rotate"),
+            Group("not", (Group("or", (A, ROTATE)), Group("not", (B, C)), C)),
+        ),
+    ],
+)
+def test_loosened_operators_are_words_less_what_not_excludes(
+    text: str, words: tuple[str, ...], expression: Expression | None
+) -> None:
+    query = loosened(parse(text))
+    assert query[1:4] == (words, expression, expression is not None)
+
+
+@given(st.one_of(ANY_TEXT, OPERATORS))
+def test_loosening_any_string_keeps_its_words(text: str) -> None:
+    query = parse(text)
+    loose = loosened(query)
+    assert loose.words == query.words
+    assert loose.expression is None or loose.strict == query.strict
+
+
+@pytest.mark.parametrize(
+    ("words", "begun"),
+    [
+        (["книгами", "год"], {"книгами": "книга"}),
+        (["naïve", "café"], {"naïve": "naïv"}),
+        (["kitapları", "okuyan", "yazar", "ev"], {"kitapları": "kitapla", "okuyan": "okuy"}),
+        (["हिन्दी"], {"हिन्दी": "हिन्"}),
+        (["quarterly", "reports"], {}),
+        (["東京", "kubernetes"], {}),
+        (["한국", "ทีม", "reports"], {}),
+        (["größe2"], {}),
+        ([], {}),
+    ],
+)
+def test_words_of_inflected_languages_have_a_beginning(
+    words: list[str], begun: dict[str, str]
+) -> None:
+    assert beginnings(words) == begun
+
+
+@given(st.lists(st.text(min_size=1, max_size=12)))
+def test_a_beginning_begins_its_word(words: list[str]) -> None:
+    for word, start in beginnings(words).items():
+        assert word.startswith(start)
+        assert 4 <= len(start) < len(word)
+
+
+@pytest.mark.parametrize(
+    ("text", "listed"),
+    [
+        ("arrayToCSV", ["array", "to", "csv"]),
+        ("HTTPServer2", ["http", "server2", "server"]),
+        ("useState, XMLHttpRequest", ["use", "state", "xml", "http", "request"]),
+        ("utf8Decode", ["utf8", "utf", "decode"]),
+        ("getDbName getDbName", ["get", "db", "name"]),
+        ("obj.maxRetries_count", ["max", "retries"]),
+        ("Title Case, SHOUTING, IDs, URLs, a1B2c3D4, x", []),
+        ("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", []),
+        ("a" * 49 + "B", []),
+        ("größeÄndern", []),
+        ("", []),
+    ],
+)
+def test_names_of_code_have_parts(text: str, listed: list[str]) -> None:
+    assert parts(text) == listed
+
+
+@given(st.one_of(ANY_TEXT, st.text("aB9_ é")))
+def test_parts_lie_in_their_places(text: str) -> None:
+    for start, end, part in placed_parts(text):
+        assert text[start:end].lower().startswith(part)
+
+
+def test_a_passage_is_indexed_with_the_parts_of_its_names_beside_its_heading() -> None:
+    assert split_columns("Notes", "plain text") == (None, None)
+    assert split_columns("On useState", "call arrayToCSV") == (
+        "On useState use state array to csv",
+        None,
+    )
+    assert split_columns("東京", "arrayToCSV 東京") == ("東京 array to csv", "arrayToCSV  東京")
 
 
 @pytest.mark.parametrize(
@@ -393,9 +529,9 @@ def test_short_spaceless_word_standing_alone_finds_what_it_begins(
     assert searched(fts("unrelated", sentence), query) == [2]
 
 
-def test_phrase_is_required_and_words_beside_it_only_rank() -> None:
+def test_phrase_with_a_plus_is_required_and_words_beside_it_only_rank() -> None:
     connection = fts("ssh keys", "rotate keys", "rotate ssh keys", "keys ssh rotate")
-    query = parse('rotate "ssh keys"')
+    query = parse('rotate +"ssh keys"')
     assert query.expression is not None
     rows = connection.execute(
         "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank", (match_string(query.expression),)

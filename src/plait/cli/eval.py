@@ -35,6 +35,12 @@ def eval_options(parser: ArgumentParser) -> None:
         help="a folder with corpus.jsonl, queries.jsonl and qrels.tsv",
     )
     parser.add_argument(
+        "--notes",
+        type=as_path,
+        metavar="FOLDER",
+        help="the documents are these files, instead of corpus.jsonl; qrels.tsv has their paths",
+    )
+    parser.add_argument(
         "--make",
         type=as_integer,
         metavar="N",
@@ -126,6 +132,7 @@ _OF_FOLDERS = {
     "max_queries": None,
     "pad": 0,
     "pad_from": [],
+    "notes": None,
     "planners": [],
     "no_deep": False,
     "no_grep": False,
@@ -170,6 +177,7 @@ def eval_run(arguments: Namespace, out: Output) -> int:
         max_queries=arguments.max_queries,
         pad=arguments.pad,
         pad_from=tuple(arguments.pad_from),
+        notes=arguments.notes,
         deep=not arguments.no_deep,
         grep=not arguments.no_grep,
     )

@@ -67,6 +67,7 @@ def search_run(arguments: Namespace, out: Output) -> int:
             window=arguments.window,
             best_per_document=arguments.best_per_document,
             diverse=arguments.diverse,
+            strict=arguments.strict,
             explain=arguments.explain,
             where=where,
             all_projects=arguments.all_projects,
@@ -92,6 +93,10 @@ def _warn_of(receipt: Receipt, memory: Memory, out: Output) -> None:
     """Print what a search lacked and ignored; that the memory is off was told when it opened."""
     if not memory.is_off:
         out.warn_all((*receipt.degraded, *receipt.ignored))
+    if receipt.corrections:
+        from plait.present.text import corrections_text
+
+        out.warn(corrections_text(receipt))
 
 
 def _show(answer: Answer, max_tokens: int | None, out: Output) -> int:
@@ -152,6 +157,7 @@ def recall_run(arguments: Namespace, out: Output) -> int:
             limit=arguments.limit,
             budget_tokens=arguments.budget,
             min_score=arguments.min_score,
+            strict=arguments.strict,
             where=where,
             all_projects=arguments.all_projects,
         )
@@ -178,6 +184,11 @@ def _query_options(parser: ArgumentParser) -> None:
         "words", nargs="*", metavar="WORDS", help="the query; - reads it from standard input"
     )
     parser.add_argument("--query", metavar="TEXT", help="the query, as an option")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="require every quoted phrase, and show only what the operators match",
+    )
 
 
 def _query(arguments: Namespace, out: Output) -> str:

@@ -103,6 +103,7 @@ def warn_no_match(
     if not arguments.all_projects and any(name not in here for name, _ in memory.stats().projects):
         advice = (*advice, "--all-projects")
     if query:
+        advice = ("the query without --strict", *advice) if arguments.strict else advice
         from plait.memory.beyond import beyond
         from plait.present.text import counted
         from plait.types import WEAK_RELEVANCE
@@ -113,6 +114,7 @@ def warn_no_match(
             filters_of(arguments),
             all_projects=arguments.all_projects,
             min_score=WEAK_RELEVANCE,
+            strict=arguments.strict,
         )
         if rest.elsewhere:
             reason += f" here, but {counted(rest.elsewhere, 'hit')} in other projects"

@@ -122,6 +122,17 @@ class Embedder:
         [sample] = self.embed_safely([CANARY], "passage")
         return vector, sample
 
+    def interact(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """Return for each text, in 0..1, how well its best sentence meets the query's words.
+
+        ``None``: this embedder has only one vector per text.
+        """
+        return None
+
+    def knows(self, text: str) -> bool:
+        """Tell whether any word of a text is known to mean something; false if nobody can tell."""
+        return False
+
     def cached_query(self, text: str) -> Vector | None:
         """Return the vector of a query if it is cached."""
         return None

@@ -12,24 +12,47 @@ import os
 import re
 import sys
 from array import array
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import chain
+from operator import itemgetter, mul
+from typing import Any, cast
+from zlib import crc32
 
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, advise
 from plait.protocols import Vector
+from plait.text import empty_words
 from plait.types import Space, TextKind, Tuning
 
 FILE = os.path.join(os.path.dirname(__file__), "builtin.bin")
+# Where each piece is in the model's file: a hash table of their numbers, made by training/pack.py.
+SLOTS_ENDING = ".slots"
+SLOTS = 2**17  # more than twice the pieces, so that most are where they belong
+EMPTY_SLOT = 0xFFFF
 MODEL_FORMAT = "plait static embedder 1"
 ZERO = 128  # rows are stored as 0..255 with 128 for zero
 LANE_BYTES = 4
 # 255 times the sum of weights must stay below a lane's 2**32; the rest of the text is left out.
 MAX_WEIGHT_SUM = (2**32 - 1) // 255
 LONGEST_WORD = 60  # characters; training ignored longer ones too
+SHORTEST_ROOT = 4  # letters of a word before its ending
 CACHED_WORDS = 8_192  # about 1 KB each
+CACHED_PIECES = 16_384  # about 0.3 KB each
 ASCII_WORDS = re.compile(r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+")
-BULK_TEXTS = 16  # from this many words on, reading the whole vocabulary (12 ms) pays off
+BULK_TEXTS = 16  # from this many texts on, reading the whole vocabulary (12 ms) pays off
+
+# -- late interaction
+# The heaviest pieces of a pasted page tell its subject; each costs a comparison per passage word.
+INTERACTING_PIECES = 32
+# Cheap to compile and right for Latin letters: most passages need no more than these.
+PLAIN_WORDS = re.compile("[a-z0-9]+")
+LATIN_WORDS = re.compile(r"[^\W_]+")
+OTHER_LETTERS = "[^\x00-\u02ff\u2000-\u2bff]"
+SENTENCE_ENDS = "[.!?][)\"'\\]]*\\s+"
+OTHER_SENTENCE_ENDS = f"{SENTENCE_ENDS}|[\u0964\u3002\uff01\uff1f\u061f]"
+WRAPPED_LINE = 50  # characters: a line of this length that ends without a stop may go on
+FLIPPED = bytes((value + ZERO) % 256 for value in range(256))
 
 
 class Builtin(Embedder):
@@ -42,9 +65,11 @@ class Builtin(Embedder):
         self._file = _Pieces(path)
         self.dims = self._file.dims
         self.space = Space("builtin", "plait-static", self.dims, revision=self._file.revision)
-        # Weights and cosines from benchmarks/quality.md.
-        self.tuning = Tuning(keyword_weight=0.65, vector_weight=0.35, floor=0.18, ceiling=0.7)
+        # Measured in benchmarks/quality.md.
+        self.tuning = Tuning(keyword_weight=0.65, vector_weight=0.35, unrelated=0.22, spread=0.04)
         self._sums: dict[TextKind, dict[str, tuple[int, int]]] = {"query": {}, "passage": {}}
+        self._known_pieces: dict[str, list[int]] = {}
+        self._weights: dict[int, float] = {}  # at most one per piece
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
         """Return one unit vector per text; ``None`` for a text without any known piece."""
@@ -76,6 +101,104 @@ class Builtin(Embedder):
         length = math.sqrt(sum(value * value for value in values))
         return array("f", [value / length for value in values]) if length else None
 
+    def knows(self, text: str) -> bool:
+        """Tell whether any word of a text is a piece by itself; nonsense falls into several."""
+        words = self._file.words(text)
+        return any(self._file.is_piece(word) for word in words if word[0].isalpha())
+
+    # -- late interaction ------------------------------------------------------------------
+
+    def interact(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """Return how well the best sentence of each text meets the query, word piece by word piece.
+
+        Each piece of the query counts by its weight times its cosine with the nearest piece of the
+        sentence. One vector per text blurs what several sentences say; this does not.
+        """
+        weights, rows = self._interacting(query)
+        sentences = [self._file.sentences(text) for text in texts]
+        words = set(chain.from_iterable(chain.from_iterable(sentences)))
+        pieces = self._pieces_of(words)
+        numbers = list(set(chain.from_iterable(pieces.values())))
+        if not weights or not numbers:
+            return None
+        distances = _distances(rows, self._file.rows(numbers), self.dims)
+        place_of = {number: place for place, number in enumerate(numbers)}
+        total = sum(weights)
+        met = []
+        for parts in sentences:
+            least = total
+            for sentence in parts:
+                where = [place_of[number] for word in sentence for number in pieces[word]]
+                if where:
+                    pick = itemgetter(*where, where[0])  # one index alone would give no tuple
+                    near = [min(pick(row)) for row in distances]
+                    least = min(least, sum(map(mul, weights, near)))
+            met.append(max(0.0, 1.0 - least / total))
+        return met
+
+    def _interacting(self, query: str) -> tuple[list[float], list[bytes]]:
+        """Return the weights and rows of the query's pieces, the heaviest first."""
+        words = dict.fromkeys(chain.from_iterable(self._file.sentences(query)))
+        telling = [word for word in words if word not in empty_words()]
+        numbers = [number for word in telling or words for number in self._file.pieces(word)]
+        weighed = [
+            (self._weight(number), self._file.row(number)) for number in dict.fromkeys(numbers)
+        ]
+        weighed.sort(reverse=True)
+        del weighed[INTERACTING_PIECES:]
+        return [weight for weight, _ in weighed], [row for _, row in weighed]
+
+    def _pieces_of(self, words: set[str]) -> dict[str, list[int]]:
+        """Return the pieces of each word; words that say nothing about a subject have none."""
+        known, empty = self._known_pieces, empty_words()
+        if len(known) > CACHED_PIECES:
+            known = self._known_pieces = {}
+        pieces: dict[str, list[int]] = {}
+        for word in words:
+            listed = known.get(word)
+            if listed is None:
+                listed = known[word] = [] if word in empty else self._file.pieces(word)
+            pieces[word] = listed
+        return pieces
+
+    def _weight(self, number: int) -> float:
+        weight = self._weights.get(number)
+        if weight is None:
+            weight = self._weights[number] = self._file.weight(number)
+        return weight
+
+
+def _distances(rows: Sequence[bytes], matrix: bytes, dims: int) -> list[list[float]]:
+    """Return the cosine distances from each row to those of a matrix."""
+    import simsimd
+
+    shaped = memoryview(matrix).cast("b", shape=[len(matrix) // dims, dims])
+    distances = []
+    for row in rows:
+        tensor: Any = simsimd.cosine(memoryview(row).cast("b"), shaped)
+        # The values are doubles; memoryview's type only knows of integers.
+        distances.append(cast(list[float], memoryview(tensor).tolist()))
+    return distances
+
+
+@cache
+def _shipped() -> "_Pieces":
+    return _Pieces(FILE)
+
+
+def is_word(word: str) -> bool:
+    """Tell whether the model knows a lower-case word as a whole, or without an English ending.
+
+    >>> is_word("pregnancy"), is_word("searched"), is_word("certifcate")
+    (True, True, False)
+    """
+    forms = [word]
+    for ending in ("s", "es", "ed", "ing", "ly"):
+        if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_ROOT:
+            root = word[: -len(ending)]
+            forms += [root, root + "e"]
+    return any(_shipped().is_piece(form) for form in forms)
+
 
 class _Pieces:
     """The model's file: sorted pieces, their weights and rows, mapped into memory."""
@@ -86,6 +209,8 @@ class _Pieces:
                 header = json.loads(file.readline())
                 self._start = file.tell()
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            with open(path.removesuffix(".bin") + SLOTS_ENDING, "rb") as file:
+                slots = mmap.mmap(file.fileno(), 2 * SLOTS, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise EmbedderError(
                 f"The built-in model {path} cannot be read: {error}.",
@@ -105,11 +230,26 @@ class _Pieces:
         self._count: int = header["pieces"]
         sections: dict[str, list[int]] = header["sections"]
         self._at = {name: self._start + place for name, (place, _) in sections.items()}
+        self._starts = self._numbers_at("starts", "I", self._count + 1)
+        # A copy: slices of a map take three times as long to compare.
+        self._names = self._map[self._at["names"] : self._at["names"] + self._starts[self._count]]
+        self._weights: dict[TextKind, Sequence[int]] = {
+            "query": self._numbers_at("query", "H", self._count),
+            "passage": self._numbers_at("passage", "H", self._count),
+        }
+        self._slots: Sequence[int] = _unsigned(memoryview(slots), "H")
         # From the file, because Python's Unicode tables differ from version to version.
         self._alone: str = header["alone"]
         self._invisible: str = header["invisible"]
         self._compiled: tuple[re.Pattern[str], re.Pattern[str]] | None = None
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[bytes, int] = {}
+        self._ordinary: set[str] = set()  # characters that `words` reads as other patterns do
+        self._odd: set[str] = set()
+
+    def _numbers_at(self, section: str, format: str, count: int) -> Sequence[int]:
+        place = self._at[section]
+        size = array(format).itemsize
+        return _unsigned(memoryview(self._map)[place : place + size * count], format)
 
     def words(self, text: str) -> list[str]:
         """Return lower-case words; each punctuation mark and ideograph is a word by itself."""
@@ -118,6 +258,43 @@ class _Pieces:
         words, invisible = self._patterns()
         split: list[str] = words.findall(invisible.sub("", text).lower())
         return split
+
+    def sentences(self, text: str) -> list[list[str]]:
+        """Return the words of each sentence, line of code or item of a list, without marks.
+
+        A long line without a full stop goes on in the next one, if that begins in lower case.
+        """
+        wrapped: list[list[str]] = []
+        for line in text.split("\n"):
+            last = wrapped[-1][-1] if wrapped and line[:1].islower() else ""
+            if len(last) >= WRAPPED_LINE and (last[-1].isalnum() or last[-1] == ","):
+                wrapped[-1].append(line)
+            elif line:
+                wrapped.append([line])
+        lines = [" ".join(parts) for parts in wrapped]
+        if text.isascii():
+            ends = re.compile(SENTENCE_ENDS)
+            parts = [part for line in lines for part in ends.split(line.lower())]
+            return [PLAIN_WORDS.findall(part) for part in parts]
+        ends = re.compile(OTHER_SENTENCE_ENDS)
+        parts = [part for line in lines for part in ends.split(line)]
+        if not re.search(OTHER_LETTERS, text) or self._is_ordinary(text):
+            return [LATIN_WORDS.findall(part.lower()) for part in parts]
+        return [[word for word in self.words(part) if word[0].isalnum()] for part in parts]
+
+    def _is_ordinary(self, text: str) -> bool:
+        """Tell whether `words` reads a text as runs of letters and digits, which is faster."""
+        if not self._odd.isdisjoint(text):
+            return False
+        for character in set(text) - self._ordinary:
+            words, invisible = self._patterns()
+            lower = character.lower()
+            in_word = words.fullmatch(f"{lower}x") is not None
+            if len(lower) > 1 or in_word != lower.isalnum() or invisible.search(character):
+                self._odd.add(character)
+                return False
+            self._ordinary.add(character)
+        return True
 
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
         """Return the patterns, compiled on first use: 4 ms that most queries do not need."""
@@ -129,92 +306,95 @@ class _Pieces:
             )
         return self._compiled
 
+    def is_piece(self, word: str) -> bool:
+        """Tell whether a whole word is one piece."""
+        return self._number(word) is not None
+
     def sum_of(self, word: str, kind: TextKind) -> tuple[int, int]:
         """Return the weighted sum of a word's pieces, and the sum of their weights."""
         total = weight = 0
-        for number in self._pieces(word):
-            piece_weight = self._unsigned(self._at[kind] + 2 * number, 2)
-            total += piece_weight * self._row(number)
-            weight += piece_weight
+        weights = self._weights[kind]
+        for number in self.pieces(word):
+            total += weights[number] * self._spread_row(number)
+            weight += weights[number]
         return total, weight
 
-    def _row(self, number: int) -> int:
+    def _spread_row(self, number: int) -> int:
         place = self._at["rows"] + number * self.dims
         wide = bytearray(self.dims * LANE_BYTES)
         wide[::LANE_BYTES] = self._map[place : place + self.dims]
         return int.from_bytes(wide, "little")
 
-    def _pieces(self, word: str) -> list[int]:
+    def row(self, number: int) -> bytes:
+        """Return the row of a piece as int8 values."""
+        return self.rows([number])
+
+    def rows(self, numbers: Iterable[int]) -> bytes:
+        """Return the rows of pieces as int8 values, one after the other."""
+        model, begin, dims = self._map, self._at["rows"], self.dims
+        places = (begin + number * dims for number in numbers)
+        return b"".join([model[place : place + dims] for place in places]).translate(FLIPPED)
+
+    def weight(self, number: int) -> float:
+        """Return how much a piece counts in a query, with the length of its row."""
+        values = memoryview(self.row(number)).cast("b")
+        return self._weights["query"][number] * math.hypot(*values)
+
+    def pieces(self, word: str) -> list[int]:
         """Split greedily into the longest known pieces; none if any part is unknown."""
         if len(word) > LONGEST_WORD:
             return []
+        find = self._numbers.get if self._numbers else self._stored_number
+        rest = word.encode("utf-8", "surrogatepass")  # a lone surrogate is in no piece
         pieces: list[int] = []
-        rest = word
+        prefix = b""
         while rest:
-            prefix = "##" if pieces else ""
-            number, length = self._longest(prefix + rest, len(prefix))
+            end = len(rest)
+            number = find(prefix + rest)
+            while number is None and end > 1:
+                end -= 1
+                # Only whole characters can be a piece.
+                if rest[end] & 0xC0 != 0x80:
+                    number = find(prefix + rest[:end])
             if number is None:
                 return []
             pieces.append(number)
-            rest = rest[length:]
+            rest = rest[end:]
+            prefix = b"##"
         return pieces
 
-    def _longest(self, text: str, least: int) -> tuple[int | None, int]:
-        """Return the longest piece that starts a text, and its length beyond ``least``."""
-        if self._numbers:
-            for end in range(len(text), least, -1):
-                number = self._numbers.get(text[:end])
-                if number is not None:
-                    return number, end - least
-            return None, 0
-        wanted = text.encode("utf-8", "surrogatepass")  # a lone surrogate is in no piece
-        shortest = len(text[:least].encode("utf-8"))
-        while len(wanted) > shortest:
-            # The piece just before a text in sorted order shares the longest start with it.
-            number = bisect_right(self, wanted) - 1
-            if number < 0:
-                break
-            piece = self[number]
-            if wanted.startswith(piece):
-                if len(piece) > shortest:
-                    return number, len(piece.decode("utf-8")) - least
-                break
-            wanted = wanted[: _common(wanted, piece)]
-        return None, 0
+    def _number(self, piece: str) -> int | None:
+        """Return the number of a piece; ``None`` if it is unknown."""
+        find = self._numbers.get if self._numbers else self._stored_number
+        return find(piece.encode("utf-8", "surrogatepass"))
 
-    def __len__(self) -> int:
-        """Return the number of pieces."""
-        return self._count
-
-    def __getitem__(self, number: int) -> bytes:
-        """Return the bytes of a piece; pieces are sorted by them."""
-        place = self._at["starts"] + 4 * number
-        first, last = self._unsigned(place, 4), self._unsigned(place + 4, 4)
-        names = self._at["names"]
-        return self._map[names + first : names + last]
-
-    def _unsigned(self, place: int, size: int) -> int:
-        return int.from_bytes(self._map[place : place + size], "little")
+    def _stored_number(self, piece: bytes) -> int | None:
+        slots = self._slots
+        slot = crc32(piece) % SLOTS
+        while (number := slots[slot]) != EMPTY_SLOT:
+            start = self._starts[number]
+            if self._starts[number + 1] - start == len(piece) and self._names.startswith(
+                piece, start
+            ):
+                return number
+            slot = (slot + 1) % SLOTS
+        return None
 
     def read_vocabulary(self) -> None:
         """Read all pieces into a dictionary, which pays off for many texts."""
         if self._numbers:
             return
-        starts = array(
-            "I", self._map[self._at["starts"] : self._at["starts"] + 4 * (self._count + 1)]
-        )
-        if sys.byteorder == "big":
-            starts.byteswap()
-        names = self._map[self._at["names"] : self._at["names"] + starts[-1]]
+        starts = list(self._starts)
         self._numbers = {
-            names[starts[number] : starts[number + 1]].decode("utf-8"): number
+            self._names[starts[number] : starts[number + 1]]: number
             for number in range(self._count)
         }
 
 
-def _common(left: bytes, right: bytes) -> int:
-    """Return the length of the common prefix."""
-    for place, (first, second) in enumerate(zip(left, right, strict=False)):
-        if first != second:
-            return place
-    return min(len(left), len(right))
+def _unsigned(data: memoryview, format: str) -> Sequence[int]:
+    """Return little-endian numbers of a file."""
+    if sys.byteorder == "little":
+        return data.cast("B").cast(format)  # type: ignore[call-overload, no-any-return]
+    numbers = array(format, data.tobytes())
+    numbers.byteswap()
+    return numbers

@@ -11,7 +11,12 @@ from plait.types import Space, TextKind, Tuning
 # Not measured yet. Models of this size beat keyword search on most collections but not on all, and
 # their cosines lie close together near 1: treat them as weak evidence.
 EXTERNAL_TUNING = Tuning(
-    keyword_weight=0.5, vector_weight=0.5, floor=0.3, ceiling=0.85, external=True, max_chars=8_000
+    keyword_weight=0.5,
+    vector_weight=0.5,
+    unrelated=0.45,
+    spread=0.08,
+    external=True,
+    max_chars=8_000,
 )
 
 

@@ -5,9 +5,9 @@ once per document. Nothing here knows how search works.
 """
 
 from plait.evaluate.collections import Collection, Question, load_collection
-from plait.evaluate.metrics import Quality, Run
+from plait.evaluate.metrics import Quality, Run, Silence
 from plait.evaluate.report import Evaluation, evaluation_dict, markdown_table, mean_dicts, means
-from plait.evaluate.running import evaluate, measure
+from plait.evaluate.running import evaluate, measure, measure_silence
 from plait.evaluate.variants import (
     HALVES,
     PLANNERS,
@@ -28,6 +28,7 @@ __all__ = [
     "Question",
     "Run",
     "SearchVariant",
+    "Silence",
     "evaluate",
     "evaluation_dict",
     "load_collection",
@@ -35,5 +36,6 @@ __all__ = [
     "mean_dicts",
     "means",
     "measure",
+    "measure_silence",
     "variants",
 ]

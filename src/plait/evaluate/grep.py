@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from plait.evaluate.collections import Question
 from plait.evaluate.metrics import DEEP, Answered
 from plait.text import parse
+from plait.text.normal_form import composed
 from plait.types import Document
 
 
@@ -15,6 +16,7 @@ def rank_by_grep(documents: Sequence[Document], questions: Sequence[Question]) -
     """
     texts = [f"{document.title}\n{document.text}".lower() for document in documents]
     keys = [document.key or "" for document in documents]
+    names = list(map(composed, keys))
     counts: dict[str, dict[int, int]] = {}
     answered = []
     for question in questions:
@@ -26,7 +28,7 @@ def rank_by_grep(documents: Sequence[Document], questions: Sequence[Question]) -
                     place: body.count(word) for place, body in enumerate(texts) if word in body
                 }
             for place, times in counts[word].items():
-                if question.conv is None or keys[place].startswith(f"{question.conv}/"):
+                if question.conv is None or names[place].startswith(f"{question.conv}/"):
                     distinct, total = scores.get(place, (0, 0))
                     scores[place] = distinct + 1, total + times
         order = sorted(scores, key=lambda place: (*(-n for n in scores[place]), keys[place]))

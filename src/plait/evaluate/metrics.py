@@ -33,6 +33,19 @@ class Run(NamedTuple):
     halves: tuple[tuple[str, Quality], ...] = ()
 
 
+class Silence(NamedTuple):
+    """How often ``recall`` says nothing.
+
+    ``silent`` is the share of the questions without an answer, where it should;
+    ``right_first_silent`` that of the questions whose first hit is right, where it should not.
+    """
+
+    unanswerable: int
+    silent: float
+    right_first: int
+    right_first_silent: float
+
+
 class Answered(NamedTuple):
     """A question and its ranking: the first ten documents, and the first hundred in ``deep``."""
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from plait.errors import UsageError
 from plait.evaluate.running import ReportLine, available_modes
 from plait.memory import Memory
+from plait.searching.where import Where
 from plait.text import empty_words, parse
 from plait.types import Document, Hit, Mode
 
@@ -17,6 +18,8 @@ FIRST_PAGE = 10  # hits of an ordinary search
 DOCUMENTS_AT_ONCE = 1_000
 LEAST_WORDS = 2  # content words of a question: "Usage" alone asks for nothing
 MISSES_SHOWN = 10
+MOST_BEARERS = 50  # documents with the words of a name that are compared; more make it a common one
+_ASKED: Where = {"kinds": ("file", "note")}
 
 
 class OwnQuestion(NamedTuple):
@@ -48,18 +51,19 @@ def measure_own(
     """Draw questions from a memory and ask them in each mode.
 
     Raises:
-        UsageError: No document has a title or heading of two telling words.
+        UsageError: No document has a title or heading of its own with two telling words.
     """
-    questions = draw_questions(memory, count)
-    if not questions:
-        raise UsageError(
-            "No document here has a title or heading of at least two telling words.",
-            code="no_questions",
-        )
     config = memory.config
     # A test of the search must not change what it ranks.
     memory.config = config._replace(settings=config.settings._replace(signals_count="read"))
     try:
+        questions = draw_questions(memory, count)
+        if not questions:
+            raise UsageError(
+                "No document here has a title or heading of its own with at least two telling "
+                "words.",
+                code="no_questions",
+            )
         return questions, _runs(memory, questions, modes or available_modes(memory), progress)
     finally:
         memory.config = config
@@ -84,23 +88,51 @@ def _runs(
 def draw_questions(memory: Memory, count: int) -> list[OwnQuestion]:
     """Return one question per document, of as many documents as wanted.
 
-    The choice goes by a hash of the ids: it is the same tomorrow, and new notes change little.
+    A name that several documents have asks for none of them. The choice goes by a hash of the ids:
+    it is the same tomorrow, and new notes change little.
     """
     questions: list[OwnQuestion] = []
+    shared: set[str] = set()
     for document in sorted(_documents(memory), key=lambda row: _shuffled(row.id)):
         if len(questions) == count:
             break
-        names = [document.title, *(part.heading for part in memory.passages_of(document.id))]
-        asked = sorted({_last(name) for name in names if _tells(_last(name))}, key=_shuffled)
-        if asked:
-            questions.append(OwnQuestion(asked[0], document.id, document.doc_id))
+        for name in sorted(filter(_tells, _names_of(memory, document)), key=_shuffled):
+            folded = name.casefold()
+            if folded not in shared and not _is_shared(memory, name, document):
+                questions.append(OwnQuestion(name, document.id, document.doc_id))
+                break
+            shared.add(folded)
     return questions
+
+
+def _names_of(memory: Memory, document: Document) -> set[str]:
+    names = [document.title, *(part.heading for part in memory.passages_of(document.id))]
+    return {_last(name) for name in names}
+
+
+def _is_shared(memory: Memory, name: str, document: Document) -> bool:
+    """Tell whether another document has a name too, or very many contain its words."""
+    # Whatever has the name has its words in this order, so no other document needs to be read.
+    phrase = name.replace('"', " ")
+    answer = memory.search(
+        f'"{phrase}"',
+        limit=MOST_BEARERS,
+        mode="keyword",
+        min_score=0.0,
+        best_per_document=True,
+        strict=True,
+        where=_ASKED,
+    )
+    others = [hit.document for hit in answer if hit.document.id != document.id]
+    folded = name.casefold()
+    return len(answer) == MOST_BEARERS or any(
+        folded in map(str.casefold, _names_of(memory, other)) for other in others
+    )
 
 
 def _documents(memory: Memory) -> Iterator[Document]:
     end: tuple[int, str] | None = None
-    where = {"kinds": ("file", "note")}
-    while page := memory.timeline(limit=DOCUMENTS_AT_ONCE, before=end, where=where):
+    while page := memory.timeline(limit=DOCUMENTS_AT_ONCE, before=end, where=_ASKED):
         yield from page
         end = (page[-1].event_at or 0, page[-1].id)
 
@@ -119,12 +151,9 @@ def _tells(text: str) -> bool:
 
 
 def _rank(question: OwnQuestion, answer: Sequence[Hit]) -> int:
-    """Return the place of the first right hit: the document, or one with the same name."""
-    for rank, hit in enumerate(answer, start=1):
-        names = (hit.document.title, _last(hit.passage.heading))
-        if hit.document.id == question.document or question.text in names:
-            return rank
-    return 0
+    """Return the place of the right document; 0 if it is not there."""
+    ids = [hit.document.id for hit in answer]
+    return ids.index(question.document) + 1 if question.document in ids else 0
 
 
 # -- the report -------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from plait.evaluate.metrics import Quality, Run
+from plait.evaluate.metrics import Quality, Run, Silence
 
 _COLUMNS = (
     "collection",
@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 class Evaluation(NamedTuple):
-    """The measurements of one collection."""
+    """The measurements of one collection; ``silence`` if some questions have no answer."""
 
     collection: str
     documents: int
@@ -31,6 +31,7 @@ class Evaluation(NamedTuple):
     chunk_size: int
     chunk_overlap: int
     runs: tuple[Run, ...]
+    silence: Silence | None = None
 
 
 def markdown_table(evaluations: Sequence[Evaluation]) -> str:
@@ -54,6 +55,9 @@ def markdown_table(evaluations: Sequence[Evaluation]) -> str:
             title = f"**mean**, {half} half"
             lines += [_line(title, name, quality) for name, quality in means(evaluations, half)]
         lines += ["", *_matrix(evaluations)]
+    silences = [_silence(row.collection, row.silence) for row in evaluations if row.silence]
+    if silences:
+        lines += ["", *silences]
     return "\n".join(lines) + "\n"
 
 
@@ -69,6 +73,15 @@ def _matrix(evaluations: Sequence[Evaluation]) -> list[str]:
         title = "**mean**" if half is None else f"**mean**, {half} half"
         lines.append(_cells([title, *(_number(mean[name].ndcg_10, 4) for name in names)]))
     return lines
+
+
+def _silence(name: str, silence: Silence) -> str:
+    silent = round(silence.silent * silence.unanswerable)
+    wrongly = round(silence.right_first_silent * silence.right_first)
+    return (
+        f"{name}: recall says nothing to {silent} of {silence.unanswerable} questions without an "
+        f"answer, and to {wrongly} of {silence.right_first} whose first hit is right."
+    )
 
 
 def _halves(evaluations: Sequence[Evaluation]) -> list[str]:
@@ -140,4 +153,5 @@ def evaluation_dict(evaluation: Evaluation) -> dict[str, Any]:
         }
         for run in evaluation.runs
     ]
+    fields["silence"] = evaluation.silence and evaluation.silence._asdict()
     return fields

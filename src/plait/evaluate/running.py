@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from plait.errors import EmbedderError, UsageError
+from plait.errors import EmbedderError, Notice, UsageError
 from plait.evaluate.collections import Collection, Question, load_collection
 from plait.evaluate.distractors import pad
 from plait.evaluate.grep import rank_by_grep
-from plait.evaluate.metrics import DEEP, DEPTH, Answered, Run, half_of, summarise_run
+from plait.evaluate.metrics import DEEP, DEPTH, Answered, Run, Silence, half_of, summarise_run
 from plait.evaluate.report import Evaluation
 from plait.evaluate.variants import (
     EvaluationOptions,
@@ -19,9 +19,11 @@ from plait.evaluate.variants import (
     variants,
 )
 from plait.memory import Memory
-from plait.searching.search import LONG_QUERY
+from plait.searching.following import WORDS_FOLLOW
+from plait.searching.search import LONG_QUERY, MISREAD
+from plait.searching.where import Where
 from plait.stores import Planner, open_store
-from plait.types import Document, Mode
+from plait.types import FILE_PATTERNS, Document, Mode, Receipt
 
 # Often enough to see progress, rarely enough to cost nothing.
 DOCUMENTS_PER_MESSAGE = 64
@@ -48,6 +50,8 @@ def evaluate(
 ) -> Evaluation:
     """Measure one collection in a memory of its own, deleted afterwards unless ``options.db``.
 
+    Questions without an answer are asked of ``recall`` and counted in ``silence``, nowhere else.
+
     Args:
         folder: The collection.
         options: What to measure.
@@ -56,10 +60,11 @@ def evaluate(
 
     Raises:
         UsageError: The folder is not a collection, or an option is invalid.
+        SourceError: There is no folder ``options.notes``.
         EmbedderError: The embedder failed while the documents were stored.
     """
     check_options(options)
-    collection = load_collection(folder)
+    collection = load_collection(folder, options.notes)
     questions = _choose_questions(collection, options)
     others = [other for other in options.pad_from if not _is_same_folder(other, folder)]
     with ExitStack() as opened:
@@ -67,7 +72,7 @@ def evaluate(
         path = options.db or str(Path(scratch) / "eval.db")
         memory = opened.enter_context(open_memory(path))
         began = time.process_time()
-        stored = _store(memory, _with_progress(collection, progress))
+        stored = _store_collection(memory, collection, options.notes, progress)
         seconds = time.process_time() - began
         if memory.stats().chunk_count < options.pad:
             progress(f"{collection.name}: padding to {options.pad:,} passages")
@@ -81,6 +86,9 @@ def evaluate(
                 )
             measured = planned[variant.planner]
             runs.append(measure(measured, questions, variant, options, progress=progress))
+        silence = None
+        if unanswerable := _of_half(collection.unanswerable[: options.max_queries], options.half):
+            silence = measure_silence(memory, unanswerable, questions, progress=progress)
         settings = memory.config.settings
         passages = memory.stats().chunk_count
     if options.grep:
@@ -95,6 +103,7 @@ def evaluate(
         settings.chunk_size,
         settings.chunk_overlap,
         tuple(runs),
+        silence,
     )
 
 
@@ -120,6 +129,57 @@ def measure(
     return summarise_run(variant.name, answered, spent_ms, halves=options.half == "both")
 
 
+def measure_silence(
+    memory: Memory,
+    unanswerable: Sequence[Question],
+    answerable: Sequence[Question],
+    *,
+    progress: ReportLine = _no_report,
+) -> Silence:
+    """Ask ``recall`` all questions, with its own settings, and count where it says nothing."""
+    progress(f"recall: {len(unanswerable) + len(answerable):,} questions")
+    right = []
+    for question in answerable:
+        where = _conversation(question)
+        first = memory.search(
+            question.text, limit=1, min_score=0.0, best_per_document=True, where=where
+        )
+        _refuse_degraded(first.receipt, question)
+        if first and first[0].doc_id in question.grades:
+            right.append(question)
+    wrongly = sum(_is_silent(memory, question) for question in right)
+    return Silence(
+        len(unanswerable),
+        sum(_is_silent(memory, question) for question in unanswerable) / len(unanswerable),
+        len(right),
+        wrongly / len(right) if right else 0.0,
+    )
+
+
+def _is_silent(memory: Memory, question: Question) -> bool:
+    recalled = memory.recall(question.text, where=_conversation(question))
+    _refuse_degraded(recalled.receipt, question)
+    # What is pinned comes with every answer.
+    return all(item.hit.document.pinned for item in recalled.items)
+
+
+def _conversation(question: Question) -> Where | None:
+    return {"key_prefix": f"{question.conv}/"} if question.conv else None
+
+
+def _store_collection(
+    memory: Memory, collection: Collection, notes: str | None, progress: ReportLine
+) -> int:
+    """Store the documents, or ingest the notes, and return the number of passages."""
+    if notes is None:
+        return _store(memory, _with_progress(collection, progress))
+    progress(f"{collection.name}: reading {len(collection.documents):,} notes")
+    # The same files as in the collection, whatever the person's own settings are.
+    report = memory.ingest(notes, patterns=FILE_PATTERNS)
+    _refuse_trouble(report.trouble)
+    return report.chunks
+
+
 def _with_progress(collection: Collection, progress: ReportLine) -> Iterator[Document]:
     """Yield the documents, and report from time to time how many there were."""
     total = len(collection.documents)
@@ -132,10 +192,15 @@ def _with_progress(collection: Collection, progress: ReportLine) -> Iterator[Doc
 def _store(memory: Memory, documents: Iterable[Document]) -> int:
     """Store documents and return the number of passages; empty documents are left out."""
     stored = memory.store_many(document for document in documents if document.text.strip())
-    for trouble in (result.trouble for result in stored if result.trouble is not None):
+    for result in stored:
+        _refuse_trouble(result.trouble)
+    return sum(result.chunks for result in stored)
+
+
+def _refuse_trouble(trouble: Notice | None) -> None:
+    if trouble is not None:
         text = f"Nothing was measured: {trouble.text}"
         raise EmbedderError(text, code="not_measured", advice=trouble.advice)
-    return sum(result.chunks for result in stored)
 
 
 def available_modes(memory: Memory) -> tuple[Mode, ...]:
@@ -144,10 +209,7 @@ def available_modes(memory: Memory) -> tuple[Mode, ...]:
 
 
 def _choose_questions(collection: Collection, options: EvaluationOptions) -> Sequence[Question]:
-    first = collection.questions[: options.max_queries]
-    if options.half in (None, "both"):
-        return first
-    chosen = [question for question in first if half_of(question.id) == options.half]
+    chosen = _of_half(collection.questions[: options.max_queries], options.half)
     if not chosen:
         raise UsageError(
             f"{collection.name} has no question in the {options.half} half.",
@@ -155,6 +217,12 @@ def _choose_questions(collection: Collection, options: EvaluationOptions) -> Seq
             subject=collection.name,
         )
     return chosen
+
+
+def _of_half(questions: Sequence[Question], half: str | None) -> Sequence[Question]:
+    if half in (None, "both"):
+        return questions
+    return [question for question in questions if half_of(question.id) == half]
 
 
 def _with_planner(memory: Memory, planner: Planner) -> Memory:
@@ -183,10 +251,15 @@ def _search(
         best_per_document=True,
         fusion=variant.fusion,
         keyword_weight=variant.keyword_weight,
-        where={"key_prefix": f"{question.conv}/"} if question.conv else None,
+        where=_conversation(question),
     )
-    for reason in answer.receipt.degraded:
-        if reason.code == LONG_QUERY:
+    _refuse_degraded(answer.receipt, question)
+    return tuple(hit.doc_id for hit in answer)
+
+
+def _refuse_degraded(receipt: Receipt, question: Question) -> None:
+    for reason in receipt.degraded:
+        if reason.code in (LONG_QUERY, MISREAD, WORDS_FOLLOW):
             continue  # as every search would
         # A number for half a search would be taken for the number of the whole.
         raise UsageError(
@@ -195,7 +268,6 @@ def _search(
             subject=question.id,
             advice=reason.advice,
         )
-    return tuple(hit.doc_id for hit in answer)
 
 
 def _is_same_folder(folder: str, other: str) -> bool:

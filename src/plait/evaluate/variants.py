@@ -25,6 +25,8 @@ class EvaluationOptions(NamedTuple):
     ``pad`` fills the memory up to this many passages, with the documents of the folders
     ``pad_from`` (except the measured one) and, if they are too few, with mixed phrases.
 
+    ``notes`` is a folder of files that are the documents, instead of those of the collection.
+
     ``deep`` adds recall@100, which costs a second, longer search per question. ``db`` is where the
     memory is created and kept.
     """
@@ -37,6 +39,7 @@ class EvaluationOptions(NamedTuple):
     max_queries: int | None = None
     pad: int = 0
     pad_from: tuple[str, ...] = ()
+    notes: str | None = None
     deep: bool = True
     grep: bool = True
     db: str | None = None

@@ -84,7 +84,7 @@ _TRAILERS = re.compile(
             rf"{_NUMBER} more facts? (?:is|are) known about [a-z2-7]{{8}}\..{{0,400}}",
             rf"Cut: the whole is about {_NUMBER} tokens\..{{0,60}}",
             r"What my memory has about: .{0,400}",
-            r"(?:keyword|vector|neighbours|words|score) \d\.\d{4}.{0,120}",
+            r"(?:keyword|vector|neighbours|words|sentence|score) -?\d\.\d{4}.{0,120}",
             r"relevance \d\.\d\d: matching words .{0,300}",
             r"limbic x \d\.\d{4}: .{0,200}",
         )

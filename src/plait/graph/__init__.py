@@ -39,6 +39,7 @@ from plait.types.ids import ENTITY_SOURCE
 from plait.types.relations import Relation
 from plait.types.reports import Deleted, NewEntity, Stored
 from plait.writing import deleting, observations
+from plait.writing.chance import sample_chance
 from plait.writing.changes import Belongs, Change
 from plait.writing.copies import New, with_trust_of_copies
 from plait.writing.documents import check_size
@@ -131,6 +132,7 @@ class Graph(ReadableGraph):
         """Write changes in one transaction, then compute the missing vectors."""
         stored = writer.write(changes)
         observations.fill_profiles(writer)
+        sample_chance(writer.store, writer.embedder, writer.state)
         return stored
 
     def _head_changes(

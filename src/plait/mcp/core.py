@@ -124,7 +124,7 @@ CORE_TOOLS = (
         "read what matters with memory_get.",
         object_of(
             "query",
-            query=string('words or a question; "phrase", AND, OR, NOT'),
+            query=string('words or a question; +"phrase", AND, OR, NOT'),
             limit=integer(default=DEFAULT_RECALLED, minimum=1, maximum=MAX_RECALLED),
             **_FILTERS,
             entity=string("only facts about this entity"),

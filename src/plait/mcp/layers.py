@@ -26,10 +26,11 @@ from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, str
 from plait.mcp.tool import Call, Tool
 from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, documents_elsewhere
-from plait.present.text import caveats, counted, sort_of
+from plait.present.text import caveats, corrections_text, counted, sort_of
 from plait.times import show_time
 from plait.types import Document, Hit
 from plait.types.ids import SHORT_ID
+from plait.types.shapes import corrections_of
 
 SEARCH_HITS = 10
 MAX_TIMELINE_ROWS = 200
@@ -144,6 +145,8 @@ def search_memories(call: Call) -> Reply:
         data: dict[str, Any] = {"results": [_hit_data(call, hit) for hit in hits]}
         if degraded:
             data["degraded"] = degraded
+        if answer.receipt.corrections:
+            data["corrections"] = corrections_of(answer.receipt)
         more = ""
         if left_out:
             data["left_out"] = left_out
@@ -156,6 +159,8 @@ def search_memories(call: Call) -> Reply:
             [note] = beyond_notes(Beyond(elsewhere))
             advice += f" {note}"
         lines = [_hit_line(call, hit) for hit in hits]
+        if answer.receipt.corrections:
+            lines.insert(0, corrections_text(answer.receipt))
         text = fence_with_notes("\n".join(lines), *degraded, f"{more} {advice}".strip())
         return Reply(text, data)
 

@@ -22,6 +22,7 @@ from plait.present.json import document_dict, links_dict, passage_dict
 from plait.present.text import (
     LINKS_SHOWN,
     caveats,
+    corrections_text,
     counted,
     document_text,
     links_text,
@@ -35,6 +36,7 @@ from plait.searching.where import Where, page_end, page_start
 from plait.times import show_day, show_time
 from plait.types import WEAK_RELEVANCE, Document, Hit, Passage
 from plait.types.ids import ID_LENGTH, SHORT_ID, is_id
+from plait.types.shapes import corrections_of
 
 # A text cut to fewer characters than this is not useful.
 MIN_CUT_CHARS = 40
@@ -66,6 +68,8 @@ def memory_search(call: Call) -> Reply:
         data: dict[str, Any] = {"results": [_hit_data(call, *row) for row in named]}
         if degraded:
             data["degraded"] = degraded
+        if answer.receipt.corrections:
+            data["corrections"] = corrections_of(answer.receipt)
         if left_out:
             data["left_out"] = left_out
         data.update({name: count for name, count in rest._asdict().items() if count})
@@ -75,6 +79,8 @@ def memory_search(call: Call) -> Reply:
         if not answer and rest == Beyond():
             advice = "Try other words."
         notes = " ".join(filter(None, [count, *beyond_notes(rest), advice]))
+        if answer.receipt.corrections:
+            lines.insert(0, corrections_text(answer.receipt))
         return Reply(fence_with_notes("\n".join(lines), *degraded, notes), data)
 
     return fit_to_budget(answer.hits, render, arguments["max_tokens"])
@@ -232,6 +238,8 @@ def memory_recall(call: Call) -> Reply:
         data["left_out"] = recalled.left_out
     if degraded:
         data["degraded"] = degraded
+    if recalled.receipt.corrections:
+        data["corrections"] = corrections_of(recalled.receipt)
     note = ""
     if recalled.left_out:
         more = counted(recalled.left_out, "more hit")
@@ -242,7 +250,9 @@ def memory_recall(call: Call) -> Reply:
         nothing = f"Nothing {'else ' if recalled.items else ''}in memory is relevant to that."
         advice = beyond_notes(rest, "memory_search with ")
         note = " ".join([nothing, *(advice or ["Try other words with memory_search."])])
-    return Reply("\n".join(filter(None, [recalled.text, *degraded, note])), data)
+    # The searched word is out of a stored text, so it stands in a fence, too.
+    spelling = fence_with_notes(corrections_text(recalled.receipt))
+    return Reply("\n".join(filter(None, [recalled.text, spelling, *degraded, note])), data)
 
 
 # -- get -----------------------------------------------------------------------------------

@@ -92,6 +92,7 @@ class Memory(StoringMemory):
         window: int = 0,
         best_per_document: bool = False,
         diverse: bool = False,
+        strict: bool = False,
         explain: bool = False,
         fusion: FusionName | None = None,
         keyword_weight: float | None = None,
@@ -102,8 +103,8 @@ class Memory(StoringMemory):
         """Return the passages that match a query, best first, with a receipt.
 
         Args:
-            query: Words, a question, or an expression with quotes, AND, OR, NOT, NEAR and ``*``;
-                empty, or ``*`` alone, for the newest documents.
+            query: Words, a question, or an expression with ``+"phrase"``, AND, OR, NOT, NEAR and
+                ``*``; empty, or ``*`` alone, for the newest documents.
             limit: How many hits, 1 to 1000.
             offset: How many of the best hits to skip: the limit times the page, counted from 0.
                 At most 1000 together with the limit.
@@ -112,6 +113,7 @@ class Memory(StoringMemory):
             window: Neighbouring passages to add on each side, 0 to 5.
             best_per_document: Return only the best passage of each document.
             diverse: Fold copies, and prefer hits that say something new; facts keep their places.
+            strict: Require every quoted phrase, and return only what the operators match.
             explain: Give every hit its reasons.
             fusion: ``weighted``, ``rrf`` or ``max``.
             keyword_weight: Weight of the keyword branch; 0 switches it off.
@@ -137,6 +139,7 @@ class Memory(StoringMemory):
             limit=settings.limit if limit is None else limit,
             offset=offset,
             mode=check_choice("mode", MODE_ALIASES.get(mode, mode), MODES),
+            strict=strict,
             where=self._read_filter(where, all_projects=all_projects),
             fusion=check_choice("fusion", FUSION_ALIASES.get(merge, merge), FUSIONS),
             keyword_weight=keyword_weight,
@@ -202,6 +205,7 @@ class Memory(StoringMemory):
         limit: int = 5,
         budget_tokens: int | None = None,
         min_score: float | None = None,
+        strict: bool = False,
         where: Filter | Where | None = None,
         all_projects: bool = False,
     ) -> Recalled:
@@ -215,7 +219,8 @@ class Memory(StoringMemory):
             query: As for `search`.
             limit: How many hits at most, 1 to 50.
             budget_tokens: Maximum size of the text; 1,500 by default.
-            min_score: Minimum `relevance` of a hit; 0.25 if neither this nor the setting is given.
+            min_score: Minimum `relevance` of a hit; without this and the setting, no weak ones.
+            strict: As for `search`.
             where: Which documents count: a `Filter`, or its fields by name.
             all_projects: Search all projects, not only the current one and personal documents.
 
@@ -228,12 +233,17 @@ class Memory(StoringMemory):
         if not query.strip():
             raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
         budget = recall.check_budget(limit, budget_tokens)
-        floor = self.config.settings.min_score if min_score is None else min_score
-        if min_score is None and self.config.origins.get("min_score", "default") == "default":
-            floor = recall.RECALL_FLOOR
         answer = self.search(
-            query, limit=limit, min_score=floor, where=where, all_projects=all_projects
+            query,
+            limit=limit,
+            min_score=min_score,
+            strict=strict,
+            where=where,
+            all_projects=all_projects,
         )
+        if min_score is None and self.config.origins.get("min_score", "default") == "default":
+            # Only among the best: in a large memory, some passage further down is always near.
+            answer = recall.without_weak(answer)
         wanted = self._read_filter(where, all_projects=all_projects)
         if any(hit.document.turn is not None for hit in answer):
             answer = conversations.with_replies(self._required(), answer, wanted)

@@ -32,6 +32,7 @@ def beyond(
     *,
     all_projects: bool = False,
     min_score: float = 0.0,
+    strict: bool = False,
 ) -> Beyond:
     """Return what the same search finds beyond this project and beyond today, up to 20 each.
 
@@ -41,6 +42,7 @@ def beyond(
         where: Its filter. One that names projects, a time or all versions was chosen by the caller.
         all_projects: It was made in all projects.
         min_score: Minimum `relevance` of a hit that counts.
+        strict: It was strict.
     """
     fields = given_fields(where)
     fixed = {"as_of", "all_versions"} & fields.keys()
@@ -49,6 +51,7 @@ def beyond(
         query,
         limit=2 * MOST_COUNTED,
         min_score=min_score,
+        strict=strict,
         where=fields if fixed else {**fields, "all_versions": True},
         all_projects=everywhere,
     )

@@ -57,7 +57,9 @@ class MaintainedMemory(OpenMemory):
 
         if self.is_off:
             return Reindexed(0)
-        report = reindex(self._begin(), afresh=embeddings, progress=progress)
+        writer = self._begin()
+        report = reindex(writer, afresh=embeddings, progress=progress)
+        self._after_writing(writer, afresh=True)
         self._flush()
         self._required().tidy(compact=compact)
         return report
@@ -389,7 +391,10 @@ class MaintainedMemory(OpenMemory):
                 return done._replace(dry_run=True)
             self._create()
         writer = self._dry_writer() if dry_run else self._begin()
-        return import_content(writer, self.graph, content, trust=highest, dry_run=dry_run)
+        done = import_content(writer, self.graph, content, trust=highest, dry_run=dry_run)
+        if not dry_run:
+            self._after_writing(writer)
+        return done
 
     def _dry_writer(self) -> Writer:
         """Return what counts an import without writing, also where nothing may be written."""

@@ -414,15 +414,18 @@ class OpenMemory:
             refuse_to_write(self.path)
 
     @property
-    def _max_bytes(self) -> int:
-        """The most that one file or text may have."""
+    def _max_bytes(self) -> int:  # of one file or text
         return round(self.config.settings.max_file_mb * 1024 * 1024)
 
-    def _follow_embedder(self, writer: Writer) -> None:
+    def _after_writing(self, writer: Writer, *, much: bool = True, afresh: bool = False) -> None:
+        from plait.writing.chance import sample_chance
+
         if self.config.settings.auto_reindex:
             from plait.writing.reindex import follow_embedder
 
             follow_embedder(writer)
+        state = writer.store.state() if much else writer.state
+        sample_chance(writer.store, writer.embedder, state, afresh=afresh)
 
     @property
     def _reads(self) -> UseCounter:

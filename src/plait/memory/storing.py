@@ -121,7 +121,7 @@ class StoringMemory(MaintainedMemory):
             stored = store_message(writer, document)
         else:
             stored = store_note(writer, document, lines)
-        self._follow_embedder(writer)
+        self._after_writing(writer, much=False)
         return stored
 
     def _check_key(self, document: Document) -> None:
@@ -161,7 +161,7 @@ class StoringMemory(MaintainedMemory):
             return []
         writer = self._begin(allow_secret=allow_secret)
         stored = store_many(writer, map(self._taken, documents))
-        self._follow_embedder(writer)
+        self._after_writing(writer)
         self._required().tidy()
         return stored
 
@@ -193,7 +193,7 @@ class StoringMemory(MaintainedMemory):
             return []
         writer = self._begin(allow_secret=allow_secret)
         stored = add_messages(writer, messages, session, origin=origin, trust=trust)
-        self._follow_embedder(writer)
+        self._after_writing(writer)
         if len(stored) > BATCH_DOCUMENTS:
             self._required().tidy()
         return stored
@@ -259,7 +259,7 @@ class StoringMemory(MaintainedMemory):
             embedder_for=lambda state: self._embedder_for(writer.store, state),
         )
         if report.trouble is None:
-            self._follow_embedder(writer)
+            self._after_writing(writer)
         self._flush()
         return report
 
@@ -373,6 +373,8 @@ class StoringMemory(MaintainedMemory):
         deleted = deleting.delete(self._required(), list(doomed), purge=purge, home=home)
         if any(row.parent is not None for row in doomed.values()):
             self._begin().backfill.catch_up()  # the profiles of their entities have changed
+        if purge:
+            self._after_writing(self._begin())
         return deleted
 
     def undo(self, *names: str) -> list[Document]:

@@ -1,5 +1,7 @@
 """Results as text for people."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -9,20 +11,19 @@ from plait.facts.names import distinct_names
 from plait.times import show_day, show_end, show_time
 from plait.types import PROVENANCE, Answer, Document, Hit, Passage, Receipt
 from plait.types.ids import SHORT_ID
-from plait.types.reports import (
-    OUTCOMES,
-    Deleted,
-    FileReport,
-    Finding,
-    IngestReport,
-    Salvaged,
-    Stats,
-    Stored,
-)
 
 if TYPE_CHECKING:
     from plait.present.json import Wording
     from plait.searching.links import Links
+    from plait.types.reports import (
+        Deleted,
+        FileReport,
+        Finding,
+        IngestReport,
+        Salvaged,
+        Stats,
+        Stored,
+    )
 
 # Marks, not codes of a terminal: whoever prints a text escapes the codes that others put into it.
 BOLD, DIM, PLAIN = "\0b", "\0d", "\0p"
@@ -138,6 +139,18 @@ def location(hit: Hit, name: str) -> str:
     return f"{document.kind} {show_day(document.event_at)}"
 
 
+def corrections_text(receipt: Receipt) -> str:
+    """Return which words were searched for instead of those typed; empty if none were.
+
+    >>> corrections_text(Receipt(corrections=(("certifcate", "certificate"),)))
+    "Searched for 'certificate' instead of 'certifcate'."
+    """
+    pairs = [
+        f"{quoted(searched)} instead of {quoted(typed)}" for typed, searched in receipt.corrections
+    ]
+    return f"Searched for {', '.join(pairs)}." if pairs else ""
+
+
 def receipt_text(receipt: Receipt, hits: int) -> str:
     """Return the receipt in one line."""
     mode: str = receipt.mode_used
@@ -165,7 +178,7 @@ def document_text(
     return f"{as_lines([head])}\n\n{body}"
 
 
-def links_text(links: "Links") -> str:
+def links_text(links: Links) -> str:
     """Return what a document links to and what links to it, in a line each; empty if nothing."""
     to = [row.target if row.target_id else f"{row.target} (not there)" for row in links.links]
     lines = []
@@ -305,12 +318,14 @@ def pending_notice(pending: int) -> Notice:
 
 
 def ingest_text(
-    report: IngestReport, project: str | None, worded: "Wording" = str, *, verbose: bool = False
+    report: IngestReport, project: str | None, worded: Wording = str, *, verbose: bool = False
 ) -> str:
     """Return the outcome in one line, then what was left out and why.
 
     Skipped files are counted by reason; ``verbose`` names each of them. Failed ones are named.
     """
+    from plait.types.reports import OUTCOMES  # 2 ms that a search does not need
+
     counts = [
         f"{report.count(outcome):,} {outcome}" for outcome in OUTCOMES if report.count(outcome)
     ]
@@ -446,7 +461,7 @@ def _vectors(stats: Stats, embedder: str) -> str:
 
 
 def findings_text(
-    findings: Sequence[Finding], worded: "Wording" = str, *, color: bool = False
+    findings: Sequence[Finding], worded: Wording = str, *, color: bool = False
 ) -> str:
     """Return one line for each check of ``doctor``."""
     lines = []

@@ -1,11 +1,22 @@
 """Explain a hit's score in lines whose numbers add up to it."""
 
-from plait.ranking.hybrid import Fused
+from plait.ranking.hybrid import Fused, SecondLook
+from plait.ranking.relevance import nearness
 from plait.types import Signals
+from plait.types.queries import Chance
 
 
-def explain_score(fused: Fused, relevance: float, signals: Signals) -> tuple[str, ...]:
-    """List the contributions, the score they add up to, and the evidence for the relevance."""
+def explain_score(
+    fused: Fused,
+    relevance: float,
+    signals: Signals,
+    chance: Chance,
+    look: SecondLook | None = None,
+) -> tuple[str, ...]:
+    """List the contributions, the score they add up to, and the evidence for the relevance.
+
+    ``look`` is what a second look told, for those that got one.
+    """
     lines = []
     if fused.keyword is not None:
         detail = _keyword_detail(signals)
@@ -15,18 +26,45 @@ def explain_score(fused: Fused, relevance: float, signals: Signals) -> tuple[str
     if fused.neighbours:
         lines.append(f"neighbours {fused.neighbours:.4f} (messages before and after it)")
     if fused.cover:
+        lines.append(f"words {fused.cover:.4f} ({_words_detail(signals, look)})")
+    if fused.sentence:
         lines.append(
-            f"words {fused.cover:.4f} ({signals.coverage:.0%} of the query's words, by rarity)"
+            f"sentence {fused.sentence:.4f} ({signals.sentence:.0%} of the query, by the words of "
+            "its best sentence)"
         )
     lines.append(f"score {fused.score:.4f}")
     words = ", ".join(signals.matched) or "none"
-    lines.append(f"relevance {relevance:.2f}: matching words {words} ({signals.coverage:.0%})")
+    matching = f"matching words {words} ({signals.coverage:.0%})"
+    lines.append(f"relevance {relevance:.2f}: {matching}{_nearness(signals.cosine, chance)}")
     return tuple(lines)
 
 
 def _line(name: str, value: float, share: float, detail: str) -> str:
     product = f"{value:.4f} x {share:.4f} = {value * share:.4f}" if share != 1.0 else f"{value:.4f}"
     return f"{name} {product}{detail}"
+
+
+def _words_detail(signals: Signals, look: SecondLook | None) -> str:
+    """Return which share of the query's words counts, and whose words they are."""
+    detail = f"{signals.coverage:.0%} of the query's words, by rarity"
+    if look is None:
+        return detail
+    if look.document > max(look.coverage, look.with_messages):
+        return f"{detail}; {look.document:.0%} with the other passages of its document"
+    if look.with_messages > look.coverage:
+        return f"{detail}; {look.around:.0%} with the messages around it, which count half"
+    return detail
+
+
+def _nearness(cosine: float | None, chance: Chance) -> str:
+    if cosine is None:
+        return "; no vector"
+    spreads = nearness(cosine, chance)
+    side = "above" if spreads >= 0 else "below"
+    return (
+        f"; cosine {abs(spreads):.1f} spreads {side} chance "
+        f"({chance.cosine:.3f} ± {chance.spread:.3f} among {chance.passages:,})"
+    )
 
 
 def _keyword_detail(signals: Signals) -> str:

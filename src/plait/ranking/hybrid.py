@@ -5,7 +5,8 @@ The steps, in the order in which a search takes them:
 1. Fusion merges the keyword and the vector ranking into one score in 0..1. `weighted` is the
    default; `rrf` and `max_fusion` are the merges of mcp-memory and hybrid-memory.
 2. Neighbours: each message adds a share of its score to the messages around it.
-3. Coverage raises the best candidates that contain more of the query's words.
+3. A second look at the best candidates raises those with a sentence that says the same, and those
+   that contain more of the query's words, by themselves or with what is around them.
 4. Relevance measures the evidence for a candidate, independent of the others.
 """
 
@@ -13,7 +14,8 @@ import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from plait.types import Ref, Tuning
+from plait.types import Ref
+from plait.types.queries import Turn
 
 _Item = TypeVar("_Item", bound=Hashable)
 
@@ -22,24 +24,41 @@ RRF_K = 60
 # BM25 of common words alone is noise. Below this share of what one rare word could attain, the
 # keyword signal loses weight in proportion, and vectors decide.
 ATTAINABLE_SHARE = 0.1
+# Keyword hits that contain less than this share of the query lose weight in proportion; the best of
+# the first few decides. From benchmarks/quality.md: more costs Chinese, Thai and Hindi.
+ENOUGH_COVERAGE = 0.4
+JUDGED_BY = 10
 MAX_KEYWORD_WEIGHT = 0.3
 MAX_VECTOR_WEIGHT = 0.7
 # Share of a score that goes to the messages one and two places away, on both sides. From
-# benchmarks/quality.md, where 0.2 to 0.3 and 0.1 to 0.2 do about as well.
-NEIGHBOUR_SHARES = (0.25, 0.15)
-# Coverage reorders only the first candidates: their words are read for the snippet anyway, and
-# going deeper gained nothing (10 to 50 were tried, benchmarks/quality.md).
-COVERAGE_DEPTH = 10
-# Added to the score of a candidate that contains every word of the query. From
-# benchmarks/quality.md: 0.3 to 0.5 do about as well, and more costs queries about code.
-COVERAGE_BOOST = 0.4
+# benchmarks/quality.md, like all numbers below.
+NEIGHBOUR_SHARES = (0.15, 0.15)
+# An answer need not repeat a word of what was asked: the message after a question gets more of its
+# score, and a question whose answer is known too is rarely what is looked for.
+ANSWER_SHARE = 0.6
+QUESTION_PENALTY = 0.15
+# Only the first candidates get a second look, which reads their text: 12 loses 0.001, 30 gains
+# nothing.
+RERANKED = 20
+# Added to the score of a candidate with a sentence that has every word of the query, or one that
+# means the same.
+SENTENCE_BOOST = 0.3
+# The best of them are sorted once more by the words they contain: 10 to 50 do about as well, but
+# further down many words are a matter of length.
+COVERED = 10
+# Added to the score of a candidate that contains every word of the query: 0.2 to 0.4 do about as
+# well. Words that only other passages of its document contain count as much, those that only the
+# messages around it contain count half.
+COVERAGE_BOOST = 0.3
+AROUND_SHARE = 0.5
 
 
 class Fused(NamedTuple):
     """The score of a candidate and the parts that add up to it.
 
     The part of a signal is its value times its share; ``None`` is a signal that was absent.
-    ``neighbours`` is the part from messages around it, ``cover`` the part that coverage added.
+    The last three are the parts from messages around it, from the query's words that it contains,
+    and from its best sentence.
     """
 
     score: float
@@ -49,6 +68,7 @@ class Fused(NamedTuple):
     vector_share: float = 1.0
     neighbours: float = 0.0
     cover: float = 0.0
+    sentence: float = 0.0
 
     def scaled(self, largest: float) -> "Fused":
         """Divide the score and all its parts."""
@@ -63,6 +83,7 @@ class Fused(NamedTuple):
             self.vector_share / largest,
             self.neighbours / largest,
             self.cover / largest,
+            self.sentence / largest,
         )
 
 
@@ -77,6 +98,7 @@ def weighted(
     keyword_weight: float,
     vector_weight: float,
     attainable: float = 0.0,
+    covered: float = 1.0,
 ) -> dict[_Item, Fused]:
     """Divide both signals by their maximum and add them by weight, for every candidate.
 
@@ -91,11 +113,14 @@ def weighted(
         keyword_weight: Share of the keyword signal.
         vector_weight: Share of the vector signal.
         attainable: BM25 that one rare word could reach; separates weak keywords from strong ones.
+        covered: The `coverage` of the best keyword hits; words in another language than the
+            passages, or vague ones, cover little.
     """
     bm25 = dict(keyword or ())
     top = max(bm25.values(), default=0.0)
     enough = attainable * ATTAINABLE_SHARE
     strength = top / enough if 0.0 < top < enough else 1.0
+    strength *= min(1.0, covered / ENOUGH_COVERAGE)
     positive = {item: max(0.0, cosine) for item, cosine in (cosines or {}).items()}
     nearest = max(positive.values(), default=0.0)
     has_keyword, has_vector = bool(bm25) and top > 0.0, nearest > 0.0
@@ -184,7 +209,7 @@ def _by_maximum(scores: Sequence[tuple[_Item, float]]) -> dict[_Item, float]:
 # -- neighbours ----------------------------------------------------------------------------
 
 
-def lend(fused: Mapping[Ref, Fused], turns: Mapping[Ref, tuple[str, int]]) -> dict[Ref, Fused]:
+def lend(fused: Mapping[Ref, Fused], turns: Mapping[Ref, Turn]) -> dict[Ref, Fused]:
     """Add a share of the scores of the messages one and two turns away in the same session.
 
     The answer in a conversation often shares no word with the question: the message before it
@@ -194,28 +219,35 @@ def lend(fused: Mapping[Ref, Fused], turns: Mapping[Ref, tuple[str, int]]) -> di
 
     Args:
         fused: The candidates.
-        turns: Session and turn number of each candidate that is a whole message; no two messages
-            share them. The other candidates neither give nor get a share.
+        turns: The place of each candidate that is a whole message; no two messages share one. The
+            other candidates neither give nor get a share.
     """
-    scores = {turns[ref]: fused[ref].score for ref in turns if ref in fused}
+    scores = {
+        (turn.session, turn.number): (fused[ref].score, turn.asks)
+        for ref, turn in turns.items()
+        if ref in fused
+    }
     lent = {ref: _lent(turns[ref], scores) for ref in turns if ref in fused}
     if not any(lent.values()):
         return dict(fused)
     sums = dict(fused)
     for ref, extra in lent.items():
         if extra:
+            # A question that nothing around it supports may not fall below nothing.
+            extra = max(extra, -fused[ref].score)
             sums[ref] = fused[ref]._replace(score=fused[ref].score + extra, neighbours=extra)
     largest = max(1.0, *(candidate.score for candidate in sums.values()))
     return {ref: candidate.scaled(largest) for ref, candidate in sums.items()}
 
 
-def _lent(turn: tuple[str, int], scores: Mapping[tuple[str, int], float]) -> float:
-    session, number = turn
-    return sum(
-        share * scores.get((session, neighbour), 0.0)
-        for away, share in enumerate(NEIGHBOUR_SHARES, start=1)
-        for neighbour in (number - away, number + away)
-    )
+def _lent(turn: Turn, scores: Mapping[tuple[str, int], tuple[float, bool]]) -> float:
+    answered = turn.asks and (turn.session, turn.number + 1) in scores
+    total = -QUESTION_PENALTY if answered else 0.0
+    for away, share in enumerate(NEIGHBOUR_SHARES, start=1):
+        before, asks = scores.get((turn.session, turn.number - away), (0.0, False))
+        after, _ = scores.get((turn.session, turn.number + away), (0.0, False))
+        total += before * (ANSWER_SHARE if asks and away == 1 else share) + after * share
+    return total
 
 
 # -- coverage ------------------------------------------------------------------------------
@@ -224,6 +256,14 @@ def _lent(turn: tuple[str, int], scores: Mapping[tuple[str, int], float]) -> flo
 def idf(passages: int, containing: int) -> float:
     """Return the rarity of a word: near 0 for one that every passage contains."""
     return math.log1p((max(passages, containing) - containing + 0.5) / (containing + 0.5))
+
+
+def rarity(words: Collection[str], passages: int, containing: Mapping[str, int]) -> float:
+    """Return the rarity of some words together; 0 if no passage contains any of them."""
+    if not any(containing.get(word) for word in words):
+        return 0.0
+    # Words come in sets, whose order differs from process to process: an exact sum does not.
+    return math.fsum(idf(passages, containing.get(word, 0)) for word in words)
 
 
 def coverage(
@@ -241,46 +281,56 @@ def coverage(
         containing: How many of them contain each word.
     """
     weights = {word: idf(passages, containing.get(word, 0)) for word in wanted}
-    total = sum(weights.values())
+    total = math.fsum(weights.values())
     if not total:
         return 0.0
-    return sum(weight for word, weight in weights.items() if word in matched) / total
+    return math.fsum(weight for word, weight in weights.items() if word in matched) / total
 
 
-def boost_coverage(ranked: Sequence[Fused], covered: Sequence[float]) -> list[Fused]:
-    """Raise the first candidates by the query's words that they contain; keep the given order.
+class SecondLook(NamedTuple):
+    """What the text of a candidate told: shares of the query in 0..1.
+
+    ``coverage`` is that of its own words, ``document`` and ``around`` that of its document's
+    candidates and of the messages around it, together with its own, ``sentence`` that of its best
+    sentence by meaning.
+    """
+
+    coverage: float
+    document: float = 0.0
+    around: float = 0.0
+    sentence: float = 0.0
+
+    @property
+    def with_messages(self) -> float:
+        """The share of its own words, and a part of that of the messages around it."""
+        return self.coverage + AROUND_SHARE * max(0.0, self.around - self.coverage)
+
+
+def rerank(ranked: Sequence[Fused], looks: Sequence[SecondLook]) -> list[Fused]:
+    """Raise the first candidates by what their text told; keep the given order.
 
     BM25 lets one frequent word outweigh two that occur once, but a reader prefers the passage with
-    all words. Where a score exceeds 1, all are divided by the largest.
+    all words; one vector per passage blurs what its best sentence says; and a note may answer with
+    several passages. Where a score exceeds 1, all are divided by the largest.
 
     Args:
         ranked: The candidates, best first.
-        covered: The `coverage` of each.
+        looks: What the text of the first `RERANKED` told.
     """
-    sums = []
-    for place, (candidate, share) in enumerate(zip(ranked, covered, strict=True)):
-        extra = COVERAGE_BOOST * share if place < COVERAGE_DEPTH else 0.0
-        sums.append(candidate._replace(score=candidate.score + extra, cover=extra))
+    sums = list(ranked)
+    for place, look in enumerate(looks[:RERANKED]):
+        sentence = SENTENCE_BOOST * look.sentence
+        score = ranked[place].score + sentence
+        sums[place] = ranked[place]._replace(score=score, sentence=sentence)
+    best = sorted(range(len(looks[:RERANKED])), key=lambda place: -sums[place].score)[:COVERED]
+    for place in best:
+        look = looks[place]
+        cover = COVERAGE_BOOST * max(look.with_messages, look.document)
+        sums[place] = sums[place]._replace(score=sums[place].score + cover, cover=cover)
     largest = max([1.0, *(candidate.score for candidate in sums)])
     return [candidate.scaled(largest) for candidate in sums]
-
-
-# -- relevance -----------------------------------------------------------------------------
 
 
 def attainable_bm25(passages: int, k1: float = 1.2) -> float:
     """Return the BM25 of a word that one passage alone contains, in a memory of this size."""
     return max(0.0, math.log((passages - 0.5) / 1.5)) * (k1 + 1.0) if passages > 2 else 0.0
-
-
-def relevance(covered: float, cosine: float | None, tuning: Tuning) -> float:
-    """Combine both signals into evidence in 0..1: one strong signal is enough, weak ones add up.
-
-    >>> relevance(1.0, None, Tuning()), round(relevance(0.5, 0.5, Tuning()), 2)
-    (1.0, 0.75)
-    """
-    if cosine is None:
-        return covered
-    span = max(1e-9, tuning.ceiling - tuning.floor)
-    by_vector = min(1.0, max(0.0, (cosine - tuning.floor) / span))
-    return 1.0 - (1.0 - covered) * (1.0 - by_vector)

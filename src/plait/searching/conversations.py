@@ -4,10 +4,13 @@ from collections.abc import Sequence
 
 from plait.facts.names import Named
 from plait.protocols import Store
-from plait.ranking.hybrid import NEIGHBOUR_SHARES
+from plait.ranking.hybrid import ANSWER_SHARE
 from plait.searching.readable import load_readable, readable_passages, unreadable
-from plait.types import Answer, Document, Filter, Hit
+from plait.types import EVERYTHING, Answer, Document, Filter, Hit
 
+# A question, the results of a few tools or an instruction, then the reply.
+REPLY_WITHIN = 4
+INSTRUCTING = ("system", "developer")
 # No document of a session has a later place.
 _THE_END = (2**63 - 1, "")
 
@@ -42,11 +45,10 @@ def conversation(
 
 
 def with_replies(store: Store, answer: Answer, where: Filter) -> Answer:
-    """Return an answer in which each message is followed by the next turn, if that is one passage.
+    """Return an answer in which each message is followed by its reply, if that is one passage.
 
-    A reply often shares no word with its question, and then has no evidence of its own. A gap in
-    the numbering is a gap in the conversation. A reply that cannot be read is left out, and the
-    receipt tells it.
+    A reply often shares no word with its question, and then has no evidence of its own. One that
+    cannot be read is left out, and the receipt tells it.
     """
     damaged: list[str] = []
     known = {hit.document.id for hit in answer}
@@ -56,16 +58,49 @@ def with_replies(store: Store, answer: Answer, where: Filter) -> Answer:
         document = hit.document
         if document.turn is None:
             continue
-        home = where._replace(session=document.session, projects=(document.project,))
-        replies = store.scan(home, by_turn=True, after=document.place, limit=1, damaged=damaged)
-        for reply in replies:
-            if reply.turn == document.turn + 1 and reply.chunk_count == 1 and reply.id not in known:
-                known.add(reply.id)
-                score = hit.score * NEIGHBOUR_SHARES[0]
-                for passage in readable_passages(store, reply.id, 0, 0, damaged):
-                    hits.append(Hit(passage, reply, score, 0.0, hit.source, passage.text))
+        reply = _reply(document.turn, *_following(store, document, where, damaged))
+        if reply is not None and reply.chunk_count == 1 and reply.id not in known:
+            known.add(reply.id)
+            score = hit.score * ANSWER_SHARE
+            for passage in readable_passages(store, reply.id, 0, 0, damaged):
+                hits.append(Hit(passage, reply, score, 0.0, hit.source, passage.text))
     notices = map(unreadable, dict.fromkeys(damaged))
     return Answer(hits, answer.receipt._replace(degraded=(*answer.receipt.degraded, *notices)))
+
+
+def _following(
+    store: Store, document: Document, where: Filter, damaged: list[str]
+) -> tuple[list[Document], set[str]]:
+    """Return the next messages of a session, and the ids of those that pass the filter."""
+
+    def scan(passing: Filter, damaged: list[str]) -> list[Document]:
+        home = passing._replace(session=document.session, projects=(document.project,))
+        return store.scan(
+            home, by_turn=True, after=document.place, limit=REPLY_WITHIN, damaged=damaged
+        )
+
+    visible = {row.id for row in scan(where, damaged)}
+    # Of what the filter hides, nothing is told, not even that it is damaged.
+    return (scan(EVERYTHING._replace(scopes=where.scopes), []) if visible else []), visible
+
+
+def _reply(turn: int, following: Sequence[Document], visible: set[str]) -> Document | None:
+    """Return the message that replies to a turn: the next one that is not in between.
+
+    What is in between counts even if it is hidden. A hidden reply is none: the message after it
+    replies to something else. A gap in the numbering is a gap in the conversation. Without a reply,
+    the first of the visible tools and instructions is what there is.
+    """
+    connected = [row for place, row in enumerate(following, turn + 1) if row.turn == place]
+    reply = next((row for row in connected if not _is_between(row)), None)
+    if reply is not None and reply.id in visible:
+        return reply
+    ahead = connected[: connected.index(reply)] if reply is not None else connected
+    return next((row for row in ahead if row.id in visible), None)
+
+
+def _is_between(row: Document) -> bool:
+    return row.origin == "tool" or (row.role or "").lower() in INSTRUCTING
 
 
 def by_importance(rows: Sequence[Named]) -> list[tuple[int, Named]]:

@@ -8,8 +8,9 @@ import time
 from plait.protocols import State, Store
 from plait.searching.joining import join
 from plait.searching.readable import readable_passages, unreadable
-from plait.searching.scoring import Request, snippet, with_entities
+from plait.searching.scoring import Request, with_entities
 from plait.searching.search import tokens_of
+from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
 from plait.types import Answer, Hit, Receipt
 

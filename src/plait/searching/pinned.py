@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from plait.errors import StoreDamaged
 from plait.protocols import Store
-from plait.searching.scoring import snippet
 from plait.searching.search import tokens_of
+from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
 from plait.types import Document, Filter, Hit
 

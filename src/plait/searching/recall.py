@@ -22,10 +22,9 @@ DEFAULT_RECALLED = 5
 DEFAULT_BUDGET = 1_500
 MAX_BUDGET = 100_000
 MAX_RECALLED = 50
-# A hit with less evidence shares only one common word with the question, or none.
-RECALL_FLOOR = 0.25
 # Passages fetched on each side of a hit; `get` reads more.
 AROUND = 3
+WORDS_FOLLOW = "words_follow"  # the code of a notice: the hits are not what the operators match
 
 
 class RecalledItem(NamedTuple):
@@ -78,6 +77,15 @@ def check_budget(limit: int, budget_tokens: int | None) -> int:
     budget = DEFAULT_BUDGET if budget_tokens is None else budget_tokens
     check_range("budget_tokens", budget, 1, MAX_BUDGET)
     return budget
+
+
+def without_weak(answer: Answer) -> Answer:
+    """Return an answer without its weak hits; with nothing left, no notice speaks of hits."""
+    hits = [hit for hit in answer if not hit.is_weak]
+    if hits:
+        return Answer(hits, answer.receipt)
+    kept = [notice for notice in answer.receipt.degraded if notice.code != WORDS_FOLLOW]
+    return Answer([], answer.receipt._replace(degraded=tuple(kept)))
 
 
 def most_that_fit(count: int, fits: Callable[[int], bool]) -> int:

@@ -18,20 +18,23 @@ from plait.errors import (
     advise,
     quoted,
 )
-from plait.protocols import Scored, State, Store, Vector, Vocabulary
+from plait.protocols import Scored, State, Store, Vector
 from plait.ranking import hybrid
+from plait.ranking.relevance import chance_among
+from plait.searching.evidence import Evidence
 from plait.searching.scoring import Branches, Request, Scorer
-from plait.text import parse
-from plait.types import Answer, Hit, Mode, Receipt, Ref, Tuning, check_range
+from plait.text import parse, prefixes_of
+from plait.types import Answer, Filter, Hit, Mode, Receipt, Ref, Tuning, check_range
 from plait.types.guarding import weights_problem
-from plait.types.queries import Query
+from plait.types.queries import Query, Vocabulary
 
 MAX_LIMIT = 1_000
 MAX_WINDOW = 5
 # Fewer candidates cost quality: the union must contain what either branch ranks well.
 KEYWORD_CANDIDATES = 200
 VECTOR_CANDIDATES = 100
-LONG_QUERY = "long_query"  # the code of a notice
+LONG_QUERY = "long_query"  # codes of notices
+MISREAD = "operators_misread"
 # A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
 # about three quarters of a character. Tokenizers differ by a quarter around that.
 BYTES_PER_TOKEN = 4
@@ -74,19 +77,26 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
         from plait.searching.newest import newest
 
         return newest(store, request, state)
-    query = parse(request.text)
+    query = parse(request.text, strict=request.strict)
+    if query.misread and request.strict:
+        raise UsageError(
+            f"The operators of {quoted(request.text)} cannot be read.",
+            code=MISREAD,
+            subject="query",
+        )
     keyword_weight, vector_weight = _weights(request, embedder.tuning)
-    plan = _Plan(
-        store,
-        state,
-        embedder,
-        request,
-        query,
-        store.vocabulary(query.words),
-        keyword_weight,
-        vector_weight,
-    )
-    ranked = _ranked(plan._replace(request=request._replace(offset=0)), request.limit)
+    in_sight = _in_sight(request.where)
+    vocabulary = store.vocabulary(query.words, prefixes=prefixes_of(query), seen_by=in_sight)
+    plan = _Plan(store, state, embedder, request, query, vocabulary, keyword_weight, vector_weight)
+    corrections: tuple[tuple[str, str], ...] = ()
+    if (unknown := _unknown(vocabulary)) and not (query.strict or request.strict):
+        from plait.searching.spelling import corrected
+
+        changed, query, vocabulary, corrections = corrected(
+            store, request, query, vocabulary, unknown
+        )
+        plan = plan._replace(request=changed, query=query, vocabulary=vocabulary)
+    ranked = _ranked(plan._replace(request=plan.request._replace(offset=0)), request.limit)
     hits, branches, fused = ranked.hits, ranked.branches, ranked.candidates
     degraded = ranked.degraded
     if request.offset:
@@ -111,29 +121,74 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
         indexed_at=state.indexed_at,
         milliseconds=round((time.perf_counter() - began) * 1000, 2),
         tokens=sum(tokens_of(hit.text) for hit in hits),
+        corrections=corrections or ranked.corrections,
     )
     return Answer(hits, receipt)
 
 
-class _Ranked(NamedTuple):
+def _in_sight(where: Filter) -> Filter:
+    """Return the filter for all that the caller may see; the rest of it is what they look for."""
+    return Filter(
+        projects=where.projects,
+        trusts=where.trusts,
+        as_of=where.as_of,
+        all_versions=where.all_versions,
+        scopes=where.scopes,
+    )
+
+
+def _unknown(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return the words that no passage in sight holds; a damaged index knows of none."""
+    holding = vocabulary.holding
+    return tuple(
+        word
+        for word, terms in vocabulary.terms.items()
+        if terms
+        and (word in vocabulary.unseen or not any(holding.get(term, 1) for _, _, term in terms))
+    )
+
+
+class Ranked(NamedTuple):
     """The hits of a plan, and what they were chosen from."""
 
     hits: list[Hit]
     branches: Branches
     candidates: int
     degraded: tuple[Notice, ...]
+    corrections: tuple[tuple[str, str], ...] = ()
 
 
-def _ranked(plan: _Plan, pool: int) -> _Ranked:
+def _ranked(plan: _Plan, pool: int) -> Ranked:
+    """Rank the candidates for ``pool`` hits; where operators match little, words follow."""
+    ranked = _rank(plan, pool)
+    if not plan.query.strict or plan.request.strict:
+        return ranked
+    from plait.searching.following import matches_little, with_words, words_of
+
+    if not matches_little(ranked):
+        return ranked
+    request, query, vocabulary, corrections = words_of(
+        plan.store, plan.request, plan.query, plan.vocabulary, _unknown(plan.vocabulary)
+    )
+    following = plan._replace(request=request, query=query, vocabulary=vocabulary)
+    words = _rank(following, pool)._replace(corrections=corrections)
+    return with_words(ranked, words, request)
+
+
+def _rank(plan: _Plan, pool: int) -> Ranked:
     """Rank the candidates for ``pool`` hits; return as many hits as the request asks for."""
-    store, request, query = plan.store, plan.request, plan.query
-    wide = plan._replace(request=request._replace(limit=pool))
+    wide = plan._replace(request=plan.request._replace(limit=pool))
     branches = _run_branches(wide)
-    fused = _fuse(wide, branches)
-    tuning = plan.embedder.tuning
-    scorer = Scorer(store, request, query, plan.vocabulary, branches, fused, tuning)
+    evidence = Evidence(plan.store, plan.query, plan.vocabulary)
+    covered = _best_coverage(branches, evidence)
+    fused = _fuse(wide, branches, covered)
+    seen = plan.vocabulary.passages if branches.among is None else branches.among
+    chance = chance_among(plan.state.chance, plan.embedder.tuning, seen)
+    scorer = Scorer(
+        plan.store, plan.request, evidence, branches, fused, covered, chance, plan.embedder
+    )
     hits = scorer.best()
-    return _Ranked(hits, branches, len(fused), (*branches.degraded, *scorer.degraded))
+    return Ranked(hits, branches, len(fused), (*branches.degraded, *evidence.degraded))
 
 
 def _deeper(plan: _Plan) -> _Plan:
@@ -242,14 +297,16 @@ def _run_branches(plan: _Plan) -> Branches:
 
 
 def _cut_off(plan: _Plan) -> list[Notice]:
-    """Return the notice that the end of a long query was not searched by keyword."""
+    """Return the notices that a query was not searched as it was written."""
     query = plan.query
-    if not query.left_out and len(query.text) >= len(plan.request.text.rstrip()):
-        return []
-    text = (
-        f"the query is too long: keyword search used its first {len(query.words)} different words"
-    )
-    return [Notice(text, LONG_QUERY)]
+    notices = []
+    if query.misread:
+        notices.append(Notice("the operators cannot be read: all is searched as words", MISREAD))
+    if query.left_out or len(query.text) < len(plan.request.text.rstrip()):
+        count = len(query.words)
+        text = f"the query is too long: keyword search used its first {count} different words"
+        notices.append(Notice(text, LONG_QUERY))
+    return notices
 
 
 def _by_keyword(
@@ -296,7 +353,7 @@ def _by_vector(
     except StoreDamaged as error:
         degraded.append(because("vector search failed", error.notice))
         return Branches()
-    return Branches(vector=nearest.hits, cosines=nearest.cosines)
+    return Branches(vector=nearest.hits, cosines=nearest.cosines, among=nearest.among)
 
 
 def vectors_can_answer(
@@ -386,7 +443,7 @@ def _over_fetch(request: Request, least: int) -> int:
 # -- one ranking -------------------------------------------------------------------------------
 
 
-def _fuse(plan: _Plan, branches: Branches) -> dict[Ref, hybrid.Fused]:
+def _fuse(plan: _Plan, branches: Branches, covered: float) -> dict[Ref, hybrid.Fused]:
     request, keyword, vector = plan.request, branches.keyword, branches.vector
     if request.fusion == "rrf":
         return hybrid.rrf(keyword, vector, k=request.rrf_k)
@@ -409,7 +466,20 @@ def _fuse(plan: _Plan, branches: Branches) -> dict[Ref, hybrid.Fused]:
         keyword_weight=plan.keyword_weight,
         vector_weight=plan.vector_weight,
         attainable=hybrid.attainable_bm25(plan.vocabulary.passages),
+        covered=covered,
     )
     if keyword is None or not plan.state.has_messages:
         return fused  # a caller who asks for vectors alone wants their order
-    return hybrid.lend(fused, plan.store.turns(candidates))
+    turns = plan.store.turns(candidates)
+    if not plan.query.strict:
+        from plait.searching.answers import with_answers
+
+        fused, turns = with_answers(plan.store, request.where, fused, turns)
+    return hybrid.lend(fused, turns)
+
+
+def _best_coverage(branches: Branches, evidence: Evidence) -> float:
+    """Return how much of the query the best keyword hits contain; 1 if they are not weighed."""
+    if branches.vector is None or branches.keyword is None:
+        return 1.0
+    return evidence.best_coverage([ref for ref, _ in branches.keyword[: hybrid.JUDGED_BY]])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from plait.protocols import (
     Candidate,
+    Foreign,
     Nearest,
     Scored,
     State,
@@ -23,11 +24,10 @@ from plait.protocols import (
     Trashed,
     Unembedded,
     Vector,
-    Vocabulary,
 )
 from plait.stores.confined_writes import ConfinedTransaction, not_here
 from plait.types import EVERYTHING, Document, Filter, Passage, Ref, Space
-from plait.types.queries import Query
+from plait.types.queries import Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class ConfinedStore:
             pending=pending,
             indexed_at=newest[0].indexed_at if newest else None,
             changed_at=None,
+            passages=0,
+            chance=None,
         )
 
     def keyword(
@@ -96,25 +98,40 @@ class ConfinedStore:
             return Nearest([], {})
         return self._store.vector(vector, space, limit, within, also=also)
 
-    def vocabulary(self, words: Iterable[str], where: Filter | None = None) -> Vocabulary:
+    def vocabulary(
+        self,
+        words: Iterable[str],
+        where: Filter | None = None,
+        *,
+        prefixes: Iterable[str] = (),
+        seen_by: Filter | None = None,
+    ) -> Vocabulary:
         """Return the terms of some words, and how many passages here contain each.
 
         The counts of the whole memory would tell which words other users have stored.
         """
-        within = self._within(EVERYTHING if where is None else where)
         nowhere = EVERYTHING._replace(projects=(self.own,), keys=("",))
-        return self._store.vocabulary(words, nowhere if within is None else within)
+        within = self._within(EVERYTHING if where is None else where) or nowhere
+        seen = None if seen_by is None else self._within(seen_by) or nowhere
+        return self._store.vocabulary(words, within, prefixes=prefixes, seen_by=seen)
 
-    def turns(self, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
-        """Return session and turn of messages that are visible here."""
+    def alike(self, words: Iterable[str], where: Filter) -> dict[str, list[Spelling]]:
+        """Return the words of passages visible here that are spelt like these, nearest first."""
+        within = self._within(where)
+        return {} if within is None else self._store.alike(words, within)
+
+    def turns(self, refs: Sequence[Ref]) -> dict[Ref, Turn]:
+        """Return the places in a conversation of messages that are visible here."""
         rows = self.hydrate(list(refs)) if refs else {}
         return self._store.turns([ref for ref in refs if ref in rows])
 
-    def hydrate(self, refs: Sequence[Ref], *, ranking: bool = False) -> dict[Ref, Candidate]:
+    def hydrate(
+        self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None
+    ) -> dict[Ref, Candidate]:
         """Read passages that are visible here."""
         rows = {
             ref: row
-            for ref, row in self._store.hydrate(refs, ranking=ranking).items()
+            for ref, row in self._store.hydrate(refs, ranking=ranking, terms=terms).items()
             if row.document.project in self.readable
         }
         successors = [row.superseded_by for row in rows.values() if row.superseded_by is not None]
@@ -234,10 +251,15 @@ class ConfinedStore:
             yield ConfinedTransaction(transaction, self)
 
     def tidy(
-        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
+        self,
+        *,
+        keywords: bool = False,
+        compact: bool = False,
+        purged: bool = False,
+        foreign: Foreign | None = None,
     ) -> tuple[str, ...]:
         """Tidy up the whole memory, which changes no text."""
-        return self._store.tidy(keywords=keywords, compact=compact, purged=purged)
+        return self._store.tidy(keywords=keywords, compact=compact, purged=purged, foreign=foreign)
 
     def stats(self, where: Filter | None = None) -> Stats:
         """Return counts of what is visible here, and no sizes."""

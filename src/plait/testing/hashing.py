@@ -35,7 +35,7 @@ class HashingEmbedder(Embedder):
         # At 0.8 keyword it adds 0.010 to keyword's mean nDCG@10, at 0.5 it loses 0.004
         # (benchmarks/quality.md).
         # Measured on pairs of sentences: unrelated ones lie around 0.15, one typo apart above 0.7.
-        self.tuning = Tuning(keyword_weight=0.8, vector_weight=0.2, floor=0.3, ceiling=0.9)
+        self.tuning = Tuning(keyword_weight=0.8, vector_weight=0.2, unrelated=0.4, spread=0.1)
         self._words: dict[str, tuple[tuple[int, int], ...]] = {}
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:

@@ -6,13 +6,13 @@ See https://sqlite.org/fts5.html#the_bm25_function and #full_text_query_syntax.
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plait.protocols import Token
-from plait.text import first_words
+from plait.text import names_of, parts, placed_parts, spelling
 from plait.types import Document, Passage, Ref
-from plait.types.queries import Expression, Query, Term
+from plait.types.queries import Expression, Query, Spelling, Term, Vocabulary
 
 Analyze = Callable[[str], list[Token]]
 # A place of a term: column and position.
@@ -39,18 +39,33 @@ def _folded(word: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter)) or word
 
 
-def title_text(document: Document, ordinal: int) -> str:
-    """Return what the title column indexes: title, tags, aliases and the name of the file.
+def alike(
+    words: Iterable[str], texts: Mapping[Ref, str], analyze: Analyze
+) -> dict[str, list[Spelling]]:
+    """Return the words of some texts that are spelt like these, nearest first."""
+    holding: dict[str, set[Ref]] = {}
+    for ref, text in texts.items():
+        for start, end, _ in analyze(text):
+            holding.setdefault(text[start:end].lower(), set()).add(ref)
+    similar: dict[str, list[Spelling]] = {}
+    for word in words:
+        typed, most = spelling.folded(word), spelling.allowed(word)
+        near = [other for other in holding if spelling.edits(typed, spelling.folded(other)) <= most]
+        if most:
+            rows = [
+                Spelling(other, len(holding[other]), spelling.cost(typed, spelling.folded(other)))
+                for other in near
+            ]
+            similar[word] = sorted(rows, key=lambda row: (row.cost, row.word))
+    return similar
 
-    Passages after the first repeat only the beginning.
-    """
-    parts = [document.title, *document.tags, *document.aliases]
-    if document.kind == "file" and document.key:
-        stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
-        if stem.casefold() not in document.title.casefold():
-            parts.append(stem)
-    joined = " ".join(part for part in parts if part)
-    return first_words(joined) if ordinal else joined
+
+def with_parts(text: str, analyze: Analyze) -> list[Token]:
+    """Return the terms of a text, and of the parts of its names of code, in order."""
+    tokens = analyze(text)
+    for start, end, part in placed_parts(text):
+        tokens += [(start, end, term) for _, _, term in analyze(part)]
+    return sorted(tokens, key=lambda token: token[0])
 
 
 class Indexed(NamedTuple):
@@ -64,7 +79,13 @@ def index(document: Document, passage: Passage, analyze: Analyze) -> Indexed:
     """Return the terms of a passage's title, heading and text."""
     places: dict[str, list[Position]] = {}
     length = 0
-    columns = (title_text(document, passage.ordinal), passage.heading, passage.text)
+    title, heading = names_of(document, passage.ordinal), passage.heading
+    # The parts of names of code go with the heading, as in the SQLite store.
+    columns = (
+        " ".join([title, *parts(title)]),
+        " ".join([heading, *dict.fromkeys([*parts(heading), *parts(passage.text)])]),
+        passage.text,
+    )
     for column, text in enumerate(columns):
         tokens = analyze(text)
         length += len(tokens)
@@ -74,11 +95,15 @@ def index(document: Document, passage: Passage, analyze: Analyze) -> Indexed:
 
 
 class Phrase:
-    """Consecutive terms; with ``prefix`` the last one is the beginning of a term."""
+    """Consecutive terms; with ``prefix`` the last one is the beginning of a term.
 
-    def __init__(self, terms: Sequence[str], *, prefix: bool) -> None:
+    With an ``ending``, it is the beginning of terms that are at most so many letters longer.
+    """
+
+    def __init__(self, terms: Sequence[str], *, prefix: bool = False, ending: int = 0) -> None:
         self.terms = terms
         self._prefix = prefix
+        self._ending = ending
 
     def places(self, passage: Indexed) -> list[Position]:
         """Return where the phrase begins in a passage."""
@@ -94,11 +119,12 @@ class Phrase:
         )
 
     def _endings(self, passage: Indexed, last: str) -> Iterator[Position]:
-        if not self._prefix:
+        if not self._prefix and not self._ending:
             yield from passage.places.get(last, ())
             return
         for term, places in passage.places.items():
-            if term.startswith(last):
+            near = self._prefix or len(term) <= len(last) + self._ending
+            if near and term.startswith(last):
                 yield from places
 
 
@@ -187,9 +213,11 @@ def _near(
 
 def compile_query(query: Query, analyze: Analyze) -> Node:
     """Return a query as a tree of phrases; plain words are joined by OR."""
+    words = [_phrase(word, analyze) for word in query.words]
     if query.expression is not None:
-        return _compile(query.expression, analyze)
-    return Node("or", [_phrase(word, analyze) for word in query.words])
+        words = [_compile(query.expression, analyze)]
+    boosts = [_compile(term, analyze) for term in query.boosts]
+    return words[0] if [*words, *boosts] == words[:1] else Node("or", [*words, *boosts])
 
 
 def _compile(expression: Expression, analyze: Analyze) -> Node:
@@ -197,8 +225,10 @@ def _compile(expression: Expression, analyze: Analyze) -> Node:
         # Operators of several parts group from the left: (a NOT b) NOT c.
         return _grouped(expression.operator, [_compile(part, analyze) for part in expression.parts])
     if not expression.near:
-        return _phrase(" ".join(expression.words), analyze, prefix=expression.prefix)
-    phrases = [Phrase(_terms(word, analyze), prefix=False) for word in expression.words]
+        terms = _terms(" ".join(expression.words), analyze)
+        phrase = Phrase(terms, prefix=expression.prefix, ending=expression.ending)
+        return Node("near", [phrase])
+    phrases = [Phrase(_terms(word, analyze)) for word in expression.words]
     return Node("near", [phrase for phrase in phrases if phrase.terms], expression.near)
 
 
@@ -209,12 +239,30 @@ def _grouped(operator: str, parts: Sequence[Node]) -> Node:
     return grouped
 
 
-def _phrase(text: str, analyze: Analyze, *, prefix: bool = False) -> Node:
-    return Node("near", [Phrase(_terms(text, analyze), prefix=prefix)])
+def _phrase(text: str, analyze: Analyze) -> Node:
+    return Node("near", [Phrase(_terms(text, analyze))])
 
 
 def _terms(text: str, analyze: Analyze) -> list[str]:
     return [term for _, _, term in analyze(text)]
+
+
+def holds(passage: Indexed, term: str, start: str | None) -> bool:
+    """Tell whether a passage contains a term, or one that begins like it."""
+    if term in passage.places:
+        return True
+    return start is not None and any(other.startswith(start) for other in passage.places)
+
+
+def unseen(vocabulary: Vocabulary, passages: Collection[Indexed]) -> frozenset[str]:
+    """Return the words of a vocabulary that few passages contain, but none of these."""
+    start_of = {term: start for start, term in vocabulary.beginnings.items()}
+    return frozenset(
+        word
+        for word in vocabulary.in_few()
+        for _, _, term in vocabulary.terms[word]
+        if not any(holds(passage, term, start_of.get(term)) for passage in passages)
+    )
 
 
 def bm25(passages: Mapping[Ref, Indexed], query: Node) -> dict[Ref, float]:

@@ -1,5 +1,6 @@
 """`InMemoryStore`: the whole `Store` protocol over dictionaries, as a second engine for tests."""
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ from threading import Lock, get_ident
 from plait.errors import DeadlineExceeded, StoreBusy, StoreError
 from plait.protocols import (
     Candidate,
+    Foreign,
     Nearest,
     Scored,
     State,
@@ -19,17 +21,24 @@ from plait.protocols import (
     Unembedded,
     Use,
     Vector,
-    Vocabulary,
 )
 from plait.testing.filters import check_values, is_valid, same
 from plait.testing.hashing import cosine
-from plait.testing.keyword import Analyze, bm25, compile_query, plain_words
+from plait.testing.keyword import (
+    Analyze,
+    bm25,
+    compile_query,
+    holds,
+    plain_words,
+    unseen,
+    with_parts,
+)
 from plait.testing.tables import PLAIN_ANALYZER, Tables, checked
 from plait.testing.transaction import InMemoryTransaction
-from plait.text import first_words
+from plait.text import beginnings, names_of
 from plait.types import EVERYTHING, TRUSTS, Document, Filter, Passage, Ref, Space
 from plait.types.ids import ENTITY_SOURCE, ID_LENGTH, ID_PREFIX, SESSION_SOURCE
-from plait.types.queries import Query
+from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
 from plait.types.reports import Finding, Stats
 
@@ -132,7 +141,8 @@ class InMemoryStore:
         others = {
             ref: cosine(query, current.vectors[ref]) for ref in also if ref in current.vectors
         }
-        return Nearest(nearest, others | dict(nearest))
+        among = sum(owner in wanted for owner in tables.owners.values())
+        return Nearest(nearest, others | dict(nearest), among)
 
     def _searchable(self, tables: Tables, where: Filter) -> set[str]:
         """Return the documents that pass a filter, less the profiles that are out of date."""
@@ -141,7 +151,14 @@ class InMemoryStore:
         selected = {document.id for document in tables.selected(where, moment)}
         return selected - tables.out_of_date(moment)
 
-    def vocabulary(self, words: Iterable[str], where: Filter | None = None) -> Vocabulary:
+    def vocabulary(
+        self,
+        words: Iterable[str],
+        where: Filter | None = None,
+        *,
+        prefixes: Iterable[str] = (),
+        seen_by: Filter | None = None,
+    ) -> Vocabulary:
         """Return the terms of some words, and how many passages, all or some, contain each."""
         tables, index = self._tables, self._tables.index
         if where is not None:
@@ -152,12 +169,34 @@ class InMemoryStore:
         holding = {
             term: sum(term in passage.places for passage in index.values()) for term in terms
         }
-        return Vocabulary(len(index), tokens, holding)
+        begun: dict[str, str] = {}
+        for word, start in beginnings(tokens, prefixes).items():
+            stems = self._analyze(start)
+            if len(tokens[word]) == len(stems) == 1:
+                begun.setdefault(stems[0][2], tokens[word][0][2])
+        for start, term in begun.items():
+            holding[term] = sum(holds(passage, term, start) for passage in index.values())
+        counted = Vocabulary(len(index), tokens, holding, begun)
+        if seen_by is None:
+            return counted
+        visible = self._searchable(tables, seen_by)
+        rows = [row for ref, row in tables.index.items() if tables.owners[ref] in visible]
+        return counted._replace(unseen=unseen(counted, rows))
+
+    def alike(self, words: Iterable[str], where: Filter) -> dict[str, list[Spelling]]:
+        """Return the words of visible passages that are spelt like these, nearest first."""
+        from plait.testing.keyword import alike
+
+        tables = self._tables
+        wanted = self._searchable(tables, where)
+        refs = [ref for ref, owner in tables.owners.items() if owner in wanted]
+        texts = {ref: tables.passages[ref].text for ref in refs}
+        return alike(words, texts, self._analyze)
 
     # -- reading ---------------------------------------------------------------------------
 
-    def turns(self, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
-        """Return session and turn of those passages that are whole messages."""
+    def turns(self, refs: Sequence[Ref]) -> dict[Ref, Turn]:
+        """Return the places in a conversation of those passages that are whole messages."""
         tables = self._tables
         turns = {}
         for ref in refs:
@@ -165,10 +204,13 @@ class InMemoryStore:
             if document is None or (document.kind, document.chunk_count) != ("message", 1):
                 continue
             if document.turn is not None:
-                turns[ref] = (f"{document.project or ''}\0{document.session}", document.turn)
+                session = f"{document.project or ''}\0{document.session}"
+                turns[ref] = Turn.of(session, document.turn, tables.passages[ref].text)
         return turns
 
-    def hydrate(self, refs: Sequence[Ref], *, ranking: bool = False) -> dict[Ref, Candidate]:
+    def hydrate(
+        self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None
+    ) -> dict[Ref, Candidate]:
         """Read passages with their documents; with ``ranking`` all that ranking needs."""
         tables = self._tables
         known = [ref for ref in dict.fromkeys(refs) if ref in tables.passages]
@@ -182,7 +224,11 @@ class InMemoryStore:
             ref: Candidate(
                 passage := tables.passages[ref],
                 document := tables.documents[tables.owners[ref]],
-                self._analyze(passage.text),
+                [
+                    token
+                    for token in with_parts(passage.text, self._analyze)
+                    if terms is None or token[2] in terms
+                ],
                 self._name_terms(passage, document),
                 self._use(tables, ref, known),
                 successors.get(document.id),
@@ -191,10 +237,9 @@ class InMemoryStore:
         }
 
     def _name_terms(self, passage: Passage, document: Document) -> frozenset[str]:
-        names = "\n".join((document.title, *document.tags, *document.aliases))
-        if passage.ordinal:
-            names = first_words(names)
-        return frozenset(term for _, _, term in self._analyze(f"{names}\n{passage.heading}"))
+        names = names_of(document, passage.ordinal)
+        terms = with_parts(f"{names}\n{passage.heading}", self._analyze)
+        return frozenset(term for _, _, term in terms)
 
     def _use(self, tables: Tables, ref: Ref, asked: Sequence[Ref]) -> Use | None:
         if not tables.reads:
@@ -367,10 +412,23 @@ class InMemoryStore:
     # -- the memory as a whole -------------------------------------------------------------
 
     def tidy(
-        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
+        self,
+        *,
+        keywords: bool = False,
+        compact: bool = False,
+        purged: bool = False,
+        foreign: Foreign | None = None,
     ) -> tuple[str, ...]:
-        """Do nothing but drop the mark of a purge: there is no file."""
-        self._tables.facts.pop("unscrubbed", None)
+        """Drop the mark of a purge, and sample chance: there is no file."""
+        tables = self._tables
+        tables.facts.pop("unscrubbed", None)
+        current = tables.current()
+        if foreign is not None and current is not None and current.vectors:
+            space, vectors = foreign
+            rows = list(current.vectors.values())
+            best = [max(cosine(checked(row, space), near) for near in rows) for row in vectors]
+            chance = Chance.of(best, len(tables.owners))
+            tables.facts["chance"] = json.dumps([*chance, *space])
         return ()
 
     def stats(self, where: Filter | None = None) -> Stats:

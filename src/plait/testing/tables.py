@@ -3,6 +3,7 @@
 A transaction works on a copy, so that readers see one moment and a failure leaves nothing behind.
 """
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from plait.testing.keyword import Indexed
 from plait.times import LAST_MOMENT
 from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.ids import share_files
+from plait.types.queries import Chance
 from plait.types.relations import Relation
 
 PLAIN_ANALYZER = "plain words, 1"
@@ -219,8 +221,18 @@ class Tables:
             changed_at=None if changed is None else int(changed),
             profiles_due=None if due is None else int(due),
             has_messages=any(row.turn is not None for row in self.documents.values()),
+            passages=len(self.owners),
+            chance=self._chance(),
             unscrubbed=self.facts.get("unscrubbed"),
         )
+
+    def _chance(self) -> Chance | None:
+        """Return what chance finds, if it was sampled from the current vectors."""
+        cosine, spread, passages, *space = json.loads(self.facts.get("chance", "[0, 0, 0]"))
+        current = self.current()
+        if current is None or list(current.space) != space:
+            return None
+        return Chance(cosine, spread, passages)
 
     def current(self) -> VectorTable | None:
         """Return the vectors that searches use."""

@@ -1,24 +1,24 @@
 """Split text for the keyword index, and parse queries. Pure: no stores.
 
 The keyword engine splits most scripts into words by itself. `split` cuts the scripts that are
-written without spaces; `parse` reads the query language.
+written without spaces, `parts` the names of code; `parse` reads a query. Only its operators are
+read elsewhere, in `plait.text.operators`.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
+from plait.types import Document
 from plait.types.queries import Expression, Group, Query, Term
 
-# Version of the splitting rules: raise it when the result of `split` changes; users then reindex.
-SPLIT_VERSION = 1
+# Version of the splitting rules: raise it when the result of `split` or `parts` changes; users then
+# reindex.
+SPLIT_VERSION = 2
 
 MAX_QUERY_BYTES = 4_096  # A pasted page is cut here: more words give no better hits.
 MAX_TERMS = 64  # Each term is a walk through the index.
 MAX_TERM_CHARS = 128  # Longer than any word; a pasted token or URL is cut.
-MAX_NESTING = 16  # Parentheses nested deeper than this are text, not operators.
-NEAR_DISTANCE = 10  # Words between, in NEAR(a b) without a number, as in FTS5.
-MAX_NEAR_DISTANCE = 1_000  # Wider than any passage.
 
 # What every passage repeats of its document's title and tags, in characters. The first passage has
 # all of them: 200 KB of tags made 108 MB of a file of 0.4 MB.
@@ -44,7 +44,23 @@ _FIRST_SPACELESS = "\u0e01"
 _FIRST_VARIANT = "\U000e0100"
 _PIECE_OF_GROUP = (0, 2, 3, 1)
 
-_MARKS = ('"', "*", "AND", "OR", "NOT", "NEAR(")  # A text without any of these is plain words.
+# A text without any of these is plain words.
+_MARKS = ('"', "*", "AND", "OR", "NOT", "NEAR(", "\u201c", "\u201e", "\u00ab")
+
+# Letters of names and loanwords in English texts.
+_BORROWED = frozenset("abcdefghijklmnopqrstuvwxyzáàâäåãæçéèêëíìîïñóòôöøõœúùûüý")
+
+# A longer name of code is a key or a hash, and so is one of many parts that are short on average.
+MAX_NAME_CHARS = 48
+LEAST_NAME_CHARS = 4
+FEW_PARTS = 3
+MEAN_CHARS = 3
+LEAST_PART_CHARS = 2
+
+# Porter stems English only: words of other languages also match by their beginning, less so many
+# letters. From benchmarks/quality.md.
+ENDING_CHARS = 2
+LEAST_BEGINNING_CHARS = 4
 
 # Articles, the commonest prepositions, forms of be and do, pronouns and question words: few on
 # purpose. BM25 discounts the rest: a list of 112 function words lowered the mean nDCG@10 of
@@ -60,11 +76,11 @@ STOP_WORDS: frozenset[str] = frozenset(_FUNCTION_WORDS.split())
 # Words that say nothing about the subject of a passage. They may rank, but a match is no evidence
 # that the passage answers.
 _EMPTY_WORDS = (
-    "about also am any as at because been being but by can cannot could doing done else ever from "
-    "had has have having here hers herself himself if into it its itself just mine myself nor not "
-    "ours ourselves shall should so some such than that theirs themselves then there these this "
-    "those though thus too upon very whatever whether while whom whose will with would yes yet "
-    "yours yourself yourselves"
+    "about also am any as at because been being but by can cannot could doing done else ever "
+    "from had has have having here hers herself himself if into it its itself just mine "
+    "myself no nor not now ok okay ours ourselves please shall should so some such than "
+    "thanks that theirs themselves then there these this those though thus too upon very "
+    "whatever whether while whom whose will with would yes yet yours yourself yourselves"
 )
 
 
@@ -93,6 +109,10 @@ def single_spaced(text: str) -> str:
 def _needs_no_runs(text: str) -> bool:
     # Much cheaper than the pattern, and true for all European, Semitic and Indic scripts.
     return text.isascii() or max(text) < _FIRST_SPACELESS
+
+
+def _has_runs(text: str) -> bool:
+    return not _needs_no_runs(text) and _runs().search(text) is not None
 
 
 def segments(text: str) -> Iterator[tuple[int, int, int]]:
@@ -144,7 +164,7 @@ def split(text: str) -> str | None:
     >>> split("plait は日本語を探す")
     'plait  は日 日本 本語 語を を探 探す'
     """
-    if _needs_no_runs(text) or not _runs().search(text):
+    if not _has_runs(text):
         return None
     return " ".join(
         " ".join(_pieces(text[start:end], n)) if n else text[start:end]
@@ -186,6 +206,67 @@ def _composed(run: str) -> list[tuple[int, int, str]]:
     ] or [(0, len(run), run)]
 
 
+def parts(text: str) -> list[str]:
+    """List the parts of a text's names of code, each once, in lower case.
+
+    The keyword engine divides ``max_retries`` by itself, but not ``maxRetries``.
+
+    >>> parts("arrayToCSV of HTTPServer2, GitHub")
+    ['array', 'to', 'csv', 'http', 'server2', 'server', 'git', 'hub']
+    """
+    return list(dict.fromkeys(part for _, _, part in placed_parts(text)))
+
+
+def placed_parts(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield the parts of a text's names of code with their places."""
+    reached = 0
+    # A capital after a small letter or digit, or the last one of several before a small letter.
+    for inside in re.finditer("[A-Z](?:(?<=[a-z0-9].)|(?<=[A-Z].)(?=[a-z]))", text):
+        if inside.start() < reached:
+            continue  # in a name that was read
+        start, reached = inside.start(), inside.end()
+        while start and inside.end() - start <= MAX_NAME_CHARS and text[start - 1].isalnum():
+            start -= 1
+        while reached < len(text) and text[reached].isalnum():
+            reached += 1
+        if reached - start >= LEAST_NAME_CHARS:
+            yield from _parts_of(text[start:reached], start)
+
+
+def _parts_of(word: str, offset: int) -> Iterator[tuple[int, int, str]]:
+    # A word of capitals only, as "IDs" is, has no parts.
+    if word.rstrip("s").isupper() or not word.isascii() or len(word) > MAX_NAME_CHARS:
+        return
+    listed = list(re.finditer("[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+", word))
+    if len(listed) < 2 or (len(listed) > FEW_PARTS and len(word) < MEAN_CHARS * len(listed)):
+        return
+    for part in listed:
+        start, end = offset + part.start(), offset + part.end()
+        whole = part[0].lower()
+        for form in dict.fromkeys((whole, whole.rstrip("0123456789"))):
+            if len(form) >= LEAST_PART_CHARS:
+                yield start, end, form
+
+
+def split_terms(text: str) -> str | None:
+    """Return what is indexed of a name: its words, split, and the parts of names of code.
+
+    ``None``: the keyword engine reads the text as it is.
+    """
+    listed = parts(text)
+    return " ".join([split(text) or text, *listed]) if listed else split(text)
+
+
+def split_columns(heading: str, text: str) -> tuple[str | None, str | None]:
+    """Return what is indexed of a passage's heading and text, each ``None`` if as it is.
+
+    The parts of names of code in the text go with the heading: beside the text they would need a
+    second copy of it.
+    """
+    listed = dict.fromkeys([*parts(heading), *parts(text)])
+    return " ".join([split(heading) or heading, *listed]) if listed else split(heading), split(text)
+
+
 def first_words(text: str, limit: int = REPEATED_NAME_CHARS) -> str:
     """Return the beginning of a text, up to a limit in characters, cut between two words.
 
@@ -197,6 +278,20 @@ def first_words(text: str, limit: int = REPEATED_NAME_CHARS) -> str:
     kept = text[: limit + 1]
     words = kept.rsplit(None, 1)
     return words[0] if len(words) > 1 or kept[-1].isspace() else kept[:limit]
+
+
+def names_of(document: Document, ordinal: int = 0) -> str:
+    """Return the names that a passage is found under: title, tags, aliases and name of the file.
+
+    Passages after the first repeat only the beginning.
+    """
+    listed = [document.title, *document.tags, *document.aliases]
+    if document.kind == "file" and document.key:
+        stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+        if stem.casefold() not in document.title.casefold():
+            listed.append(stem)
+    joined = " ".join(name for name in listed if name)
+    return first_words(joined) if ordinal else joined
 
 
 def clean(text: str) -> str:
@@ -248,27 +343,91 @@ def visible(text: str, *, one_line: bool = False) -> str:
     return text.translate(_escapes())
 
 
-def parse(text: str) -> Query:
+def parse(text: str, *, strict: bool = False) -> Query:
     """Parse a search string; every string is a valid query.
 
-    ``"a phrase"``, ``AND``, ``OR``, ``NOT``, ``NEAR(a b, 5)``, ``prefix*`` and parentheses are
-    operators if the whole string parses that way, else plain words. Words side by side mean "any
-    of these, the more the better", also next to operators. A phrase next to words is required, and
-    the words rank. Words after NOT are not in ``words``.
+    Words side by side mean "any of these, the more the better", and a ``"phrase"`` among them ranks
+    passages with the phrase higher. ``+"a phrase"``, ``AND``, ``OR``, ``NOT``, ``NEAR(a b, 5)``,
+    ``prefix*`` and parentheses are operators if the whole string parses that way, else plain words;
+    so is a string of phrases alone, and with ``strict`` every phrase. Words after NOT are not in
+    ``words``.
 
     >>> parse("where is the key of the SSH-server?").words
     ('key', 'ssh', 'server')
     """
     text = _capped(text)
     if any(mark in text for mark in _MARKS):
-        expression = _read(text)
+        from plait.text import operators
+
+        expression = operators.read(text, strict=strict)
         if expression is not None:
-            wanted = [word for term in _terms(expression, denied=False) for word in term.words]
+            wanted = [word for term in operators.terms_of(expression) for word in term.words]
             in_order = [word for word in _bag(text) if word in wanted]
             return Query(text, _content(in_order or wanted), expression, strict=True)
-    content = _content(_bag(text))
+        phrases = operators.phrases_in(text)
+        query = plain(text, phrases)._replace(misread=operators.has_operators(text))
+        if strict and phrases and not query.misread:
+            expression = operators.requiring(phrases, query.words)
+            return query._replace(expression=expression, strict=True)
+        return query
+    return plain(text)
+
+
+def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
+    """Return a query for any of the words of a text; passages with the phrases rank higher."""
+    content = _content([*_bag(text), *parts(text)])
     kept = content[:MAX_TERMS]
-    return Query(text, kept, _prefixes(text, kept), left_out=len(content) - len(kept))
+    left_out = len(content) - len(kept)
+    if "_" in text:
+        # The engine divides `max_retries`, but passages with the whole name come first.
+        names = [words_in(name) for name in re.findall(r"\w+", text) if "_" in name.strip("_")]
+        phrases = (*phrases, *(Term(tuple(words)) for words in names if len(words) > 1))
+    return Query(text, kept, _prefixes(text, kept), left_out=left_out, boosts=boosts(kept, phrases))
+
+
+def boosts(words: Sequence[str], phrases: Sequence[Term] = ()) -> tuple[Term, ...]:
+    """Return what else raises a passage: phrases, and other forms of the words."""
+    begun = [Term((start,), prefix=True) for start in beginnings(words).values()]
+    return tuple(dict.fromkeys([*phrases, *begun]))[:MAX_TERMS]
+
+
+def beginnings(words: Iterable[str], prefixes: Iterable[str] = ()) -> dict[str, str]:
+    """Return the letters that other forms of the words begin with; English words have none.
+
+    Words with a letter beyond ASCII have them, and the long ones beside such words. A prefix is
+    the beginning of whatever it matches.
+
+    >>> beginnings(["читаю", "книгами", "kubernetes", "日本"]), beginnings(["reading", "books"])
+    ({'читаю': 'чита', 'книгами': 'книга', 'kubernetes': 'kubernet'}, {})
+    """
+    listed, whole = list(words), {word: word for word in prefixes}
+    if all(map(str.isascii, listed)):
+        return whole
+    # A piece of a run without spaces is no word, and a number has no other forms.
+    plain = [word for word in listed if not any(map(str.isdigit, word)) and not _has_runs(word)]
+    others = [word for word in plain if not word.isascii()]
+    # One name with an accent, as in "Zoë's server", makes no other language of a question.
+    english = len(others) < 2 and set("".join(others)) <= _BORROWED
+    return {
+        word: word[: max(LEAST_BEGINNING_CHARS, len(word) - ENDING_CHARS)]
+        for word in (others if english else plain)
+        if len(word) > LEAST_BEGINNING_CHARS + word.isascii()
+    } | whole
+
+
+def prefixes_of(query: Query) -> tuple[str, ...]:
+    """Return those of a query's words that every longer word matches."""
+    pending: list[Expression] = [*query.boosts]
+    if query.expression is not None:
+        pending.append(query.expression)
+    begun: set[str] = set()
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Group):
+            pending += part.parts
+        elif part.prefix:
+            begun.add(part.words[-1])
+    return tuple(word for word in query.words if word in begun)
 
 
 def _capped(text: str) -> str:
@@ -281,7 +440,7 @@ def _capped(text: str) -> str:
     return whole_words[0] if len(whole_words) > 1 else cut
 
 
-def _words(text: str) -> list[str]:
+def words_in(text: str) -> list[str]:
     """List the words in order, lower case, as they are in the index before stemming."""
     if text.isascii():
         return [word[:MAX_TERM_CHARS] for word in re.findall("[a-z0-9]+", text.lower())]
@@ -311,9 +470,9 @@ def _scan(text: str) -> list[str]:
 def _bag(text: str) -> list[str]:
     """List the words without leftovers of apostrophes: ``don't``, ``'s`` in ``John's``, ``l'``."""
     if "'" not in text and "\u2019" not in text:
-        return _words(text)
+        return words_in(text)
     contraction = "(?i)[a-z]+n['\u2019]t\\b|['\u2019](?:s|d|m|ll|re|ve)\\b|\\b\\w['\u2019](?=\\w)"
-    return _words(re.sub(contraction, " ", text)) or _words(text)
+    return words_in(re.sub(contraction, " ", text)) or words_in(text)
 
 
 def _content(words: Sequence[str]) -> tuple[str, ...]:
@@ -327,172 +486,13 @@ def _prefixes(text: str, bag: Sequence[str]) -> Expression | None:
     """Make a prefix of a short run that stands alone, like ``水`` in ``水 温度``."""
     if _needs_no_runs(text):
         return None
-    alone = [words[0] for part in text.split() if len(words := _words(part)) == 1]
-    short = {word for word in alone if _is_short(word)}
-    return _any([Term((word,), prefix=word in short) for word in bag]) if short else None
+    alone = [words[0] for part in text.split() if len(words := words_in(part)) == 1]
+    short = {word for word in alone if is_short(word)}
+    terms = tuple(Term((word,), prefix=word in short) for word in bag)
+    return None if not short else terms[0] if len(terms) == 1 else Group("or", terms)
 
 
-def _is_short(word: str) -> bool:
+def is_short(word: str) -> bool:
+    """Tell whether a run of a script without spaces is shorter than its pieces in the index."""
     run = None if _needs_no_runs(word) else _runs().fullmatch(word)
     return run is not None and len(word) < _PIECE_OF_GROUP[run.lastindex or 0]
-
-
-def _any(terms: Sequence[Expression]) -> Expression:
-    return terms[0] if len(terms) == 1 else Group("or", tuple(terms))
-
-
-def _all(terms: Sequence[Expression]) -> Expression:
-    return terms[0] if len(terms) == 1 else Group("and", tuple(terms))
-
-
-def _terms(expression: Expression, *, denied: bool = True) -> Iterator[Term]:
-    if isinstance(expression, Term):
-        yield expression
-        return
-    parts = expression.parts if denied or expression.operator != "not" else expression.parts[:1]
-    for part in parts:
-        yield from _terms(part, denied=denied)
-
-
-class _NotOperators(Exception):
-    """The string does not parse as operators: it is plain words, which is not a failure."""
-
-
-def _read(text: str) -> Expression | None:
-    """Return the expression of a string, or ``None`` if it is plain words."""
-    try:
-        reader = _Reader(text)
-        expression = reader.either(0)
-    except _NotOperators:
-        return None
-    whole = reader.at == len(reader.tokens)
-    size = sum(len(term.words) for term in _terms(expression))
-    return expression if whole and reader.operators and size <= MAX_TERMS else None
-
-
-# A token ends at a space or a parenthesis: in `12" disk` and `5*3` nothing is an operator.
-_TOKEN = (
-    r'\s*+(?:"(?P<phrase>[^"]*)"(?P<begins>\*?)(?=[\s)]|$)'
-    r"|NEAR\((?P<near>[^()]*)\)(?=[\s)]|$)"
-    r"|(?P<bracket>[()])"
-    r'|(?P<bare>[^\s()"]++)(?=[\s()]|$))'
-)
-
-
-class _Reader:
-    """Recursive-descent parser of the operators; NOT binds tighter than AND, AND than OR."""
-
-    def __init__(self, text: str) -> None:
-        self.tokens: list[str | tuple[Term, bool]] = []
-        self.at = 0
-        self.operators = 0
-        pattern, place, text = re.compile(_TOKEN), 0, text.rstrip()
-        while place < len(text):
-            token = pattern.match(text, place)
-            if token is None:
-                raise _NotOperators
-            place = token.end()
-            self._add(token)
-
-    def _add(self, token: re.Match[str]) -> None:
-        """Add a bracket or operator as it is, anything else as (term, is it required)."""
-        if bracket := token["bracket"]:
-            self.tokens.append(bracket)
-        elif bare := token["bare"]:
-            if bare in ("AND", "OR", "NOT"):
-                if bare == "NOT" and self.tokens[-1:] == ["AND"]:
-                    self.tokens.pop()  # "a AND NOT b" is how people write "a NOT b".
-                self.tokens.append(bare)
-            elif words := _words(bare):
-                begins = bare[-1] == "*" and (bare[-2].isalnum() or not bare[-2].isascii())
-                short = len(words) == 1 and _is_short(words[0])
-                self.tokens.append((Term(tuple(words), prefix=begins or short), False))
-        elif token["near"] is not None:
-            self.tokens.append((_near(token["near"]), True))
-        elif words := _words(token["phrase"]):
-            self.tokens.append((Term(tuple(words), prefix=bool(token["begins"])), True))
-        else:
-            raise _NotOperators
-
-    def _accept(self, token: str) -> bool:
-        accepted = self.tokens[self.at : self.at + 1] == [token]
-        self.at += accepted
-        self.operators += accepted and token not in "()"
-        return accepted
-
-    def either(self, depth: int) -> Expression:
-        """Parse ``a OR b``."""
-        parts = [self._both(depth)]
-        while self._accept("OR"):
-            parts.append(self._both(depth))
-        return _any(parts)
-
-    def _both(self, depth: int) -> Expression:
-        parts = [self._minus(depth)]
-        while self._accept("AND"):
-            parts.append(self._minus(depth))
-        return _all(parts)
-
-    def _minus(self, depth: int) -> Expression:
-        parts = [self._row(depth)]
-        while self._accept("NOT"):
-            parts.append(self._row(depth))
-        return parts[0] if len(parts) == 1 else Group("not", tuple(parts))
-
-    def _row(self, depth: int) -> Expression:
-        """Parse operands side by side: phrases and groups are required, words rank."""
-        required: list[Expression] = []
-        optional: list[Expression] = []
-        while self.at < len(self.tokens):
-            before, token = self.operators, self.tokens[self.at]
-            operand: Expression
-            if not isinstance(token, str):
-                self.at += 1
-                operand, must = token
-                self.operators += must or token[0].prefix
-            elif self._accept("("):
-                operand = self._group(depth + 1)
-                must = self.operators > before
-            else:
-                break
-            (required if must else optional).append(operand)
-        return _side_by_side(required, optional)
-
-    def _group(self, depth: int) -> Expression:
-        if depth > MAX_NESTING:
-            raise _NotOperators
-        inside = self.either(depth)
-        if not self._accept(")"):
-            raise _NotOperators
-        return inside
-
-
-def _side_by_side(required: Sequence[Expression], optional: Sequence[Expression]) -> Expression:
-    if not required and len(optional) == 1:
-        return optional[0]  # An operand like "ssh-key" is a phrase of its words.
-    single = [word for operand in optional for term in _terms(operand) for word in _apart(term)]
-    content = [term for term in single if term.prefix or term.words[0] not in STOP_WORDS]
-    ranking = content if content or required else single
-    if not ranking and not required:
-        raise _NotOperators
-    if not ranking or not required:
-        return _any(ranking) if ranking else _all(required)
-    # The first phrase is repeated among the words: then no word is required and each one ranks.
-    return _all([*required, _any([required[0], *ranking])])
-
-
-def _apart(term: Term) -> list[Term]:
-    return [term] if term.prefix else [Term((word,)) for word in term.words]
-
-
-def _near(inside: str) -> Term:
-    """Parse ``a b, 5``; phrases inside count as their words."""
-    head, comma, tail = inside.rpartition(",")
-    distance = re.fullmatch(r"\s*([0-9]{1,9})\s*", tail) if comma else None
-    words = tuple(_words(head if distance else inside))
-    if not words:
-        raise _NotOperators
-    if len(words) == 1:
-        return Term(words)
-    wanted = int(distance[1]) if distance else NEAR_DISTANCE
-    return Term(words, near=min(max(wanted, 1), MAX_NEAR_DISTANCE))

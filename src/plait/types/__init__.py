@@ -137,15 +137,15 @@ class Space(NamedTuple):
 class Tuning(NamedTuple):
     """The defaults of an embedder: how far to trust it and how to call it.
 
-    ``floor`` and ``ceiling`` are the cosines at which its vectors mean "unrelated" and "the same".
+    ``unrelated`` and ``spread`` are the `Chance` among 1,000 passages, until a memory has its own.
     ``external``: a third-party model. It may be slow, fail or change under the same name, so it
     runs in parallel to keyword search, its vectors are cached, and a sample is checked.
     """
 
     keyword_weight: float = 0.6
     vector_weight: float = 0.4
-    floor: float = 0.2
-    ceiling: float = 0.8
+    unrelated: float = 0.3
+    spread: float = 0.06
     external: bool = False
     max_chars: int = 8_000
 
@@ -311,15 +311,14 @@ class Filter(NamedTuple):
         return cls(projects=(None, project) if project else (None,))
 
 
-# Of every project and trust, superseded ones too.
-EVERYTHING = Filter(trusts=TRUSTS, all_versions=True)
+EVERYTHING = Filter(trusts=TRUSTS, all_versions=True)  # superseded ones too
 
 
 class Signals(NamedTuple):
     """The numbers behind one hit. ``None`` means that this signal has no value for it.
 
-    ``bm25`` and ``cosine`` are raw; ``keyword`` and ``vector`` are what entered the score;
-    ``coverage`` is the idf-weighted share of the query's words found in the passage.
+    ``bm25`` and ``cosine`` are raw; ``keyword`` and ``vector`` are what entered the score. The
+    passage has ``coverage`` of the query's words, by idf; its best ``sentence``, by meaning.
     """
 
     bm25: float | None = None
@@ -330,9 +329,10 @@ class Signals(NamedTuple):
     vector_rank: int | None = None
     coverage: float = 0.0
     matched: tuple[str, ...] = ()
+    sentence: float | None = None
 
 
-WEAK_RELEVANCE = 0.2  # below this, a hit has little in common with the query
+WEAK_RELEVANCE = 0.25  # below this, a hit is probably about something else
 
 
 class Hit(NamedTuple):
@@ -453,10 +453,7 @@ class Hit(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What an answer cost and how far it can be trusted.
-
-    ``ignored`` are settings and arguments that could not act on it.
-    """
+    """What an answer cost, settings without effect, and words as typed and as searched for."""
 
     query: str = ""
     mode_asked: Mode = "hybrid"
@@ -473,6 +470,7 @@ class Receipt(NamedTuple):
     milliseconds: float = 0.0
     tokens: int = 0
     ignored: tuple[Notice, ...] = ()
+    corrections: tuple[tuple[str, str], ...] = ()
 
 
 class Answer(tuple[Hit, ...]):

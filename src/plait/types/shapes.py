@@ -73,6 +73,11 @@ def _rounded(number: float | None) -> float | None:
     return None if number is None else round(number, 4)
 
 
+def corrections_of(receipt: Receipt) -> list[dict[str, str]]:
+    """Return the words that were searched for instead of those typed."""
+    return [{"typed": typed, "searched": searched} for typed, searched in receipt.corrections]
+
+
 def receipt_dict(receipt: Receipt, worded: Wording = str) -> dict[str, Any]:
     """Return how the search ran, what it cost and what was degraded."""
     return {
@@ -83,6 +88,7 @@ def receipt_dict(receipt: Receipt, worded: Wording = str) -> dict[str, Any]:
         "weights": {"keyword": receipt.keyword_weight, "vector": receipt.vector_weight},
         "degraded": [worded(reason) for reason in receipt.degraded],
         "ignored": [worded(reason) for reason in receipt.ignored],
+        "corrections": corrections_of(receipt),
         "candidates": {
             "keyword": receipt.keyword_candidates,
             "vector": receipt.vector_candidates,

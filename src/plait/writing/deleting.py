@@ -173,8 +173,9 @@ def _purge(
 ) -> list[Document]:
     """Remove these documents from the trash; return those that were only there."""
     transaction.clear_cache()
-    # Until the store has been tidied: a process may be killed before that.
-    transaction.remember(unscrubbed=new_id())
+    # Until the store has been tidied: a process may be killed before that. The sample of chance
+    # was taken from what is gone, too.
+    transaction.remember(unscrubbed=new_id(), chance=None)
     rows = trash_rules.belonging(transaction.trashed(ids, texts=False), set(ids))
     transaction.forget([*ids, *(row.document.id for row in rows)])
     return [row.document for row in rows if row.document.id not in known and not row.version_of]

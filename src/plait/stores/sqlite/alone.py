@@ -9,15 +9,15 @@ applied again with the numbers of these passages.
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import apsw
 
-from plait.protocols import Scored, Token, Vocabulary
+from plait.protocols import Scored, Token
 from plait.stores.sqlite import filters, keyword
 from plait.stores.sqlite.connection import rows
 from plait.types import Ref
-from plait.types.queries import Query
+from plait.types.queries import Query, Vocabulary
 
 # FTS5's constants.
 K1 = 1.2
@@ -31,7 +31,6 @@ _MATCHING = (
     "AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
 )
 _IDS = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?"
-_HOLDING = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
 _TOTALS = "SELECT block FROM passages_fts_data WHERE id = 1"
 _LENGTHS = "SELECT id, sz FROM passages_fts_docsize WHERE id IN (SELECT value FROM json_each(?))"
 
@@ -45,7 +44,8 @@ def best(
     if query.expression is not None:
         matching = keyword.compile_expression(query.expression)
         scores = {ref: 0.0 for ref, _ in rows(connection, _MATCHING, (matching, *among))}
-    _add_words(connection, query.words, among, len(refs), scores, any_ref=query.expression is None)
+    operands = keyword.operands(query)
+    _add_words(connection, operands, among, len(refs), scores, any_ref=query.expression is None)
     ranked = sorted((-score, ref) for ref, score in scores.items())
     return [(ref, -negative) for negative, ref in ranked[:limit]]
 
@@ -53,6 +53,7 @@ def best(
 def vocabulary(
     connection: apsw.Connection,
     terms: Mapping[str, Sequence[Token]],
+    begun: Mapping[str, str],
     selections: filters.Selections,
     conditions: list[filters.Clause],
 ) -> Vocabulary:
@@ -64,25 +65,29 @@ def vocabulary(
     for word, listed in terms.items():
         if not listed:
             continue
-        matching = rows(connection, _IDS, (keyword.quote(word),))
+        match = keyword.quote(word)
+        if word in begun:
+            match = keyword.either_form(word, begun[word])
+        matching = rows(connection, _IDS, (match,))
         count = sum(ref in among for (ref,) in matching) if among else 0
         for _, _, term in listed:
             holding[term] = max(holding[term], count)
-    return Vocabulary(len(among), terms, holding)
+    beginnings = keyword.begun_terms(connection, terms, begun)
+    return Vocabulary(len(among), terms, holding, beginnings)
 
 
 def _add_words(
     connection: apsw.Connection,
-    words: Sequence[str],
+    words: Iterable[str],
     among: tuple[Ref, Ref, str],
     count: int,
     scores: dict[Ref, float],
     *,
     any_ref: bool,
 ) -> None:
-    """Add the scores of the words, to any passage or only to those that have one already."""
+    """Add the scores of words, as FTS5 text, to any passage or only to those that have one."""
     hits: dict[str, list[Scored]] = {
-        word: rows(connection, _MATCHING, (keyword.quote(word), *among)) for word in words
+        word: rows(connection, _MATCHING, (word, *among)) for word in words
     }
     lengths = _lengths(connection, {ref for listed in hits.values() for ref, _ in listed})
     if not lengths:
@@ -92,7 +97,7 @@ def _add_words(
     for word, listed in hits.items():
         if not listed:
             continue
-        everywhere = connection.execute(_HOLDING, (keyword.quote(word),)).get
+        everywhere = connection.execute(keyword.HOLDING, (word,)).get
         idf = max(LEAST_IDF, _log_odds(passages, everywhere))
         own_idf = max(LEAST_OWN_IDF, _log_odds(count, len(listed)))
         for ref, score in listed:

@@ -9,7 +9,16 @@ from functools import cache
 import apsw
 
 from plait.errors import StoreDamaged, advise
-from plait.stores.sqlite import integrity, keyword, objects, rowcheck, scratch, vectors
+from plait.stores.sqlite import (
+    analysis,
+    integrity,
+    keyword,
+    objects,
+    rebuilding,
+    rowcheck,
+    scratch,
+    vectors,
+)
 from plait.stores.sqlite.connection import (
     NETWORK_FILE_SYSTEMS,
     PRIVATE_FILE,
@@ -339,7 +348,7 @@ def _keywords(
     fix: bool,
 ) -> Finding:
     if integrity.keywords_prove(connection):
-        return Finding("keyword index", "ok", "matches the passages")
+        return rebuilding.check_rules(connections, analysis.ANALYZER, fix=fix)
     if not fix:
         text = "The keyword index does not match the passages."
         return Finding("keyword index", "error", text, advice=FIX)
@@ -409,7 +418,7 @@ def _counts(
         if table is not None:
             return _unsafe(connections, table, "counts")
         with WriteLock(connections):
-            keyword.recount(connection)
+            rebuilding.recount(connection)
             rowcheck.recount(connection)
         return Finding("counts", "ok", "the passages were counted again", fixed=True)
     if not wrong:

@@ -10,6 +10,7 @@ from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.filters import Clause, joined, spellings_of
 from plait.types import AFTER_TURNS, KINDS, ORIGINS, TRUSTS, Document, Passage, Ref
 from plait.types.ids import ID_LENGTH, ID_PREFIX, SCOPE_PREFIX
+from plait.types.queries import LAST_CHARS, Turn
 
 # Columns of `documents` in the order of `Document`'s fields; text is put together from passages.
 FIELDS = tuple(name for name in Document._fields if name != "text")
@@ -60,7 +61,8 @@ _PASSAGE = (
 _HYDRATE = _PASSAGE + "p.rowid IN (SELECT value FROM json_each(?))"  # noqa: S608
 # A message cut into several passages is a text rather than a turn of a conversation.
 _TURNS = (
-    "SELECT p.rowid, d.project, d.session, d.turn FROM passages AS p "
+    f"SELECT p.rowid, d.project, d.session, d.turn, substr(p.text, -{LAST_CHARS}) "  # noqa: S608
+    "FROM passages AS p "
     "JOIN documents AS d ON d.rowid = p.document "
     "WHERE p.rowid IN (SELECT value FROM json_each(?)) "
     "AND d.turn IS NOT NULL AND d.kind = 'message' AND d.chunk_count = 1"
@@ -239,15 +241,15 @@ def hydrate(
     return {passage.ref: (passage, document) for passage, document in pairs}
 
 
-def turns(connection: apsw.Connection, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
-    """Return session and turn of those passages that are whole messages.
+def turns(connection: apsw.Connection, refs: Sequence[Ref]) -> dict[Ref, Turn]:
+    """Return the places in a conversation of those passages that are whole messages.
 
     Sessions with the same name in two projects are two sessions.
     """
     wanted = (json.dumps(list(refs)),)
     return {
-        ref: (f"{project}\0{session}", turn)
-        for ref, project, session, turn in rows(connection, _TURNS, wanted)
+        ref: Turn.of(f"{project}\0{session}", turn, str(end))
+        for ref, project, session, turn, end in rows(connection, _TURNS, wanted)
         if isinstance(turn, int)
     }
 

@@ -321,6 +321,13 @@ class Selections:
             self._known[key] = selection
         return selection
 
+    def size(
+        self, connection: apsw.Connection, conditions: list[Clause], passages: int
+    ) -> int | None:
+        """Return how many passages the conditions select; ``None`` for all, or for many."""
+        refs = self.find(connection, conditions, passages).refs if conditions else None
+        return None if refs is None else len(refs)
+
 
 def passing(
     connection: apsw.Connection,

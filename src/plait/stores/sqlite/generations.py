@@ -8,9 +8,11 @@ import apsw
 from plait.errors import EmbedderError
 from plait.protocols import Unembedded, Vector
 from plait.stores.sqlite import vectors
-from plait.stores.sqlite.connection import rows
-from plait.stores.sqlite.state import Generation, answering, generations, space_text
+from plait.stores.sqlite.connection import Connections, WriteLock, rows
+from plait.stores.sqlite.keyword import passage_count
+from plait.stores.sqlite.state import Generation, answering, generations, set_chance, space_text
 from plait.types import Ref, Space
+from plait.types.queries import Chance
 
 UNEMBEDDED = (
     "INSERT INTO unembedded (generation, passage, reason) VALUES (?, ?, ?) "
@@ -153,3 +155,19 @@ def swap(connection: apsw.Connection, space: Space) -> bool:
     connection.execute("DELETE FROM generations WHERE id <> ?", (generation.id,))
     connection.execute("UPDATE generations SET current = 1 WHERE id = ?", (generation.id,))
     return True
+
+
+def sample_chance(
+    connections: Connections,
+    search: vectors.NearestVectors,
+    space: Space,
+    foreign: Sequence[Vector],
+) -> None:
+    """Store how near the nearest passages are to questions that have nothing to do with them."""
+    connection = connections.get()
+    with connection:  # One snapshot; nobody waits for the scan.
+        passages = passage_count(connection)
+        cosines = search.best_cosines(connection, foreign, space)
+    if cosines:
+        with WriteLock(connections, patient=False) as connection:
+            set_chance(connection, Chance.of(cosines, passages), space)

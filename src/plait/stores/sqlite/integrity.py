@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import apsw
 
-from plait.stores.sqlite import keyword
+from plait.stores.sqlite import rebuilding
 from plait.stores.sqlite.connection import rows
 
 # SQLite lists this many problems; one is enough to act, several help to tell what is broken.
@@ -219,7 +219,7 @@ def keywords_prove(connection: apsw.Connection) -> bool:
 
     FTS5 compares what it lists with the passages, but does not look a word up. A search does.
     """
-    if not keyword.is_sound(connection):
+    if not rebuilding.is_sound(connection):
         return False
     try:
         return not connection.execute(_LOST_TERMS).get

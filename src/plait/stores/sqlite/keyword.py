@@ -6,31 +6,19 @@ Every word of a query is quoted: FTS5 reads NOT, OR, ``-`` and ``:`` as operator
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import apsw
 
 from plait.protocols import Scored, Token
 from plait.stores import Planner
 from plait.stores.sqlite import filters
+from plait.stores.sqlite.analysis import tokens
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.state import get_meta, get_number, set_meta
-from plait.text import REPEATED_NAME_CHARS, SPLIT_VERSION, first_words, grams, segments
-from plait.text import split as split_scripts
-from plait.types import Document, Passage, Ref
-from plait.types.queries import Expression, Query, Term
-
-# Combining marks belong to words: without them FTS5 cuts Thai and Hindi words apart. Variation
-# selectors (U+FE0E, U+FE0F) are marks too, but only choose how an emoji is drawn.
-_CATEGORIES = "L* N* Co Mn Mc"
-_SEPARATORS = "\ufe0e\ufe0f"
-TOKENIZER = (
-    f"porter unicode61 remove_diacritics 2 categories '{_CATEGORIES}' separators '{_SEPARATORS}'"
-)
-_UNICODE = ("remove_diacritics", "2", "categories", _CATEGORIES, "separators", _SEPARATORS)
-_TOKENIZER_ARGUMENTS = ("porter", ["unicode61", *_UNICODE])
-ANALYZER = f"porter unicode61, marks kept, 1; split {SPLIT_VERSION}"
+from plait.text import beginnings
+from plait.types import Ref
+from plait.types.queries import Expression, Group, Query, Term, Vocabulary
 
 # The index, the tables FTS5 keeps it in, and the view of its terms.
 KEYWORD_SHADOWS = (
@@ -94,18 +82,21 @@ FREQUENT_SHARE = 0.005
 # A rebuild makes writers wait, 2 to 3 s for this many passages: a larger index that is readable and
 # complete is left as it is.
 REBUILT_PASSAGES = 100_000
-
-# Characters that splitting makes of one, at most: three and a space.
-CHARS_OF_SPLIT = 4
-
+# Of a word that NOT excludes. A language has a few dozen; matching 27,000 took longer than 2 s.
+MOST_FORMS = 1_000
 # The name under which triggers keep the number of passages in ``meta``.
-_COUNTED = "passages"
+COUNTED = "passages"
 
 _STATISTICS = "SELECT block FROM passages_fts_data WHERE id = 1"
 _FREQUENT = (
     "SELECT term, passages FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?))"
 )
+_MATCHING = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?"
+HOLDING = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
 _FREQUENCY = "SELECT doc FROM passages_vocab WHERE term = ?"
+_LONGER = (
+    "SELECT term FROM passages_vocab WHERE term > ? AND term < ? AND length(term) <= ? LIMIT ?"
+)
 _COUNT_FREQUENT = "INSERT INTO frequent_terms SELECT term, doc FROM passages_vocab WHERE doc > ?"
 # FTS5 ranks all that matches, whatever the conditions.
 _RANKED = (
@@ -133,56 +124,9 @@ _PASSAGE_ENDS = "SELECT (SELECT min(rowid) FROM passages), (SELECT max(rowid) FR
 _INDEX_ENDS = (
     "SELECT (SELECT min(id) FROM passages_fts_docsize), (SELECT max(id) FROM passages_fts_docsize)"
 )
-_RECOUNT = (
-    "INSERT INTO meta (name, value) SELECT ?, count(*) FROM passages WHERE true "
-    "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-)
-# Files of earlier versions repeat all tags with every passage.
-_SHORTEN_TITLES = (
-    "UPDATE passages SET title_terms = substr(title_terms, 1, ?1) "
-    "WHERE ordinal > 0 AND length(title_terms) > ?1"
-)
-_SPLIT = "SELECT rowid, heading, text, heading_terms, text_terms FROM passages"
 
 
-# -- words ---------------------------------------------------------------------------------
-
-
-def tokens(connection: apsw.Connection, text: str) -> list[Token]:
-    """Return the terms that a text is indexed under, with their places in characters."""
-    listed: list[Token] = []
-    for start, end, width in segments(text):
-        if width:
-            listed += grams(text, start, end, width)
-        else:
-            listed += _fts_tokens(connection, text[start:end], start)
-    return listed
-
-
-def _fts_tokens(connection: apsw.Connection, text: str, offset: int) -> list[Token]:
-    """Return FTS5's own tokens; its byte offsets become characters."""
-    tokenize = connection.fts5_tokenizer(*_TOKENIZER_ARGUMENTS)
-    data = text.encode("utf-8", "replace")
-    listed: Any = tokenize(data, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
-    if len(data) == len(text):
-        return [(offset + start, offset + end, term) for start, end, term in listed]
-    placed: list[Token] = []
-    reached, place = 0, offset
-    for start, end, term in listed:
-        first = place + len(data[reached:start].decode("utf-8", "replace"))
-        last = first + len(data[start:end].decode("utf-8", "replace"))
-        placed.append((first, last, term))
-        reached, place = end, last
-    return placed
-
-
-def name_terms(connection: apsw.Connection, passage: Passage, document: Document) -> frozenset[str]:
-    """Return the terms of a passage's title, heading, tags and aliases."""
-    names = "\n".join((document.title, *document.tags, *document.aliases))
-    if passage.ordinal:
-        names = first_words(names)
-    text = f"{names}\n{passage.heading}"
-    return frozenset(term for _, _, term in tokens(connection, text))
+# -- counts ---------------------------------------------------------------------------------
 
 
 def passage_count(connection: apsw.Connection) -> int:
@@ -209,6 +153,34 @@ def frequencies(connection: apsw.Connection, terms: set[str]) -> dict[str, int]:
     return counts
 
 
+def begun_terms(
+    connection: apsw.Connection, words: Mapping[str, Sequence[Token]], begun_with: Mapping[str, str]
+) -> dict[str, str]:
+    """Return for the beginning of each word that has one, as it is indexed, the word's term."""
+    begun: dict[str, str] = {}
+    for word, start in begun_with.items():
+        stems = tokens(connection, start)
+        if len(words[word]) == len(stems) == 1:
+            begun.setdefault(stems[0][2], words[word][0][2])
+    return begun
+
+
+def begun_frequencies(
+    connection: apsw.Connection, words: Mapping[str, Sequence[Token]], begun_with: Mapping[str, str]
+) -> dict[str, int]:
+    """Return how many passages contain the term of each word, or one with its beginning."""
+    return {
+        words[word][0][2]: connection.execute(HOLDING, (either_form(word, start),)).get
+        for word, start in begun_with.items()
+        if len(words[word]) == 1
+    }
+
+
+def either_form(word: str, start: str) -> str:
+    """Return a match for a word and whatever begins like it; a stem may be shorter than that."""
+    return f"({quote(word)} OR {quote(start)} *)"
+
+
 def _stale(connection: apsw.Connection) -> bool:
     """Tell whether the counts of common terms are wrong enough to mislead."""
     passages = passage_count(connection)
@@ -228,11 +200,6 @@ def quote(word: str) -> str:
     return '"' + word.replace('"', '""').replace("\0", " ") + '"'
 
 
-def any_of(words: Sequence[str]) -> str:
-    """Return the words joined by OR."""
-    return " OR ".join(map(quote, words))
-
-
 def compile_expression(expression: Expression) -> str:
     """Return an operator query as FTS5 text, fully bracketed."""
     if isinstance(expression, Term):
@@ -244,38 +211,55 @@ def compile_expression(expression: Expression) -> str:
     return "(" + operator.join(compile_expression(part) for part in expression.parts) + ")"
 
 
+def _with_forms(connection: apsw.Connection, expression: Expression) -> Expression:
+    """Return an expression with the longer forms of its words that have an ending, as indexed."""
+    if isinstance(expression, Group):
+        parts = tuple(_with_forms(connection, part) for part in expression.parts)
+        return expression._replace(parts=parts)
+    stems = tokens(connection, expression.words[0]) if expression.ending else []
+    if len(stems) != 1:
+        return expression
+    term = stems[0][2]
+    most = len(term) + expression.ending
+    forms = rows(connection, _LONGER, (term, f"{term}\U0010ffff", most, MOST_FORMS))
+    return Group("or", (expression, *(Term((form,)) for (form,) in forms))) if forms else expression
+
+
 def matching(query: Query) -> str:
-    """Return a query as FTS5 text: its operators, or its words joined by OR."""
-    if query.expression is not None:
-        return compile_expression(query.expression)
-    return any_of(query.words)
+    """Return a query as FTS5 text: its operators, or its words joined by OR, and its boosts."""
+    if query.expression is None:
+        return " OR ".join(operands(query))
+    return " OR ".join(map(compile_expression, (query.expression, *query.boosts)))
 
 
-def anchors(
-    words: Sequence[str], frequency: Mapping[str, int], alone: int = ANCHORED_ALONE
-) -> str | None:
+def operands(query: Query) -> list[str]:
+    """Return the words and the boosts of a query as FTS5 text, each by itself."""
+    return [*map(quote, query.words), *map(compile_expression, query.boosts)]
+
+
+def anchors(frequency: Mapping[str, int], alone: int = ANCHORED_ALONE) -> str | None:
     """Return which passages to rank: those with a rare word or two less rare ones.
 
     Nearly all of the best passages are among them. ``frequency`` counts the passages with each
-    word. ``None``: all words together are rare enough to rank whatever matches.
+    word, which is FTS5 text. ``None``: all words together are rare enough to rank whatever matches.
 
-    >>> print(anchors(["deploy", "zanzibar"], {"deploy": 9000, "zanzibar": 3}))
+    >>> print(anchors({'"deploy"': 9000, '"zanzibar"': 3}))
     "zanzibar"
-    >>> print(anchors(["deploy", "key", "host"], {"deploy": 9000, "key": 7000, "host": 8000}))
+    >>> print(anchors({'"deploy"': 9000, '"key"': 7000, '"host"': 8000}))
     ("key" AND "host") OR ("key" AND "deploy") OR ("host" AND "deploy")
     """
-    known = {word: frequency[word] for word in words if frequency[word]}
+    known = {word: count for word, count in frequency.items() if count}
     rest = sorted(known, key=known.__getitem__)
     anchored: list[str] = []
     matches = 0
     while rest and matches + frequency[rest[0]] <= alone:
         matches += frequency[rest[0]]
-        anchored.append(quote(rest.pop(0)))
+        anchored.append(rest.pop(0))
     if not rest:
         return None
     paired = rest[:PAIRED_WORDS]
     anchored += [
-        f"({quote(first)} AND {quote(second)})"
+        f"({first} AND {second})"
         for place, first in enumerate(paired)
         for second in paired[place + 1 :]
     ]
@@ -311,10 +295,60 @@ class KeywordSearch:
         if deadline is not None:
             connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
         try:
+            if query.expression is not None:
+                expression = _with_forms(connection, query.expression)
+                query = query._replace(expression=expression)
             return self._best(connection, query, limit, conditions)
         finally:
             if deadline is not None:
                 connection.set_progress_handler(None)
+
+    def vocabulary(
+        self,
+        connection: apsw.Connection,
+        words: Mapping[str, Sequence[Token]],
+        begun_with: Mapping[str, str],
+        conditions: list[filters.Clause] | None,
+    ) -> Vocabulary:
+        """Return how many passages, all or those that meet conditions, contain some words."""
+        if conditions is not None:
+            from plait.stores.sqlite import alone
+
+            return alone.vocabulary(connection, words, begun_with, self._selections, conditions)
+        terms = {term for listed in words.values() for _, _, term in listed}
+        counts = frequencies(connection, terms)
+        counts |= begun_frequencies(connection, words, begun_with)
+        begun = begun_terms(connection, words, begun_with)
+        return Vocabulary(passage_count(connection), words, counts, begun)
+
+    def unseen(
+        self,
+        connection: apsw.Connection,
+        words: Iterable[str],
+        begun_with: Mapping[str, str],
+        conditions: list[filters.Clause],
+    ) -> set[str]:
+        """Return those of the words that no passage which meets the conditions contains."""
+        if not conditions:
+            return set()  # nothing is out of sight
+        matches = {
+            word: either_form(word, begun_with[word]) if word in begun_with else quote(word)
+            for word in words
+        }
+        refs = self._selections.find(connection, conditions, passage_count(connection)).refs
+        if refs is not None:
+            return {
+                word
+                for word, match in matches.items()
+                if {ref for (ref,) in rows(connection, _MATCHING, (match,))}.isdisjoint(refs)
+            }
+        sql, values = filters.joined(conditions)
+        visible = f"{_MATCHING} {_WHERE.replace('/*conditions*/', sql)} LIMIT 1"
+        return {
+            word
+            for word, match in matches.items()
+            if not connection.execute(visible, (match, *values)).get
+        }
 
     def _best(
         self,
@@ -365,7 +399,7 @@ class KeywordSearch:
         if query.expression is None and few:
             from plait.stores.sqlite import narrow
 
-            return narrow.best(connection, query.words, refs, limit)
+            return narrow.best(connection, query, refs, limit)
         among = (min(refs), max(refs), json.dumps(list(refs)))
         sql = _SIFTED.replace("/*where*/", _AMONG)
         return rows(connection, sql, (matching(query), *among, limit))
@@ -380,17 +414,23 @@ class KeywordSearch:
         terms = {word: {term for _, _, term in tokens(connection, word)} for word in query.words}
         counts = frequencies(connection, set().union(*terms.values()))
         frequency = {
-            word: min((counts[term] for term in stems), default=0) for word, stems in terms.items()
+            quote(word): min((counts[term] for term in stems), default=0)
+            for word, stems in terms.items()
         }
+        for word, start in beginnings(query.words).items():
+            del frequency[quote(word)]
+            begun = either_form(word, start)
+            frequency[begun] = connection.execute(HOLDING, (begun,)).get
         if not forced and sum(frequency.values()) <= self.matches:
             return None
-        return anchors(query.words, frequency, self.alone)
+        return anchors(frequency, self.alone)
 
 
 # -- the index as a whole ------------------------------------------------------------------
 #
 # Three checks, each slower than the one before: `is_complete` takes microseconds and runs at every
-# opening, `is_readable` reads the index, `is_sound` compares it word for word with the passages.
+# opening; `rebuilding.is_readable` reads the index, `rebuilding.is_sound` compares it word for word
+# with the passages.
 
 
 def is_counted(connection: apsw.Connection) -> bool:
@@ -404,76 +444,9 @@ def is_complete(connection: apsw.Connection) -> bool:
         agrees: bool = (
             connection.execute(_PARTS).get == len(KEYWORD_TABLES)
             and rows(connection, _PASSAGE_ENDS) == rows(connection, _INDEX_ENDS)
-            and get_meta(connection, _COUNTED) in (None, str(passage_count(connection)))
+            and get_meta(connection, COUNTED) in (None, str(passage_count(connection)))
         )
     return agrees
-
-
-def is_readable(connection: apsw.Connection) -> bool:
-    """Tell whether FTS5 can read all of its index; takes no lock that a writer would wait for."""
-    try:
-        answer = connection.execute("PRAGMA quick_check('passages_fts')").get
-    except (apsw.CorruptError, apsw.SQLError):
-        return False
-    return bool(answer == "ok")
-
-
-def is_sound(connection: apsw.Connection) -> bool:
-    """Tell whether the index and the passages agree word for word."""
-    try:
-        connection.execute(
-            "INSERT INTO passages_fts (passages_fts, rank) VALUES ('integrity-check', 1)"
-        )
-    except (apsw.CorruptError, apsw.SQLError):
-        return False
-    return True
-
-
-def needs_rebuild(
-    connection: apsw.Connection, analyzer: str, large: int = REBUILT_PASSAGES
-) -> bool:
-    """Tell whether to rebuild the index: always, except for a large and sound one."""
-    return (
-        passage_count(connection) < large
-        or get_meta(connection, "analyzer") != analyzer
-        or not is_complete(connection)
-        or not is_readable(connection)
-    )
-
-
-def rebuild(connection: apsw.Connection) -> int:
-    """Rebuild the index from the passages, in the caller's transaction; return their number."""
-    from plait.stores.sqlite.schema import make_keyword_index
-
-    # Dropped, not emptied: FTS5 cannot empty an index whose tables or settings are damaged.
-    make_keyword_index(connection)
-    connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
-    # Only now: splitting updates the index row by row, which needs a sound one.
-    _split_again(connection)
-    connection.execute(_SHORTEN_TITLES, (REPEATED_NAME_CHARS * CHARS_OF_SPLIT,))
-    tidy(connection)
-    recount(connection)
-    return passage_count(connection)
-
-
-def recount(connection: apsw.Connection) -> None:
-    """Count the passages; triggers keep the number from then on."""
-    connection.execute(_RECOUNT, (_COUNTED,))
-
-
-def _split_again(connection: apsw.Connection) -> None:
-    """Bring the split forms of passages up to the current rules."""
-    stale = []
-    for rowid, heading, text, *old in rows(connection, _SPLIT):
-        if not (isinstance(heading, str) and isinstance(text, str)):
-            # This is how half-written pages read.
-            raise apsw.CorruptError(f"passage {rowid} is not text")
-        fresh = [split_scripts(heading), split_scripts(text)]
-        if fresh != old:
-            stale.append((*fresh, rowid))
-    connection.executemany(
-        "UPDATE passages SET heading_terms = ?, text_terms = ? WHERE rowid = ?", stale
-    )
 
 
 def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:

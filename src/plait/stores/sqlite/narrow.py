@@ -7,14 +7,15 @@ weight is corrected.
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import apsw
 
 from plait.protocols import Scored
-from plait.stores.sqlite import keyword
+from plait.stores.sqlite import analysis, keyword
 from plait.stores.sqlite.connection import rows
 from plait.types import Ref
+from plait.types.queries import Query
 
 # How much the rarity among these passages counts beside that in the whole memory. From
 # benchmarks/quality.md: 1 is as good with vectors, and worse by keywords alone.
@@ -31,17 +32,17 @@ _AMONG = " AND +rowid IN (SELECT value FROM json_each(?))"
 
 
 def best(
-    connection: apsw.Connection, words: Sequence[str], refs: Collection[Ref], limit: int
+    connection: apsw.Connection, query: Query, refs: Collection[Ref], limit: int
 ) -> list[Scored]:
     """Return the best of these passages by BM25, with words weighted by their rarity among them."""
     sql, values = _ONE_WORD, [min(refs), max(refs)]
     listed = [] if values[1] - values[0] + 1 == len(refs) else [json.dumps(list(refs))]
     if listed:
         sql += _AMONG
-    passages, holding = keyword.passage_count(connection), _holding(connection, words)
+    passages, holding = keyword.passage_count(connection), _holding(connection, query)
     scores: dict[Ref, float] = {}
-    for word in words:
-        hits: list[Scored] = rows(connection, sql, (keyword.quote(word), *values, *listed))
+    for word in keyword.operands(query):
+        hits: list[Scored] = rows(connection, sql, (word, *values, *listed))
         weight = 1.0
         if word in holding:
             weight = reweighed(passages, holding[word], len(refs), len(hits))
@@ -51,13 +52,19 @@ def best(
     return [(ref, -negative) for negative, ref in ranked[:limit]]
 
 
-def _holding(connection: apsw.Connection, words: Sequence[str]) -> dict[str, int]:
-    """Return how many passages contain each word; words of several terms are absent."""
+def _holding(connection: apsw.Connection, query: Query) -> dict[str, int]:
+    """Return how many passages contain each operand; words of several terms are absent."""
     term_of = {
-        word: tokens[0][2] for word in words if len(tokens := keyword.tokens(connection, word)) == 1
+        keyword.quote(word): tokens[0][2]
+        for word in query.words
+        if len(tokens := analysis.tokens(connection, word)) == 1
     }
     counts = keyword.frequencies(connection, set(term_of.values()))
-    return {word: counts[term] for word, term in term_of.items()}
+    boosts = map(keyword.compile_expression, query.boosts)
+    return {
+        **{word: counts[term] for word, term in term_of.items()},
+        **{boost: connection.execute(keyword.HOLDING, (boost,)).get for boost in boosts},
+    }
 
 
 def reweighed(passages: int, holding: int, few: int, of_few: int) -> float:

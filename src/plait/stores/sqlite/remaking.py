@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import apsw
 
-from plait.stores.sqlite import integrity, keyword, objects
+from plait.stores.sqlite import integrity, objects, rebuilding
 from plait.stores.sqlite.carving import carved_rows, lost_rows
 from plait.stores.sqlite.connection import Connections, WriteLock, rows
 from plait.stores.sqlite.generations import mark_all_pending
@@ -190,7 +190,7 @@ def _edit_schema(connection: apsw.Connection, edits: list[tuple[str, tuple[str, 
 def _fill(connection: apsw.Connection, damaged: frozenset[str]) -> None:
     """Fill what is made from passages; vectors are made by the next reindex."""
     if damaged & _KEYWORDS:
-        keyword.rebuild(connection)
+        rebuilding.rebuild(connection)
     if _VECTORS in damaged:
         connection.execute("DELETE FROM unembedded")
         for generation in generations(connection):

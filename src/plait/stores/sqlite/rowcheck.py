@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from plait.stores.sqlite import keyword
+from plait.stores.sqlite import rebuilding
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import LAST_ORDINAL, passage_hash
 from plait.stores.sqlite.mending import CHECKED_TABLES, Row, as_text, is_sound, mended
@@ -141,7 +141,7 @@ def mend(connection: apsw.Connection, listed: list[Unreadable]) -> tuple[int, in
             _update(connection, table, row, fixed)
             kept += 1
     if any(row.table == "meta" for row in listed):
-        keyword.recount(connection)
+        rebuilding.recount(connection)
     return kept, dropped
 
 

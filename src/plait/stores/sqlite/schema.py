@@ -8,8 +8,9 @@ import os
 
 import apsw
 
+from plait.stores.sqlite.analysis import TOKENIZER
 from plait.stores.sqlite.connection import APPLICATION_ID, version_of
-from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, TOKENIZER, TRIGGERS
+from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, TRIGGERS
 
 SMALLEST_FILE = 512  # of any database
 # Apart, because it can be rebuilt from the passages.

@@ -147,9 +147,9 @@ def _clear_terms(connections: Connections) -> None:
     for start in range(0, len(lost), SLICE_SEPARATORS):
         with WriteLock(connections) as locked, _terms_listed(locked) as connection:
             if not _separate(connection, lost[start : start + SLICE_SEPARATORS]):
-                from plait.stores.sqlite import keyword
+                from plait.stores.sqlite import rebuilding
 
-                keyword.rebuild(connection)
+                rebuilding.rebuild(connection)
                 return
 
 

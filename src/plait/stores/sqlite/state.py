@@ -12,10 +12,13 @@ import apsw
 from plait.protocols import State, Vector
 from plait.stores.sqlite.connection import rows
 from plait.types import Space
+from plait.types.queries import LEAST_SPREAD, Chance
 
 # Names in ``meta``: when one fact last replaced another, and when a profile is next out of date.
 CHANGED_AT = "latest_turn"
 PROFILES_DUE = "profiles_due"
+CHANCE = "chance"  # what chance finds, and in which space
+LAST_ROW = 2**63 - 1
 MOST_DIMS = 65_536  # more than any model has: a larger number is damage
 # There while bytes of purged text may be left in the file.
 UNSCRUBBED = "unscrubbed"
@@ -133,6 +136,33 @@ def forget_meta(connection: apsw.Connection, name: str) -> None:
     connection.execute("DELETE FROM meta WHERE name = ?", (name,))
 
 
+def set_chance(connection: apsw.Connection, chance: Chance, space: Space) -> None:
+    """Store what chance finds among the vectors of a space."""
+    set_meta(connection, CHANCE, json.dumps([*chance, *space], ensure_ascii=False))
+
+
+def _chance(text: str | None, space: Space | None) -> Chance | None:
+    """Return what `set_chance` stored for this space; ``None`` for anything else.
+
+    A file may come from anywhere: its numbers must be such as a sample has.
+    """
+    try:
+        values = json.loads(text or "[]")
+        if space is None or not isinstance(values, list) or values[3:] != list(space):
+            return None
+        cosine, spread, passages = values[:3]
+        sound = (
+            type(passages) is int
+            and type(cosine) is type(spread) is float
+            and 0 < passages <= LAST_ROW
+            and 0.0 <= cosine <= 1.0
+            and LEAST_SPREAD <= spread <= 1.0
+        )
+        return Chance(cosine, spread, passages) if sound else None
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+
+
 def read_state(connection: apsw.Connection, analyzer: str) -> State:
     """Return the state of the memory."""
     facts = {name: str(value) for name, value in rows(connection, "SELECT name, value FROM meta")}
@@ -157,6 +187,8 @@ def read_state(connection: apsw.Connection, analyzer: str) -> State:
         changed_at=_number(CHANGED_AT, changed),
         profiles_due=_number(PROFILES_DUE, due),
         has_messages=bool(connection.execute(_ANY_MESSAGE).get),
+        passages=_number("passages", facts.get("passages")) or 0,
+        chance=_chance(facts.get(CHANCE), None if current is None else current.named),
         unscrubbed=facts.get(UNSCRUBBED),
         vector_damage=damage,
     )

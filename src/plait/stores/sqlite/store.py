@@ -13,6 +13,7 @@ import apsw
 from plait.errors import StoreBusy, StoreDamaged, quoted
 from plait.protocols import (
     Candidate,
+    Foreign,
     Nearest,
     Scored,
     State,
@@ -21,10 +22,9 @@ from plait.protocols import (
     Unembedded,
     Use,
     Vector,
-    Vocabulary,
 )
 from plait.stores import Planner, refuse_to_write
-from plait.stores.sqlite import documents, filters, keyword
+from plait.stores.sqlite import analysis, documents, filters, keyword
 from plait.stores.sqlite.connection import (
     Connections,
     Guard,
@@ -36,8 +36,9 @@ from plait.stores.sqlite.connection import (
 from plait.stores.sqlite.keyword import KeywordSearch
 from plait.stores.sqlite.state import UNSCRUBBED, answering, get_meta, read_state
 from plait.stores.sqlite.vectors import NearestVectors
+from plait.text import beginnings
 from plait.types import Document, Filter, Passage, Ref, Space
-from plait.types.queries import Query
+from plait.types.queries import Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _connections_that_read() -> type[Connections]:
 class SQLiteStore:
     """One memory in one file; safe from several threads and several processes."""
 
-    analyzer = keyword.ANALYZER
+    analyzer = analysis.ANALYZER
     # Sizes from which the keyword index is tidied, and no longer rebuilt without need.
     tidied_passages = keyword.TIDY_PASSAGES
     rebuilt_passages = keyword.REBUILT_PASSAGES
@@ -102,9 +103,7 @@ class SQLiteStore:
     def _conditions(self, connection: apsw.Connection, where: Filter) -> list[filters.Clause]:
         return filters.clauses(connection, where, self._clock())
 
-    def _search_conditions(
-        self, connection: apsw.Connection, where: Filter
-    ) -> list[filters.Clause]:
+    def _searched_for(self, connection: apsw.Connection, where: Filter) -> list[filters.Clause]:
         """Return the conditions of a search, which leaves out profiles that are out of date."""
         conditions = self._conditions(connection, where)
         return conditions + filters.of_fresh_profiles(connection, self._clock())
@@ -149,7 +148,7 @@ class SQLiteStore:
         with self._guard:
             connection = self._connections.get()
             with connection:  # One snapshot: a condition is left out if no document fails it.
-                conditions = self._search_conditions(connection, where)
+                conditions = self._searched_for(connection, where)
                 hits = self.keywords.best(connection, query, limit, conditions, deadline)
         return hits
 
@@ -166,42 +165,63 @@ class SQLiteStore:
         with self._guard:
             connection = self._connections.get()
             with connection:
-                conditions = self._search_conditions(connection, where)
+                conditions = self._searched_for(connection, where)
                 passages = keyword.passage_count(connection) if conditions else 0
                 hits = self.vectors.nearest(connection, vector, space, limit, conditions, passages)
                 cosines = dict(hits)
                 others = [ref for ref in also if ref not in cosines]
                 cosines |= self.vectors.cosines(connection, vector, space, others)
-        return Nearest(hits, cosines)
+                among = self.selections.size(connection, conditions, passages)
+        return Nearest(hits, cosines, among)
 
-    def vocabulary(self, words: Iterable[str], where: Filter | None = None) -> Vocabulary:
+    def vocabulary(
+        self,
+        words: Iterable[str],
+        where: Filter | None = None,
+        *,
+        prefixes: Iterable[str] = (),
+        seen_by: Filter | None = None,
+    ) -> Vocabulary:
         """Return the terms of some words, and how many passages, all or some, contain each."""
         with self._guard:
             connection = self._connections.get()
-            tokens = {word: keyword.tokens(connection, word) for word in words}
-            wanted = {term for listed in tokens.values() for _, _, term in listed}
+            tokens = {word: analysis.tokens(connection, word) for word in words}
+            starts = beginnings(tokens, prefixes)
             try:
-                if where is not None:
-                    from plait.stores.sqlite import alone
-
-                    with connection:
-                        conditions = self._search_conditions(connection, where)
-                        return alone.vocabulary(connection, tokens, self.selections, conditions)
-                counts = keyword.frequencies(connection, wanted)
-                return Vocabulary(keyword.passage_count(connection), tokens, counts)
+                with connection:
+                    own = None if where is None else self._searched_for(connection, where)
+                    counted = self.keywords.vocabulary(connection, tokens, starts, own)
+                    if seen_by is None or not (few := counted.in_few()):
+                        return counted
+                    seen = self._searched_for(connection, seen_by)
+                    unseen = self.keywords.unseen(connection, few, starts, seen)
+                    return counted._replace(unseen=frozenset(unseen))
             except apsw.Error as error:
                 if not isinstance(translate(error, self.path), StoreDamaged):
                     raise
             return Vocabulary(0, tokens, {})  # a damaged index cannot count, but still reads words
 
+    def alike(self, words: Iterable[str], where: Filter) -> dict[str, list[Spelling]]:
+        """Return the words of visible passages that are spelt like these, nearest first."""
+        from plait.stores.sqlite import spelling
+
+        with self._guard:
+            connection = self._connections.get()
+            with connection:
+                conditions = self._searched_for(connection, where)
+                similar = spelling.alike(connection, words, conditions, self.selections)
+        return similar
+
     # -- reading ---------------------------------------------------------------------------
 
-    def turns(self, refs: Sequence[Ref]) -> dict[Ref, tuple[str, int]]:
-        """Return session and turn of those passages that are whole messages."""
+    def turns(self, refs: Sequence[Ref]) -> dict[Ref, Turn]:
+        """Return the places in a conversation of those passages that are whole messages."""
         with self._guard:
             return documents.turns(self._connections.get(), refs)
 
-    def hydrate(self, refs: Sequence[Ref], *, ranking: bool = False) -> dict[Ref, Candidate]:
+    def hydrate(
+        self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None
+    ) -> dict[Ref, Candidate]:
         """Read passages with their documents; with ``ranking`` all that ranking needs."""
         with self._guard:
             connection = self._connections.get()
@@ -216,8 +236,8 @@ class SQLiteStore:
                 ref: Candidate(
                     passage,
                     document,
-                    keyword.tokens(connection, passage.text),
-                    keyword.name_terms(connection, passage, document),
+                    analysis.tokens_among(connection, passage.text, terms),
+                    analysis.name_terms(connection, passage, document, terms),
                     uses.get(ref),
                     successors.get(document.id),
                 )
@@ -364,7 +384,12 @@ class SQLiteStore:
     # -- maintenance -----------------------------------------------------------------------
 
     def tidy(
-        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
+        self,
+        *,
+        keywords: bool = False,
+        compact: bool = False,
+        purged: bool = False,
+        foreign: Foreign | None = None,
     ) -> tuple[str, ...]:
         """Tidy up after many writes; see the protocol for the options."""
         self._refuse_if_read_only()
@@ -376,6 +401,11 @@ class SQLiteStore:
             if purged:
                 # Nothing else: whoever waits for a purge waits for the bytes to be gone.
                 return self._scrub()
+            if foreign is not None:
+                from plait.stores.sqlite import generations
+
+                generations.sample_chance(self._connections, self.vectors, *foreign)
+                return ()  # it follows an ordinary write, whose journal stays as it is
             connection = self._connections.get()
             if keyword.outgrown(connection, self.tidied_passages):
                 with WriteLock(self._connections) as connection:
@@ -390,18 +420,11 @@ class SQLiteStore:
         return ()
 
     def _rebuild_keywords(self, *, force: bool) -> int:
-        """Rebuild the keyword index in one transaction; return the number of passages.
+        from plait.stores.sqlite import rebuilding
 
-        A large index is rebuilt only if `keyword.needs_rebuild` or with ``force``: writers would
-        wait for seconds.
-        """
-        connection = self._connections.get()
-        if not force and not keyword.needs_rebuild(
-            connection, self.analyzer, self.rebuilt_passages
-        ):
-            return keyword.passage_count(connection)
-        with WriteLock(self._connections) as connection:
-            return keyword.rebuild(connection)
+        return rebuilding.rebuild_where_needed(
+            self._connections, self.analyzer, self.rebuilt_passages, force=force
+        )
 
     def _repair_lost_keywords(self) -> None:
         """Rebuild the keyword index if it is lost or lists other passages than the memory has."""
@@ -412,7 +435,9 @@ class SQLiteStore:
                 return
             with WriteLock(self._connections) as connection:
                 if not keyword.is_complete(connection):  # another process may have rebuilt it
-                    keyword.rebuild(connection)
+                    from plait.stores.sqlite import rebuilding
+
+                    rebuilding.rebuild(connection)
         except (apsw.ReadOnlyError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError):
             return  # an index with gaps is better than a memory that does not open
 

@@ -6,6 +6,7 @@ scaled so that its largest component is 127. A row of zeros means "no vector".
 """
 
 import math
+import sys
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -32,9 +33,22 @@ _PLACES = "SELECT block, rowid FROM vector_blocks WHERE generation = ? ORDER BY 
 _BLOCKS = "SELECT block, data FROM vector_blocks WHERE generation = ? ORDER BY block"
 _BLOCK = "SELECT data FROM vector_blocks WHERE generation = ? AND block = ?"
 _BLOCK_ROW = "SELECT rowid FROM vector_blocks WHERE generation = ? AND block = ?"
+_DISTRUSTED = (
+    "SELECT p.rowid FROM documents AS d JOIN passages AS p ON p.document = d.rowid "
+    "WHERE d.trust <> 'trusted'"
+)
 _ADD_BLOCK = "INSERT INTO vector_blocks (generation, block, data) VALUES (?, ?, zeroblob(?))"
 
-# Cosine distances from one row to many.
+# Of a double: the byte with the sign and most of the exponent, and the one after it.
+_TOP_BYTE, _LEVEL_BYTE = (7, 6) if sys.byteorder == "little" else (0, 1)
+_USUAL_TOP = 0x3F  # of doubles from 2**-15 to 2
+_LAST_LEVEL = 0xEF  # of distances below `NO_HIT`
+_FARTHEST = 0xFF
+MANY_NEAR = 64  # rows of a block, such as copies of one text: all are read then, not one by one
+_ALL_LEVELS = bytes(range(256))
+_HIDDEN = bytes([_FARTHEST, *[0] * 255])
+
+# Cosine distances from one row to many, as doubles.
 Distances = Callable[[bytes, memoryview, int], "memoryview[float]"]
 # The distances of all rows from one query, by block.
 Scan = dict[int, "memoryview[float]"]
@@ -80,7 +94,7 @@ def _by_numpy() -> Distances:
         wanted = numpy.frombuffer(query, dtype=numpy.int8).astype(numpy.float32)
         norms = numpy.sqrt((matrix * matrix).sum(axis=1)) * numpy.sqrt((wanted * wanted).sum())
         cosines: Any = (matrix @ wanted) / numpy.maximum(norms, 1e-9)
-        return cast("memoryview[float]", memoryview(1.0 - cosines))
+        return cast("memoryview[float]", memoryview((1.0 - cosines).astype(numpy.float64)))
 
     return distances
 
@@ -199,29 +213,64 @@ def scanned(blocks: Iterable[tuple[int, memoryview]], query: bytes, distances: D
 
 def nearest(scan: Scan, limit: int, flags: Mapping[int, bytearray] | None = None) -> list[Scored]:
     """Return the nearest passages with a positive cosine, best first, exact over all flagged."""
+    levels = {
+        block: _levels(distances, None if flags is None else flags[block])
+        for block, distances in scan.items()
+        if flags is None or block in flags
+    }
+    last = _level_of(b"".join(levels.values()), limit)
+    is_near = bytes(level <= last for level in range(256))
     best: list[tuple[float, Ref]] = []
     bar = NO_HIT
-    for visited, (block, distances) in enumerate(scan.items()):
-        near = cast(list[float], distances.tolist())
-        if flags is not None:
-            chosen = flags.get(block)
-            if chosen is None:
-                continue
-            near = [d if yes else NO_HIT for d, yes in zip(near, chosen, strict=True)]
-        if len(best) < limit <= len(near):
-            # Otherwise half of the first block would be sorted before there is a threshold.
-            bar = min(bar, math.nextafter(sorted(near)[limit - 1], 2.0))
-        elif visited > limit and min(near) >= bar:
-            # By now most blocks have nothing better, and ``min`` sees that in half the time.
-            continue
-        first = block * BLOCK_ROWS
-        best += [(d, first + slot) for slot, d in enumerate(near) if d < bar]
-        if len(best) > limit:
+    for block, listed in levels.items():
+        distances, first = scan[block], block * BLOCK_ROWS
+        marks = listed.translate(is_near)
+        if marks.count(1) > MANY_NEAR:
+            near = zip(distances.tolist(), marks, strict=True)
+            best += [(d, first + slot) for slot, (d, mark) in enumerate(near) if mark and d < bar]
+        else:
+            slot = marks.find(1)
+            while slot >= 0:
+                best.append((distances[slot], first + slot))
+                slot = marks.find(1, slot + 1)
+        if len(best) > 2 * limit:
             best.sort()
             del best[limit:]
             bar = best[-1][0]
     best.sort()
     return [(ref, 1.0 - distance) for distance, ref in best[:limit]]
+
+
+def _level_of(levels: bytes, wanted: int) -> int:
+    """Return the least level that so many have or are below; the last one if there are fewer."""
+    least, last = 0, _LAST_LEVEL
+    while least < last:
+        middle = (least + last) // 2
+        if len(levels.translate(None, _ALL_LEVELS[middle + 1 :])) >= wanted:
+            last = middle
+        else:
+            least = middle + 1
+    return last
+
+
+def _levels(distances: "memoryview[float]", flags: bytearray | None) -> bytes | bytearray:
+    """Return about how large each distance is, as a byte; above `_LAST_LEVEL` it is no hit.
+
+    subtle: the lower half of the exponent and the highest bits of the fraction, which order all
+    doubles from 2**-15 to 2. Comparing the doubles one by one would take ten times as long.
+    """
+    data = distances.tobytes()
+    levels: bytes | bytearray = data[_LEVEL_BYTE::8]
+    tops = data[_TOP_BYTE::8]
+    if tops.count(_USUAL_TOP) != len(tops):
+        levels = bytearray(levels)
+        for slot, top in enumerate(tops):
+            if top != _USUAL_TOP:
+                levels[slot] = 0 if distances[slot] < NO_HIT else _FARTHEST
+    if flags is None:
+        return levels
+    hidden = int.from_bytes(flags.translate(_HIDDEN), "little")
+    return (int.from_bytes(levels, "little") | hidden).to_bytes(len(levels), "little")
 
 
 def scanned_cosines(scan: Scan, refs: Iterable[Ref]) -> tuple[dict[Ref, float], list[Ref]]:
@@ -323,6 +372,32 @@ class NearestVectors:
             if len(kept) >= limit:
                 return kept[:limit]
         return kept if len(hits) < limit * self.over_fetch else None
+
+    def best_cosines(
+        self, connection: apsw.Connection, vectors: Sequence[Vector], space: Space
+    ) -> list[float]:
+        """Return the cosine of the nearest of all trusted passages to each vector, in one scan."""
+        generation = answering(connection, space)
+        if generation is None:
+            return []
+        queries = [quantise(vector, generation.dims) for vector in vectors]
+        nearest_of_all = [NO_HIT] * len(queries)
+        version = filters.data_version(connection)
+        distances, dims = self._kernel(), generation.dims
+        distrusted: dict[int, list[int]] = {}
+        for (ref,) in rows(connection, _DISTRUSTED):
+            distrusted.setdefault(ref // BLOCK_ROWS, []).append(ref % BLOCK_ROWS)
+        for block, scanned_rows in self.blocks.scan(connection, generation.id, dims, version):
+            data = scanned_rows
+            if block in distrusted:
+                kept = bytearray(data)
+                for slot in distrusted[block]:
+                    kept[slot * dims : (slot + 1) * dims] = bytes(dims)
+                data = memoryview(kept)
+            for place, query in enumerate(queries):
+                near = min(distances(query, data, dims).tolist())
+                nearest_of_all[place] = min(nearest_of_all[place], near)
+        return [1.0 - distance for distance in nearest_of_all]
 
     def cosines(
         self, connection: apsw.Connection, vector: Vector, space: Space, refs: Sequence[Ref]

@@ -18,8 +18,7 @@ from plait.stores.sqlite.documents import (
 )
 from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin
 from plait.stores.sqlite.state import generations, space_text
-from plait.text import first_words
-from plait.text import split as split_scripts
+from plait.text import names_of, split_columns, split_terms
 from plait.types import Document, Passage, Ref, Space
 from plait.types.ids import new_id
 
@@ -57,19 +56,10 @@ _RETITLE_OTHERS = (
 
 
 def title_columns(document: Document) -> tuple[str, str]:
-    """Return what the title column indexes: title, tags, aliases and the name of the file.
-
-    First that of the first passage, then that of the others, which repeat only its beginning.
-    """
-    parts = [document.title, *document.tags, *document.aliases]
-    if document.kind == "file" and document.key:
-        stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
-        if stem.casefold() not in document.title.casefold():
-            parts.append(stem)
-    joined = " ".join(part for part in parts if part)
-    whole = split_scripts(joined) or joined
-    short = first_words(joined)
-    return whole, whole if short == joined else split_scripts(short) or short
+    """Return what the title column indexes of the first passage, and of the others."""
+    first, others = names_of(document), names_of(document, 1)
+    whole = split_terms(first) or first
+    return whole, whole if others == first else split_terms(others) or others
 
 
 class DocumentWriter:
@@ -167,8 +157,7 @@ class DocumentWriter:
                 passage.heading,
                 passage.text,
                 title,
-                split_scripts(passage.heading),
-                split_scripts(passage.text),
+                *split_columns(passage.heading, passage.text),
                 mark,
             ),
         )

@@ -1,0 +1,132 @@
+"""How likely a hit is about the question: pure arithmetic on the evidence of one hit.
+
+What counts: the share of the question's telling words that the passage has, whether it has all of
+them, how rare they are together, how near the passage is, and words and nearness at once. Nearness
+is measured against what chance finds: in a large memory something is always near. The coefficients
+were learned by ``training/relevance.py``. Whether a passage on the subject holds the answer, none
+of this can tell.
+"""
+
+import math
+
+from plait.types import Tuning
+from plait.types.queries import LEAST_SPREAD, Chance
+
+# Learned: constant, size of the memory, cover, all words, rarity, nearness, cover x nearness.
+LEARNED = (-5.134, -0.198, 4.674, 1.409, 2.214, 0.715, -0.584)
+# The same from words alone, for passages without a vector: constant, size, cover, all words,
+# rarity.
+LEARNED_FROM_WORDS = (-2.872, -0.41, 5.697, 0.24, 2.374)
+# And from nearness alone, for questions whose words the memory does not know, such as those in
+# another language: constant, nearness.
+LEARNED_FROM_NEARNESS = (-3.992, 1.036)
+
+# How much nearer the nearest is for each e-fold of passages, in spreads: the median of 40 samples.
+NEARER_PER_E_FOLD = 0.5
+SAMPLED = 1_000  # passages that an embedder's own numbers are for
+# How far a memory's sample may be from its embedder's numbers: the middle, in spreads, and the
+# spread, as a factor.
+UNUSUAL_SPREADS = 3.0
+UNUSUAL_SPREAD = 2.0
+# Passages of the smallest memories learned from: fewer say nothing about how rare words are.
+SMALLEST = 50
+LARGEST = 30_000  # and of the largest: what size says beyond them is not known
+# Nearness beyond these, in spreads, tells nothing more.
+NEAREST = 8.0
+FARTHEST = -3.0
+# Set by hand: "run" and "test" are in many a note about something else, which is then farther than
+# chance. Few questions of the collections are so short.
+FARTHER = 0.7
+FAR = -1.0  # a passage without any of the words that is no nearer is not shown at all
+MOST_RARITY = 4.0
+ALL_WORDS = 0.999  # a passage that covers so much has every word that was asked for
+
+
+def chance_among(sample: Chance | None, tuning: Tuning, passages: int) -> Chance:
+    """Return what chance finds among so many passages.
+
+    Args:
+        sample: The memory's own, of another size; without one, the embedder's numbers count.
+        tuning: The embedder's.
+        passages: How many the search may return.
+    """
+    usual = _among(Chance(tuning.unrelated, tuning.spread, SAMPLED), max(1, passages))
+    if sample is None:
+        return usual
+    own = _among(sample, max(1, passages))
+    if tuning.external:
+        return own  # models differ too much to know what is usual
+    # Notes on the very subjects of the foreign questions, planted or not, must not silence the
+    # rest: a sample is believed within what memories of the same embedder have.
+    spread = min(max(own.spread, usual.spread / UNUSUAL_SPREAD), usual.spread * UNUSUAL_SPREAD)
+    reach = UNUSUAL_SPREADS * usual.spread
+    cosine = min(max(own.cosine, usual.cosine - reach), usual.cosine + reach)
+    return Chance(cosine, spread, own.passages)
+
+
+def _among(chance: Chance, passages: int) -> Chance:
+    """Return what chance finds among another number of passages."""
+    spread = max(LEAST_SPREAD, chance.spread)
+    nearer = NEARER_PER_E_FOLD * spread * math.log(passages / max(1, chance.passages))
+    return Chance(chance.cosine + nearer, spread, passages)
+
+
+def nearness(cosine: float, chance: Chance) -> float:
+    """Return how much nearer than chance a passage is, in spreads.
+
+    >>> nearness(0.5, Chance(0.25, 0.125, 100))
+    2.0
+    """
+    return min(NEAREST, max(FARTHEST, (cosine - chance.cosine) / chance.spread))
+
+
+def unlikeliness(covered: float, rarity: float, chance: Chance) -> float:
+    """Return how unlikely it is that a passage has these words by chance; 1 if one passage would.
+
+    One passage in ``e ** rarity`` has words of that rarity together, if they have nothing to do
+    with each other.
+    """
+    return math.sqrt(min(MOST_RARITY, covered * rarity / math.log(_size(chance) + 1)))
+
+
+def relevance(covered: float, rarity: float, cosine: float | None, chance: Chance) -> float:
+    """Return how likely a hit is about the question, in 0..1; 0 if nothing speaks for it.
+
+    Args:
+        covered: The share of the question's telling words that the passage has, by rarity.
+        rarity: The rarity of all of them together; 0 if the memory has none of them.
+        cosine: Between question and passage; ``None`` for a passage without a vector.
+        chance: What chance finds among as many passages.
+    """
+    unlikely, size = unlikeliness(covered, rarity, chance), learned_size(chance)
+    if cosine is None:
+        constant, by_size, by_cover, by_all, by_rarity = LEARNED_FROM_WORDS
+        by_words = by_cover * covered + by_all * (covered >= ALL_WORDS) + by_rarity * unlikely
+        return _share(constant + by_size * size + by_words) if covered else 0.0
+    near = nearness(cosine, chance)
+    if not covered and near <= FAR:
+        return 0.0
+    if not rarity:
+        constant, by_nearness = LEARNED_FROM_NEARNESS
+        return _share(constant + by_nearness * near)
+    constant, by_size, by_cover, by_all, by_rarity, by_nearness, by_both = LEARNED
+    by_words = by_cover * covered + by_all * (covered >= ALL_WORDS) + by_rarity * unlikely
+    by_meaning = (by_nearness + by_both * covered) * near + FARTHER * min(0.0, near)
+    return _share(constant + by_size * size + by_words + by_meaning)
+
+
+def learned_size(chance: Chance) -> float:
+    """Return the logarithm of the size of a memory, as far as its meaning was learned."""
+    return math.log(min(_size(chance), LARGEST))
+
+
+def _size(chance: Chance) -> int:
+    return max(SMALLEST, chance.passages)
+
+
+def _share(logit: float) -> float:
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+# No word is known, and nothing is much nearer than chance finds: better no answer than any.
+NONSENSE = relevance(0.0, 0.0, 1.0, Chance(0.0, 1.0, 1))

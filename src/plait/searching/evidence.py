@@ -1,0 +1,178 @@
+"""What the text of candidates tells: which words of the query they contain, alone and together."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from plait.errors import Notice, StoreDamaged
+from plait.protocols import Candidate, Store
+from plait.ranking import hybrid
+from plait.ranking.relevance import relevance
+from plait.searching.snippets import in_base_forms
+from plait.text import empty_words, parts
+from plait.types import Hit, Ref
+from plait.types.queries import Chance, Query, Vocabulary
+
+CHATTY_WORDS = 3
+CHATTY_CERTAINTY = 0.5
+
+
+class Evidence:
+    """Reads candidates, each one once, and tells which of the query's words they contain."""
+
+    def __init__(self, store: Store, query: Query, vocabulary: Vocabulary) -> None:
+        self._store = store
+        self._vocabulary = vocabulary
+        # Words after NOT must not attract hits, and a long text is cut off.
+        self.text = " ".join(query.words) if query.strict else query.text
+        self._asked: set[Ref] = set()
+        self._read: dict[Ref, Candidate] = {}
+        self._left_out: list[Notice] = []
+        # Shown as the caller wrote them: "deploy", not the stem "deploi".
+        self._word_of = {
+            term: word for word in query.words for _, _, term in vocabulary.terms[word]
+        }
+        self.wanted = frozenset(self._word_of)
+        # Which words begin like an inflected one is known only when all are read.
+        self._terms = None if vocabulary.beginnings else self.wanted
+        # A single letter is rarely the word that was meant: "C++" is indexed as "c".
+        content = [word for word in query.words if word not in empty_words() and _tells(word)]
+        telling = frozenset(content or query.words)
+        listed = frozenset(term for term, word in self._word_of.items() if word in telling)
+        self._implied, counted = self._names_with_parts(listed)
+        self._telling = listed - counted
+        rarity = hybrid.rarity(self._telling, vocabulary.passages, vocabulary.holding)
+        # "Do it" has no subject that a passage could have words of: only nearness tells. A single
+        # word in a sentence, as in "what time is it", tells half as much as one that was looked up.
+        self.rarity = rarity if content else 0.0
+        chatty = len(content) == 1 and len(query.text.split()) >= CHATTY_WORDS
+        self._certainty = CHATTY_CERTAINTY if chatty else 1.0
+
+    def _names_with_parts(
+        self, telling: frozenset[str]
+    ) -> tuple[dict[str, frozenset[str]], set[str]]:
+        """Return the terms that others are part of, and which of them count as these parts.
+
+        Whatever has a name of code has its parts, so it is no word beside them. Of a name with one
+        telling part, it is: a tube is not YouTube.
+        """
+        implied: dict[str, frozenset[str]] = {}
+        counted: set[str] = set()
+        if self.text.islower():
+            return implied, counted
+        terms = self._vocabulary.terms
+        for whole, listed in _parts_of_names(self.text).items():
+            inner = {term for part in listed for _, _, term in terms.get(part, ())} & telling
+            is_number = listed == [whole.rstrip("0123456789")]
+            for _, _, term in terms.get(whole, ()):
+                if inside := frozenset(inner - {term}):
+                    implied[term] = inside
+                    counted |= {term} if len(inside) > 1 or is_number else set()
+        return implied, counted
+
+    def read(self, refs: Sequence[Ref]) -> list[Candidate]:
+        """Return those of the passages that still exist, in the order asked for."""
+        missing = [ref for ref in refs if ref not in self._asked]
+        if missing:
+            self._asked.update(missing)
+            begun = self._vocabulary.beginnings
+            rows = self._readable(missing)
+            self._read |= {ref: in_base_forms(row, begun, self.wanted) for ref, row in rows.items()}
+        return [self._read[ref] for ref in refs if ref in self._read]
+
+    def _readable(self, refs: Sequence[Ref]) -> dict[Ref, Candidate]:
+        """Read passages; one that is damaged is left out, and told, instead of failing the rest."""
+        try:
+            return self._store.hydrate(refs, ranking=True, terms=self._terms)
+        except StoreDamaged:
+            rows: dict[Ref, Candidate] = {}
+        for ref in refs:
+            try:
+                rows |= self._store.hydrate([ref], ranking=True, terms=self._terms)
+            except StoreDamaged as error:
+                self._left_out.append(error.notice)
+        return rows
+
+    def words(self, *candidates: Candidate) -> tuple[tuple[str, ...], float]:
+        """Return the query's words that candidates together contain, and their share by rarity."""
+        matched: set[str] = set()
+        for candidate in candidates:
+            terms = {term for _, _, term in candidate.tokens} | candidate.name_terms
+            matched |= self.wanted & terms
+        inside = [self._implied[term] for term in matched if term in self._implied]
+        has, counts = matched.union(*inside), self._vocabulary
+        covered = hybrid.coverage(self._telling, has, counts.passages, counts.holding)
+        return tuple(sorted({self._word_of[term] for term in matched})), covered
+
+    def relevance(self, covered: float, cosine: float | None, chance: Chance) -> float:
+        """Return how likely a passage is about the query; words without a subject tell nothing."""
+        by_words = covered * self._certainty if self.rarity else 0.0
+        return relevance(by_words, self.rarity, cosine, chance)
+
+    def best_coverage(self, refs: Sequence[Ref]) -> float:
+        """Return the largest share of the query's words that one of these passages contains."""
+        return max((self.words(candidate)[1] for candidate in self.read(refs)), default=0.0)
+
+    @property
+    def degraded(self) -> tuple[Notice, ...]:
+        """What was left out of the answer, in one notice."""
+        if not self._left_out:
+            return ()
+        first = self._left_out[0]
+        count = len(self._left_out)
+        text = f"{count:,} {'result' if count == 1 else 'results'} left out: {first.text}"
+        return (first._replace(text=text),)
+
+
+class Nearby:
+    """What the candidates near the top contain together: documents, and runs of messages.
+
+    Only these count, so that it does not depend on how many hits are wanted.
+    """
+
+    def __init__(self, evidence: Evidence, candidates: Iterable[Candidate]) -> None:
+        self._evidence = evidence
+        self._of_document: dict[str, list[Candidate]] = {}
+        self._of_turn: dict[tuple[str | None, str | None, int], Candidate] = {}
+        for candidate in candidates:
+            document = candidate.document
+            self._of_document.setdefault(document.id, []).append(candidate)
+            if document.turn is not None and document.chunk_count == 1:
+                self._of_turn[document.project, document.session, document.turn] = candidate
+
+    def look(self, hit: Hit) -> hybrid.SecondLook:
+        """Return what the text of a hit tells, together with what is near it."""
+        document = hit.document
+        members = self._of_document.get(document.id, ())
+        turns: list[Candidate] = []
+        if document.turn is not None:
+            reach = len(hybrid.NEIGHBOUR_SHARES)
+            places = range(document.turn - reach, document.turn + reach + 1)
+            keys = [(document.project, document.session, place) for place in places]
+            turns = [self._of_turn[key] for key in keys if key in self._of_turn]
+        return hybrid.SecondLook(
+            coverage=hit.signals.coverage,
+            document=self._evidence.words(*members)[1] if len(members) > 1 else 0.0,
+            around=self._evidence.words(*turns)[1] if len(turns) > 1 else 0.0,
+            sentence=hit.signals.sentence or 0.0,
+        )
+
+
+def _tells(word: str) -> bool:
+    return len(word) > 1 or not word.isascii() or word.isdecimal()
+
+
+def _parts_of_names(text: str) -> dict[str, list[str]]:
+    """Return what consists of parts, all in lower case: names of code, and parts with a number.
+
+    >>> _parts_of_names("a HTTPServer2")
+    {'httpserver2': ['http', 'server'], 'server2': ['server']}
+    """
+    inside: dict[str, list[str]] = {}
+    for name in re.findall(r"[^\W_]+", text):
+        forms = parts(name)
+        without = {form: form.rstrip("0123456789") for form in forms}
+        numbered = {form: [plain] for form, plain in without.items() if form != plain in forms}
+        if forms:
+            inside[name.lower()] = [form for form in forms if form not in numbered]
+            inside |= numbered
+    return inside

@@ -1,0 +1,73 @@
+"""Words after operators: what a query finds beyond an expression that matches little.
+
+Whoever writes operators wants what they match first. Where that is little, the words alone may know
+more; these hits come after, and the receipt says so.
+"""
+
+from collections.abc import Sequence
+
+from plait.errors import DeadlineExceeded, Notice
+from plait.protocols import Store
+from plait.searching.recall import WORDS_FOLLOW as WORDS_FOLLOW
+from plait.searching.scoring import Request
+from plait.searching.search import Ranked
+from plait.searching.spelling import Corrected, corrected
+from plait.text.operators import loosened
+from plait.types import Hit
+from plait.types.queries import Query, Vocabulary
+
+# As many passages are worth reading in any case, and nobody misses others.
+ENOUGH_MATCHES = 3
+
+
+def matches_little(ranked: Ranked) -> bool:
+    """Tell whether few passages match the operators; not if time ran out before that was known."""
+    branches = ranked.branches
+    matches = branches.vector if branches.keyword is None else branches.keyword
+    in_time = all(notice.code != DeadlineExceeded.code for notice in ranked.degraded)
+    return in_time and len(matches or ()) < ENOUGH_MATCHES
+
+
+def words_of(
+    store: Store, request: Request, query: Query, vocabulary: Vocabulary, unknown: Sequence[str]
+) -> Corrected:
+    """Return the search for the words of an expression, with corrections of the unknown ones."""
+    search = corrected(store, request, loosened(query), vocabulary, unknown)
+    return search._replace(request=request._replace(text=search.query.text))
+
+
+def with_words(ranked: Ranked, words: Ranked, request: Request) -> Ranked:
+    """Return the hits of the operators, then those of the words, as many as the request wants."""
+    shown = {id_ for hit in ranked.hits for id_ in (hit.id, *hit.folded)}
+    documents = {hit.document.id for hit in ranked.hits} if request.best_per_document else set()
+    others = [hit for hit in words.hits if hit.id not in shown and hit.document.id not in documents]
+    others = _below(ranked.hits, others[: max(0, request.limit - len(ranked.hits))])
+    if not others:
+        return ranked
+    notices = (*ranked.degraded, *words.degraded, _notice(len(ranked.hits)))
+    return words._replace(hits=[*ranked.hits, *others], degraded=tuple(dict.fromkeys(notices)))
+
+
+def _below(first: list[Hit], others: list[Hit]) -> list[Hit]:
+    """Return the others with scores that are not above those of the first."""
+    least = min((hit.score for hit in first), default=1.0)
+    most = max((hit.score for hit in others), default=0.0)
+    if most <= least:
+        return others
+    factor = least / most
+    return [
+        hit._replace(
+            score=hit.score * factor,
+            reasons=hit.reasons and (*hit.reasons, f"x {factor:.4f} (words, not the operators)"),
+        )
+        for hit in others
+    ]
+
+
+def _notice(matching: int) -> Notice:
+    if not matching:
+        text = "nothing matches the operators: these hits are for the words and their meaning"
+    else:
+        which = "first hit matches" if matching == 1 else f"first {matching} hits match"
+        text = f"only the {which} the operators: the others are for the words and their meaning"
+    return Notice(text, WORDS_FOLLOW)

@@ -1,0 +1,267 @@
+"""Correct words that the memory does not hold to words that it does.
+
+A corrected word is searched beside the typed one and counts for less; the receipt shows it. Loaded
+only for a question with an unknown word.
+"""
+
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from plait.embedders.builtin import is_word
+from plait.errors import EmbedderError, StoreDamaged
+from plait.protocols import Store
+from plait.ranking import hybrid
+from plait.searching.scoring import Request
+from plait.text import empty_words, parts, spelling, words_in
+from plait.text.operators import without_exact
+from plait.types import Filter
+from plait.types.queries import Expression, Group, Query, Spelling, Term, Vocabulary
+
+# A passage that matches by a correction alone has this share of the evidence of the word itself.
+CERTAINTY = 0.7
+MOST_CORRECTED = 8  # words, the first ones: each costs some milliseconds
+# A word in ten times as many passages is as likely as one that is this much nearer, in edits.
+TENFOLD = 0.2
+# How unlikely a correction may be, in edits: if a passage has it beside other words of the
+# question, if none has, and if there are no others. A word of another subject has neighbours
+# here too, but they rarely stand together.
+BESIDE = 1.2
+APART = 0.5
+ALONE = 1.0
+# A word in at most this many passages, or this share of them, is company enough by itself.
+RARE_PASSAGES = 3
+RARE_SHARE = 0.01
+# In a small memory most words are in more than one passage of a hundred.
+RARE_IN_SMALL = 0.1
+MOST_RARE_IN_SMALL = 20
+COUNTED_TOGETHER = 100  # passages with a correction and its company; more say no more
+COMPARED_SPELLINGS = 4  # candidates whose company is looked up, and other words it is looked up for
+
+# A question in another language has at least so many words that are right, but not here, and a
+# little word that few of the passages hold. In it only long words are corrected: these are mostly
+# the same word ("parlament"), short ones another.
+RIGHT_IN_FOREIGN = 2
+LONG_IN_FOREIGN = 8  # letters
+HELD_IN_OWN = 0.1  # of the passages, by a little word of the language that they are in
+# Little words of English that German, Spanish, Turkish or Danish has, too.
+_SHARED = ("also", "but", "for", "had", "has", "have", "her", "him", "mine", "was", "will")
+# The commonest little words of other languages in Latin letters, less those that English or a
+# terminal has ("hat", "mit", "der", "jest", "su"). A question without any is taken for English:
+# people also type mere keywords.
+_ELSEWHERE = (
+    # German, Dutch
+    "auf aus bei dem ein eine einem einen einer nach nicht oder ohne sich sie sind und viele von "
+    "wann warum welche welchem welchen welcher welches wer wie wo wurde wurden zu zum zur zwischen "
+    "bij een het hoeveel naar niet ook uit voor waar waarom wanneer welk welke zijn "
+    # Spanish, Portuguese, Italian, French
+    "como cuál cuáles cuando cuándo cuántas cuántos de desde dónde el en entre está fue fueron la "
+    "las los más para por que qué quién quiénes según un una aos mais onde quais qual quando "
+    "quantos quem são uma che della delle gli nel nella perché quale quali quanti sono avec cette "
+    "combien dans elle leur où pourquoi quand quel quelle quelles quels quoi sont une "
+    # Swedish, Danish, Polish, Turkish
+    "det ett från för hvad hvem hvilken hvor och på som vad vem vilka vilken vilket czy dla gdzie "
+    "jak jaka jaki jakie kiedy która które który kto nie przez się bir hangi için kaç neden nerede "
+    "olan olarak"
+)
+
+
+class Corrected(NamedTuple):
+    """A search with the corrections in it, and each word as typed and as searched for."""
+
+    request: Request
+    query: Query
+    vocabulary: Vocabulary
+    corrections: tuple[tuple[str, str], ...]
+
+
+def corrected(
+    store: Store, request: Request, query: Query, vocabulary: Vocabulary, unknown: Sequence[str]
+) -> Corrected:
+    """Return the search with corrections of the unknown words, as far as there are any.
+
+    What stands in quotes, and the beginning of a word, is meant as it is written.
+    """
+    unchanged = Corrected(request, query, vocabulary, ())
+    asked = re.findall(r"\w+", request.text)
+    marked = {word for word in asked if spelling.is_identifier(word)}
+    left_alone = set() if request.text.isupper() else {word.lower() for word in marked}
+    left_alone |= {part for word in marked for part in parts(word)}
+    right = {word for word in unknown if _is_word(word)}
+    least = LONG_IN_FOREIGN if _is_foreign(asked, right, vocabulary) else 0
+    loose = without_exact(request.text)
+    may_be_wrong = {*words_in(loose), *parts(loose)} - left_alone - right
+    words = [
+        word
+        for word in unknown
+        if spelling.allowed(word) and len(word) >= least and word in may_be_wrong
+    ]
+    if not words:
+        return unchanged
+    try:
+        chosen = _chosen(store, request.where, words[:MOST_CORRECTED], vocabulary)
+        more = store.vocabulary(chosen.values()) if chosen else vocabulary
+    except StoreDamaged:
+        return unchanged  # what is damaged is told by the search itself
+    if not chosen:
+        return unchanged
+    text, parsed, added = request.text, query.text, tuple(dict.fromkeys(chosen.values()))
+    for typed, meant in chosen.items():
+        pattern = re.compile(rf"(?<!\w){re.escape(typed)}(?!\w)", re.IGNORECASE)
+        # Both, because their lengths tell whether the end of a query was cut off.
+        text, parsed = pattern.sub(meant, text), pattern.sub(meant, parsed)
+    beside = query._replace(
+        text=parsed,
+        words=tuple(dict.fromkeys((*query.words, *added))),
+        expression=_any_more(query.expression, added),
+    )
+    return Corrected(
+        request._replace(text=text),
+        beside,
+        _weighed(vocabulary, more, chosen),
+        tuple(chosen.items()),
+    )
+
+
+def _is_word(word: str) -> bool:
+    """Tell whether a word is known to the built-in model: then it is rare here, not misspelt."""
+    try:
+        return word.isalpha() and is_word(word)
+    except EmbedderError:
+        return False
+
+
+def _is_foreign(asked: Sequence[str], right: Collection[str], vocabulary: Vocabulary) -> bool:
+    """Tell whether a question is in another language than the notes, as far as its words show.
+
+    Some of its words are ``right``, but not here, and its little words are of a language that the
+    notes are not in: misspelt questions have the little words of their notes.
+    """
+    if len(right) < RIGHT_IN_FOREIGN:
+        return False
+    words = list(map(str.lower, asked))
+    if any(len(word) > 2 and word in empty_words() and word not in _SHARED for word in words):
+        return False
+    little = set(words).intersection(_ELSEWHERE.split())
+    return bool(little) and not any(_is_common(word, vocabulary) for word in little)
+
+
+def _is_common(word: str, vocabulary: Vocabulary) -> bool:
+    """Tell whether many passages hold a word."""
+    least = max(1.0, vocabulary.passages * HELD_IN_OWN)
+    return word not in vocabulary.unseen and any(
+        vocabulary.holding.get(term, 0) >= least for _, _, term in vocabulary.terms.get(word, ())
+    )
+
+
+def _is_slip(typed: str, meant: str) -> bool:
+    """Tell whether a hand may have typed one word for another: it does not add marks to letters."""
+    return typed.isascii() or not meant.isascii() or len(typed) >= spelling.TWO_EDITS_FROM
+
+
+def _chosen(
+    store: Store, where: Filter, words: Sequence[str], vocabulary: Vocabulary
+) -> dict[str, str]:
+    """Return the correction of each word that has a likely one."""
+    # A stored word is shown to people and models: letters alone cannot mean anything else.
+    similar = {
+        typed: [
+            row
+            for row in rows
+            if spelling.is_plain(row.word)
+            and row.word not in empty_words()
+            and spelling.folded(row.word) != spelling.folded(typed)
+            and _is_slip(typed, row.word)
+        ]
+        for typed, rows in store.alike(words, where).items()
+    }
+    first = {typed: min(rows, key=_unlikely).word for typed, rows in similar.items() if rows}
+    known = {
+        word: max(vocabulary.holding.get(term, 0) for _, _, term in terms)
+        for word, terms in vocabulary.terms.items()
+        if terms and word not in empty_words() and word not in vocabulary.unseen
+    }
+    known = {word: count for word, count in known.items() if count}
+    passages = vocabulary.passages
+    small = min(MOST_RARE_IN_SMALL, passages * RARE_IN_SMALL)
+    common = max(RARE_PASSAGES, small, passages * RARE_SHARE)
+    chosen: dict[str, str] = {}
+    for typed, rows in similar.items():
+        others = [word for other, word in first.items() if other != typed]
+        rare = [word for word, count in known.items() if count <= common] + others
+        company = sorted(known, key=known.__getitem__) + others
+        best = math.inf
+        for row in _likely(rows):
+            unlikely, likely = _unlikely(row), ALONE
+            if company:
+                beside = _beside(row.word, rare, company)
+                together = len(store.keyword(beside, COUNTED_TOGETHER, where))
+                unlikely -= TENFOLD * math.log10(max(1, together))
+                likely = BESIDE if together else APART
+            if unlikely <= likely and unlikely < best:
+                best, chosen[typed] = unlikely, row.word
+    return chosen
+
+
+def _likely(spellings: Sequence[Spelling]) -> list[Spelling]:
+    """Return the spellings between which other words decide, most likely first."""
+    ranked = sorted(spellings, key=_unlikely)
+    return [
+        row
+        for row in ranked[:COMPARED_SPELLINGS]
+        if _unlikely(row) <= _unlikely(ranked[0]) + BESIDE
+    ]
+
+
+def _unlikely(row: Spelling) -> float:
+    return row.cost - TENFOLD * math.log10(max(1, row.holding))
+
+
+def _beside(word: str, rare: Sequence[str], company: Sequence[str]) -> Query:
+    """Return a query for passages with the word and another rare one, or two common ones."""
+    alone = [Term((other,)) for other in rare if other != word][:COMPARED_SPELLINGS]
+    pairs: list[Expression] = []
+    terms = [Term((other,)) for other in company if other != word][:COMPARED_SPELLINGS]
+    if len(terms) == 1:
+        alone = terms
+    else:
+        pairs = [Group("and", pair) for pair in combinations(terms, 2)]
+    either = (*alone, *pairs)
+    expression = Term((word,)) if not either else Group("and", (Term((word,)), _any(either)))
+    return Query("", (word,), expression, strict=True)
+
+
+def _any(parts: Sequence[Expression]) -> Expression:
+    return parts[0] if len(parts) == 1 else Group("or", tuple(parts))
+
+
+def _any_more(expression: Expression | None, words: Sequence[str]) -> Expression | None:
+    """Return an expression that also matches the words; ``None`` already joins all by OR."""
+    if expression is None:
+        return None
+    if isinstance(expression, Group) and expression.operator == "not":
+        # What is excluded stays so.
+        wanted, *denied = expression.parts
+        either = Group("or", (wanted, *(Term((word,)) for word in words)))
+        return Group("not", (either, *denied))
+    return Group("or", (expression, *(Term((word,)) for word in words)))
+
+
+def _weighed(vocabulary: Vocabulary, more: Vocabulary, chosen: Mapping[str, str]) -> Vocabulary:
+    """Return the vocabulary of the typed words and their corrections.
+
+    A typed word counts as one that every passage lacks: just so common that its correction alone
+    is covered by `CERTAINTY`.
+    """
+    holding = {**vocabulary.holding, **more.holding}
+    passages = vocabulary.passages
+    for typed, meant in chosen.items():
+        weight = sum(
+            hybrid.idf(passages, more.holding.get(term, 0)) for _, _, term in more.terms[meant]
+        )
+        missing = weight * (1.0 - CERTAINTY) / CERTAINTY
+        for _, _, term in vocabulary.terms[typed]:
+            holding[term] = round((passages + 1.0) / math.exp(missing) - 0.5)
+    return vocabulary._replace(terms={**vocabulary.terms, **more.terms}, holding=holding)

@@ -1,0 +1,64 @@
+"""Where terms are in a text: the short way finds what the tokenizer finds."""
+
+import apsw
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from plait.stores.sqlite import analysis
+from plait.stores.sqlite.analysis import tokens_among, tokens_and_parts
+
+_CONNECTION = apsw.Connection(":memory:")
+# Every rule of Porter's has an ending here; the roots are short and long.
+ROOTS = """
+rel cond val hes dig vil sens form fil fail hop hopp agre trou tri siz conflat oper feud decis call
+electr hope good rev allow infer air gyros adjust depend homolog communic activ angul effect probat
+rat cea control roll happ sk d t 2nd IPv MAX get
+"""
+ENDINGS = """
+s y e ed ing ies ied eed sses ational tional enci anci izer abli alli entli eli ousli ization ation
+ator alism iveness fulness ousness aliti iviti biliti icate ative alize iciti ical ful ness al ance
+ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize ll le ability ibly ying ies'
+Name Server2 4
+"""
+WORDS = st.builds(
+    "{}{}".format, st.sampled_from(ROOTS.split()), st.sampled_from(["", *ENDINGS.split()])
+)
+TEXTS = st.lists(
+    st.one_of(
+        WORDS, WORDS.map(str.upper), st.sampled_from(["—", "don’t", "_", "café", "ключи", "."])
+    ),
+    max_size=20,
+).flatmap(
+    lambda words: st.sampled_from([" ", "-", "_", "", " … "]).map(lambda gap: gap.join(words))
+)
+
+
+def listed(text: str) -> list[tuple[int, int, str]]:
+    return tokens_and_parts(_CONNECTION, text)
+
+
+@given(TEXTS, st.lists(WORDS, max_size=4))
+@example("possibly feasibility", ["feasible", "possible"])
+@example("ties dies ponies", ["tie", "die", "pony"])
+def test_the_places_of_some_terms_are_those_that_the_tokenizer_finds(
+    text: str, words: list[str]
+) -> None:
+    wanted = {term for word in words for _, _, term in listed(word)}
+    wanted |= {term for _, _, term in listed(text)[::3]}
+    expected = [token for token in listed(text) if token[2] in wanted]
+    assert sorted(tokens_among(_CONNECTION, text, frozenset(wanted))) == sorted(expected)
+
+
+@given(TEXTS)
+def test_without_terms_all_are_listed(text: str) -> None:
+    assert tokens_among(_CONNECTION, text, None) == listed(text)
+    assert tokens_among(_CONNECTION, text, frozenset()) == []
+
+
+def test_stems_are_kept_until_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis, "MOST_STEMS", 2)
+    terms = frozenset({"deploi", "kei", "server"})
+    for text in ("deploy deploys deployed keys", "servers serving deploying", "keyed key"):
+        expected = [token for token in listed(text) if token[2] in terms]
+        assert tokens_among(_CONNECTION, text, terms) == expected
