@@ -7,6 +7,7 @@ of the server are read from /proc, so that the client's share is not in them.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -121,8 +122,8 @@ def calls(database: Path, asked: list[str]) -> None:
     ids = []
     began = server.cpu_ms
     for query in asked:
-        rows = server.call("memory_search", query=query)["structuredContent"]["results"]
-        ids += [row["id"] for row in rows[:1]]
+        text = server.call("memory_search", query=query)["content"][0]["text"]
+        ids += re.findall(r"^[a-z2-7]{8}(?= )", text, re.M)[:1]
     print(f"memory_search: {(server.cpu_ms - began) / len(asked):.2f} ms CPU a call")
     began = server.cpu_ms
     for query in asked:

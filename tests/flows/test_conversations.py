@@ -105,6 +105,24 @@ def test_a_recalled_question_is_followed_by_its_reply(memory: Memory, door: Door
 
 
 @pytest.mark.parametrize(
+    ("role", "text", "followed"),
+    [
+        ("assistant", "The crane lifts at dawn.", False),
+        ("assistant", "The crane lifts at dawn. Is that all right?", True),
+        ("user", "The crane lifts at dawn.", True),
+    ],
+)
+def test_what_a_user_says_after_a_statement_of_an_assistant_is_no_reply(
+    memory: Memory, role: str, text: str, followed: bool
+) -> None:
+    memory.add_messages(
+        [{"role": role, "content": text}, {"role": "user", "content": "Sort the mail."}],
+        session="s",
+    )
+    assert ("Sort the mail." in memory.recall("crane lifts at dawn").text) == followed
+
+
+@pytest.mark.parametrize(
     ("between", "reply"),
     [
         ((), "Yes, at noon!"),

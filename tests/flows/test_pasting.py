@@ -31,6 +31,12 @@ deploy {0} --wiki
 """
 
 
+HANDBOOK = "# Handbook\n\n" + "\n\n".join(
+    f"Chapter {n} explains how the {name} team asks for a password before the wiki may deploy."
+    for n, name in enumerate(("harbour", "crane", "tide", "beacon"))
+)
+
+
 def fill(path: Path) -> list[str]:
     with Memory.open(path, embedder="none", project="") as memory:
         for name in ("alpha", "beta"):
@@ -41,6 +47,8 @@ def fill(path: Path) -> list[str]:
         note = "# Deploys\n\nThe deploy key for staging is kept on the NAS in the cellar."
         memory.store(note, key="ops/deploys.md", tags=["ops", "ssh"], type="decision")
         memory.store(note, key="ops/copy.md", tags=["ops", "ssh"], type="decision")
+        # Too long for an answer: the name and the snippet are cut.
+        memory.store(HANDBOOK, key=f"ops/{'very-' * 12}long-name.md")
         memory.store(SECRET, trust="untrusted", origin="web")
         memory.store("Ana approves every deploy of the wiki on Mondays.", entity="Ana")
         old = memory.store("The wiki runs on port 8080 of the old deploy host.", topic="port")
@@ -60,8 +68,9 @@ def by_command(path: Path, ids: list[str], capsys: pytest.CaptureFixture[str]) -
         "search": ["search", QUERY],
         "explain": ["search", QUERY, "--explain", "--all-versions"],
         "diverse": ["search", QUERY, "--diverse"],
-        "budget": ["search", QUERY, "--max-tokens", "600"],
+        "budget": ["search", QUERY, "--max-tokens", "1200"],
         "recall": ["recall", QUERY],
+        "overview": ["overview"],
         "get": ["get", *ids],
         "timeline": ["timeline", "--all-versions"],
         "page": ["timeline", "--limit", "2"],
@@ -78,38 +87,44 @@ def by_command(path: Path, ids: list[str], capsys: pytest.CaptureFixture[str]) -
     return answers
 
 
-def by_server(memory: Memory, ids: list[str]) -> dict[str, str]:
-    asked: list[tuple[str, str, dict[str, Any]]] = [
-        ("core", "memory_search", {"query": QUERY}),
-        ("core", "memory_search", {"query": QUERY, "max_tokens": 200}),
-        ("core", "memory_recall", {"query": QUERY}),
-        ("core", "memory_get", {"ids": ids}),
-        ("core", "memory_get", {"ids": ids, "max_tokens": 120}),
-        ("core", "memory_timeline", {"limit": 2}),
-        ("core", "memory_timeline", {"limit": 1, "session": "s1"}),
-        ("core", "memory_get", {"ids": ["s1"]}),
-        ("core", "memory_get", {"ids": ["s1"], "max_tokens": 120}),
-        ("core", "memory_search", {"query": "helm charts"}),
-        ("core", "memory_search", {"query": "8080"}),
-        ("core", "memory_search", {"query": "zebra"}),
-        ("core", "memory_recall", {"query": "helm charts"}),
-        ("core", "memory_timeline", {"until": "2000-01-01"}),
-        ("layers", "search_memories", {"query": "helm charts"}),
-        ("layers", "timeline", {"end_date": "2000-01-01"}),
-        ("layers", "search_memories", {"query": QUERY}),
-        ("layers", "timeline", {}),
-        ("layers", "get_observations", {"ids": ids}),
-    ]
-    answers = {}
-    for number, (profile, tool, arguments) in enumerate(asked):
+# Without ids: those of everything.
+TOOLS: list[tuple[str, str, dict[str, Any]]] = [
+    ("core", "memory_search", {"query": QUERY}),
+    ("core", "memory_search", {"query": QUERY, "max_tokens": 200}),
+    ("core", "memory_recall", {"query": QUERY}),
+    ("core", "memory_recall", {"query": "where were we"}),
+    ("core", "memory_recall", {"overview": True}),
+    ("core", "memory_get", {"ids": []}),
+    ("core", "memory_get", {"ids": [], "max_tokens": 120}),
+    ("core", "memory_timeline", {"limit": 2}),
+    ("core", "memory_timeline", {"limit": 1, "session": "s1"}),
+    ("core", "memory_get", {"ids": ["s1"]}),
+    ("core", "memory_get", {"ids": ["s1"], "max_tokens": 120}),
+    ("core", "memory_search", {"query": "helm charts"}),
+    ("core", "memory_search", {"query": "8080"}),
+    ("core", "memory_search", {"query": "zebra"}),
+    ("core", "memory_recall", {"query": "helm charts"}),
+    ("core", "memory_timeline", {"until": "2000-01-01"}),
+    ("layers", "search_memories", {"query": "helm charts"}),
+    ("layers", "timeline", {"end_date": "2000-01-01"}),
+    ("layers", "search_memories", {"query": QUERY}),
+    ("layers", "timeline", {}),
+    ("layers", "get_observations", {"ids": []}),
+]
+
+
+def by_server(
+    memory: Memory, asked: list[tuple[str, str, dict[str, Any]]], ids: list[str]
+) -> Iterator[tuple[str, str]]:
+    for number, (profile, tool, given) in enumerate(asked):
+        arguments = {**given, "ids": ids} if given.get("ids") == [] else given
         result = call(memory, tool, arguments, profiles=(profile,))
         text = text_of(result)
-        answers[f"{tool} {number} text"] = text
-        answers[f"{tool} {number} bare"] = re.sub(r"<</?plait-recall \w+>>\n?", "", text)
-        answers[f"{tool} {number} data"] = json.dumps(result.structured_content)
-        answers[f"{tool} {number} indented"] = json.dumps(result.structured_content, indent=2)
-        answers[f"{tool} {number} whole"] = result.model_dump_json(by_alias=True)
-    return answers
+        yield f"{tool} {number} text", text
+        yield f"{tool} {number} bare", re.sub(r"<</?plait-recall \w+>>\n?", "", text)
+        yield f"{tool} {number} data", json.dumps(result.structured_content)
+        yield f"{tool} {number} indented", json.dumps(result.structured_content, indent=2)
+        yield f"{tool} {number} whole", result.model_dump_json(by_alias=True)
 
 
 @pytest.fixture
@@ -118,8 +133,10 @@ def answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[dict
     path = tmp_path / "memory.db"
     ids = fill(path)
     given = by_command(path, ids, capsys)
-    with Memory.open(path, embedder="none", project="") as memory:
-        given |= by_server(memory, ids)
+    for project in ("", "acme"):
+        with Memory.open(path, embedder="none", project=project) as memory:
+            asked = TOOLS if not project else TOOLS[:3]
+            given |= {f"{project} {name}": text for name, text in by_server(memory, asked, ids)}
     given |= {f"{name} in a block": f"```json\n{text}\n```" for name, text in given.items()}
     yield {name: text for name, text in given.items() if text.strip()}
 

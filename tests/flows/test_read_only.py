@@ -42,6 +42,7 @@ READS: dict[str, Callable[[Memory], Any]] = {
     "search": lambda memory: memory.search("herons"),
     "newest": lambda memory: memory.search(""),
     "recall": lambda memory: memory.recall("herons fish at dawn").items,
+    "overview": lambda memory: memory.overview().items,
     "get": lambda memory: memory.get("heron"),
     "timeline": lambda memory: memory.timeline(),
     "stats": lambda memory: memory.stats().doc_count,

@@ -169,10 +169,14 @@ CONFINED: dict[str, Act] = {
     "ingest": ingested,
     "search": lambda mine, ana, name: mine.search(f"{name} {ASKED}", all_projects=True),
     "recall": lambda mine, ana, name: mine.recall(f"{name} {ASKED}", min_score=0.0),
+    "overview": lambda mine, ana, name: mine.overview(all_projects=True),
     "get": lambda mine, ana, name: mine.get(name),
     "lookup": lambda mine, ana, name: mine.lookup(name),
     "lookup_many": lambda mine, ana, name: mine.lookup_many([name, "plan"]),
     "successors": lambda mine, ana, name: mine.successors(ana.documents),
+    "earlier": lambda mine, ana, name: mine.earlier(
+        [row._replace(supersedes=ana.documents[0].id) for row in ana.documents]
+    ),
     "secrets": lambda mine, ana, name: mine.secrets(
         [row._replace(text="") for row in ana.documents]
     ),

@@ -80,12 +80,16 @@ MEMORY_VERBS: dict[str, Act] = {
     "write_down_use": lambda memory, folder: memory.write_down_use(),
     "search": lambda memory, folder: memory.search("deploy", where={"entity": "Ana"}),
     "recall": lambda memory, folder: memory.recall("deploy on Fridays"),
+    "overview": lambda memory, folder: memory.overview(),
     "get": lambda memory, folder: memory.get("plan"),
     "lookup": lambda memory, folder: memory.lookup("plan"),
     "lookup_many": lambda memory, folder: memory.lookup_many(["plan", "nothing"]),
     "conversation": lambda memory, folder: memory.conversation("s"),
     "successors": lambda memory, folder: memory.successors(
         [Document(id="abcdefghijklm", valid_to=1)]
+    ),
+    "earlier": lambda memory, folder: memory.earlier(
+        [Document(id="abcdefghijklm", supersedes="nopqrstuvwxyz")]
     ),
     "secrets": lambda memory, folder: memory.secrets(memory.timeline()),
     "links": lambda memory, folder: [memory.links(row) for row in memory.timeline()],
@@ -121,6 +125,7 @@ COMMANDS = (
     "plait store Something",
     "plait search deploy",
     "plait recall deploy",
+    "plait overview",
     "plait get plan",
     "plait timeline",
     "plait entity list",

@@ -63,7 +63,10 @@ def test_recall_of_an_absent_memory_makes_no_file(plait, work):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["recall"], "query"),
+        (["recall", "--strict"], "query"),
+        (["recall", ""], "query"),
+        (["overview", "--budget", "0"], "budget_tokens"),
+        (["overview", "x"], "x"),
         (["recall", "x", "--query", "y"], "Give the query once"),
         (["recall", "x", "--budget", "0"], "budget_tokens"),
         (["recall", "x", "--limit", "51"], "51"),

@@ -29,7 +29,10 @@ ABSENT = [
     (["delete", "--undo"], {"restored": []}),
     (["reindex"], {"status": "ok", "chunks": 0, "embedded": 0, "swapped": False}),
     (["search", "nope"], {"results": []}),
-    (["recall", "nope"], {"results": [], "text": "", "tokens": 0}),
+    (["recall", "nope"], {"results": [], "text": "", "tokens": 0, "overview": False}),
+    (["recall"], {"results": [], "text": "", "tokens": 0, "overview": True}),
+    (["recall", "where were we"], {"results": [], "text": "", "tokens": 0, "overview": True}),
+    (["overview"], {"results": [], "text": "", "tokens": 0, "overview": True}),
     (["timeline"], {"results": [], "next": None}),
     (["entity", "list"], NO_GRAPH),
 ]

@@ -112,6 +112,7 @@ def test_no_command_in_a_hostile_clone_is_steered(clone: Clone) -> None:
         ("store", "A note about the clone", "--key", "note"),
         ("search", "launch code"),
         ("recall", "launch code"),
+        ("overview",),
         ("ingest", "."),
         ("reindex",),
         ("reindex", "--embeddings"),

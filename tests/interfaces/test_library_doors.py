@@ -188,6 +188,7 @@ def test_a_filter_of_a_wrong_type_is_refused_by_every_verb_that_takes_one(memory
         acts = (
             lambda where=where: memory.search("x", where=where),
             lambda where=where: memory.recall("x", where=where),
+            lambda where=where: memory.overview(where=where),
             lambda where=where: memory.timeline(where=where),
             lambda where=where: memory.delete(where=where),
             lambda where=where: list(memory.export(where=where)),

@@ -31,6 +31,8 @@ WRITES = [
 READS = [
     ["search", "kept"],
     ["recall", "kept"],
+    ["recall"],
+    ["overview"],
     ["get", "kept"],
     ["open", "kept"],
     ["timeline"],

@@ -18,6 +18,7 @@ def projects(work, plait):
 READING = [
     ("search", "fact"),
     ("recall", "fact"),
+    ("overview",),
     ("timeline",),
     ("get", "pa"),
     ("export",),

@@ -170,7 +170,9 @@ def test_hits_that_little_speaks_for_are_marked_weak(plait):
     assert set(marked) == {True, False}
 
 
-@pytest.mark.parametrize("words", [["search", "foo"], ["timeline"], ["stats"], ["recall", "foo"]])
+@pytest.mark.parametrize(
+    "words", [["search", "foo"], ["timeline"], ["stats"], ["recall", "foo"], ["overview"]]
+)
 def test_a_mistyped_memory_is_said_not_to_exist(plait, work, words):
     ran = plait("--db", "typo.db", *words)
     assert f"there is no memory at {work / 'typo.db'} yet" in ran.err

@@ -192,6 +192,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("search", "x", "--since", BROKEN), ("search", "otter", "--max-tokens", "1")),
     *(("search", "otter", "--all-projects"), ("search", "x", "--path", BROKEN)),
     *(("recall", "otter"), ("recall", "otter", "--budget", "30"), ("recall", BROKEN)),
+    *(("recall",), ("overview",), ("overview", "--all-projects"), ("overview", "--budget", BROKEN)),
     *(("get", BROKEN), ("get", BROKEN + "x"), ("get", "plain", "plain-0"), ("get", "otter")),
     *(("get", "elsewhere" + HOSTILE), ("get", BROKEN + "-0"), ("get", BROKEN, "--document")),
     *(("open", BROKEN), ("open", BROKEN + "x"), ("open", "--print", "otter")),

@@ -27,6 +27,7 @@ def test_no_message_repeats_a_stored_secret(plait, work):
         ("import", "bad.jsonl"),
         ("search", "staging password"),
         ("recall", "staging password"),
+        ("overview",),
         ("timeline",),
         ("get", "k"),
         ("doctor",),
@@ -37,7 +38,7 @@ def test_no_message_repeats_a_stored_secret(plait, work):
     ]
     for command in commands:
         for form in (("--format", "text"), ("--json",)):
-            if command[0] in ("search", "recall", "timeline", "get", "entity", "store"):
+            if command[0] in ("search", "recall", "overview", "timeline", "get", "entity", "store"):
                 told = plait(*command, *form).err
             else:
                 told = plait(*command).err

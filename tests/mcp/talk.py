@@ -39,7 +39,7 @@ def converse(
     *,
     profiles: Sequence[str] = ("core",),
     era: str = "legacy",
-    whole_hits: bool = False,
+    with_data: bool = False,
 ) -> Any:
     """Run one conversation with a server in this process."""
 
@@ -50,7 +50,7 @@ def converse(
             except MCPError as error:  # raised in here it would come out as a group of groups
                 return error
 
-    handlers = Handlers(memory, profiles, whole_hits=whole_hits)
+    handlers = Handlers(memory, profiles, with_data=with_data)
     try:
         outcome = asyncio.run(run())
         if isinstance(outcome, MCPError):
@@ -69,13 +69,30 @@ def call(
     profiles: Sequence[str] = ("core",),
     meta: Any = None,
 ) -> types.CallToolResult:
-    """Call one tool."""
+    """Call one tool of a server for programs, as ``plait mcp --json``: it answers in both forms."""
 
     async def act(client: Client) -> Any:
         return await client.call_tool(tool, arguments or {}, meta=meta)
 
-    result: types.CallToolResult = converse(memory, act, profiles=profiles)
+    result: types.CallToolResult = converse(memory, act, profiles=profiles, with_data=True)
     return result
+
+
+def told(
+    memory: Memory | LazyMemory,
+    tool: str,
+    arguments: dict[str, Any] | None = None,
+    *,
+    profiles: Sequence[str] = ("core",),
+) -> str:
+    """Return all that a model gets from a tool: a text, and no data."""
+
+    async def act(client: Client) -> Any:
+        return await client.call_tool(tool, arguments or {})
+
+    result: types.CallToolResult = converse(memory, act, profiles=profiles)
+    assert result.structured_content is None
+    return text_of(result)
 
 
 def text_of(result: types.CallToolResult) -> str:
@@ -160,6 +177,11 @@ class Talk:
         assert "result" in answer, answer
         result: dict[str, Any] = answer["result"]
         return result
+
+    def text(self, name: str, **arguments: Any) -> str:
+        """Call a tool and return the text of its result."""
+        text: str = self.tool(name, **arguments)["content"][0]["text"]
+        return text
 
     def leave(self) -> int:
         """Close stdin, as a client that leaves, and return the exit code."""

@@ -18,7 +18,7 @@ from plait.stores.sqlite.transaction import SQLiteTransaction
 from plait.times import show_day
 from plait.writing.use import MAX_UNWRITTEN
 from tests.builders import Failing
-from tests.mcp.talk import ERAS, call, converse, text_of
+from tests.mcp.talk import ERAS, call, converse, text_of, told
 
 NAMES = [
     "memory_search",
@@ -54,12 +54,30 @@ def test_a_recall_that_has_only_pinned_text_says_that_nothing_answers(memory):
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_the_core_tools_are_six_in_a_fixed_order_and_cost_at_most_1500_tokens(memory, era):
+def test_the_core_tools_are_six_in_a_fixed_order_and_cost_at_most_1200_tokens(memory, era):
     listed = converse(memory, lambda client: client.list_tools(), era=era)
     assert [tool.name for tool in listed.tools] == NAMES
     wire = [tool.model_dump(by_alias=True, exclude_none=True) for tool in listed.tools]
     # Four bytes a token, the estimate of `recall`; a tokenizer's figure: docs/mcp.md.
-    assert tokens_of(json.dumps(wire, ensure_ascii=False, separators=(",", ":"))) <= 1_500
+    assert tokens_of(json.dumps(wire, ensure_ascii=False, separators=(",", ":"))) <= 1_200
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("with_data", [False, True])
+def test_data_and_their_schemas_are_for_programs_and_for_the_graph(memory, era, with_data):
+    async def act(client):
+        stored = await client.call_tool("memory_store", {"text": "We deploy on Fridays"})
+        found = await client.call_tool("search_memories", {"query": "deploy"})
+        graph = await client.call_tool("read_graph", {})
+        return (await client.list_tools()).tools, [stored, found], graph
+
+    tools, answers, graph = converse(
+        memory, act, profiles=tuple(PROFILES), era=era, with_data=with_data
+    )
+    typed = {tool.name for tool in tools if tool.output_schema is not None}
+    assert typed == {tool.name for tool in tools_of(list(PROFILES) if with_data else ["graph"])}
+    assert [row.structured_content is not None for row in answers] == [with_data] * 2
+    assert graph.structured_content == {"entities": [], "relations": []}
 
 
 def test_every_tool_of_every_profile_says_what_it_does_to_the_memory(memory):
@@ -67,7 +85,8 @@ def test_every_tool_of_every_profile_says_what_it_does_to_the_memory(memory):
     hints = {tool.name: tool.annotations for tool in listed.tools}
     assert all(hint is not None and hint.open_world_hint is False for hint in hints.values())
     writing = {name for name, hint in hints.items() if not hint.read_only_hint}
-    destroying = {name for name, hint in hints.items() if hint.destructive_hint}
+    # Where it is not given, the protocol assumes that a tool which writes destroys.
+    destroying = {name for name in writing if hints[name].destructive_hint is not False}
     assert destroying == {name for name in hints if "delete" in name}
     assert writing - destroying == {
         "memory_store",
@@ -108,14 +127,14 @@ def test_search_gives_leads_as_data_and_as_fenced_text(filled, era):
     async def act(client):
         return await client.call_tool("memory_search", {"query": "when do we deploy"})
 
-    result = converse(filled, act, era=era)
+    result = converse(filled, act, era=era, with_data=True)
     first = result.structured_content["results"][0]
     assert first["snippet"] == "We deploy on Fridays after the stand-up"
     assert first["type"] == "decision" and first["tags"] == ["ops"]
     assert (first["trust"], first["origin"]) == ("trusted", "user")
     text = text_of(result)
     assert text.startswith("<<plait-recall ")
-    assert first["id"][:8] in text and "memory_get" in text
+    assert f"\n{first['id'][:8]} {first['relevance']:.0%} (decision, " in text
     assert result.structured_content["tokens"] >= tokens_of(text)
     assert filled.get(first["id"]).text == first["snippet"]
 
@@ -136,7 +155,10 @@ def test_a_hit_that_little_speaks_for_is_marked_weak(filled):
     for query, weak in (("deploy on Fridays", False), ("harbour zebras quilt opera violins", True)):
         result = call(filled, "memory_search", {"query": query, "limit": 1})
         [first] = result.structured_content["results"]
-        assert (first["relevance"] < 0.25, "(weak, " in text_of(result)) == (weak, weak)
+        assert (first["relevance"] < 0.25, " weak " in text_of(result)) == (weak, weak)
+        assert ("%" in text_of(result)) != weak
+        # The score only compares hits with each other: the best of a poor lot has 1.
+        assert "1.00" not in text_of(result)
 
 
 @pytest.mark.parametrize("budget", [1, 30, 80, 120, 200, 2_000])
@@ -186,7 +208,7 @@ def test_what_no_longer_holds_says_so_in_every_form(memory):
     read = converse(memory, lambda client: client.read_resource(f"memory://{old}"))
     assert mark in read.contents[0].text
     current = call(memory, "memory_search", {"query": "port"})
-    assert "superseded_by" not in current.structured_content["results"][0]
+    assert current.structured_content["results"][0]["superseded_by"] is None
     assert "until" not in text_of(current)
 
 
@@ -670,3 +692,21 @@ def test_no_line_of_a_document_looks_like_another_document(memory):
     told = text_of(call(memory, "memory_get", {"ids": ["page"]}))
     assert f"\n {forged}" in told
     assert f"\n{forged}" not in told
+
+
+@pytest.mark.parametrize("arguments", [{"overview": True}, {"overview": True, "query": "x"}, {}])
+def test_recall_gives_the_overview_when_it_is_asked_for_or_nothing_is(memory, arguments):
+    memory.store("We use British spelling.", pinned=True)
+    memory.store("We decided to ship on Fridays.", type="decision")
+    expected = memory.overview(budget_tokens=300)
+    result = call(memory, "memory_recall", {**arguments, "budget_tokens": 300})
+    bare = re.compile(r"<</?plait-recall \w+>>")
+    assert bare.sub("", text_of(result)) == bare.sub("", expected.text)
+    assert [row["id"] for row in result.structured_content["results"]] == [
+        item.hit.id for item in expected.items
+    ]
+    assert len(expected.items) == 2
+
+
+def test_an_overview_of_nothing_says_so(memory):
+    assert told(memory, "memory_recall", {"overview": True}) == "Nothing to show."

@@ -37,8 +37,8 @@ def test_hostile_frames_end_nothing_and_every_hundredth_search_is_answered(tmp_p
             talk.send(frame)
             if number % BETWEEN_SEARCHES == 0:
                 answer = talk.ask("tools/call", search)
-                (hit,) = answer["result"]["structuredContent"]["results"]
-                assert hit["snippet"] == "We deploy on Fridays"
+                text = answer["result"]["content"][0]["text"]
+                assert text.count("We deploy on Fridays") == 1
         assert talk.leave() == 0
         for line in talk.rest():
             assert line.startswith(b'{"jsonrpc":"2.0"')

@@ -16,7 +16,7 @@ from plait import Memory
 from plait.cli import main
 from plait.mcp.draining import OpenRequests
 from tests.interfaces.command import PATIENCE_S, PLAIT, ROOT, environment, spawn
-from tests.mcp.talk import ERAS, HELLO, measured, talking
+from tests.mcp.talk import ERAS, HELLO, measured, talking, text_of
 from tests.reliability.processes import posix_only
 
 NO_VECTORS = ("--embedder", "none", "--project", "personal")
@@ -43,12 +43,12 @@ def test_the_sdks_own_client_searches_and_stores_in_both_eras(database, era):
             names = [tool.name for tool in (await client.list_tools()).tools]
             await client.call_tool("memory_store", {"text": "Ana prefers tea"})
             result = await client.call_tool("memory_search", {"query": "tea deploy"})
-            return names, client.protocol_version, result.structured_content["results"]
+            return names, client.protocol_version, text_of(result)
 
-    names, version, results = asyncio.run(act())
+    names, version, text = asyncio.run(act())
     assert len(names) == 6
     assert version == ("2025-11-25" if era == "legacy" else "2026-07-28")
-    assert {row["snippet"] for row in results} == {"Ana prefers tea", "We deploy on Fridays"}
+    assert "Ana prefers tea" in text and "We deploy on Fridays" in text
 
 
 def test_the_profiles_are_chosen_on_the_command_line(database):
@@ -62,7 +62,7 @@ def test_the_profiles_are_chosen_on_the_command_line(database):
 def test_an_endless_wait_ends_with_stdin(database):
     with serving(database) as talk:
         talk.hello()
-        assert talk.tool("memory_search", query="deploy")["structuredContent"]["results"]
+        assert "We deploy on Fridays" in talk.text("memory_search", query="deploy")
         assert talk.leave() == 0
         assert talk.rest() == []
         assert talk.log() == ""
@@ -215,7 +215,8 @@ def test_a_hundred_calls_at_once_are_all_answered(database):
         talk.answer(100)
         answered = [json.loads(line) for line in talk.heard[1:]]
         assert sorted(message["id"] for message in answered) == list(range(1, 101))
-        assert all(message["result"]["structuredContent"]["results"] for message in answered)
+        texts = [message["result"]["content"][0]["text"] for message in answered]
+        assert all("We deploy on Fridays" in text for text in texts)
 
 
 def calls(count, tool="memory_store"):
@@ -361,8 +362,8 @@ def test_bad_bytes_are_not_stored_as_something_else(database):
         params = b'{"name":"memory_store","arguments":{"text":"Caf\xe9 Ren\xe9e"}}'
         talk.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + params + b"}")
         assert talk.answer(1)["error"]["code"] == types.PARSE_ERROR
-        stored = talk.tool("memory_store", text="Café Renée, \ufffd and \U0001f642")
-        assert stored["structuredContent"]["chunks"] == 1
+        stored = talk.text("memory_store", text="Café Renée, \ufffd and \U0001f642")
+        assert stored.startswith("Stored ")
         assert talk.leave() == 0
     with Memory.open(database, embedder="none", project="") as memory:
         assert memory.search("Café")[0].text.endswith("\ufffd and \U0001f642")

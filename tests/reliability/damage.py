@@ -273,6 +273,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("search", "copper", "--mode", "vector"),
     ("search", "copper", "--tag", "tag3"),
     ("recall", "copper garden"),
+    ("overview",),
     ("get", KEY),
     ("timeline",),
     ("export",),

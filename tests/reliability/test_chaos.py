@@ -29,12 +29,15 @@ pytestmark = [posix_only, pytest.mark.slow]
 DOORS = ("library", "command line", "server", "watch", "keeper")
 # A planted bug shows within seconds; the run ends with the first that does.
 BITE_S = 6.0
-ATTEMPTS = 10
+ATTEMPTS = 30
 SEED = os.environ.get("CHAOS_SEED", "1")
 # Between two kills: long enough for acts to be acknowledged, short enough to hit many of them.
 PAUSE_S = (0.3, 1.5)
 BY_HAND = 0.15  # how often a backup is moved over the memory while nobody works
 RESTORE_S = 0.1  # about what a restore takes
+# On a busy machine most workers would be killed before their first act: most may finish one.
+WAITED_FOR = 0.8
+PATIENCE_S = 10.0
 
 
 class Workers:
@@ -44,11 +47,13 @@ class Workers:
         self._folder, self._plant = folder, plant
         self.database = folder / "memory.db"
         self._lives = [0] * len(DOORS)
+        self._written = [0] * len(DOORS)
         self._running = [self._start(number) for number in range(len(DOORS))]
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         name, life = f"w{number}", f"{SEED}{self._lives[number]:03}"
         self._lives[number] += 1
+        self._written[number] = self._ledger_size(number)
         words = [DOORS[number], str(self.database), str(self._folder), name, life, self._plant]
         with (self._folder / f"{name}.errors").open("ab") as errors:
             return subprocess.Popen(
@@ -62,6 +67,13 @@ class Workers:
                 stderr=errors,
                 start_new_session=True,
             )
+
+    def _ledger_size(self, number: int) -> int:
+        return sum(path.stat().st_size for path in self._folder.glob(f"w{number}.*er"))
+
+    def has_worked(self, number: int) -> bool:
+        """Tell whether a worker wrote anything down in its present life."""
+        return self._ledger_size(number) > self._written[number]
 
     def kill(self, number: int, *, again: bool = True) -> None:
         """Kill a worker and all its processes at once; start it again."""
@@ -134,6 +146,9 @@ def disturb(workers: Workers, seconds: float) -> None:
         if dice.random() < BY_HAND:
             workers.restore_by_hand()
         number = dice.randrange(len(DOORS))
+        patience = time.monotonic() + PATIENCE_S * (dice.random() < WAITED_FOR)
+        while not workers.has_worked(number) and time.monotonic() < patience:
+            time.sleep(0.01)
         while DOORS[number] == "keeper" and not workers.is_restoring() and time.monotonic() < end:
             time.sleep(0.005)  # a restore is short, and to be hit
         time.sleep(dice.uniform(0, RESTORE_S))
@@ -178,7 +193,6 @@ def problems_of(workers: Workers) -> list[str]:
         held = contents(memory)
         restores = restores_of(workers.ledger("keeper"), mark_of(memory))
     oracles = [Oracle(acts_of(lines), restores) for lines in workers.ledgers()]
-    assert sum(oracle.acknowledged for oracle in oracles) > len(DOORS), workers.errors()
     allowed = {name: texts for oracle in oracles for name, texts in oracle.allowed.items()}
     for name in sorted((allowed.keys() | held.keys()) - {MARK}):
         texts = held.get(name, [])
@@ -202,6 +216,7 @@ def test_no_acknowledged_act_is_lost_through_any_door(tmp_path: Path) -> None:
     with working(tmp_path / "chaos") as workers:
         disturb(workers, SCALE.chaos_seconds)
         assert problems_of(workers) == []
+        assert sum(map(len, workers.ledgers())) > len(DOORS)
 
 
 @pytest.mark.parametrize("plant", ["lost slice", "cross-project undo", "unguarded journal"])
@@ -216,6 +231,8 @@ def test_the_chaos_catches(tmp_path: Path, plant: str) -> None:
 
 def bites(workers: Workers) -> bool:
     """Tell whether something is wrong, or the memory cannot even be opened."""
+    if workers.errors():
+        return True
     try:
         return bool(problems_of(workers))
     except PlaitError:

@@ -117,6 +117,7 @@ def test_a_damaged_row_is_a_sentence_for_every_verb_and_is_mended(
 VERBS: tuple[Callable[[Memory], object], ...] = (
     lambda memory: memory.search("zanzibar3 copper", window=1),
     lambda memory: memory.recall("zanzibar3"),
+    lambda memory: memory.overview(),
     lambda memory: memory.get(KEY),
     lambda memory: memory.timeline(limit=100),
     lambda memory: list(memory.export()),

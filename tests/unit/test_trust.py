@@ -223,7 +223,8 @@ def test_no_run_without_spaces_falls_between_two_parts(text: str) -> None:
 
 def look_up(id_: str) -> About | None:
     names = frozenset({"ops/keys.md", "Rotate", "keys", "runbook"})
-    return About(names, ("Rotate", "the", "keys", "often.")) if id_.startswith(KNOWN) else None
+    text = "Rotate the keys often."
+    return About(names, tuple(text.split()), text) if id_.startswith(KNOWN) else None
 
 
 @pytest.mark.parametrize(
@@ -239,8 +240,13 @@ def look_up(id_: str) -> About | None:
         "> - abcdefghabcde  Rotate keys  (note; runbook; 2026-03-01; [untrusted])",
         "2026-03-01  abcdefgh  note  Rotate the keys often.  "
         "[until 2026-04-01; replaced by zxcvbnm2]",
-        "2 hits. Read one whole: memory_get with its id.",
-        "1 hit; 3 more hits did not fit: raise max_tokens. Try other words.",
+        "abcdefgh 94% ops/keys.md:41 (2026-03-01, personal, topic keys, 2 earlier)",
+        "abcdefgh weak …s/keys.md:41 …the keys…",
+        "abcdefgh weak ops/keys.md:41 Rotate the\n  keys often.…",
+        "On 2026-03-01:",
+        "abcdefgh runbook (project keys) Rotate the ke…",
+        "0 hits. Try other words.",
+        "3 more hits did not fit: raise max_tokens. 2 hits in other projects: all_projects=true.",
         "20 documents. Older ones: cursor=1700000000000-abcdefghabcde.",
         "3 more documents did not fit: ask for fewer ids or raise max_tokens.",
         "Stored abcdefgh (1 passage) in acme",
@@ -318,6 +324,8 @@ def test_a_receipt_is_recognised_with_its_remarks(remark: str) -> None:
         "hgfedcba ops/keys.md:41 Rotate keys (2026-03-01)",
         "Run: plait get abcdefgh  # to read the whole note",
         "2 hits on the wall were left by the drill",
+        "On 2026-03-01: we moved to Berlin",
+        "abcdefgh Rotate keys 2 earlier than planned",
         "Stored the boxes (two of them) in the cellar",
         "Deleted 2 documents, 3 passages: the lawyer asked for it",
         '{"id": "hgfedcbahgfed", "text": "another memory"}',

@@ -39,6 +39,7 @@ def get_run(arguments: Namespace, out: Output) -> int:
         documents, refused = memory.lookup_many(arguments.names, conversations=True)
         successors = memory.successors(document for document, _ in documents)
         secrets = memory.secrets(document for document, _ in documents)
+        earlier = memory.earlier(document for document, _ in documents)
         unshown = memory.unshown_facts(document for document, _ in documents)
         links = {
             document.id: memory.links(document)
@@ -56,11 +57,11 @@ def get_run(arguments: Namespace, out: Output) -> int:
             return passage_dict(passage, document, successor, secret)
 
         def as_text(document: Document, passage: Passage | None) -> str:
-            successor = successors.get(document.id)
+            told = (successors.get(document.id), (), earlier.get(document.id, 0))
             if passage is None or arguments.document:
-                parts = [document_text(document, successor), links_text(links[document.id])]
+                parts = [document_text(document, *told), links_text(links[document.id])]
                 return "\n\n".join(filter(None, parts))
-            return passage_text(passage, document, successor)
+            return passage_text(passage, document, *told)
 
         def render(kept: Sequence[tuple[int, Named]], left_out: int) -> Rendered:
             rows = [row for _, row in sorted(kept, key=itemgetter(0))]

@@ -76,7 +76,7 @@ def mcp_run(arguments: Namespace, out: Output) -> int:
         )
     from plait.mcp import stdio
 
-    stdio.serve_stdio(lazy, profiles, whole_hits=arguments.json)
+    stdio.serve_stdio(lazy, profiles, with_data=arguments.json)
     return 0
 
 
@@ -95,5 +95,5 @@ def _over_http(lazy: "LazyMemory", profiles: list[str], arguments: Namespace, ou
             # Printed once, to be copied; from now on it is only in the file.
             out.warn(f"new token: {token}")
         out.flush()
-        http.serve_http(lazy, profiles, listener, token, whole_hits=arguments.json)
+        http.serve_http(lazy, profiles, listener, token, with_data=arguments.json)
     return 0

@@ -1,4 +1,4 @@
-"""search and recall, and the filters that they share with other verbs."""
+"""search, and the query and the filters that it shares with other verbs."""
 
 import os
 from argparse import ArgumentParser, Namespace
@@ -17,7 +17,7 @@ NO_MATCH_FOR_FILTERS = "nothing found with these filters"
 
 def search_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait search``."""
-    _query_options(parser)
+    query_options(parser)
     parser.add_argument("--limit", type=as_integer, metavar="N", help="maximum number of hits (10)")
     parser.add_argument(
         "--offset",
@@ -55,7 +55,7 @@ def search_options(parser: ArgumentParser) -> None:
 
 def search_run(arguments: Namespace, out: Output) -> int:
     """Print the passages that match a query."""
-    query = _query(arguments, out)
+    query = query_of(arguments, out)
     where = filters_of(arguments)
     with open_to_read(out) as memory:
         answer = memory.search(
@@ -80,7 +80,7 @@ def search_run(arguments: Namespace, out: Output) -> int:
             )
             warn_no_match(memory, arguments, out, reason, *advice, query=query)
         hits = _show(answer, arguments.max_tokens, out)
-        _warn_of(answer.receipt, memory, out)
+        warn_of(answer.receipt, memory, out)
         if hits and out.form == "text":
             from plait.present.text import receipt_text
 
@@ -89,7 +89,7 @@ def search_run(arguments: Namespace, out: Output) -> int:
     return 0 if hits else NOTHING_FOUND
 
 
-def _warn_of(receipt: Receipt, memory: Memory, out: Output) -> None:
+def warn_of(receipt: Receipt, memory: Memory, out: Output) -> None:
     """Print what a search lacked and ignored; that the memory is off was told when it opened."""
     if not memory.is_off:
         out.warn_all((*receipt.degraded, *receipt.ignored))
@@ -126,60 +126,8 @@ def _rendered(answer: Answer, out: Output) -> dict[str, Any] | str:
     return answer_dict(answer, in_shell)
 
 
-def recall_options(parser: ArgumentParser) -> None:
-    """Declare the options of ``plait recall``."""
-    _query_options(parser)
-    parser.add_argument(
-        "--limit", type=as_integer, default=5, metavar="N", help="maximum number of hits (5)"
-    )
-    parser.add_argument(
-        "--budget", type=as_integer, metavar="N", help="maximum size of the text in tokens (1500)"
-    )
-    parser.add_argument(
-        "--min-score",
-        type=as_number,
-        metavar="R",
-        help="minimum relevance of a hit, 0 to 1 (0.25)",
-    )
-    add_filters(parser)
-
-
-def recall_run(arguments: Namespace, out: Output) -> int:
-    """Print the best passages as one text of limited size."""
-    from plait.present.json import recalled_dict
-    from plait.present.text import counted
-
-    query = _query(arguments, out)
-    where = filters_of(arguments)
-    with open_to_read(out) as memory:
-        recalled = memory.recall(
-            query,
-            limit=arguments.limit,
-            budget_tokens=arguments.budget,
-            min_score=arguments.min_score,
-            strict=arguments.strict,
-            where=where,
-            all_projects=arguments.all_projects,
-        )
-        if not recalled.items:
-            from plait.cli.shared import warn_no_match
-
-            reason, advice = "nothing found", "other words"
-            if recalled.left_out:
-                reason = f"nothing fits into {recalled.budget_tokens} tokens"
-                advice = "a larger --budget"
-            query = "" if recalled.left_out else query
-            warn_no_match(memory, arguments, out, reason, advice, query=query)
-        out.result(recalled_dict(recalled, in_shell), recalled.text)
-        _warn_of(recalled.receipt, memory, out)
-        if recalled.items:
-            first = recalled.items[0].hit.id[:SHORT_ID]
-            out.suggest(f"plait get {first}", f"about {counted(recalled.tokens, 'token')}")
-        out.flush()
-    return 0 if recalled.items else NOTHING_FOUND
-
-
-def _query_options(parser: ArgumentParser) -> None:
+def query_options(parser: ArgumentParser) -> None:
+    """Declare the query, and ``--strict``."""
     parser.add_argument(
         "words", nargs="*", metavar="WORDS", help="the query; - reads it from standard input"
     )
@@ -191,7 +139,8 @@ def _query_options(parser: ArgumentParser) -> None:
     )
 
 
-def _query(arguments: Namespace, out: Output) -> str:
+def query_of(arguments: Namespace, out: Output) -> str:
+    """Return the query that was given as words, with ``--query`` or on standard input."""
     if arguments.query is not None and arguments.words:
         raise UsageError("Give the query once: as words or with --query.")
     if arguments.query is None and not arguments.words:

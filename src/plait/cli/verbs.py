@@ -28,10 +28,16 @@ VERBS: dict[str, Verb] = {
         "plait search rotate ssh keys",
     ),
     "recall": Verb(
-        "search",
-        "WORDS …",
-        "pack the best passages into one text for a prompt, within a token budget",
+        "recall",
+        "[WORDS …]",
+        "pack the best passages into one text for a prompt; without a query, the overview",
         'plait recall "ssh keys" --budget 800',
+    ),
+    "overview": Verb(
+        "recall",
+        "",
+        "show what to know at the beginning of a session, one line each",
+        "plait overview --budget 600",
     ),
     "get": Verb(
         "get", "NAME …", "print documents, passages or sessions", "plait get 3f9c2a7b TOOLS.md"

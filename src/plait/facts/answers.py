@@ -12,16 +12,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from plait.facts.credentials import SECRET_KINDS
-from plait.facts.echo import PREFACE
+from plait.facts.echo import PREFACE, SECTIONS, section_line
 from plait.types import KINDS, TRUSTS
 from plait.types.ids import ID_LENGTH, SHORT_ID, is_id
 
 
 class About(NamedTuple):
-    """What the lines of an answer may say about a document: its names, and its summary."""
+    """What the lines of an answer may say about a document: its names, its summary, its text.
+
+    The text has single spaces; that of the passage that was named comes first.
+    """
 
     names: frozenset[str]
     summary: tuple[str, ...] = ()
+    text: str = ""
 
 
 # Returns what is known about the document with an id or the beginning of one.
@@ -34,7 +38,7 @@ _JSON_START = re.compile(r'[{\[](?=\s*[{"\[])')
 _CODE_FENCE = re.compile(r"(?:^|\n)[ \t]*```\w*[ \t]*\n?[ \t]*\Z")
 _QUOTE_MARKS = frozenset({">", "-", "*", "•"})
 _NUMBERED = re.compile(r"\[\d{1,3}\]")
-_SCORE = re.compile(r"[01]\.\d\d")
+_SCORE = re.compile(r"[01]\.\d\d|\d{1,3}%")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.+Z-]+)?")
 # The kinds of secrets in a document, as a caveat; the longest first, as one may begin another.
 _KIND = f"(?:{'|'.join(map(re.escape, sorted(SECRET_KINDS, key=len, reverse=True)))})"
@@ -42,9 +46,13 @@ _SECRET_MARK = re.compile(rf"\bsecret: {_KIND}(?:, {_KIND}){{0,{len(SECRET_KINDS
 _SHORT = re.compile(rf"[a-z2-7]{{{SHORT_ID}}}")
 # How many copies of a hit were folded.
 _COPIES_MARK = re.compile(r"\(\+ [\d,]{1,9} cop(?:y|ies)\)")
+# How many facts one replaced; never the word of a sentence.
+_EARLIER = re.compile(r"earlier[]),;]{1,3}")
 _LINE_NUMBERS = re.compile(r":\d+(?:-\d+)?$")
 # Words that a head may contain besides the names of its document.
-_MARKS = frozenset({*TRUSTS, *KINDS, "weak", "until", "replaced", "by", "project", "replaces", ""})
+_MARKS = frozenset(
+    {*TRUSTS, *KINDS, "weak", "until", "replaced", "by", "project", "personal", "topic", ""}
+)
 # Whole lines. A new sentence of an interface belongs here; tests/flows/test_pasting.py pastes them.
 _NUMBER = r"\d[\d,]{0,9}"
 _COUNTED = rf"{_NUMBER} (?:more |earlier )?(?:hit|document|older one)s?"
@@ -66,7 +74,8 @@ _TRAILERS = re.compile(
     "|".join(
         (
             rf"(?:# ?)?{_RECEIPT}",
-            rf"{_COUNTED}(?:\.|; {_COUNTED} did not fit: raise max_tokens\.)",
+            rf"{_COUNTED}\.",
+            r"On \d{4}-\d\d-\d\d:",
             rf"(?:At least )?{_COUNTED} (?:did not fit|left out): .{{0,60}}\.",
             rf"(?:Stored|Replaced|Already stored as) \S{{1,200}} \({_NUMBER} passages?\)"
             r"(?:, replacing [a-z2-7, ]{8,200})?(?: in \S{1,100})?",
@@ -94,19 +103,25 @@ _NEXT_STEPS = re.compile(
     rf"{_RECEIPT}|{_COUNTED}|about {_NUMBER} tokens?|older documents|later ones"
     r"|restore, within 30 days"
 )
+# A line of an overview: its number, an id, names, remarks with a day, and the beginning of a text.
+_OVERVIEW_LINE = re.compile(
+    rf"\[\d{{1,3}}\] ([a-z2-7]{{{SHORT_ID}}})(?: [^()\n]*+)?"
+    r"\([^()\n]{0,400}\d{4}-\d\d-\d\d[^()\n]*+\) (.+)"
+)
+_WORD = re.compile(r"\w+")
 _SENTENCES = (
     PREFACE,
+    *map(section_line, SECTIONS),
     "Read one whole: memory_get with its id.",
     "Try other words.",
     "No hits. Try other words.",
     "Nothing in that time.",
     "No hits.",
+    "Nothing to show.",
     "Nothing in memory is relevant to that.",
     "Nothing in memory is relevant to that. Try other words with memory_search.",
     "Nothing else in memory is relevant to that.",
     "Nothing else in memory is relevant to that. Try other words with memory_search.",
-    "Next: search_memories, or get_observations with ids.",
-    "Next: get_observations with ids.",
     "Use it where it helps.",
 )
 _BEYOND = re.compile(
@@ -125,8 +140,11 @@ def without_answers(text: str, look_up: LookUp) -> tuple[str, bool]:
     """
     rest, cut = _without_values(text, look_up)
     kept = []
+    hit: About | None = None
     for line in rest.split("\n"):
-        own = _own_part(line, look_up)
+        hit = _known(line, look_up) or (hit if line.startswith(" ") else None)
+        # The lines below the head of a hit are the rest of its snippet.
+        own = None if hit and _is_excerpt(line.split(), hit) else _own_part(line, look_up)
         cut = cut or own is not line
         if own is not None:
             kept.append(own)
@@ -194,20 +212,48 @@ def _own_part(line: str, look_up: LookUp) -> str | None:
     """Return the line itself, the stored text behind a head in it, or ``None`` for no text."""
     if _is_trailer(line.strip()):
         return None
-    words = _COPIES_MARK.sub("", _SECRET_MARK.sub("", line)).split()
-    head = _head(words)
-    if head is None:
+    if _is_of_overview(line.strip(), look_up):
+        return None
+    words = _words(line)
+    head, known = _head(words), _known(line, look_up)
+    if head is None or known is None:
         return line
-    known = look_up(words[head].strip("()[],;:"))
-    if known is None:
-        return line
-    rest = _without_successor(_without(words[head + 1 :], known.summary))
-    scored = any(map(_SCORE.fullmatch, words[: head + 2]))
+    rest = _without_versions(_without_summary(words[head + 1 :], known.summary))
+    scored = any(word == "weak" or _SCORE.fullmatch(word) for word in words[: head + 2])
     if scored:
         while rest and _is_mark(rest[0], known.names):
             rest = rest[1:]
-        return " ".join(rest) or None
+        return None if _is_excerpt(rest, known) else " ".join(rest)
     return None if all(_is_mark(word, known.names) for word in rest) else line
+
+
+def _is_of_overview(line: str, look_up: LookUp) -> bool:
+    """Tell whether a line of an overview has only words of its document, in their order."""
+    match = _OVERVIEW_LINE.fullmatch(line) if len(line) <= _LONGEST_TRAILER else None
+    known = match and look_up(match[1])
+    if not match or not known:
+        return False
+    words = _WORD.findall(match[2])
+    # The last word may be cut off.
+    words = words[:-1] if match[2].endswith("…") else words
+    text = iter(_WORD.findall(known.text))
+    return bool(words) and all(word in text for word in words)
+
+
+def _words(line: str) -> list[str]:
+    return _COPIES_MARK.sub("", _SECRET_MARK.sub("", line)).split()
+
+
+def _known(line: str, look_up: LookUp) -> About | None:
+    """Return what is known about the id in the head of a line."""
+    words = _words(line)
+    head = _head(words)
+    return None if head is None else look_up(words[head].strip("()[],;:"))
+
+
+def _is_excerpt(words: Sequence[str], known: About) -> bool:
+    """Tell whether words are a part of the text that their line is about, or no words at all."""
+    return " ".join(words).strip("… ") in known.text
 
 
 def _is_trailer(line: str) -> bool:
@@ -236,21 +282,38 @@ def _head(words: Sequence[str]) -> int | None:
     return None
 
 
-def _without(words: Sequence[str], run: Sequence[str]) -> list[str]:
-    """Leave out the first occurrence of a run of words."""
-    for place in range(len(words) - len(run) + 1) if run else ():
-        if all(words[place + offset] == word for offset, word in enumerate(run)):
-            return [*words[:place], *words[place + len(run) :]]
-    return list(words)
+def _without_summary(words: Sequence[str], summary: Sequence[str]) -> list[str]:
+    """Leave out the first occurrence of a summary, or of its beginning at the end of the line.
+
+    >>> _without_summary(["fact", "We", "dep…"], ["We", "deploy", "on", "Fridays"])
+    ['fact']
+    """
+    words, summary = list(words), list(summary)
+    for place in range(len(words)) if summary else ():
+        run = words[place : place + len(summary)]
+        if run == summary:
+            return [*words[:place], *words[place + len(summary) :]]
+        whole, last = run[:-1], run[-1].removesuffix("…")
+        if (
+            last != run[-1]
+            and place + len(run) == len(words)
+            and whole == summary[: len(whole)]
+            and summary[len(whole)].startswith(last)
+        ):
+            return words[:place]
+    return words
 
 
-def _without_successor(words: list[str]) -> list[str]:
-    """Leave out the ids behind "replaced by" and "replaces"."""
+def _without_versions(words: list[str]) -> list[str]:
+    """Leave out the id behind "replaced by", and how many came earlier."""
     kept: list[str] = []
     for word in words:
         before = [part.lstrip("(") for part in kept[-2:]]
-        behind = before == ["replaced", "by"] or before[-1:] == ["replaces"]
-        kept.append("" if behind and _SHORT.fullmatch(word.strip("()[],;:.")) else word)
+        behind = before == ["replaced", "by"]
+        if _EARLIER.fullmatch(word) and before and before[-1].lstrip("[").isdecimal():
+            kept[-1:] = ["", ""]
+        else:
+            kept.append("" if behind and _SHORT.fullmatch(word.strip("()[],;:.")) else word)
     return kept
 
 
@@ -260,4 +323,6 @@ def _is_mark(word: str, names: frozenset[str]) -> bool:
     bare = word.strip("()[],;:.")
     if not bare or bare in names or bare in _MARKS or _DAY.fullmatch(bare):
         return True
-    return _LINE_NUMBERS.sub("", bare) in names
+    name = _LINE_NUMBERS.sub("", bare)
+    cut = name.startswith("…") and any(known.endswith(name[1:]) for known in names)
+    return cut or name in names

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from plait.errors import Notice, advise
 from plait.protocols import Standing
-from plait.types import Trust
+from plait.types import Document, Trust
+from plait.types.ids import SHORT_ID
 
 # Text of other trust must not speak in the entity's own name.
 SHOWN_TRUST: Trust = "trusted"
@@ -47,6 +49,20 @@ def unshown(profile: str, observations: Iterable[str]) -> int:
     """
     lines = set(profile.split("\n"))
     return sum("- " + " ".join(text.split()) not in lines for text in observations)
+
+
+def unshown_notice(entity: Document, observations: Iterable[str]) -> Notice | None:
+    """Return how many facts an entity's profile does not show, and where they are."""
+    count = unshown(entity.text, observations)
+    if not count:
+        return None
+    what = "fact is" if count == 1 else "facts are"
+    return Notice(
+        f"{count:,} more {what} known about {entity.id[:SHORT_ID]}.",
+        code="more_facts",
+        subject=str(count),
+        advice=advise("show_facts", name=entity.key or ""),
+    )
 
 
 def prominent(observations: Sequence[Standing]) -> list[str]:

@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from plait.errors import NotFound, UsageError, advise, quoted
 from plait.facts.trust import outranks
-from plait.protocols import Rivals, State
+from plait.protocols import Rivals, State, Store
 from plait.times import DAY_MS, LAST_MOMENT
 from plait.types import Document
 
 # More than the error of a clock that was set to local time instead of UTC.
 CLOCKS_DIFFER_MS = DAY_MS
 REPLACEABLE = ("observation", "note")
+# Enough to say that there are more: each is a step back.
+MOST_EARLIER = 20
 
 
 class Verdict(NamedTuple):
@@ -30,6 +32,23 @@ class Verdict(NamedTuple):
     ended: tuple[Document, ...] = ()
     beside: tuple[Document, ...] = ()
     changes: bool = False
+
+
+def count_earlier(store: Store, documents: Iterable[Document]) -> dict[str, int]:
+    """Return, by id, how many documents that still exist were replaced, each by the next one."""
+    counts: dict[str, int] = {}
+    last = {document.id: document.supersedes for document in documents}
+    for _ in range(MOST_EARLIER):
+        steps = [(id_, replaced) for id_, replaced in last.items() if replaced is not None]
+        if not steps:
+            break
+        rows = store.known([Document(id=replaced) for _, replaced in steps])
+        last = {}
+        for (id_, _), row in zip(steps, rows, strict=True):
+            if row is not None:
+                counts[id_] = counts.get(id_, 0) + 1
+                last[id_] = row.supersedes
+    return counts
 
 
 def holds(document: Document, moment: int) -> bool:

@@ -215,11 +215,11 @@ def serve_http(
     listener: socket.socket,
     token: str,
     *,
-    whole_hits: bool = False,
+    with_data: bool = False,
 ) -> None:
     """Serve until a signal ends the process."""
     silence_sdk_logs()
-    handlers = Handlers(memory, profiles, whole_hits=whole_hits)
+    handlers = Handlers(memory, profiles, with_data=with_data)
     # uvicorn finishes the running requests and then passes the signal to the handler before it.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     config = uvicorn.Config(

@@ -6,30 +6,27 @@ from typing import Any
 
 from plait.errors import quotable
 from plait.mcp.core import GET_TOKENS, SEARCH_TOKENS, TIMELINE_TOKENS
+from plait.mcp.lines import day_lines, hit_lines
 from plait.mcp.reading import (
     beyond_notes,
     elsewhere_note,
-    foreign_project,
-    hit_caveats,
     look_beyond,
     memory_get,
+    project_mark,
 )
 from plait.mcp.replies import (
     MAX_TOKENS,
     Reply,
-    below_a_row,
     fence_with_notes,
     fit_to_budget,
-    on_one_line,
 )
 from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, string, strings
 from plait.mcp.tool import Call, Tool
 from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, documents_elsewhere
-from plait.present.text import caveats, corrections_text, counted, sort_of
+from plait.present.text import caveats, corrections_text, counted
 from plait.times import show_time
 from plait.types import Document, Hit
-from plait.types.ids import SHORT_ID
 from plait.types.shapes import corrections_of
 
 SEARCH_HITS = 10
@@ -50,6 +47,11 @@ def timeline(call: Call) -> Reply:
     beyond = max(0, len(documents) + len(damaged) - MAX_TIMELINE_ROWS)
     remark = damaged_remark(damaged, call.memory.config)
     secrets = call.memory.secrets(page)
+    earlier = call.memory.earlier(page)
+    remarks = {
+        row.id: caveats(row, secret=secrets.get(row.id, ()), earlier=earlier.get(row.id, 0))
+        for row in page
+    }
     elsewhere = 0
     if not (documents or everywhere):
         elsewhere = documents_elsewhere(call.memory, where)
@@ -66,29 +68,14 @@ def timeline(call: Call) -> Reply:
             least = "At least " if beyond else ""
             remedy = "raise max_tokens" if no_room else "ask for earlier dates"
             note = f"{least}{counted(left_out, 'older one')} left out: {remedy}."
-        advice = "Next: search_memories, or get_observations with ids." if shown else ""
-        if not documents and not damaged:
-            advice = "Nothing in that time."
+        advice = "" if documents or damaged else "Nothing in that time."
         if elsewhere:
             data["elsewhere"] = elsewhere
             advice += f" {elsewhere_note(elsewhere)}"
-        lines = [_row_line(*row) for row in rows]
+        lines = day_lines(call, shown, remarks)
         return Reply(fence_with_notes("\n".join(lines), remark, f"{note} {advice}".strip()), data)
 
-    return fit_to_budget(page, render, arguments["max_tokens"])
-
-
-def _row_line(call: Call, document: Document, secret: Sequence[str]) -> str:
-    project = foreign_project(call, document)
-    told = [f"project {project}"] if project else []
-    remarks = ", ".join([*told, *caveats(document, secret=secret)])
-    return on_one_line(
-        document.id,
-        _moment(document),
-        sort_of(document),
-        f"({remarks})" if remarks else "",
-        document.summary or "",
-    )
+    return fit_to_budget(page, render, arguments["max_tokens"], with_data=call.with_data)
 
 
 def _moment(document: Document) -> str:
@@ -97,7 +84,6 @@ def _moment(document: Document) -> str:
 
 
 def _row_data(call: Call, document: Document, secret: Sequence[str]) -> dict[str, Any]:
-    project = foreign_project(call, document)
     return {
         "id": document.id,
         "created_at": show_time(document.created_at),
@@ -105,7 +91,7 @@ def _row_data(call: Call, document: Document, secret: Sequence[str]) -> dict[str
         "type": document.type or document.kind,
         "tags": list(document.tags),
         "summary": document.summary or "",
-        **({"project": project} if project else {}),
+        **project_mark(call, document),
         **_trust_mark(document),
         **({"secret": list(secret)} if secret else {}),
     }
@@ -137,6 +123,7 @@ def search_memories(call: Call) -> Reply:
     query, everywhere = call.arguments["query"], call.arguments["all_projects"]
     answer = call.memory.search(query, limit=call.arguments["limit"], all_projects=everywhere)
     degraded = [call.worded(reason) for reason in answer.receipt.degraded]
+    earlier = call.memory.earlier(hit.document for hit in answer)
     elsewhere = 0
     if all(hit.is_weak for hit in answer):
         elsewhere = look_beyond(call, query).elsewhere
@@ -151,42 +138,31 @@ def search_memories(call: Call) -> Reply:
         if left_out:
             data["left_out"] = left_out
             more = f"{counted(left_out, 'more hit')} left out: raise max_tokens."
-        advice = "Next: get_observations with ids." if hits else ""
-        if not answer:
-            advice = "No hits." if elsewhere else "No hits. Try other words."
+        advice = "" if answer else "No hits." if elsewhere else "No hits. Try other words."
         if elsewhere:
             data["elsewhere"] = elsewhere
             [note] = beyond_notes(Beyond(elsewhere))
-            advice += f" {note}"
-        lines = [_hit_line(call, hit) for hit in hits]
-        if answer.receipt.corrections:
-            lines.insert(0, corrections_text(answer.receipt))
-        text = fence_with_notes("\n".join(lines), *degraded, f"{more} {advice}".strip())
-        return Reply(text, data)
+            advice = f"{advice} {note}".strip()
+        told = f"{more} {advice}".strip()
+        spelling = corrections_text(answer.receipt)
+        lines = [spelling, *hit_lines(call, hits, earlier, spelling, told)]
+        return Reply(fence_with_notes("\n".join(filter(None, lines)), *degraded, told), data)
 
-    return fit_to_budget(answer.hits, render, call.arguments["max_tokens"])
+    return fit_to_budget(
+        answer.hits, render, call.arguments["max_tokens"], with_data=call.with_data
+    )
 
 
 def _hit_data(call: Call, hit: Hit) -> dict[str, Any]:
-    project = foreign_project(call, hit.document)
     return {
         "id": hit.id,
         "score": round(hit.score, 4),
         "similarity_score": round(hit.relevance, 4),
         "snippet": hit.snippet,
         **({"weak": True} if hit.is_weak else {}),
-        **({"project": project} if project else {}),
+        **project_mark(call, hit.document),
         **_trust_mark(hit.document),
     }
-
-
-def _hit_line(call: Call, hit: Hit) -> str:
-    remarks = ["weak" if hit.is_weak else "", *hit_caveats(call, hit)]
-    shown = ", ".join(filter(None, remarks))
-    mark = f" ({shown})" if shown else ""
-    # The score only compares hits with each other; the second number is the evidence.
-    numbers = f"{hit.score:.2f} {hit.relevance:.2f}"
-    return f"{hit.id[:SHORT_ID]} {numbers}{mark} {below_a_row(hit.snippet).lstrip()}"
 
 
 def get_observations(call: Call) -> Reply:
@@ -214,8 +190,8 @@ LAYERS_TOOLS = (
     ),
     Tool(
         "search_memories",
-        "Layer 2: get ids, scores and snippets for a query. Snippets are only leads; the second "
-        "number, similarity_score, tells how well one matches.",
+        "Layer 2: get ids and snippets for a query, each with how well it matches: in percent, or "
+        "weak. Snippets are only leads.",
         object_of(
             "query",
             query=string("words or a question"),

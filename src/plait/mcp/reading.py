@@ -5,16 +5,9 @@ from operator import itemgetter
 from typing import Any
 
 from plait.errors import Notice, UsageError, quotable
-from plait.facts.names import distinct_names
 from plait.mcp.arguments import as_written, separated
-from plait.mcp.replies import (
-    Reply,
-    below_a_row,
-    fence_with_notes,
-    fit_to_budget,
-    on_one_line,
-    with_cost,
-)
+from plait.mcp.lines import day_lines, hit_lines
+from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, with_cost
 from plait.mcp.tool import Call
 from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, beyond, documents_elsewhere, is_foreign
@@ -27,15 +20,14 @@ from plait.present.text import (
     document_text,
     links_text,
     passage_text,
-    sort_of,
 )
 from plait.searching.conversations import by_importance
 from plait.searching.links import Links
 from plait.searching.recall import most_that_fit, tokens_of
 from plait.searching.where import Where, page_end, page_start
-from plait.times import show_day, show_time
+from plait.times import show_time
 from plait.types import WEAK_RELEVANCE, Document, Hit, Passage
-from plait.types.ids import ID_LENGTH, SHORT_ID, is_id
+from plait.types.ids import ID_LENGTH, is_id
 from plait.types.shapes import corrections_of
 
 # A text cut to fewer characters than this is not useful.
@@ -58,14 +50,17 @@ def memory_search(call: Call) -> Reply:
         all_projects=arguments["all_projects"],
     )
     degraded = [call.worded(reason) for reason in answer.receipt.degraded]
-    names = distinct_names(hit.document for hit in answer)
+    earlier = call.memory.earlier(hit.document for hit in answer)
     rest = Beyond()
     if all(hit.is_weak for hit in answer):
         rest = look_beyond(call, arguments["query"], where)
 
     def render(hits: Sequence[Hit], left_out: int) -> Reply:
-        named = [(hit, names[hit.document.id]) for hit in hits]
-        data: dict[str, Any] = {"results": [_hit_data(call, *row) for row in named]}
+        data: dict[str, Any] = {
+            "results": [
+                {**hit.to_dict(), "project": foreign_project(call, hit.document)} for hit in hits
+            ]
+        }
         if degraded:
             data["degraded"] = degraded
         if answer.receipt.corrections:
@@ -73,17 +68,15 @@ def memory_search(call: Call) -> Reply:
         if left_out:
             data["left_out"] = left_out
         data.update({name: count for name, count in rest._asdict().items() if count})
-        lines = [f"{_hit_line(call, *row)}\n{below_a_row(row[0].snippet)}" for row in named]
-        count = _count_line(len(hits), left_out, "hit")
-        advice = "Read one whole: memory_get with its id." if hits else ""
+        notes = [_count_note(len(hits), left_out, "hit"), *beyond_notes(rest)]
         if not answer and rest == Beyond():
-            advice = "Try other words."
-        notes = " ".join(filter(None, [count, *beyond_notes(rest), advice]))
-        if answer.receipt.corrections:
-            lines.insert(0, corrections_text(answer.receipt))
-        return Reply(fence_with_notes("\n".join(lines), *degraded, notes), data)
+            notes.append("Try other words.")
+        told = " ".join(filter(None, notes))
+        spelling = corrections_text(answer.receipt)
+        lines = [spelling, *hit_lines(call, hits, earlier, spelling, told)]
+        return Reply(fence_with_notes("\n".join(filter(None, lines)), *degraded, told), data)
 
-    return fit_to_budget(answer.hits, render, arguments["max_tokens"])
+    return fit_to_budget(answer.hits, render, arguments["max_tokens"], with_data=call.with_data)
 
 
 def look_beyond(call: Call, query: str, where: Where | None = None) -> Beyond:
@@ -107,41 +100,6 @@ def beyond_notes(rest: Beyond, tool: str = "") -> list[str]:
     return notes
 
 
-def _hit_data(call: Call, hit: Hit, name: str) -> dict[str, Any]:
-    if call.whole_hits:
-        return {**hit.to_dict(), "project": foreign_project(call, hit.document)}
-    document = hit.document
-    lines = has_name(document)
-    fields = {
-        "id": hit.id,
-        "score": round(hit.score, 4),
-        "relevance": round(hit.relevance, 4),
-        "weak": hit.is_weak or None,
-        "snippet": hit.snippet,
-        "doc_id": hit.doc_id,
-        "file": name if name != hit.doc_id else None,
-        "heading": hit.heading,
-        # A file's key is its path below the folder that was ingested.
-        "file_path": hit.file_path,
-        "file_title": hit.file_title if hit.file_title != hit.heading else None,
-        "memory_type": hit.memory_type,
-        "start_line": hit.start_line if lines else None,
-        "end_line": hit.end_line if lines else None,
-        "date": show_day(document.event_at),
-        "type": document.type,
-        "tags": list(document.tags),
-        "project": foreign_project(call, document),
-        "trust": document.trust,
-        "origin": document.origin,
-        "valid_from": _time(document.valid_from),
-        "valid_to": _time(document.valid_to),
-        "supersedes": document.supersedes,
-        "superseded_by": hit.superseded_by,
-        **_turn_data(hit.document),
-    }
-    return {name: value for name, value in fields.items() if value not in (None, "", [])}
-
-
 def _turn_data(document: Document) -> dict[str, Any]:
     if document.kind != "message":
         return {}  # the session of a fact only tells when it was stored
@@ -155,37 +113,14 @@ def foreign_project(call: Call, document: Document) -> str | None:
     return quotable(document.project or "")
 
 
-def has_name(document: Document) -> bool:
-    """Tell whether a document has a name and lines, rather than only an id and a text."""
-    return document.kind == "file" or document.key is not None
+def project_mark(call: Call, document: Document) -> dict[str, str]:
+    """Return the project of a document of another project, as a field."""
+    project = foreign_project(call, document)
+    return {} if project is None else {"project": project}
 
 
 def _time(moment: int | None) -> str | None:
     return None if moment is None else show_time(moment)
-
-
-def _hit_line(call: Call, hit: Hit, name: str) -> str:
-    facts = ["weak" if hit.is_weak else "", hit.document.type or ""]
-    if hit.document.kind == "message":
-        facts += [hit.document.role or "", hit.document.session or ""]
-    facts.append(show_day(hit.document.event_at))
-    facts += hit_caveats(call, hit)
-    remarks = ", ".join(filter(None, facts))
-    where = f"{name}:{hit.start_line} {hit.heading}" if has_name(hit.document) else ""
-    return on_one_line(
-        hit.id[:SHORT_ID], f"{hit.score:.2f}", where, f"({remarks})" if remarks else ""
-    )
-
-
-def hit_caveats(call: Call, hit: Hit) -> list[str]:
-    """Return what to know about a hit: its project if another, its trust, its versions."""
-    project = foreign_project(call, hit.document)
-    earlier = hit.document.supersedes
-    return [
-        f"project {project}" if project else "",
-        *caveats(hit.document, hit.superseded_by),
-        f"replaces {earlier[:SHORT_ID]}" if earlier else "",
-    ]
 
 
 def _where(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -198,27 +133,30 @@ def _where(arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _count_line(shown: int, left_out: int, noun: str) -> str:
-    if not left_out:
-        return f"{counted(shown, noun)}."
-    more = counted(left_out, f"more {noun}")
-    return f"{counted(shown, noun)}; {more} did not fit: raise max_tokens."
+def _count_note(shown: int, left_out: int, noun: str) -> str:
+    """Return what is not obvious from the rows: that there is none, or that some did not fit."""
+    if left_out:
+        return f"{counted(left_out, f'more {noun}')} did not fit: raise max_tokens."
+    return "" if shown else f"{counted(0, noun)}."
 
 
 # -- recall --------------------------------------------------------------------------------
 
 
 def memory_recall(call: Call) -> Reply:
-    """Return one text within the budget: the best passages, whole."""
+    """Return one text within the budget: the best passages, whole, or an overview."""
     arguments = call.arguments
     where = _where(arguments)
-    recalled = call.memory.recall(
-        arguments["query"],
-        limit=arguments["limit"],
-        budget_tokens=arguments["budget_tokens"],
-        where=where,
-        all_projects=arguments["all_projects"],
-    )
+    reach: dict[str, Any] = {
+        "budget_tokens": arguments["budget_tokens"],
+        "where": where,
+        "all_projects": arguments["all_projects"],
+    }
+    query = arguments.get("query")
+    if query is None or arguments["overview"]:
+        recalled = call.memory.overview(**reach)
+    else:
+        recalled = call.memory.recall(query, limit=arguments["limit"], **reach)
     degraded = [call.worded(reason) for reason in recalled.receipt.degraded]
     data: dict[str, Any] = {
         "text": recalled.text,
@@ -229,7 +167,7 @@ def memory_recall(call: Call) -> Reply:
                 "relevance": round(item.hit.relevance, 4),
                 "whole": item.whole,
                 **({"pinned": True} if item.hit.document.pinned else {}),
-                **({"project": item.project} if item.project else {}),
+                **project_mark(call, item.hit.document),
             }
             for item in recalled.items
         ],
@@ -244,8 +182,10 @@ def memory_recall(call: Call) -> Reply:
     if recalled.left_out:
         more = counted(recalled.left_out, "more hit")
         note = f"{more} did not fit: raise budget_tokens."
+    elif recalled.is_overview:
+        note = "" if recalled.items else "Nothing to show."
     elif not any(item.hit.relevance for item in recalled.items):  # what is pinned is always there
-        rest = look_beyond(call, arguments["query"], where)
+        rest = look_beyond(call, query or "", where)
         data.update({name: count for name, count in rest._asdict().items() if count})
         nothing = f"Nothing {'else ' if recalled.items else ''}in memory is relevant to that."
         advice = beyond_notes(rest, "memory_search with ")
@@ -276,6 +216,7 @@ def memory_get(call: Call) -> Reply:
     ]
     successors = call.memory.successors(document for document, _ in readables)
     secrets = call.memory.secrets(document for document, _ in readables)
+    earlier = call.memory.earlier(document for document, _ in readables)
     unshown = call.memory.unshown_facts(document for document, _ in readables)
     links = {
         document.id: call.memory.links(document) for document, passage in readables if not passage
@@ -286,6 +227,9 @@ def memory_get(call: Call) -> Reply:
     def about(readable: Readable) -> tuple[str | None, Sequence[str], Links | None]:
         id_ = readable[0].id
         return successors.get(id_), secrets.get(id_, ()), links.get(id_)
+
+    def text_of(readable: Readable) -> str:
+        return _readable_text(readable, *about(readable), earlier.get(readable[0].id, 0))
 
     def render(kept: Sequence[tuple[int, Readable]], left_out: int) -> Reply:
         shown = [row for _, row in sorted(kept, key=itemgetter(0))]
@@ -299,7 +243,7 @@ def memory_get(call: Call) -> Reply:
             data["left_out"] = left_out
         if troubles:
             data["not_found"] = list(troubles)
-        body = "\n\n".join(_readable_text(row, *about(row)) for row in shown)
+        body = "\n\n".join(map(text_of, shown))
         more = counted(left_out, "more document")
         note = f"{more} did not fit: ask for fewer ids or raise max_tokens." if left_out else ""
         if left_out and any(document.kind == "message" for document, _ in shown):
@@ -308,14 +252,18 @@ def memory_get(call: Call) -> Reply:
         errors = (call.worded(trouble) for trouble in troubles.values())
         return Reply(fence_with_notes(body, note, *facts, *errors), data)
 
-    reply = fit_to_budget(ranked, render, budget)
-    return reply if reply.data["results"] else _cut_to_budget(ranked, render, budget)
+    reply = fit_to_budget(ranked, render, budget, with_data=call.with_data)
+    if reply.data["results"]:
+        return reply
+    return _cut_to_budget(ranked, render, budget, with_data=call.with_data)
 
 
 def _cut_to_budget(
     ranked: Sequence[tuple[int, Readable]],
     render: Callable[[Sequence[tuple[int, Readable]], int], Reply],
     budget: int,
+    *,
+    with_data: bool,
 ) -> Reply:
     """Return the first document alone, cut to the budget."""
     place, (document, passage) = ranked[0]
@@ -330,10 +278,11 @@ def _cut_to_budget(
         )
         reply = render([(place, readable)], len(ranked) - 1)
         if count == len(body):
-            return with_cost(reply)
+            return with_cost(reply, with_data=with_data)
         total = tokens_of(body)
         note = f"Cut: the whole is about {total:,} tokens. Raise max_tokens, or search for a part."
-        return with_cost(Reply(f"{reply.text}\n{note}", {**reply.data, "cut": True}))
+        shortened = Reply(f"{reply.text}\n{note}", {**reply.data, "cut": True})
+        return with_cost(shortened, with_data=with_data)
 
     count = most_that_fit(len(body), lambda count: cut(count).data["tokens"] <= budget)
     if count < min(MIN_CUT_CHARS, len(body)):
@@ -374,12 +323,16 @@ def _below_a_head(text: str) -> str:
 
 
 def _readable_text(
-    readable: Readable, superseded_by: str | None, secret: Sequence[str], links: Links | None
+    readable: Readable,
+    superseded_by: str | None,
+    secret: Sequence[str],
+    links: Links | None,
+    earlier: int,
 ) -> str:
     document, passage = readable
     if passage is not None:
-        return _below_a_head(passage_text(passage, document, superseded_by, secret))
-    text = _below_a_head(document_text(document, superseded_by, secret))
+        return _below_a_head(passage_text(passage, document, superseded_by, secret, earlier))
+    text = _below_a_head(document_text(document, superseded_by, secret, earlier))
     named = "" if links is None else links_text(links)
     return f"{text}\n\n{named}" if named else text
 
@@ -409,6 +362,13 @@ def memory_timeline(call: Call) -> Reply:
     remark = damaged_remark(damaged, call.memory.config)
     successors = call.memory.successors(documents)
     secrets = call.memory.secrets(documents)
+    earlier = call.memory.earlier(documents)
+    remarks = {
+        row.id: caveats(
+            row, successors.get(row.id), secrets.get(row.id, ()), earlier.get(row.id, 0)
+        )
+        for row in documents
+    }
     elsewhere = 0
     if not (documents or around or arguments["all_projects"] or arguments.get("cursor")):
         elsewhere = documents_elsewhere(call.memory, where)
@@ -422,10 +382,10 @@ def memory_timeline(call: Call) -> Reply:
                 for document in shown
             ]
         }
-        note = _count_line(len(shown), left_out, "document")
+        notes = [_count_note(len(shown), left_out, "document")]
         if elsewhere:
             data["elsewhere"] = elsewhere
-            note += f" {elsewhere_note(elsewhere)}"
+            notes.append(elsewhere_note(elsewhere))
         if left_out:
             data["left_out"] = left_out
         if damaged:
@@ -433,16 +393,12 @@ def memory_timeline(call: Call) -> Reply:
         if shown and not around and (left_out or is_full):
             in_session = bool(arguments.get("session"))
             data["next"] = page_end(shown[-1], in_session=in_session)
-            note += f" {'Later' if in_session else 'Older'} ones: cursor={data['next']}."
-        lines = [
-            _timeline_line(
-                call, document, successors.get(document.id), secrets.get(document.id, ())
-            )
-            for document in shown
-        ]
-        return Reply(fence_with_notes("\n".join(lines), remark, note), data)
+            notes.append(f"{'Later' if in_session else 'Older'} ones: cursor={data['next']}.")
+        lines = day_lines(call, shown, remarks)
+        told = " ".join(filter(None, notes))
+        return Reply(fence_with_notes("\n".join(lines), remark, told), data)
 
-    return fit_to_budget(documents, render, arguments["max_tokens"])
+    return fit_to_budget(documents, render, arguments["max_tokens"], with_data=call.with_data)
 
 
 def elsewhere_note(count: int) -> str:
@@ -461,7 +417,7 @@ def _timeline_data(
         "tags": list(document.tags),
         "title": document.title,
         "summary": document.summary or "",
-        "project": foreign_project(call, document),
+        **project_mark(call, document),
         "trust": document.trust if document.trust != "trusted" else "",
         "valid_to": _time(document.valid_to),
         "superseded_by": superseded_by,
@@ -469,20 +425,3 @@ def _timeline_data(
         **_turn_data(document),
     }
     return {name: value for name, value in fields.items() if value not in (None, "", [])}
-
-
-def _timeline_line(
-    call: Call, document: Document, superseded_by: str | None, secret: Sequence[str]
-) -> str:
-    tags = f"[{', '.join(document.tags)}]" if document.tags else ""
-    project = foreign_project(call, document)
-    told = [f"project {project}"] if project else []
-    remarks = ", ".join([*told, *caveats(document, superseded_by, secret)])
-    return on_one_line(
-        document.id[:SHORT_ID],
-        show_day(document.event_at),
-        sort_of(document),
-        tags,
-        f"({remarks})" if remarks else "",
-        document.summary or document.title,
-    )

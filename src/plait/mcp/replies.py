@@ -10,37 +10,46 @@ MAX_TOKENS = 100_000
 
 
 class Reply(NamedTuple):
-    """The same answer in two forms: text for a model, data for a program."""
+    """The same answer in two forms: text for a model, data for a program.
+
+    A client with both shows its model the data alone, without the fence and the notes. So most
+    tools send the data only if the server was started for programs.
+    """
 
     text: str
     data: Mapping[str, Any]
 
 
-def token_cost(reply: Reply) -> int:
-    """Return the tokens of the longer form: the client decides which one its model sees."""
-    return max(tokens_of(reply.text), tokens_of(json.dumps(reply.data, ensure_ascii=False)))
-
-
 def fit_to_budget(
-    rows: Sequence[Any], render: Callable[[Sequence[Any], int], Reply], max_tokens: int
+    rows: Sequence[Any],
+    render: Callable[[Sequence[Any], int], Reply],
+    max_tokens: int,
+    *,
+    with_data: bool,
 ) -> Reply:
     """Return a reply with as many of the first rows as the budget allows.
 
     ``render`` gets the rows to show and the number of rows left out. The reply's data give its cost
-    as ``tokens``. If no row fits, the reply has none.
+    as ``tokens``. If no row fits, the reply has none. ``with_data``: the data are sent too.
     """
 
     def first(count: int) -> Reply:
-        return with_cost(render(rows[:count], len(rows) - count))
+        return with_cost(render(rows[:count], len(rows) - count), with_data=with_data)
 
-    return first(most_that_fit(len(rows), lambda count: token_cost(first(count)) <= max_tokens))
+    return first(most_that_fit(len(rows), lambda count: first(count).data["tokens"] <= max_tokens))
 
 
-def with_cost(reply: Reply) -> Reply:
-    """Return the reply with its own cost in its data, as ``tokens``."""
-    # The cost includes its own field. A number with as many digits costs the same.
-    padded = Reply(reply.text, {**reply.data, "tokens": MAX_TOKENS})
-    return Reply(reply.text, {**reply.data, "tokens": token_cost(padded)})
+def with_cost(reply: Reply, *, with_data: bool) -> Reply:
+    """Return the reply with its own cost in its data, as ``tokens``.
+
+    If both forms are sent, the longer one counts: the client decides which one its model sees.
+    """
+    cost = tokens_of(reply.text)
+    if with_data:
+        # The cost includes its own field. A number with as many digits costs the same.
+        padded = {**reply.data, "tokens": MAX_TOKENS}
+        cost = max(cost, tokens_of(json.dumps(padded, ensure_ascii=False)))
+    return Reply(reply.text, {**reply.data, "tokens": cost})
 
 
 def fence_with_notes(body: str, *notes: str) -> str:

@@ -40,6 +40,8 @@ PROFILES: dict[str, tuple[Tool, ...]] = {
     "graph": graph.GRAPH_TOOLS,
 }
 DEFAULT_PROFILES = ("core",)
+# Clients of the reference memory server read the data of its tools.
+_TYPED = frozenset(tool.name for tool in graph.GRAPH_TOOLS)
 SCHEME = "memory://"
 MARKDOWN = "text/markdown"
 RESOURCES_LISTED = 20
@@ -112,11 +114,11 @@ class Handlers:
         memory: Memory | LazyMemory,
         profiles: Sequence[str] = DEFAULT_PROFILES,
         *,
-        whole_hits: bool = False,
+        with_data: bool = False,
     ) -> None:
         """Take a memory, open or opened later, and the names of the profiles to serve.
 
-        ``whole_hits``: the data of a search has all fields of a hit.
+        ``with_data``: every answer is sent as data too, for programs.
 
         Raises:
             UsageError: There is no such profile.
@@ -125,7 +127,7 @@ class Handlers:
         self._tools = {tool.name: tool for tool in tools_of(profiles)}
         self._has_graph = "graph" in profiles
         self._wording = wording_for(self._tools)
-        self._whole_hits = whole_hits
+        self._with_data = with_data
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="plait")
         self._waiting = 0
 
@@ -151,7 +153,9 @@ class Handlers:
     async def list_tools(self, ctx: Context, params: object) -> types.ListToolsResult:
         """Return the tools."""
         return types.ListToolsResult(
-            tools=[_tool_description(tool) for tool in self._tools.values()]
+            tools=[
+                _tool_description(tool, typed=self._is_typed(tool)) for tool in self._tools.values()
+            ]
         )
 
     async def call_tool(
@@ -175,13 +179,16 @@ class Handlers:
             )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=reply.text)],
-            structured_content=dict(reply.data),
+            structured_content=dict(reply.data) if self._is_typed(tool) else None,
         )
+
+    def _is_typed(self, tool: Tool) -> bool:
+        return self._with_data or tool.name in _TYPED
 
     def _answer(self, tool: Tool, arguments: object, session: str | None) -> Reply:
         values = check_arguments(tool.name, tool.input, arguments, strict=tool.strict)
         memory = self._lazy.get(create=tool.writes)
-        return tool.run(Call(memory, values, session, self._wording, self._whole_hits))
+        return tool.run(Call(memory, values, session, self._wording, self._with_data))
 
     # -- resources -------------------------------------------------------------------------
 
@@ -310,17 +317,18 @@ RECALL = types.Prompt(
 )
 
 
-def _tool_description(tool: Tool) -> types.Tool:
+def _tool_description(tool: Tool, *, typed: bool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
         input_schema=dict(tool.input),
-        output_schema=None if tool.output is None else dict(tool.output),
+        output_schema=dict(tool.output) if typed and tool.output else None,
+        # Only what is not the protocol's default: it is in the context of every conversation.
         annotations=types.ToolAnnotations(
-            read_only_hint=not tool.writes,
-            destructive_hint=tool.destroys,
-            idempotent_hint=tool.idempotent,
+            read_only_hint=None if tool.writes else True,
+            destructive_hint=tool.destroys if tool.writes else None,
+            idempotent_hint=(tool.idempotent or None) if tool.writes else None,
             open_world_hint=False,
         ),
     )

@@ -24,13 +24,13 @@ from plait.mcp.stopping import close_and_exit
 PARENT_CHECK_S = 1.0
 
 
-def serve_stdio(memory: LazyMemory, profiles: Sequence[str], *, whole_hits: bool = False) -> None:
+def serve_stdio(memory: LazyMemory, profiles: Sequence[str], *, with_data: bool = False) -> None:
     """Serve until stdin ends and every request is answered, or the parent process is gone.
 
     stdout carries only the protocol: other output goes to stderr.
     """
     silence_sdk_logs()
-    handlers = Handlers(memory, profiles, whole_hits=whole_hits)
+    handlers = Handlers(memory, profiles, with_data=with_data)
     exit_with_parent(handlers)
 
     def on_signal(number: int, frame: FrameType | None) -> None:

@@ -13,15 +13,15 @@ from plait.memory import Memory
 class Call(NamedTuple):
     """One call of a tool: the memory, the checked arguments, and the caller's session.
 
-    ``wording`` is the next step by act, in tools that this server has. ``whole_hits``: the data of
-    a search has all fields of a hit, its text too.
+    ``wording`` is the next step by act, in tools that this server has. ``with_data``: the answer is
+    sent as data too, for programs.
     """
 
     memory: Memory
     arguments: dict[str, Any]
     session: str | None = None
     wording: Mapping[str, str] = FOR_MODELS
-    whole_hits: bool = False
+    with_data: bool = False
 
     def worded(self, message: PlaitError | Notice | str) -> str:
         """Return a message with its advice worded for this server's tools."""

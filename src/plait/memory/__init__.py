@@ -37,7 +37,6 @@ from plait.types import (
     check_range,
 )
 from plait.types.guarding import guarded
-from plait.types.ids import SHORT_ID
 
 if TYPE_CHECKING:
     from plait.memory.scoping import ScopedMemory
@@ -212,8 +211,8 @@ class Memory(StoringMemory):
         """Return what the memory knows about a query, as one text for a model's prompt.
 
         It contains the best hits whole, with the text around them, as far as the budget allows.
-        Pinned documents come first, in at most a quarter of it, whatever the query. The text is
-        fenced, so that an agent cannot store it again.
+        Pinned documents come first, in at most a quarter of it. The text is fenced, so that an
+        agent cannot store it again. An opening question ("where were we") gets the `overview`.
 
         Args:
             query: As for `search`.
@@ -228,11 +227,14 @@ class Memory(StoringMemory):
             UsageError: The query is empty or a value is out of range.
         """
         from plait.searching import conversations, recall
+        from plait.searching.openings import is_opening
         from plait.searching.readable import readable_passages
 
         if not query.strip():
             raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
         budget = recall.check_budget(limit, budget_tokens)
+        if not strict and is_opening(query):
+            return self.overview(budget_tokens=budget, where=where, all_projects=all_projects)
         answer = self.search(
             query,
             limit=limit,
@@ -262,9 +264,35 @@ class Memory(StoringMemory):
             # What is damaged near a hit is told by `search`, `get` and `doctor`.
             around.append(readable_passages(self._required(), hit.document.id, *near, []))
         answer = Answer([*pinned, *rest], answer.receipt)
-        recalled = recall.recall(answer, around, budget, self.config.project)
+        earlier = self.earlier(hit.document for hit in answer)
+        recalled = recall.recall(answer, around, budget, self.config.project, earlier)
         self.used(recalled.refs)
         return recalled
+
+    def overview(
+        self,
+        *,
+        budget_tokens: int | None = None,
+        where: Filter | Where | None = None,
+        all_projects: bool = False,
+    ) -> Recalled:
+        """Return what to know at the beginning of a session, one line each, as one fenced text.
+
+        Pinned documents and ``MEMORY.md``, preferences, the latest decisions (else facts), what was
+        last worked on, and open ends. Nothing counts as read.
+
+        Args:
+            budget_tokens: Maximum size of the text; 1,500 by default.
+            where: Which documents count: a `Filter`, or its fields by name.
+            all_projects: All projects, not only the current one and personal documents.
+        """
+        from plait.searching import overview, overview_lines, recall
+
+        budget = recall.check_budget(1, budget_tokens)
+        wanted = self._read_filter(where, all_projects=all_projects)
+        if self._store is None:
+            return overview_lines.nothing(budget, (MEMORY_OFF,) if self.is_off else ())
+        return overview.overview(self._store, wanted, budget, self.config.project)
 
     def get(self, name: str) -> Document | Passage:
         """Return a document or a passage, whole, by id, unique id prefix, key or chunk_id.
@@ -368,6 +396,15 @@ class Memory(StoringMemory):
         ended = [document.id for document in documents if document.valid_to is not None]
         return self._required().successors(ended) if ended else {}
 
+    def earlier(self, documents: Iterable[Document]) -> dict[str, int]:
+        """Return, for facts that replaced others, how many came before them, up to 20."""
+        replacing = [document for document in documents if document.supersedes is not None]
+        if not replacing:
+            return {}
+        from plait.facts.versions import count_earlier
+
+        return count_earlier(self._required(), replacing)
+
     def secrets(self, documents: Iterable[Document]) -> dict[str, tuple[str, ...]]:
         """Return, for documents that hold secrets, their kinds; never the values."""
         from plait.writing.held_secrets import held_secrets
@@ -379,23 +416,15 @@ class Memory(StoringMemory):
 
         An entity's text is its profile, which has room for the most important facts only.
         """
-        from plait.facts.profiles import unshown
+        from plait.facts.profiles import unshown_notice
 
         notices = {}
         for document in documents:
-            if document.kind != "entity":
-                continue
-            where = Filter(kinds=("observation",), parents=(document.id,))
-            facts = self._required().scan(where, whole=True)
-            count = unshown(document.text, (fact.text for fact in facts))
-            if count:
-                what = "fact is" if count == 1 else "facts are"
-                notices[document.id] = Notice(
-                    f"{count:,} more {what} known about {document.id[:SHORT_ID]}.",
-                    code="more_facts",
-                    subject=str(count),
-                    advice=advise("show_facts", name=document.key or ""),
-                )
+            if document.kind == "entity":
+                where = Filter(kinds=("observation",), parents=(document.id,))
+                facts = self._required().scan(where, whole=True)
+                if notice := unshown_notice(document, (fact.text for fact in facts)):
+                    notices[document.id] = notice
         return notices
 
     def passages_of(self, id_: str) -> list[Passage]:

@@ -31,6 +31,7 @@ def recalled_dict(recalled: Recalled, worded: Wording = str) -> dict[str, Any]:
         "text": recalled.text,
         "tokens": recalled.tokens,
         "budget_tokens": recalled.budget_tokens,
+        "overview": recalled.is_overview,
         "results": [
             {
                 "id": item.hit.id,
@@ -44,6 +45,7 @@ def recalled_dict(recalled: Recalled, worded: Wording = str) -> dict[str, Any]:
                 "pinned": item.hit.document.pinned,
                 "trust": item.hit.document.trust,
                 "origin": item.hit.document.origin,
+                **({"section": item.section, "text": item.text} if item.section else {}),
                 **period_dict(item.hit.document, item.hit.superseded_by),
             }
             for item in recalled.items

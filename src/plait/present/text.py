@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from plait.errors import Notice, advise, is_plain_name, quoted, shell_word
+from plait.errors import Notice, advise, is_plain_name, quotable, quoted, shell_word
 from plait.facts.names import distinct_names
 from plait.times import show_day, show_end, show_time
 from plait.types import PROVENANCE, Answer, Document, Hit, Passage, Receipt
@@ -42,7 +42,7 @@ def counted(number: int, noun: str) -> str:
     >>> counted(1, "passage"), counted(1932, "passage"), counted(2, "entity")
     ('1 passage', '1,932 passages', '2 entities')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith(("ty", "py", "ry")) else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 
@@ -161,7 +161,10 @@ def receipt_text(receipt: Receipt, hits: int) -> str:
 
 
 def document_text(
-    document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
+    document: Document,
+    superseded_by: str | None = None,
+    secret: Sequence[str] = (),
+    earlier: int = 0,
 ) -> str:
     """Return a whole document below a line that describes it."""
     is_message = document.kind == "message"
@@ -171,7 +174,7 @@ def document_text(
     facts += [
         f"{name} {document.metadata[name]}" for name in PROVENANCE if name in document.metadata
     ]
-    facts += _bracketed(document, superseded_by, secret)
+    facts += _bracketed(document, superseded_by, secret, earlier)
     title = document.title or (is_message and document.role) or document.doc_id
     body = document.text.strip("\n")
     head = f"{document.id}  {title}  ({'; '.join(filter(None, facts))})"
@@ -197,28 +200,34 @@ def passage_text(
     document: Document,
     superseded_by: str | None = None,
     secret: Sequence[str] = (),
+    earlier: int = 0,
 ) -> str:
     """Return a whole passage below a line that says where it is."""
     lines = f"{document.doc_id}:{passage.start_line}-{passage.end_line}"
-    marks = _bracketed(document, superseded_by, secret)
+    marks = _bracketed(document, superseded_by, secret, earlier)
     head = "  ".join(filter(None, [passage.id, lines, passage.heading, *marks]))
     return f"{as_lines([head])}\n\n{passage.text.strip(chr(10))}"
 
 
 def caveats(
-    document: Document, superseded_by: str | None = None, secret: Sequence[str] = ()
+    document: Document,
+    superseded_by: str | None = None,
+    secret: Sequence[str] = (),
+    earlier: int = 0,
 ) -> list[str]:
-    """Return the caveats about a document: not trusted, no longer valid, or holding secrets."""
+    """Return what to know about a document: trust, topic, facts replaced, end, secrets."""
     trust = "" if document.trust == "trusted" else document.trust
+    topic = f"topic {quotable(document.topic)}" if document.topic else ""
+    replaced = f"{earlier:,} earlier" if earlier else ""
     end = show_end(document.valid_to, superseded_by and superseded_by[:SHORT_ID])
     held = f"secret: {', '.join(secret)}" if secret else ""
-    return [caveat for caveat in (trust, end, held) if caveat]
+    return [caveat for caveat in (trust, topic, replaced, end, held) if caveat]
 
 
 def _bracketed(
-    document: Document, superseded_by: str | None, secret: Sequence[str] = ()
+    document: Document, superseded_by: str | None, secret: Sequence[str] = (), earlier: int = 0
 ) -> list[str]:
-    return [f"[{caveat}]" for caveat in caveats(document, superseded_by, secret)]
+    return [f"[{caveat}]" for caveat in caveats(document, superseded_by, secret, earlier)]
 
 
 def sort_of(document: Document) -> str:

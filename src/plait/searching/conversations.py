@@ -7,6 +7,7 @@ from plait.protocols import Store
 from plait.ranking.hybrid import ANSWER_SHARE
 from plait.searching.readable import load_readable, readable_passages, unreadable
 from plait.types import EVERYTHING, Answer, Document, Filter, Hit
+from plait.types.queries import QUESTION_MARKS
 
 # A question, the results of a few tools or an instruction, then the reply.
 REPLY_WITHIN = 4
@@ -56,7 +57,7 @@ def with_replies(store: Store, answer: Answer, where: Filter) -> Answer:
     for hit in answer:
         hits.append(hit)
         document = hit.document
-        if document.turn is None:
+        if document.turn is None or _is_last_word(hit):
             continue
         reply = _reply(document.turn, *_following(store, document, where, damaged))
         if reply is not None and reply.chunk_count == 1 and reply.id not in known:
@@ -66,6 +67,12 @@ def with_replies(store: Store, answer: Answer, where: Filter) -> Answer:
                 hits.append(Hit(passage, reply, score, 0.0, hit.source, passage.text))
     notices = map(unreadable, dict.fromkeys(damaged))
     return Answer(hits, answer.receipt._replace(degraded=(*answer.receipt.degraded, *notices)))
+
+
+def _is_last_word(hit: Hit) -> bool:
+    """Tell whether an assistant asks nothing: what the user says next is about something else."""
+    is_assistant = (hit.document.role or "").lower() == "assistant"
+    return is_assistant and not any(mark in hit.passage.text for mark in QUESTION_MARKS)
 
 
 def _following(

@@ -4,17 +4,18 @@ First every hit gets a line and its snippet. Then the best ones grow: to their w
 their section, to the passages around it. A hit that would exceed the budget stays as it was.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from plait.errors import quotable
 from plait.facts.echo import PREFACE, TAG_CHARS, fence
-from plait.facts.names import distinct_names
+from plait.facts.names import PERSONAL, distinct_names
 from plait.searching.joining import join
 from plait.searching.search import BYTES_PER_TOKEN
 from plait.searching.search import tokens_of as tokens_of
 from plait.times import show_day, show_end
-from plait.types import Answer, Hit, Passage, Receipt, Ref, check_range
+from plait.types import Answer, Document, Hit, Passage, Receipt, Ref, check_range
 from plait.types.ids import SHORT_ID, new_id
 
 DEFAULT_RECALLED = 5
@@ -30,7 +31,9 @@ WORDS_FOLLOW = "words_follow"  # the code of a notice: the hits are not what the
 class RecalledItem(NamedTuple):
     """One hit as shown in the text: how much of its document, from which line to which.
 
-    ``project`` is the name of its project if that is another one, short.
+    ``project`` is the name of its project if that is another one, short, or "personal".
+    ``section`` is that of an overview: ``pinned``, ``preferences``, ``decisions``, ``facts``,
+    ``recent`` or ``open``. ``earlier`` counts the facts that it replaced.
     """
 
     hit: Hit
@@ -40,6 +43,8 @@ class RecalledItem(NamedTuple):
     refs: tuple[Ref, ...]
     whole: bool
     project: str = ""
+    section: str = ""
+    earlier: int = 0
 
 
 class Packed(NamedTuple):
@@ -52,7 +57,10 @@ class Packed(NamedTuple):
 
 
 class Recalled(NamedTuple):
-    """The result of ``recall``: a fenced text within its budget, its parts, and the receipt."""
+    """The result of ``recall``: a fenced text within its budget, its parts, and the receipt.
+
+    ``is_overview``: no hits for a query, but what `Memory.overview` returns.
+    """
 
     text: str
     tokens: int
@@ -60,6 +68,7 @@ class Recalled(NamedTuple):
     items: tuple[RecalledItem, ...] = ()
     left_out: int = 0
     receipt: Receipt = Receipt()
+    is_overview: bool = False
 
     @property
     def refs(self) -> tuple[Ref, ...]:
@@ -109,6 +118,7 @@ def pack(
     around: Sequence[Sequence[Passage]],
     budget: int,
     home: str | None = None,
+    earlier: Mapping[str, int] = MappingProxyType({}),
 ) -> Packed:
     """Pack hits, best first, into at most ``budget`` tokens.
 
@@ -117,8 +127,17 @@ def pack(
         around: For each hit, the passages of its document around it, in order, including its own.
         budget: Tokens by `tokens_of`; if not even the first hit fits, it is cut.
         home: The current project; hits of another one name it.
+        earlier: By the id of a document, how many facts it replaced.
     """
-    sizes = [_sizes(hit, near, home) for hit, near in zip(hits, around, strict=True)]
+    sizes = [
+        [
+            size._replace(
+                project=other_project(hit.document, home), earlier=earlier.get(hit.document.id, 0)
+            )
+            for size in _sizes(hit, near)
+        ]
+        for hit, near in zip(hits, around, strict=True)
+    ]
     chosen: dict[int, int] = {}
     for place in range(len(hits)):
         tried = {**chosen, place: 0}
@@ -142,7 +161,11 @@ def fence_recalled(body: str) -> str:
 
 
 def recall(
-    answer: Answer, around: Sequence[Sequence[Passage]], budget: int, home: str | None = None
+    answer: Answer,
+    around: Sequence[Sequence[Passage]],
+    budget: int,
+    home: str | None = None,
+    earlier: Mapping[str, int] = MappingProxyType({}),
 ) -> Recalled:
     """Pack the hits of a search between fences, which count against the budget too.
 
@@ -151,13 +174,14 @@ def recall(
         around: For each hit, the passages of its document around it, in order, including its own.
         budget: Maximum number of tokens of the text.
         home: The current project; hits of another one name it.
+        earlier: By the id of a document, how many facts it replaced.
     """
-    packed = pack(answer, around, budget - tokens_of(fence_recalled("")), home)
+    packed = pack(answer, around, budget - tokens_of(fence_recalled("")), home, earlier)
     text = fence_recalled(packed.text) if packed.text else ""
     return Recalled(text, tokens_of(text), budget, packed.items, packed.left_out, answer.receipt)
 
 
-def _sizes(hit: Hit, near: Sequence[Passage], home: str | None) -> list[RecalledItem]:
+def _sizes(hit: Hit, near: Sequence[Passage]) -> list[RecalledItem]:
     """Return a hit at growing sizes: snippet, passage, section, surroundings."""
     own = hit.passage
     whole = own.text.strip()
@@ -171,10 +195,27 @@ def _sizes(hit: Hit, near: Sequence[Passage], home: str | None) -> list[Recalled
     for wider in (section, surroundings):
         if len(wider) > len(sizes[-1].refs):
             sizes.append(_item(hit, wider, join(wider).strip()))
-    project = hit.document.project
-    if project in (None, home):
-        return sizes
-    return [size._replace(project=quotable(project or "")) for size in sizes]
+    return sizes
+
+
+def other_project(document: Document, home: str | None) -> str:
+    """Return the name of the project of a document, short; nothing if it is ``home``.
+
+    >>> [other_project(Document(project=name), "acme") for name in ("acme", "other", None)]
+    ['', 'other', 'personal']
+    """
+    if document.project == home:
+        return ""
+    return PERSONAL if document.project is None else quotable(document.project)
+
+
+def project_remark(name: str) -> str:
+    """Return how a hit is said to be of another project, or of none.
+
+    >>> project_remark("other"), project_remark("personal"), project_remark("")
+    ('project other', 'personal', '')
+    """
+    return name if name in ("", PERSONAL) else f"project {name}"
 
 
 def _item(hit: Hit, passages: Sequence[Passage], text: str, *, whole: bool = True) -> RecalledItem:
@@ -252,14 +293,16 @@ def _below_a_head(text: str) -> str:
     )
 
 
-def head(item: RecalledItem, name: str) -> str:
-    """Return the line above an item: id, place, heading, then type, date and caveats."""
+def head(item: RecalledItem, name: str, remark: str = "") -> str:
+    """Return the line above an item: id, place, heading, then type, date, remark and caveats."""
     document = item.hit.document
     named = document.kind == "file" or (document.key is not None and document.role is None)
     where = f"{name}:{item.start_line}" if named else ""
     facts = [document.type or "", document.role or "", show_day(document.event_at)]
-    facts += ["pinned" * document.pinned, f"project {item.project}" if item.project else ""]
+    facts += [remark, "pinned" * document.pinned, project_remark(item.project)]
     facts += [document.trust if document.trust != "trusted" else ""]
+    facts += [f"topic {quotable(document.topic)}" if document.topic else ""]
+    facts += [f"{item.earlier} earlier" if item.earlier else ""]
     by = item.hit.superseded_by
     facts += [show_end(document.valid_to, by and by[:SHORT_ID])]
     remarks = ", ".join(filter(None, facts))

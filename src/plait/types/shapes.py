@@ -115,10 +115,12 @@ def turn_dict(document: Document) -> dict[str, Any]:
 
 
 def period_dict(document: Document, superseded_by: str | None) -> dict[str, str | None]:
-    """Return since when and until when a fact holds, and what replaced it."""
+    """Return the topic of a fact, since when and until when it holds, and what replaced what."""
     return {
+        "topic": document.topic,
         "valid_from": time_text(document.valid_from),
         "valid_to": time_text(document.valid_to),
+        "supersedes": document.supersedes,
         "superseded_by": superseded_by,
     }
 

@@ -29,6 +29,8 @@ QUERY_WORDS = 24
 MAX_IDS = 200
 # Lines, the longest first, that decide which document is named as repeated.
 MAX_COMPARED_LINES = 200
+# Of a document, with which a line of an answer is compared.
+PASTED_CHARS = 100_000
 _FENCE_LINE = re.compile(r"\s*+```\w*+\s*+")  # it says nothing
 
 
@@ -109,20 +111,23 @@ class _Known:
         if not matches:
             return None
         names: set[str] = set()
-        summary = ""
+        summary = text = ""
         for document, passage in matches:
             heading = "" if passage is None else passage.heading
+            text = "" if passage is None else passage.text
             told = [document.title, heading, document.type, document.path, *document.tags]
             told += [document.role, document.session, quotable(document.project or "")]
+            told += [quotable(document.topic or ""), document.doc_id.rpartition("/")[2]]
             # The heading of a fact is the name of its entity.
             wanted = [document.id, *filter(None, [document.parent])]
             for whole in self._store.load(wanted):
                 if whole.id == document.id:
                     summary = summary_of(whole)
+                    text += f" {whole.text[:PASTED_CHARS]}"
                 else:
                     names.update(whole.title.split())
             names.update(" ".join(filter(None, [*told, *shown_names(document)])).split())
-        return About(frozenset(names), tuple(summary.split()))
+        return About(frozenset(names), tuple(summary.split()), " ".join(text.split()))
 
 
 def find_repeated(

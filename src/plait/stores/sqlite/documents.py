@@ -373,7 +373,12 @@ def scan(
 ) -> list[Document]:
     """Return documents in one of the orders of `Order`; call it inside a snapshot."""
     sql, values = joined(conditions)
-    listed = rows(connection, _SCAN + sql + order, (*values, -1 if limit is None else limit))
+    if limit is None:
+        listed = rows(connection, _SCAN + sql + order, (*values, -1))
+    else:
+        # Sorting whole rows, of which nearly all are dropped, takes twice as long.
+        chosen = f"d.rowid IN ({_ROWIDS}{sql}{order})"
+        listed = rows(connection, _SCAN + chosen + order, (*values, limit, limit))
     if whole:
         return [document for _, document in _whole(connection, listed)]
     return [document_from(row) for _, _, *row in listed]

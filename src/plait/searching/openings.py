@@ -1,0 +1,200 @@
+"""Recognise an opening question: one that asks for the overview, and for nothing in particular.
+
+The whole question must be made of the phrases listed here: "what should I know about this repo?" is
+one, "what should I know about OAuth tokens?" is not. A word alone, as "continue", is not: people
+say it in the middle of a session.
+"""
+
+import re
+from functools import cache
+
+# Phrases by their words.
+Phrases = frozenset[tuple[str, ...]]
+
+# Longer texts ask for something.
+LONGEST_OPENING = 160
+_NO_WORDS = re.compile(r"[^\w]+")
+# subtle: an apostrophe joins: "what's" and "whats" are one spelling, "l'état" is "létat".
+_APOSTROPHES = str.maketrans("", "", "'’`´‘ʼ")  # noqa: RUF001
+
+# Words before a question that ask for nothing.
+_BEFORE = (
+    "hi|hello|hey|hey claude|good morning|good afternoon|ok|okay|so|well|now|first|please|claude|"
+    "lets|let us|can you|could you|would you|can you please|could you please|can we|tell me|"
+    "remind me|show me|just|and|before we start|before i start|"
+    "hallo|guten morgen|moin|bitte|also|kannst du|kannst du bitte|sag mir|lass uns|"
+    "hola|buenos días|por favor|puedes|dime|vale|"
+    "bonjour|salut|sil te plaît|sil vous plaît|dis moi|peux tu|"
+    "ciao|olá|oi|bom dia|per favore|hoi|alsjeblieft"
+)
+# What follows it without asking for more.
+_BEHIND = (
+    "please|here|again|today|now|first|so far|in general|right now|then|from memory|"
+    "claude|last time|yesterday|last session|in the last session|in our last session|"
+    "before we start|before i start|before we begin|before starting|before i begin|"
+    "before you start|to get started|to start|"
+    "about {place}|on {place}|in {place}|of {place}|for {place}|with {place}|at {place}|"
+    "about me|about us|about the user|about myself|about my preferences|about our work|"
+    "on this|with this|about this|about it|from you|for me|"
+    "hier|heute|bitte|jetzt|zuletzt|beim letzten mal|gestern|bisher|"
+    "über mich|über uns|von mir|über {ort}|zu {ort}|in {ort}|an {ort}|"
+    "aquí|hoy|ahora|la última vez|ayer|sobre mí|de mí|sobre mi|de mi|"
+    "sobre {lugar}|de {lugar}|en {lugar}|"
+    "ici|aujourdhui|maintenant|la dernière fois|hier soir|sur moi|de moi|à mon sujet|"
+    "sur {lieu}|de {lieu}|dans {lieu}|"
+    "qui|oggi|lultima volta|ieri|su di me|di me|su questo progetto|di questo progetto|"
+    "aqui|hoje|agora|da última vez|ontem|sobre mim|de mim|sobre este projeto|deste projeto|"
+    "over mij|over dit project|vandaag|"
+    "por favor|sil te plaît|sil vous plaît|per favore|alsjeblieft"
+)
+_PLACES = {
+    "{place}": (
+        "this repo|this repository|this project|this codebase|this code base|this workspace|"
+        "this folder|this directory|the repo|the repository|the project|the codebase|"
+        "our project|our repo|my project|my repo|here"
+    ),
+    "{ort}": (
+        "dieses repo|diesem repo|dieses repository|diesem repository|dieses projekt|"
+        "diesem projekt|das projekt|dem projekt|diese codebasis|dieser codebasis"
+    ),
+    "{lugar}": "este repo|este repositorio|este proyecto|el proyecto|este código",
+    "{lieu}": "ce dépôt|ce projet|le projet|ce repo|ce code",
+}
+_QUESTIONS = (
+    # What to know
+    "what should i know|what do i need to know|what should we know|what must i know|"
+    "what should you know|what do you need to know|what is important to know|"
+    "what do you know|what do you remember|what can you remember|do you remember me|"
+    "do you remember us|who am i|what have you remembered|"
+    "what have you learned|whats in your memory|what is in your memory|what is in memory|"
+    "what do we know|what is there to know|anything i should know|"
+    "is there anything i should know|what have you stored|what are my preferences|"
+    "recall everything|load your memory|load my memory|read your memory|"
+    "check your memory|load the context|load context|"
+    # Where it stopped
+    "where were we|where was i|where are we|where did we stop|where did i stop|"
+    "where did we leave off|where did i leave off|where did we leave it|where have we got to|"
+    "where do things stand|where do we stand|whats the state of things|"
+    "whats the state of this project|what is the state of this project|"
+    "continue where we left off|continue where i left off|continue from where we left off|"
+    "continue from where i left off|continue from last time|continue from yesterday|"
+    "continue our last session|continue the last session|continue our last conversation|"
+    "continue our work|continue the previous session|resume the last session|"
+    "resume our last session|resume where we left off|resume where i left off|"
+    "resume from where we left off|pick up where we left off|pick up where i left off|"
+    "pick up from where we left off|pick it up where we left off|"
+    "carry on where we left off|keep going where we left off|start where we left off|"
+    # What was done
+    "what were we doing|what was i doing|what were we working on|what was i working on|"
+    "what are we working on|what am i working on|what have we been working on|"
+    "what have i been working on|what have we been doing|what have we done|what did we do|"
+    "what did i do|what did we work on|what did i work on|what did we talk about|"
+    "what did we discuss|what did we decide|what have we decided|what was the last thing we did|"
+    "whats the latest|what is the latest|whats been going on|"
+    # Bring me up to date
+    "catch me up|catch us up|catch up|bring me up to speed|get me up to speed|"
+    "bring me up to date|get up to speed|get yourself up to speed|fill me in|brief me|"
+    "give me an overview|give me the context|give an overview|an overview|overview|"
+    "summarize where we are|"
+    "summarise where we are|where we were|where we left off|where i left off|what we were doing|"
+    "what you know|what you remember|what we did|what i should know|"
+    # What is open
+    "what is still open|whats still open|what is left to do|whats left to do|"
+    "what are the open ends|what is unfinished|whats unfinished|"
+    "what are the open tasks|what is still to do|what remains to be done|"
+    # German
+    "was sollte ich über {ort} wissen|was muss ich über {ort} wissen|"
+    "was sollte ich wissen|was muss ich wissen|was soll ich wissen|was solltest du wissen|"
+    "was weißt du|was weisst du|was weiß du|woran erinnerst du dich|erinnerst du dich|"
+    "wo waren wir|wo war ich|wo sind wir|wo stehen wir|wo waren wir stehengeblieben|"
+    "wo waren wir stehen geblieben|wo sind wir stehengeblieben|wo sind wir stehen geblieben|"
+    "wo haben wir aufgehört|wo habe ich aufgehört|weiter wo wir aufgehört haben|"
+    "mach weiter wo wir aufgehört haben|mach da weiter wo wir aufgehört haben|"
+    "weitermachen wo wir aufgehört haben|dort weitermachen wo wir aufgehört haben|"
+    "da weitermachen wo wir aufgehört haben|machen wir weiter wo wir aufgehört haben|"
+    "woran haben wir gearbeitet|woran habe ich gearbeitet|woran arbeiten wir|"
+    "was haben wir gemacht|was haben wir getan|was habe ich gemacht|was ist noch offen|"
+    "was ist offen|was bleibt zu tun|was steht noch an|bring mich auf den stand|"
+    "bring mich auf den neuesten stand|bring mich auf den aktuellen stand|"
+    "gib mir einen überblick|ein überblick|überblick|"
+    # Spanish
+    "qué debería saber|qué debo saber|que debo saber|que debería saber|qué necesito saber|"
+    "qué sabes|que sabes|qué recuerdas|que recuerdas|dónde estábamos|donde estábamos|"
+    "donde estabamos|dónde lo dejamos|donde lo dejamos|dónde nos quedamos|donde nos quedamos|"
+    "en qué estábamos|en que estabamos|en qué estábamos trabajando|en qué trabajábamos|"
+    "continúa donde lo dejamos|continua donde lo dejamos|continuar donde lo dejamos|"
+    "continuemos donde lo dejamos|sigamos donde lo dejamos|sigue donde lo dejamos|"
+    "retomemos donde lo dejamos|qué hicimos|que hicimos|qué queda por hacer|"
+    "que queda por hacer|qué queda pendiente|qué está pendiente|ponme al día|ponme al dia|"
+    # French
+    "que dois je savoir|que devrais je savoir|quest ce que je dois savoir|"
+    "quest ce que je devrais savoir|que sais tu|que savez vous|quest ce que tu sais|"
+    "de quoi te souviens tu|où en étions nous|ou en étions nous|où en étais je|où en est on|"
+    "où on en était|où en sommes nous|où nous sommes nous arrêtés|où sest on arrêté|"
+    "reprends où on sest arrêté|reprends là où on sest arrêté|reprenons où on sest arrêté|"
+    "reprenons là où on sest arrêté|reprenons là où nous nous sommes arrêtés|"
+    "reprendre là où on sest arrêté|continue là où on sest arrêté|continuons où on sest arrêté|"
+    "continuons là où on sest arrêté|sur quoi travaillions nous|sur quoi on travaillait|"
+    "quavons nous fait|quest ce quon a fait|que reste t il à faire|quest ce quil reste à faire|"
+    "mets moi à jour|fais le point|"
+    # Italian, Portuguese, Dutch
+    "cosa dovrei sapere|cosa devo sapere|cosa sai|cosa ricordi|dove eravamo|dove eravamo rimasti|"
+    "continua da dove eravamo rimasti|riprendiamo da dove eravamo rimasti|"
+    "a cosa stavamo lavorando|cosa resta da fare|aggiornami|"
+    "o que devo saber|o que eu devo saber|o que preciso saber|o que você sabe|o que sabes|"
+    "o que você lembra|onde estávamos|onde paramos|continue de onde paramos|"
+    "continua de onde paramos|vamos continuar de onde paramos|no que estávamos trabalhando|"
+    "o que fizemos|o que falta fazer|"
+    "wat moet ik weten|wat weet je|wat herinner je je|waar waren we|waar waren we gebleven|"
+    "ga verder waar we gebleven waren|waar werkten we aan|"
+    # Russian, Turkish, Japanese, Chinese, Korean
+    "что мне нужно знать|что я должен знать|что ты знаешь|что ты знаешь обо мне|"  # noqa: RUF001
+    "что ты помнишь|на чём мы остановились|на чем мы остановились|где мы остановились|"
+    "над чем мы работали|продолжим с того места где остановились|"  # noqa: RUF001
+    "ne bilmem gerekiyor|ne bilmeliyim|nerede kalmıştık|nerede kaldık|"  # noqa: RUF001
+    "kaldığımız yerden devam et|kaldığımız yerden devam edelim|"  # noqa: RUF001
+    "知っておくべきことは|何を知っておくべきですか|どこまでやりましたか|どこまでやったっけ|"
+    "前回の続き|前回の続きをお願いします|続きから始めましょう|私について何を知っていますか|"
+    "我应该知道什么|我需要知道什么|你知道什么|你记得什么|我们上次说到哪里了|我们上次做到哪里了|"
+    "我们说到哪了|继续上次的工作|从上次的地方继续|你对我了解多少|你知道我什么|"
+    "내가 알아야 할 것은|무엇을 알아야 하나요|어디까지 했지|어디까지 했죠|"
+    "지난번에 이어서 계속해줘|나에 대해 뭘 알아"
+)
+
+
+def is_opening(query: str) -> bool:
+    """Tell whether a question asks for the overview, and for nothing in particular.
+
+    >>> is_opening("Hi! What should I know about this repo?"), is_opening("Where were we")
+    (True, True)
+    >>> is_opening("what should I know about OAuth tokens"), is_opening("")
+    (False, False)
+    """
+    if len(query) > LONGEST_OPENING:
+        return False
+    words = tuple(_NO_WORDS.sub(" ", query.translate(_APOSTROPHES).lower()).split())
+    questions, before, behind = _phrases()
+    starts, ends = {0}, {len(words)}
+    for start in range(len(words)):
+        if start in starts:
+            starts.update(end for end in range(len(words)) if words[start:end] in before)
+    for end in range(len(words), 0, -1):
+        if end in ends:
+            ends.update(start for start in range(end) if words[start:end] in behind)
+    return any(words[start:end] in questions for start in starts for end in ends)
+
+
+@cache
+def _phrases() -> tuple[Phrases, Phrases, Phrases]:
+    """Return the questions, and what may stand before and behind one, each as its words."""
+    return _split(_QUESTIONS), _split(_BEFORE), _split(_BEHIND)
+
+
+def _split(phrases: str) -> Phrases:
+    """Return phrases as words, each with every place that its slot may stand for."""
+    texts = []
+    for phrase in phrases.split("|"):
+        slot = next((name for name in _PLACES if name in phrase), None)
+        places = _PLACES[slot].split("|") if slot else [""]
+        texts += [phrase.replace(slot, place) if slot else phrase for place in places]
+    return frozenset(tuple(text.split()) for text in texts)
