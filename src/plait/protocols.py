@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 else:
     Vector = array  # Python 3.11's array cannot be subscripted
 Scored = tuple[Ref, float]
-Foreign = tuple[Space, Sequence[Vector]]  # questions that have nothing to do with a memory
 # A token of a text: first and last character (exclusive) and the term it is indexed under.
 Token = tuple[int, int, str]
 
@@ -472,19 +471,17 @@ class Store(Protocol):
             StoreBusy: Another writer did not finish in time; without ``patient``: at once.
         """
 
+    def sample_chance(self, space: Space, foreign: Sequence[Vector]) -> None:
+        """Sample `State.chance` anew, by questions that have nothing to do with the memory."""
+
     def tidy(
-        self,
-        *,
-        keywords: bool = False,
-        compact: bool = False,
-        purged: bool = False,
-        foreign: Foreign | None = None,
+        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
     ) -> tuple[str, ...]:
         """Tidy up after many writes: statistics, journal, what an interrupted purge left.
 
         ``keywords`` rebuilds the keyword index where that helps, ``compact`` returns free space to
-        the disk, ``foreign`` samples `State.chance` anew, ``purged`` removes every trace of what
-        was deleted, and the mark ``unscrubbed``; it returns other files that may still have some.
+        the disk, ``purged`` removes every trace of what was deleted, and the mark ``unscrubbed``;
+        it returns other files beside the store's that may still have some.
 
         Raises:
             StoreBusy: With ``purged``: another process keeps the traces in use.

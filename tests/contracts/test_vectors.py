@@ -342,7 +342,7 @@ def test_chance_is_sampled_from_the_nearest_passages_of_foreign_questions(store:
     write(store, entry("k", "a ", "b", vectors=[X, vector(1, 1, 0, 0)]))
     assert (store.state().passages, store.state().chance) == (2, None)
     # Their nearest passages have cosines of 1, 0.71, 0, 0.71 and 0.
-    store.tidy(foreign=(SPACE, [X, Y, Z, vector(0, 1, 0, 0), vector(0, 0, 0, 1)]))
+    store.sample_chance(SPACE, [X, Y, Z, vector(0, 1, 0, 0), vector(0, 0, 0, 1)])
     chance = store.state().chance
     assert chance is not None and chance.passages == 2
     assert chance.cosine == pytest.approx(0.707, abs=0.01)
@@ -351,13 +351,13 @@ def test_chance_is_sampled_from_the_nearest_passages_of_foreign_questions(store:
 
 def test_no_vectors_of_that_space_no_sample(store: Store) -> None:
     write(store, entry("k", "a"))
-    store.tidy(foreign=(SPACE, [X]))
+    store.sample_chance(SPACE, [X])
     assert store.state().chance is None
 
 
 def test_a_sample_ends_with_the_vectors_it_was_taken_from(store: Store) -> None:
     write(store, entry("k", "a", vectors=[X]))
-    store.tidy(foreign=(SPACE, [X, Y]))
+    store.sample_chance(SPACE, [X, Y])
     assert store.state().chance is not None
     begin(store, OTHER)
     fill(store, [(ref, Y) for ref in refs_of(store, "k")], OTHER, building=True)
@@ -367,7 +367,7 @@ def test_a_sample_ends_with_the_vectors_it_was_taken_from(store: Store) -> None:
 
 def test_a_sample_can_be_dropped(store: Store) -> None:
     write(store, entry("k", "a", vectors=[X]))
-    store.tidy(foreign=(SPACE, [X, Y]))
+    store.sample_chance(SPACE, [X, Y])
     with store.transaction() as transaction:
         transaction.remember(chance=None)
     assert store.state().chance is None

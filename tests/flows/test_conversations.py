@@ -108,6 +108,8 @@ def test_a_recalled_question_is_followed_by_its_reply(memory: Memory, door: Door
     ("role", "text", "followed"),
     [
         ("assistant", "The crane lifts at dawn.", False),
+        ("Model", "The crane lifts at dawn.", False),
+        ("assistant", "Why? The crane lifts at dawn.", False),
         ("assistant", "The crane lifts at dawn. Is that all right?", True),
         ("user", "The crane lifts at dawn.", True),
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from plait.searching.openings import LONGEST_OPENING, is_opening
 
-COLLECTIONS = Path("/work/shared/eval")
+COLLECTIONS = Path(__file__).parents[3] / "shared" / "eval"
 
 OPENINGS = (
     # As agents asked at the beginning of a session.

@@ -19,7 +19,7 @@ from plait.evaluate.variants import (
     variants,
 )
 from plait.memory import Memory
-from plait.searching.following import WORDS_FOLLOW
+from plait.searching.recall import WORDS_FOLLOW
 from plait.searching.search import LONG_QUERY, MISREAD
 from plait.searching.where import Where
 from plait.stores import Planner, open_store

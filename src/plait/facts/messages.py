@@ -12,9 +12,11 @@ from plait.errors import UsageError, is_plain_name
 from plait.types import Origin
 from plait.types.guarding import check_type
 
+_PERSONS = ("user", "human")
+_INSTRUCTIONS = ("system", "developer")
 # Any other role is a program's: it must not speak for a person.
 _ORIGINS: dict[str, Origin] = {
-    **dict.fromkeys(("user", "human", "system", "developer"), "user"),
+    **dict.fromkeys((*_PERSONS, *_INSTRUCTIONS), "user"),
     **dict.fromkeys(("tool", "function"), "tool"),
 }
 _CONTENT = ("content", "parts", "text")
@@ -53,6 +55,20 @@ def origin_of(role: str) -> Origin:
     ('user', 'tool', 'agent', 'agent')
     """
     return _ORIGINS.get(role.strip().lower(), "agent")
+
+
+def is_person(role: str | None) -> bool:
+    """Tell whether a role is that of whoever talks to an agent.
+
+    >>> is_person("User"), is_person("system"), is_person(None)
+    (True, False, False)
+    """
+    return (role or "").strip().lower() in _PERSONS
+
+
+def is_instruction(role: str | None) -> bool:
+    """Tell whether a role gives an agent instructions, instead of talking to it."""
+    return (role or "").strip().lower() in _INSTRUCTIONS
 
 
 def read_message(message: Mapping[str, Any]) -> ChatMessage:

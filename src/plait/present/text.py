@@ -39,10 +39,11 @@ NAME_CHARS = 60  # longer names are cut
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the singular or plural.
 
-    >>> counted(1, "passage"), counted(1932, "passage"), counted(2, "entity")
-    ('1 passage', '1,932 passages', '2 entities')
+    >>> counted(1, "passage"), counted(1932, "passage"), counted(2, "entity"), counted(2, "day")
+    ('1 passage', '1,932 passages', '2 entities', '2 days')
     """
-    plural = f"{noun[:-1]}ies" if noun.endswith(("ty", "py", "ry")) else f"{noun}s"
+    takes_ies = noun[-1] == "y" and noun[-2] not in "aeiou"
+    plural = f"{noun[:-1]}ies" if takes_ies else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
+from plait.facts.messages import is_instruction
 from plait.facts.names import Named
 from plait.protocols import Store
 from plait.ranking.hybrid import ANSWER_SHARE
 from plait.searching.readable import load_readable, readable_passages, unreadable
 from plait.types import EVERYTHING, Answer, Document, Filter, Hit
-from plait.types.queries import QUESTION_MARKS
+from plait.types.queries import asks
 
 # A question, the results of a few tools or an instruction, then the reply.
 REPLY_WITHIN = 4
-INSTRUCTING = ("system", "developer")
 # No document of a session has a later place.
 _THE_END = (2**63 - 1, "")
 
@@ -70,9 +70,8 @@ def with_replies(store: Store, answer: Answer, where: Filter) -> Answer:
 
 
 def _is_last_word(hit: Hit) -> bool:
-    """Tell whether an assistant asks nothing: what the user says next is about something else."""
-    is_assistant = (hit.document.role or "").lower() == "assistant"
-    return is_assistant and not any(mark in hit.passage.text for mark in QUESTION_MARKS)
+    """Tell whether an agent asks nothing: what the user says next is about something else."""
+    return hit.document.origin == "agent" and not asks(hit.passage.text)
 
 
 def _following(
@@ -107,7 +106,7 @@ def _reply(turn: int, following: Sequence[Document], visible: set[str]) -> Docum
 
 
 def _is_between(row: Document) -> bool:
-    return row.origin == "tool" or (row.role or "").lower() in INSTRUCTING
+    return row.origin == "tool" or is_instruction(row.role)
 
 
 def by_importance(rows: Sequence[Named]) -> list[tuple[int, Named]]:

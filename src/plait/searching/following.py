@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from plait.errors import DeadlineExceeded, Notice
 from plait.protocols import Store
-from plait.searching.recall import WORDS_FOLLOW as WORDS_FOLLOW
+from plait.searching.recall import WORDS_FOLLOW
 from plait.searching.scoring import Request
 from plait.searching.search import Ranked
 from plait.searching.spelling import Corrected, corrected

@@ -94,9 +94,9 @@ _QUESTIONS = (
     # Bring me up to date
     "catch me up|catch us up|catch up|bring me up to speed|get me up to speed|"
     "bring me up to date|get up to speed|get yourself up to speed|fill me in|brief me|"
-    "give me an overview|give me the context|give an overview|an overview|overview|"
-    "summarize where we are|"
-    "summarise where we are|where we were|where we left off|where i left off|what we were doing|"
+    "give me an overview|give me the context|give an overview|"
+    "summarize where we are|summarise where we are|where we were|where we left off|"
+    "where i left off|what we were doing|"
     "what you know|what you remember|what we did|what i should know|"
     # What is open
     "what is still open|whats still open|what is left to do|whats left to do|"
@@ -116,7 +116,7 @@ _QUESTIONS = (
     "was haben wir gemacht|was haben wir getan|was habe ich gemacht|was ist noch offen|"
     "was ist offen|was bleibt zu tun|was steht noch an|bring mich auf den stand|"
     "bring mich auf den neuesten stand|bring mich auf den aktuellen stand|"
-    "gib mir einen überblick|ein überblick|überblick|"
+    "gib mir einen überblick|"
     # Spanish
     "qué debería saber|qué debo saber|que debo saber|que debería saber|qué necesito saber|"
     "qué sabes|que sabes|qué recuerdas|que recuerdas|dónde estábamos|donde estábamos|"

@@ -12,6 +12,7 @@ from typing import Any
 
 from plait.errors import Notice, StoreDamaged, quotable
 from plait.facts.credentials import document_secrets
+from plait.facts.messages import is_person
 from plait.protocols import Store
 from plait.searching.conversations import conversation
 from plait.searching.overview_lines import OverviewLine, cut, flat, items_of, packed
@@ -20,7 +21,7 @@ from plait.searching.recall import Recalled
 from plait.text import parse
 from plait.times import show_day
 from plait.types import KINDS, Document, Filter, Kind, Passage, Trust
-from plait.types.queries import QUESTION_MARKS
+from plait.types.queries import asks
 
 # How many lines each section has at most; see `plait.facts.echo.SECTIONS` for their names.
 MOST_LINES = {
@@ -81,7 +82,6 @@ MOST_STEPS = 3
 LAST_SESSIONS = 3
 # How many of the first turns of a session may precede a person's.
 FIRST_TURNS = 6
-PERSONS = ("user", "human")
 
 
 class _Reader:
@@ -254,7 +254,7 @@ def _is_statement(document: Document, passage: Passage) -> bool:
     """Tell whether a text is short enough to say only this, and is no question."""
     text = passage.text.strip()
     is_short = document.chunk_count == 1 and len(text) <= LONGEST_STATEMENT
-    return is_short and not text.endswith(QUESTION_MARKS)
+    return is_short and not asks(text)
 
 
 def _recent(
@@ -278,9 +278,9 @@ def _open_ends(
 ) -> Iterator[OverviewLine]:
     """Yield questions at the end of a session, then tasks that are not done."""
     for _, last in sessions:
-        if last.role in PERSONS:
+        if is_person(last.role):
             for line in _beginning(reader, last):
-                if line.passage.text.rstrip().endswith(QUESTION_MARKS):
+                if asks(line.passage.text):
                     yield line._replace(remark=f"session {quotable(last.session or '')}, no answer")
     files = reader.scan(len(TASK_FILES), keys=(*TASK_FILES, *ALWAYS_LOADED), kinds=TEXT_KINDS)
     marked = reader.scan(WITH_TODO, mentions=("TODO",), kinds=TEXT_KINDS)
@@ -337,7 +337,7 @@ def _ends(
     """
     where = where._replace(projects=(message.project,), session=message.session)
     turns = reader.store.scan(where, by_turn=True, limit=FIRST_TURNS, damaged=reader.damaged)
-    persons = [row for row in turns if row.role in PERSONS]
+    persons = [row for row in turns if is_person(row.role)]
     whole = load_readable(reader.store, [row.id for row in persons], reader.damaged)
     shown = [row for row in whole if not document_secrets(row)]
     last = conversation(reader.store, where, 1, reader.damaged)

@@ -53,8 +53,8 @@ def cut(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    head_, space, _ = text[:most].rpartition(" ")
-    return f"{head_ if space and len(head_) > most // 2 else text[: most - 1]}…"
+    words, space, _ = text[:most].rpartition(" ")
+    return f"{words if space and len(words) > most // 2 else text[: most - 1]}…"
 
 
 def items_of(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from plait.protocols import (
     Candidate,
-    Foreign,
     Nearest,
     Scored,
     State,
@@ -250,16 +249,15 @@ class ConfinedStore:
         with self._store.transaction(patient=patient) as transaction:
             yield ConfinedTransaction(transaction, self)
 
+    def sample_chance(self, space: Space, foreign: Sequence[Vector]) -> None:
+        """Sample what chance finds in the whole memory."""
+        self._store.sample_chance(space, foreign)
+
     def tidy(
-        self,
-        *,
-        keywords: bool = False,
-        compact: bool = False,
-        purged: bool = False,
-        foreign: Foreign | None = None,
+        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
     ) -> tuple[str, ...]:
         """Tidy up the whole memory, which changes no text."""
-        return self._store.tidy(keywords=keywords, compact=compact, purged=purged, foreign=foreign)
+        return self._store.tidy(keywords=keywords, compact=compact, purged=purged)
 
     def stats(self, where: Filter | None = None) -> Stats:
         """Return counts of what is visible here, and no sizes."""

@@ -11,7 +11,6 @@ from threading import Lock, get_ident
 from plait.errors import DeadlineExceeded, StoreBusy, StoreError
 from plait.protocols import (
     Candidate,
-    Foreign,
     Nearest,
     Scored,
     State,
@@ -411,24 +410,21 @@ class InMemoryStore:
 
     # -- the memory as a whole -------------------------------------------------------------
 
-    def tidy(
-        self,
-        *,
-        keywords: bool = False,
-        compact: bool = False,
-        purged: bool = False,
-        foreign: Foreign | None = None,
-    ) -> tuple[str, ...]:
-        """Drop the mark of a purge, and sample chance: there is no file."""
+    def sample_chance(self, space: Space, foreign: Sequence[Vector]) -> None:
+        """Sample what chance finds."""
         tables = self._tables
-        tables.facts.pop("unscrubbed", None)
         current = tables.current()
-        if foreign is not None and current is not None and current.vectors:
-            space, vectors = foreign
+        if current is not None and current.vectors:
             rows = list(current.vectors.values())
-            best = [max(cosine(checked(row, space), near) for near in rows) for row in vectors]
+            best = [max(cosine(checked(row, space), near) for near in rows) for row in foreign]
             chance = Chance.of(best, len(tables.owners))
             tables.facts["chance"] = json.dumps([*chance, *space])
+
+    def tidy(
+        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
+    ) -> tuple[str, ...]:
+        """Drop the mark of a purge: there is no file."""
+        self._tables.facts.pop("unscrubbed", None)
         return ()
 
     def stats(self, where: Filter | None = None) -> Stats:

@@ -52,8 +52,7 @@ class Query(NamedTuple):
     operators, if a bag of words is not enough; ``strict`` means that the caller wrote them, so
     that neither branch may return anything else. ``boosts`` are joined by OR too, but nobody misses
     them: phrases, and beginnings of inflected words. ``left_out`` counts the words beyond the
-    limit.
-    ``misread``: it has operators, but not as an expression, and is read as words.
+    limit. ``misread``: it has operators, but not as an expression, and is read as words.
     ``local``: how rare a word is among the passages that may be returned decides its weight, and
     nothing else does.
     """
@@ -68,6 +67,15 @@ class Query(NamedTuple):
     misread: bool = False
 
 
+def asks(text: str) -> bool:
+    """Tell whether a text ends with a question.
+
+    >>> asks("Shall I deploy it?)"), asks("Done. Why not? Because.")
+    (True, False)
+    """
+    return text.rstrip(AFTER_A_MARK).endswith(QUESTION_MARKS)
+
+
 class Turn(NamedTuple):
     """The place of a message in its conversation, and whether it asks something."""
 
@@ -78,7 +86,7 @@ class Turn(NamedTuple):
     @classmethod
     def of(cls, session: str, number: int, text: str) -> "Turn":
         """Return the turn of a message; its last characters tell whether it asks."""
-        return cls(session, number, text.rstrip(AFTER_A_MARK).endswith(QUESTION_MARKS))
+        return cls(session, number, asks(text))
 
 
 class Spelling(NamedTuple):

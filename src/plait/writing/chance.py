@@ -107,7 +107,7 @@ def sample_chance(store: Store, embedder: Embedder, state: State, *, afresh: boo
         vectors = embedder.embed_safely(QUESTIONS, "query")
         known = [vector for vector in vectors if vector is not None]
         if len(known) * 2 >= len(QUESTIONS):
-            store.tidy(foreign=(embedder.space, known))
+            store.sample_chance(embedder.space, known)
     except (PlaitError, OSError, MemoryError):
         return  # what was written is written; the next write tries again
 

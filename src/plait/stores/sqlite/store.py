@@ -13,7 +13,6 @@ import apsw
 from plait.errors import StoreBusy, StoreDamaged, quoted
 from plait.protocols import (
     Candidate,
-    Foreign,
     Nearest,
     Scored,
     State,
@@ -383,13 +382,16 @@ class SQLiteStore:
 
     # -- maintenance -----------------------------------------------------------------------
 
+    def sample_chance(self, space: Space, foreign: Sequence[Vector]) -> None:
+        """Sample what chance finds; the journal of the write before it stays as it is."""
+        from plait.stores.sqlite import generations
+
+        self._refuse_if_read_only()
+        with self._guard:
+            generations.sample_chance(self._connections, self.vectors, space, foreign)
+
     def tidy(
-        self,
-        *,
-        keywords: bool = False,
-        compact: bool = False,
-        purged: bool = False,
-        foreign: Foreign | None = None,
+        self, *, keywords: bool = False, compact: bool = False, purged: bool = False
     ) -> tuple[str, ...]:
         """Tidy up after many writes; see the protocol for the options."""
         self._refuse_if_read_only()
@@ -401,11 +403,6 @@ class SQLiteStore:
             if purged:
                 # Nothing else: whoever waits for a purge waits for the bytes to be gone.
                 return self._scrub()
-            if foreign is not None:
-                from plait.stores.sqlite import generations
-
-                generations.sample_chance(self._connections, self.vectors, *foreign)
-                return ()  # it follows an ordinary write, whose journal stays as it is
             connection = self._connections.get()
             if keyword.outgrown(connection, self.tidied_passages):
                 with WriteLock(self._connections) as connection:
