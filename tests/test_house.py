@@ -102,6 +102,7 @@ def loaded_by(act: str, *words: str) -> set[str]:
         capture_output=True,
         encoding="utf-8",
         env=environment(),
+        cwd=ROOT.anchor,  # this checkout may be a worktree of git, which costs a look more
         check=True,
     )
     return set(json.loads(done.stderr.splitlines()[-1]))
@@ -138,6 +139,52 @@ def test_a_search_loads_nothing_heavy(search_loads):
     assert not SEARCH_LOADS_OF_OTHERS & TOO_HEAVY
 
 
+# What a hook loads beside what a search does; `datetime` and the like stay out.
+HOOK_LOADS = {
+    *(f"plait.agents{part}" for part in ("", ".hooks")),
+    *(f"plait.agents.hooks.{part}" for part in ("answering", "forms", "injecting", "prompts")),
+    *(
+        "plait.agents.hooks.record",
+        "plait.agents.sessions",
+        "plait.cli.hook",
+        "plait.settings.private",
+    ),
+    *("plait.facts", "plait.facts.assigned", "plait.facts.credentials"),
+    *("plait.facts.echo", "plait.facts.names"),
+    *("plait.searching.joining", "plait.searching.recall"),
+    *(f"plait.stores.sqlite.{part}" for part in ("journal", "pages", "reading")),
+}
+# Opening a memory for reading only needs a URI, and secrets are looked for in any script.
+HOOK_LOADS_OF_OTHERS = {"urllib", "ipaddress", "struct", "unicodedata"}
+
+
+@pytest.fixture
+def hook_loads(tmp_path):
+    """What a hook at a prompt loads, where it shows something."""
+    database = str(tmp_path / "memory.db")
+    with plait.Memory.open(database, project="") as memory:
+        memory.ingest(SAMPLE / "runbooks")
+    act = """
+from plait.cli.hook import _asked
+from plait.cli import arguments_for
+from plait.agents.hooks.answering import respond
+told = []
+respond(
+    _asked(arguments_for(sys.argv[1:])[1]), b'{"prompt": "how do we rotate ssh keys"}', told.append
+)
+assert "authorized_keys" in told[1]
+"""
+    return loaded_by(
+        act, "--db", database, "--project", "personal", "hook", "codex", "UserPromptSubmit"
+    )
+
+
+def test_a_hook_loads_little_more_than_a_search(hook_loads):
+    ours = {name for name in hook_loads if name.partition(".")[0] == "plait"}
+    assert ours - SEARCH_LOADS == HOOK_LOADS
+    assert theirs(hook_loads) <= SEARCH_LOADS_OF_OTHERS | HOOK_LOADS_OF_OTHERS
+
+
 @pytest.mark.parametrize("words", [("get", "n"), ("timeline",)], ids=lambda words: words[0])
 def test_reading_loads_nothing_of_the_write_path(tmp_path, words):
     database = str(tmp_path / "memory.db")
@@ -159,11 +206,11 @@ def test_importing_plait_is_light():
 # -- size ----------------------------------------------------------------------------------
 
 # Rooms that are named in the contract before they are built.
-PLANNED = {"agents", "chat", "http", "tools"}
-MOST_TOP_LEVEL_NAMES = 20
+PLANNED = {"chat", "http", "tools"}
+MOST_TOP_LEVEL_NAMES = 21
 MOST_ROWS = 10
 MOST_LINES = 500
-MOST_STORE_METHODS = 24
+MOST_STORE_METHODS = 26
 MOST_FILES_OF_A_SEARCH = 28
 MOST_CROSSINGS_OF_A_SEARCH = 12
 MOST_CROSSINGS_OF_A_STORE = 8

@@ -97,10 +97,34 @@ def run_on_terminal(command: str, **env: str) -> tuple[int, str]:
     return child.returncode, seen.decode().replace("\r\n", "\n")
 
 
+def write_history(home: Path) -> None:
+    """Write a session of Claude Code: a question and its answer."""
+    said = {
+        "user": "The cart shows 19.999999 euros. Why?",
+        "assistant": "Floats cannot hold 0.1, so cart.py counts whole cents.",
+    }
+    rows = [
+        {
+            "type": role,
+            "uuid": role,
+            "sessionId": "s1",
+            "cwd": str(home),
+            "timestamp": "2026-11-11T12:00:00.000Z",
+            "message": {"role": role, "id": role, "content": [{"type": "text", "text": text}]},
+        }
+        for role, text in said.items()
+    ]
+    folder = home / ".claude" / "projects" / "shop"
+    folder.mkdir(parents=True)
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "s1.jsonl").write_text(lines, encoding="utf-8")
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX terminal")
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_every_command_prints_what_the_page_shows(page, home, tmp_path, monkeypatch):
     shutil.copytree(SAMPLE, home / "notes")
+    write_history(home)
     monkeypatch.chdir(tmp_path)
     assert steps(page)
     for step in steps(page):

@@ -38,6 +38,7 @@ def files_visited(*words: str) -> list[str]:
         capture_output=True,
         encoding="utf-8",
         env=environment(),
+        cwd=ROOT.anchor,  # this checkout may be a worktree of git, which costs a look more
         check=True,
     )
     code, visited = json.loads(done.stderr.splitlines()[-1])

@@ -187,6 +187,7 @@ IN_PYTHON: dict[str, str] = {
     "choose_embedder": "If it is yours, name it: Memory.open(path, embedder=NAME).",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean {name!r}?",
+    "connect": "Connect it again in a shell: plait connect {agent:shell}",
     "install": "Install it: pip install 'plait[{extra}]'",
     "install_or_variable": "Install it (pip install 'plait[{extra}]') or set {variable}.",
     "reinstall": "Install plait again: pip install --force-reinstall plait",

@@ -20,6 +20,7 @@ from plait.types.relations import Relation
 # float32, unit length or not: cosine is scale-free.
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Stats
+    from plait.types.steps import Step, StepName, StepTaken
 
     Vector = array[float]
 else:
@@ -38,6 +39,8 @@ class Entry(NamedTuple):
     space: Space | None = None
     # Ordinals of passages that the embedder declined: they stay keyword-only, not pending.
     declined: frozenset[int] = frozenset()
+    # What a message tells of; without it the stored ones stay, if the text is the same.
+    steps: Sequence[Step] | None = None
 
 
 class Use(NamedTuple):
@@ -139,6 +142,7 @@ class Trashed(NamedTuple):
     names: tuple[str, ...] = ()
     home: str | None = None
     version_of: str = ""
+    steps: Sequence[Step] | None = None  # ``None``: the stored ones
 
     @property
     def deleted_in(self) -> str:
@@ -148,7 +152,7 @@ class Trashed(NamedTuple):
     @property
     def without_texts(self) -> Trashed:
         """The same without the text and its passages, for what only compares names."""
-        return self._replace(document=self.document._replace(text=""), passages=())
+        return self._replace(document=self.document._replace(text=""), passages=(), steps=())
 
 
 class Standing(NamedTuple):
@@ -236,11 +240,7 @@ class Transaction(Protocol):
         """Return all edges of one type between two entities, by id, in the order of writing."""
 
     def trashed(
-        self,
-        ids: Sequence[str] | None = None,
-        *,
-        related: bool = True,
-        texts: bool = True,
+        self, ids: Sequence[str] | None = None, *, related: bool = True, texts: bool = True
     ) -> list[Trashed]:
         """Return what can be restored, the latest delete first; without ``texts``: no passages.
 
@@ -297,7 +297,7 @@ class Transaction(Protocol):
         """Drop from the trash what was deleted before a moment."""
 
     def remember(self, **facts: str | None) -> None:
-        """Store values about the memory (fields of `State`) by name; ``None`` drops one."""
+        """Store values (fields of `State`, or a caller's own) by name; ``None`` drops one."""
 
     def touch(self, answers: Sequence[Sequence[Ref]]) -> None:
         """Count passages as read, those of one answer as read together; ignore untrusted ones."""
@@ -329,10 +329,7 @@ class Transaction(Protocol):
     def fill(
         self, space: Space, vectors: Sequence[tuple[Unembedded, Vector | None]], *, building: bool
     ) -> int:
-        """Write vectors of passages that are still the same; ``None`` marks one as keyword-only.
-
-        A passage whose title, heading or text changed since it was read stays pending.
-        """
+        """Write vectors of passages that did not change; ``None`` marks one as keyword-only."""
 
     def swap(self, space: Space) -> bool:
         """Make searches use this space if no passage is pending in it; drop the others."""
@@ -358,13 +355,7 @@ class Store(Protocol):
         """
 
     def vector(
-        self,
-        vector: Vector,
-        space: Space,
-        limit: int,
-        where: Filter,
-        *,
-        also: Sequence[Ref] = (),
+        self, vector: Vector, space: Space, limit: int, where: Filter, *, also: Sequence[Ref] = ()
     ) -> Nearest:
         """Return the nearest passages by cosine, exact, among vectors of this space only.
 
@@ -430,11 +421,16 @@ class Store(Protocol):
     ) -> list[Document]:
         """Return documents, newest event first, starting after the cursor ``before``.
 
-        With the cursor ``after``, the order is reversed: oldest event first. ``by_turn`` takes the
-        place in the session instead of the event (see `Document.place`), and goes forwards unless
-        there is a cursor ``before``. ``by_writing`` orders them by first writing; ``whole`` reads
-        their text too. What cannot be read is named in ``damaged``, if given; else it is an error.
+        With the cursor ``after``: oldest event first. ``by_turn`` takes the place in the session
+        instead (see `Document.place`), forwards unless there is a cursor ``before``; ``by_writing``
+        the first writing. ``whole`` reads texts too. Documents that cannot be read are named in
+        ``damaged``, if it is given; otherwise the first one is an error.
         """
+
+    def steps(
+        self, where: Filter, named: StepName | None = None, limit: int | None = None
+    ) -> list[StepTaken]:
+        """Return steps of documents that pass a filter, newest first."""
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the id of the successor of each of these documents; current ones are absent.
@@ -463,6 +459,9 @@ class Store(Protocol):
 
     def cached(self, names: Sequence[str]) -> dict[str, Vector]:
         """Return vectors that were made before, by the name of their text."""
+
+    def remembered(self, prefix: str) -> dict[str, str]:
+        """Return the values of `remember` whose names begin with this prefix."""
 
     def transaction(self, *, patient: bool = True) -> AbstractContextManager[Transaction]:
         """Begin a write transaction, one writer at a time.

@@ -28,6 +28,7 @@ _AGO = re.compile(
     r"(s|m|h|d|w|mo|y|sec|min|(?:second|minute|hour|day|week|month|year)s?)(?:\s+ago)?",
     re.I,
 )
+_FULL = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:")
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -43,6 +44,8 @@ def parse_time(text: str, now: int | None = None) -> int | None:
     >>> parse_time("2h", now=10_000_000)
     2800000
     """
+    if _FULL.match(text):
+        return _in_ms(text)  # as machines write it
     words = " ".join(text.lower().split())
     moment = time.time_ns() // 1_000_000 if now is None else now
     ago = _AGO.fullmatch(words)
@@ -53,10 +56,17 @@ def parse_time(text: str, now: int | None = None) -> int | None:
         return then if then >= FIRST_MOMENT else None
     if words == "now":
         return moment
+    try:
+        begin = None if words[:1].isdigit() else _calendar_day(words, moment)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return _in_ms(text, begin)
+
+
+def _in_ms(text: str, begin: datetime | None = None) -> int | None:
     from datetime import datetime
 
     try:
-        begin = _calendar_day(words, moment)
         parsed = begin or datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
         return round(parsed.astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):

@@ -172,6 +172,20 @@ def test_many_threads_write_and_search_one_store(store: Store) -> None:
 # state
 
 
+def test_values_of_a_caller_are_read_back_by_the_beginning_of_their_names(store: Store) -> None:
+    names = ("history:a", "history:a:1", "history:a:2", "history:b")
+    with store.transaction() as tx:
+        tx.remember(**dict.fromkeys(names, "x"), chunker="c")
+    with pytest.raises(Failed), store.transaction() as tx:
+        tx.remember(**{"history:a:1": "lost"})
+        raise Failed
+    with store.transaction() as tx:
+        tx.remember(**{"history:a:2": None, "history:b": "y"})
+    assert store.remembered("history:a") == {"history:a": "x", "history:a:1": "x"}
+    assert store.remembered("history:") == {**dict.fromkeys(names[:2], "x"), "history:b": "y"}
+    assert store.state().chunker == "c"
+
+
 def test_the_state_tells_what_was_remembered(store: Store) -> None:
     state = store.state()
     assert state.analyzer
@@ -248,3 +262,38 @@ def test_a_closed_store_refuses_to_answer(store: Store) -> None:
         store.stats()
     with pytest.raises(StoreError):
         write(store, entry("k", "x"))
+
+
+# what a transaction wrote, it reads
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 300])
+def test_a_transaction_reads_the_passages_that_it_wrote(store: Store, count: int) -> None:
+    write(store, entry("before", "before", vectors=[X]))
+    with store.transaction() as tx:
+        for number in range(count):
+            row = entry(f"k{number}", f"word{number}", id=f"id{number:011}")
+            tx.write(row)
+        assert [passage.text for passage in tx.passages("id00000000000")] == ["word0"]
+        again = entry("k0", "other words", id="id00000000000")
+        tx.write(again)
+        assert tx.openings(["id00000000000"]) == ["other words"]
+        [document] = tx.load(["id00000000000"])
+        assert document.text == "other words"
+        tx.delete([f"id{count - 1:011}"])
+    left = [f"k{number}" for number in range(count - 1)]
+    assert by_keyword(store, "other") == (["k0"] if count > 1 else [])
+    assert store.state().pending == len(left)
+    assert sorted(by_keyword(store, f"word{count // 2}")) == ([f"k{count // 2}"] * (count > 1))
+    assert is_sound(store)
+
+
+def test_a_passage_keeps_an_id_only_if_no_other_one_of_the_transaction_has_it(store: Store) -> None:
+    with store.transaction() as tx:
+        for key in ("first", "second"):
+            row = entry(key, "text", id=key)
+            wanted = [passage._replace(id="a" * 13) for passage in row.passages]
+            tx.write(row._replace(passages=wanted))
+        first, second = tx.passages("first")[0].id, tx.passages("second")[0].id
+    assert first == "a" * 13
+    assert second not in ("", first)

@@ -287,6 +287,16 @@ def test_a_session_is_told_by_what_a_person_said_first(acme: Memory) -> None:
     assert of(acme.overview(), "recent") == ["Fix the login page."]
 
 
+def test_an_imported_session_is_named_short(acme: Memory) -> None:
+    name = "codex:3f2a9c1e-77aa-4b6d-9f00-0123456789ab"
+    for session in (name, name.replace("codex", "my own")):
+        text = f"Why is {session} slow?"
+        acme.store(text, role="user", session=session, metadata={"agent": "codex"})
+    text = acme.overview().text
+    assert "session codex:3f2a9c1e)" in text
+    assert f"session {name.replace('codex', 'my own')})" in text  # nobody imported it
+
+
 @pytest.mark.parametrize(
     ("texts", "open_ends"),
     [

@@ -52,6 +52,8 @@ def test_what_a_person_stores_is_stored_and_flagged(memory):
         assert stored.id
     assert memory.store("We deploy on Fridays").secret == ()
     assert memory.store(PASSWORD).secret == ("password",)
+    assert memory.store("das Passwort ist Gartenzwerg7").secret == ("password",)
+    assert memory.store("login ann, password Wint3rmoon99").secret == ("password",)
 
 
 def test_ingest_names_the_files_that_hold_secrets(memory, tmp_path):

@@ -17,6 +17,29 @@ def test_an_empty_answer_counts_the_hits_of_other_projects(plait, verb):
     assert len(plait(verb, "API port 9000", "--all-projects").json["results"]) == 1
 
 
+def test_weak_hits_tell_of_better_ones_in_other_projects(plait):
+    by_words = ("--embedder", "none")
+    plait("store", "Port wine is sweet", "--project", "beta", *by_words)
+    plait(
+        "store",
+        "The staging API listens on port 9000",
+        "--key",
+        "api",
+        "--project",
+        "acme",
+        *by_words,
+    )
+    words = ("search", "staging API listens on which port 9000", *by_words, "--project", "beta")
+    ran = plait(*words)
+    assert [hit["weak"] for hit in ran.json["results"]] == [True]
+    told = "only weak hits here, but 1 hit in other projects. Try --all-projects."
+    assert ran.err == f"plait: {told}\n"
+    assert "weak hits" not in plait(*words, "--all-projects").err
+    assert "weak hits" not in plait(*words[:-1], "acme").err
+    plait("delete", "api", "--project", "acme", *by_words)
+    assert plait(*words).err == ""
+
+
 def test_text_of_other_projects_names_them(plait):
     plait("store", "The API listens on port 9000", "--project", "acme")
     plait("store", "The API listens on port 7000", "--project", "beta")

@@ -675,7 +675,7 @@ def test_delete_by_name_path_source_and_filter(five, words, gone):
 def test_delete_by_id_and_by_the_beginning_of_one(five):
     id_ = five("get", "X").json["results"][0]["id"]
     assert five("delete", id_[:6]).json["ids"] == [id_]
-    assert five("delete", "--undo").json == {"restored": ["X"]}
+    assert five("delete", "--undo").json == {"restored": ["X"], "dry_run": False}
     assert five("delete", id_).json["doc_id"] == "X"
 
 
@@ -687,6 +687,33 @@ def test_undo_brings_back_the_latest_delete_as_a_whole(five):
     assert five("delete", "--undo", "--format", "text").out == "Restored X\n"
     ran = five("delete", "--undo")
     assert ran.code == 3
+
+
+@pytest.mark.parametrize("names", [[], ["X"]])
+def test_a_dry_undo_restores_nothing(five, names):
+    five("delete", "X")
+    looked = five("delete", "--undo", "--dry-run", *names)
+    assert looked.json == {"restored": ["X"], "dry_run": True}
+    shown = five("delete", "--undo", "--dry-run", *names, "--format", "text")
+    assert shown.out == "Would restore X\n"
+    assert five("stats").json["doc_count"] == 4
+    assert five("get", "X").code == 3
+    assert five("delete", "--undo", *names).json == {"restored": ["X"], "dry_run": False}
+    assert five("delete", "--undo", "--dry-run", *names).code == 3
+
+
+def test_a_dry_undo_reaches_a_project_of_which_everything_was_deleted(plait):
+    plait("store", "one", "--key", "only", "--project", "gone")
+    plait("delete", "only", "--project", "gone")
+    looked = plait("delete", "--undo", "--dry-run", "--project", "gone")
+    assert (looked.code, looked.json["restored"], looked.err) == (0, ["only"], "")
+
+
+@pytest.mark.parametrize("option", ["--purge", "--saved"])
+def test_an_undo_refuses_what_deletes(five, option):
+    five("delete", "X")
+    assert five("delete", "--undo", option).code == 2
+    assert five("get", "X").code == 3
 
 
 def test_purge_leaves_no_way_back_and_no_byte(five, home):

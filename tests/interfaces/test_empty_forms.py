@@ -17,7 +17,8 @@ UNKNOWN = [
     (["delete", "--doc-id", "nope"], NO_DOCUMENT),
     (["delete", "nope", "--dry-run"], NO_DOCUMENT | {"dry_run": True}),
     (["delete", "nope", "--purge"], NO_DOCUMENT | {"purged": True}),
-    (["delete", "--undo", "nope"], {"restored": []}),
+    (["delete", "--saved"], NO_DOCUMENT | {"doc_id": None}),
+    (["delete", "--undo", "nope"], {"restored": [], "dry_run": False}),
     (["get", "nope"], {"results": [], "left_out": 0}),
     (["timeline", "--anchor", "nope"], {"results": [], "next": None, "left_out": 0}),
     (["entity", "show", "nope"], NO_GRAPH),
@@ -26,7 +27,7 @@ UNKNOWN = [
 ]
 ABSENT = [
     *UNKNOWN,
-    (["delete", "--undo"], {"restored": []}),
+    (["delete", "--undo"], {"restored": [], "dry_run": False}),
     (["reindex"], {"status": "ok", "chunks": 0, "embedded": 0, "swapped": False}),
     (["search", "nope"], {"results": []}),
     (["recall", "nope"], {"results": [], "text": "", "tokens": 0, "overview": False}),

@@ -1,9 +1,13 @@
 """The shapes of the JSON answers are those that docs/cli.md lists."""
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 
+from plait.agents.connecting.handshake import Proof
+from plait.cli import connect
 from tests.interfaces.command import ROOT
 
 
@@ -16,19 +20,45 @@ def documented(verb: str) -> list[str]:
 
 
 @pytest.fixture
-def answers(plait, notes):
+def answers(plait, notes, monkeypatch):
     """One answer of each verb."""
+    monkeypatch.setattr(connect, "prove", lambda *_: Proof("1", 6))
     return {
+        "connect": plait("connect", "codex").json,
+        "disconnect": plait("disconnect", "codex").json,
         "store": plait("store", "A fact", "--key", "a").json,
         "ingest": plait("ingest", "notes").json,
         "get": plait("get", "a").json,
         "timeline": plait("timeline").json,
+        "hook": plait("hook", "--try", "A fact about deploys?").json,
+        "log": plait("log").json,
+        "mute": plait("mute", "a").json,
+        "unmute": plait("unmute", "a").json,
+        "about": plait("about", "a.py").json,
+        "how": plait("how", "make").json,
+        "fixed": plait("fixed", "KeyError: 'x'").json,
         "delete": plait("delete", "a").json,
+        "delete --undo": plait("delete", "--undo").json,
+        "import AGENT": plait("import", "claude-code", session(notes)).json,
+        "import --undo": plait("import", "--undo").json,
         "reindex": plait("reindex").json,
         "doctor": plait("doctor").json,
         "import": plait("import", exported(plait)).json,
         "restore": plait("restore", plait("backup", "copy.db").json["path"]).json,
     }
+
+
+def session(folder: Path) -> str:
+    """The path of a session of Claude Code."""
+    path = folder / "s1.jsonl"
+    said = {
+        "type": "user",
+        "uuid": "u1",
+        "sessionId": "s1",
+        "message": {"role": "user", "content": "Hi"},
+    }
+    path.write_text(json.dumps(said) + "\n", encoding="utf-8")
+    return str(path)
 
 
 def exported(plait) -> str:

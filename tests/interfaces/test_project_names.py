@@ -70,7 +70,7 @@ def test_what_was_deleted_is_restored_by_the_short_name(plait, projects):
     plait("delete", "pa", "--project", "pa")
     assert plait("search", "fact", "--project", "pa").code == 3
     undone = plait("delete", "--undo", "--project", "pa")
-    assert (undone.code, undone.json) == (0, {"restored": ["pa"]})
+    assert (undone.code, undone.json) == (0, {"restored": ["pa"], "dry_run": False})
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_what_is_too_old_goes_by_a_rule_and_comes_back(plait: Plait) -> None:
     assert plait("prune", "--yes").json["doc_id"] == "old"
     assert plait("get", "old").code == 3
     assert plait("prune").code == 3
-    assert plait("delete", "--undo").json == {"restored": ["old"]}
+    assert plait("delete", "--undo").json == {"restored": ["old"], "dry_run": False}
     assert set(plait("prune", "--keep-days", "note=1,observation=1").json["doc_ids"]) == {
         "old",
         "other",

@@ -18,9 +18,12 @@ import pytest
 from plait.cli import main
 from plait.cli.verbs import VERBS
 from plait.memory import Memory
+from plait.protocols import Entry
 from plait.text import _UNSEEN, visible
+from plait.text.failures import failure_of, short_line
 from plait.types.relations import Relation
 from plait.types.reports import NewEntity
+from plait.types.steps import Step
 from tests.interfaces.command import PATIENCE_S, PLAIT, ROOT, environment, spawn
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX terminal")
@@ -41,6 +44,8 @@ HOSTILE = "otter " + " ".join(ATTACKS)
 # Such a name in a row or a sentence must not look like two rows or two messages.
 BROKEN = HOSTILE + "\nplait: all is well\r\n0.99  aaaaaaaa  forged.md:1"
 EVE = "Eve " + BROKEN  # an entity
+STEP_PATH = "a/otter\x1b[2J\nplait: all is well.py"
+STEP_ERROR = short_line(f"KeyError: 'x' {HOSTILE}")
 UNSAFE = re.compile("[" + "".join(f"{chr(a)}-{chr(b)}" for a, b in _UNSEEN) + "]")
 OWN_CODES = re.compile(r"\x1b\[[012]m|\r\x1b\[2K")
 
@@ -172,6 +177,16 @@ def hostile(work: Path) -> Path:
         memory.store("otters\x1b[2J sleep", key="plain", title="")
         memory.graph.create([NewEntity("Ana", BROKEN, (BROKEN,)), NewEntity("Bo\x1b[2J", "x")])
         memory.graph.relate([Relation("Ana", EVE, BROKEN, BROKEN)])
+        told = memory.add_messages([{"role": "user", "content": BROKEN}], session="s" + BROKEN)
+        with memory.engine.transaction() as tx:
+            [message] = tx.load([told[0].id])
+            steps = [
+                Step("Edit" + BROKEN, path=STEP_PATH),
+                Step("Bash", command="make " + BROKEN, program="make", exit=0),
+                Step("Bash", None, "run x.py", "run", 1, STEP_ERROR, failure_of(STEP_ERROR)),
+                Step("Bash", command="run x.py " + BROKEN, program="run", exit=0),
+            ]
+            tx.write(Entry(message, tx.passages(message.id), steps=steps))
         memory.store("otter gone", key="gone" + BROKEN)
         memory.delete("gone" + BROKEN)
     with Memory.open(project=BROKEN) as memory:
@@ -196,8 +211,14 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("get", BROKEN), ("get", BROKEN + "x"), ("get", "plain", "plain-0"), ("get", "otter")),
     *(("get", "elsewhere" + HOSTILE), ("get", BROKEN + "-0"), ("get", BROKEN, "--document")),
     *(("open", BROKEN), ("open", BROKEN + "x"), ("open", "--print", "otter")),
+    *(("about", STEP_PATH), ("about", BROKEN + "x"), ("how", "make"), ("how", BROKEN)),
+    *(("fixed", STEP_ERROR), ("fixed", BROKEN)),
     *(("timeline",), ("timeline", "--anchor", BROKEN), ("timeline", "--cursor", BROKEN)),
     *(("timeline", "--all-projects"), ("timeline", "--limit", "1")),
+    *(("timeline", "--saved"), ("timeline", "--saved", BROKEN), ("delete", "--saved", BROKEN)),
+    *(("hook", "--try", "otter"), ("hook", "--try", f"where is the {BROKEN} of otters?")),
+    *(("hook", BROKEN), ("log",), ("log", "--injected"), ("mute",), ("mute", BROKEN + "x")),
+    *(("mute", BROKEN), ("mute",), ("unmute", BROKEN), ("unmute", BROKEN + "x")),
     *(("entity", "list"), ("entity", "show", "Ana", EVE), ("entity", "show", BROKEN + "x")),
     *(("entity", "show", "Ana", "--depth", "2"), ("entity", "add", BROKEN + "new", BROKEN)),
     *(("entity", "observe", EVE, BROKEN + " news"), ("entity", "observe", EVE, BROKEN)),
@@ -236,6 +257,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("export", "all\x1b[2J\n.jsonl"), ("export", BROKEN), ("export", "--all-projects")),
     *(("import", BROKEN), ("import", "plait.toml"), ("import", "bad\x1b.jsonl")),
     *(("watch", BROKEN), ("mcp", "--tools", BROKEN), ("mcp", "--http", "--host", BROKEN)),
+    *(("connect",), ("connect", BROKEN), ("connect", "codex", "--dry-run", "--project", BROKEN)),
+    *(("connect", "--print", "agents"), ("disconnect", BROKEN), ("disconnect", "codex")),
     *(("eval", BROKEN), ("eval", "x", "--half", BROKEN)),
     *(("models",), ("models", "pull", BROKEN), ("models", "list", BROKEN), ("models", BROKEN)),
     *(
@@ -264,7 +287,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 
 
-SHOW_TEXT = (("get",), ("recall",), ("search",))  # whole, with its lines
+SHOW_TEXT = (("hook",), ("get",), ("recall",), ("search",))  # whole, with its lines
 
 
 def test_every_verb_is_attacked():
@@ -289,6 +312,12 @@ def test_no_command_prints_stored_or_typed_escapes_on_a_terminal(hostile, on_ter
             if forged and words[:1] not in SHOW_TEXT and words[:2] != ("config", "get"):
                 raw[words, line] = {"\n"}
     assert raw == {}
+
+
+@pytest.mark.parametrize("words", [("about", STEP_PATH), ("how", "make"), ("fixed", STEP_ERROR)])
+def test_steps_are_among_what_is_attacked(hostile, on_terminal, words):
+    code, out, _ = on_terminal(*words)
+    assert (code, bool(out)) == (0, True)
 
 
 def test_a_forged_row_is_no_row_of_its_own(hostile, on_terminal):

@@ -36,7 +36,9 @@ def memory_of(words: list[str]) -> str:
 
 @pytest.mark.parametrize("act", [act for act, text in FOR_MODELS.items() if "plait " in text])
 def test_every_command_about_a_memory_keeps_the_options(chosen: Config, act: str) -> None:
-    values = dict.fromkeys(("path", "embedder", "model", "provider", "url", "setting"), "x")
+    values = dict.fromkeys(
+        ("path", "embedder", "model", "provider", "url", "setting", "agent"), "x"
+    )
     words = command(worded(Notice("It failed.", advice=advise(act, **values)), chosen))
     if words[1] in ("config", "models"):
         assert "--db" not in words
@@ -44,7 +46,7 @@ def test_every_command_about_a_memory_keeps_the_options(chosen: Config, act: str
     expected = "x" if act in ("salvage_backup", "export_other") else chosen.settings.db_path
     assert (memory_of(words), words.count("--db")) == (expected, 1)
     assert words[words.index("--project") + 1] == "side project"
-    makes_vectors = not {"delete", "restore"} & {*words}
+    makes_vectors = not {"connect", "delete", "restore"} & {*words}
     assert words.count("--embedder") == makes_vectors
 
 

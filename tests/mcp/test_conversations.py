@@ -1,12 +1,16 @@
 """Conversations through the tools: stored turn by turn, read back within a budget."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plait.agents.histories import Places
+from plait.agents.importing import import_histories, sources_of
 from plait.memory import Memory
 from plait.searching.recall import tokens_of
+from tests.agents.test_claude_code import SESSION, transcript, user
 from tests.mcp.talk import call, text_of
 
 LONG = [f"message {number} about the harbour museum and its opening hours" for number in range(60)]
@@ -83,6 +87,26 @@ def test_a_hit_names_role_and_session_in_both_forms(memory: Memory) -> None:
     assert "(assistant, s1, " in text_of(result)
     recalled = text_of(call(memory, "memory_recall", {"query": "harbour museum"}))
     assert "(assistant, 2" in recalled
+
+
+def test_a_hit_of_an_imported_session_shows_as_much_of_its_name_as_can_be_read(
+    memory: Memory, tmp_path: Path
+) -> None:
+    twin = f"{SESSION[:-1]}2"
+    transcript(tmp_path, user("u1", "The harbour museum opens at noon.", cwd=""))
+    import_histories(memory, sources_of(Places(str(tmp_path), {}), ["claude-code"]))
+    result = call(memory, "memory_search", {"query": "harbour museum"})
+    short = f"claude-code:{SESSION[:8]}"
+    assert f"(user, {short}, " in text_of(result)
+    data: Any = result.structured_content
+    assert data["results"][0]["session"] == f"claude-code:{SESSION}"
+    assert read(memory, ids=[short])[1]["results"][0]["text"].startswith("The harbour")
+    # One that was not imported is not read by its beginning, so it is shown whole.
+    say(memory, "The harbour museum is closed today.", session=f"chat:{SESSION}")
+    transcript(tmp_path, user("u2", "The harbour museum opens late.", cwd=""), session=twin)
+    import_histories(memory, sources_of(Places(str(tmp_path), {}), ["claude-code"]))
+    text = text_of(call(memory, "memory_search", {"query": "harbour museum"}))
+    assert all(f"(user, {name}, " in text for name in (f"chat:{SESSION}", f"claude-code:{twin}"))
 
 
 def test_an_unknown_session_is_an_unknown_name(memory: Memory) -> None:

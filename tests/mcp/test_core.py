@@ -521,7 +521,6 @@ def test_no_refusal_of_a_tool_sends_the_model_to_a_terminal(filled):
         ("memory_get", {"ids": ["nobody"]}),
         ("memory_get", {"ids": ["plans"]}),
         ("memory_search", {"query": "x", "entity": "Nobody"}),
-        ("memory_recall", {"query": " "}),
         ("memory_store", {"text": "x", "supersedes": "nobody"}),
         ("memory_store", {"text": "x", "supersedes": theirs}),
         ("memory_store", {"text": " "}),
@@ -694,7 +693,9 @@ def test_no_line_of_a_document_looks_like_another_document(memory):
     assert f"\n{forged}" not in told
 
 
-@pytest.mark.parametrize("arguments", [{"overview": True}, {"overview": True, "query": "x"}, {}])
+@pytest.mark.parametrize(
+    "arguments", [{"overview": True}, {"overview": True, "query": "x"}, {}, {"query": " "}]
+)
 def test_recall_gives_the_overview_when_it_is_asked_for_or_nothing_is(memory, arguments):
     memory.store("We use British spelling.", pinned=True)
     memory.store("We decided to ship on Fridays.", type="decision")
@@ -710,3 +711,6 @@ def test_recall_gives_the_overview_when_it_is_asked_for_or_nothing_is(memory, ar
 
 def test_an_overview_of_nothing_says_so(memory):
     assert told(memory, "memory_recall", {"overview": True}) == "Nothing to show."
+    memory.store("We use British spelling.", pinned=True)
+    few = told(memory, "memory_recall", {"overview": True, "budget_tokens": 20})
+    assert few == "1 more line did not fit: raise budget_tokens."

@@ -61,6 +61,13 @@ def build(path: Path) -> bytes:
         connection_of(memory).execute(
             "INSERT INTO embedding_cache VALUES ('name', x'0000803f0000803f', 1, 1)"
         )
+        with store_of(memory).transaction() as transaction:
+            transaction.remember(**{"history:number": "7"})
+        connection_of(memory).execute(
+            "INSERT INTO steps SELECT min(d.rowid), n.value, 'Bash', 'src/', 'a.py', 'make', "
+            "'make', 0, 'no', 7 FROM documents AS d, json_each('[0, 1]') AS n "
+            "WHERE d.kind = 'message' GROUP BY n.value"
+        )
         store_of(memory).tidy(compact=True)
     return path.read_bytes()
 
@@ -235,6 +242,10 @@ ROW_DAMAGES: dict[str, str] = {
         f"UPDATE meta SET value = {BAD_UTF8} WHERE name = 'passages'"
     ),
     "a cached vector that is none": "UPDATE embedding_cache SET embedding = x'01'",
+    "a mark that is not UTF-8": f"UPDATE histories SET value = {BAD_UTF8}",
+    "a step that is not UTF-8": f"UPDATE steps SET command = {BAD_UTF8} WHERE place = 0",
+    "a step that is a blob": "UPDATE steps SET file = x'00ff', exit = 'two' WHERE place = 0",
+    "a step of nobody": "UPDATE steps SET document = 9999 WHERE place = 0",
     "use that is text": f"UPDATE signals SET reads = 'often' {_READ}",
     "pairs that are text": "UPDATE signal_pairs SET times = 'often'",
     "a relation that is a blob": "UPDATE relations SET type = x'ff', created_at = 'noon'",
@@ -276,6 +287,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("overview",),
     ("get", KEY),
     ("timeline",),
+    ("how", "make"),
     ("export",),
     ("stats",),
     ("entity", "list"),

@@ -59,6 +59,7 @@ def _vectors_later() -> Iterator[None]:
     honest = writer.DocumentWriter.finish
 
     def finish(self: writer.DocumentWriter) -> None:
+        self.settle()
         _commit_here(self)
         honest(self)
 

@@ -113,7 +113,10 @@ class Killer:
         name = self._dice.choice(certain)
         with memories.open_memory(Path(memory.path), space.dims) as same:
             document = next(d for d in memories.documents(same) if memories.name_of(d) == name)
-            passage = self._dice.choice(same.passages_of(document.id))
+            passages = same.passages_of(document.id)
+            if not passages:
+                return [f"{name} has no passages"]
+            passage = self._dice.choice(passages)
             seen = embedding_input(document.title, passage.heading, passage.text, 8_000)
             hits = same.search(seen, mode="vector", limit=20)
             if passage.id not in [hit.id for hit in hits]:

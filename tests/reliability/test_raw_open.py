@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plait.stores.sqlite import connection, migrating
+from plait.stores.sqlite import migrating, modes
 from tests.reliability import memories, raw_open, raw_open_child
 from tests.reliability.processes import Child, children, posix_only
 
@@ -52,15 +52,15 @@ def test_the_alarm_catches_a_plain_open_of_an_open_memory(tmp_path, suffix):
 def test_the_alarm_catches_plait_itself_even_before_sqlite_has_the_file_open(tmp_path, monkeypatch):
     path = tmp_path / "memory.db"
     memories.open_memory(path).close()
-    honest = connection.journal_mode
+    honest = modes.journal_mode
 
     def sniffing(place: str) -> str:
-        # Plain `open` as connection.py would call it: its frame is what the alarm looks at.
-        return honest(connection.file_system(place, mounts=place) or place)
+        # Plain `open` as modes.py calls it: its frame is what the alarm looks at.
+        return honest(modes.file_system(place, mounts=place) or place)
 
     monkeypatch.setattr(migrating, "journal_mode", sniffing)
     path.unlink()
-    with pytest.raises(raw_open.RawOpen, match=r"connection\.py"):
+    with pytest.raises(raw_open.RawOpen, match=r"modes\.py"):
         memories.open_memory(path)
     assert len(raw_open.alarms()) == 1
 

@@ -491,6 +491,27 @@ def test_a_purge_under_way_takes_nothing_from_the_journal_of_a_new_file(path, ba
     assert names(path) == ["one", "served", "two"]
 
 
+@pytest.mark.parametrize("longer", ["old", "new"])
+def test_who_opens_a_new_file_beside_the_index_of_the_old_one_sees_all_its_pages(
+    path, backup, longer
+):
+    """The index tells how many pages a file has; behind them SQLite would write over others."""
+    with memories.open_memory(path) as memory:
+        with memories.open_memory(backup) as other:
+            for number in range(40):
+                text, key = memories.prose(f"more {number}"), f"more {number}"
+                (memory if longer == "old" else other).store(text, key=key)
+        kept = names(backup)
+        memory.store("the last one of the old file", key="last")
+        memories.connection_of(memory).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        move_over(backup, path)
+        server = Child(restore_child.serve, path)
+        server.expect("ready")
+        server.kill()
+        assert len(memories.documents(memory)) == len(kept) + 1
+    assert names(path) == sorted([*kept, "served"])
+
+
 @pytest.mark.parametrize("act", ["tidy", "doctor"])
 def test_an_act_of_several_steps_meets_a_restore_in_one_sentence(path, backup, monkeypatch, act):
     """What it read before is of the old file; it ends well, or says that the file was replaced."""

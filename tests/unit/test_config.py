@@ -233,22 +233,6 @@ def test_a_user_file_named_by_the_environment_but_missing_is_said_aloud(house: H
     assert (warning.code, warning.subject) == ("no_such_file", "/nowhere/c.toml")
 
 
-def test_a_setting_without_effect_is_read_and_its_change_warned_about(house: House) -> None:
-    house.user('backend = "sqlite"', "auto_save = true")
-    loaded = house.load()
-    assert (loaded.settings.backend, loaded.settings.auto_save) == ("sqlite", True)
-    [warning] = loaded.warnings
-    assert (warning.code, warning.subject) == ("no_effect", "auto_save")
-    house.user("auto_save = false")
-    assert house.load().warnings == ()
-
-
-def test_the_description_tells_which_settings_have_no_effect() -> None:
-    silent = {name for name, _, text in describe() if text.endswith("No effect yet.")}
-    assert silent == {name for name, setting in SETTINGS.items() if not setting.acts}
-    assert silent == {"auto_save"}
-
-
 # Values.
 
 
@@ -613,12 +597,60 @@ def test_without_a_git_root_only_the_working_folder_counts(house: House) -> None
     assert house.load(cwd="a").settings.limit == 10
 
 
-def test_the_project_is_the_git_root_also_of_a_worktree(house: House) -> None:
+def test_the_git_root_is_the_next_folder_above_that_has_a_git_entry(house: House) -> None:
     inner = house.repo / "work" / "deep"
     inner.mkdir(parents=True)
     assert loading.find_project(str(inner)) == str(house.repo)
     (house.repo / "work" / ".git").write_text("gitdir: elsewhere", encoding="utf-8")
     assert loading.find_project(str(inner)) == str(house.repo / "work")
+
+
+def worktree(house: House, *, pointer: str = "{git}", listed: str = "{tree}/.git") -> Path:
+    """A worktree as git lays it out: a file that points into the repository, which points back."""
+    tree = house.repo.parent / "tree"
+    (tree / "src").mkdir(parents=True)
+    git = house.repo / ".git" / "worktrees" / "tree"
+    git.mkdir(parents=True)
+    names = {"git": git, "tree": tree}
+    (tree / ".git").write_text(f"gitdir: {pointer.format(**names)}\n", encoding="utf-8")
+    (git / "gitdir").write_text(f"{listed.format(**names)}\n", encoding="utf-8")
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("pointer", "listed"),
+    [("{git}", "{tree}/.git"), ("../repo/.git/worktrees/tree", "../../../../tree/.git")],
+)
+def test_worktrees_share_the_project_of_their_repository(
+    house: House, pointer: str, listed: str
+) -> None:
+    tree = worktree(house, pointer=pointer, listed=listed)
+    for folder in (house.repo, tree, tree / "src"):
+        assert house.load(cwd=str(folder)).project == str(house.repo)
+        flags: dict[str, object] = {"project": str(folder)}
+        assert house.load(flags).project == str(house.repo)
+    # Files are those of the checkout.
+    (tree / "plait.toml").write_text("[memory]\nlimit = 3", encoding="utf-8")
+    assert house.load(cwd=str(tree / "src")).settings.limit == 3
+
+
+@pytest.mark.parametrize(
+    "listed", ["/elsewhere/.git", "{git}", "", "\0", "{tree}", "{tree}/.git/x"]
+)
+def test_a_folder_that_only_claims_to_be_a_worktree_is_a_project_of_its_own(
+    house: House, listed: str
+) -> None:
+    tree = worktree(house, listed=listed)
+    assert house.load(cwd=str(tree)).project == str(tree)
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    ["", "\0", "{git}/..", "{git}/gitdir", "../repo/.git/modules/tree", "/dev/null", "x" * 9_999],
+)
+def test_other_files_named_git_make_a_project_of_its_own(house: House, pointer: str) -> None:
+    tree = worktree(house, pointer=pointer)
+    assert house.load(cwd=str(tree)).project == str(tree)
 
 
 @pytest.mark.parametrize(

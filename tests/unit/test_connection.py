@@ -11,20 +11,22 @@ import apsw
 import pytest
 
 from plait import errors
-from plait.stores.sqlite import connection as opening
+from plait.stores.sqlite import modes
 from plait.stores.sqlite.connection import (
-    SAFE_SQLITE,
     Connections,
     Guard,
     WriteLock,
     checkpoint,
+    translate,
+)
+from plait.stores.sqlite.creating import create_private
+from plait.stores.sqlite.modes import (
+    SAFE_SQLITE,
     file_system,
     journal_mode,
     sqlite_version,
-    translate,
     wal_is_safe,
 )
-from plait.stores.sqlite.creating import create_private
 from plait.stores.sqlite.state import set_meta
 from plait.stores.sqlite.store import SQLiteStore
 from tests.builders import entry, write
@@ -112,8 +114,8 @@ def test_no_wal_where_it_would_lose_data(
     version: tuple[int, int, int],
     mode: str,
 ) -> None:
-    monkeypatch.setattr(opening, "file_system", lambda _: kind)
-    monkeypatch.setattr(opening, "sqlite_version", lambda: version)
+    monkeypatch.setattr(modes, "file_system", lambda _: kind)
+    monkeypatch.setattr(modes, "sqlite_version", lambda: version)
     path = str(tmp_path / "memory.db")
     assert journal_mode(path) == mode
     store = SQLiteStore(path)

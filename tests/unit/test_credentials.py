@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.facts.credentials import SECRET_KINDS, document_secrets, secret_kinds
+from plait.facts.masking import MASK, masked
 from plait.types import Document
 from tests.interfaces.command import ROOT, environment
 from tests.made_up_secrets import NAMED, SHAPED, STAND_INS, made_up_secrets
@@ -137,6 +138,41 @@ def test_words_with_letters_of_their_own_are_seen_in_long_texts_too(name):
         "<password>Zx81Spectrum</password>",
         "curl -X POST --user 'admin:Zx81Spectrum' https://host/api",
         "curl -sS https://host/api -u admin:Zx81Spectrum",
+        "curl -u admin:Zx81Spectrum localhost:8080/api",
+        "sshpass -p Zx81Spectrum ssh deploy@host",
+        "sshpass -v -p 'Zx81Spectrum' scp a host:b",
+        "RUN sshpass -pZx81Spectrum rsync a b",
+        "docker login -u ci -p Zx81Spectrum registry.host",
+        "docker login --username ci --password Zx81Spectrum",
+        "podman login -p=Zx81Spectrum quay.io",
+        "mysql -u root -pZx81Spectrum shop",
+        "mysqldump --all-databases -h db -p'Zx81Spectrum' > all.sql",
+        "mariadb-dump -pZx81Spectrum shop",
+        "mongosh -u root -p Zx81Spectrum",
+        "redis-cli -h cache -a Zx81Spectrum ping",
+        "redis-cli --pass Zx81Spectrum ping",
+        "mysql -uroot -ptbrEZymlKx",
+        "mysqladmin -u root --password=tbrEZymlKx ping",
+        "mysql --user=root --password Zx81Spectrum",
+        "sshpass -p tbrEZymlKx ssh deploy@host",
+        "psql --password Zx81Spectrum",
+        "backup.sh --passwd 'Zx81Spectrum' --all",
+        "ENV DB_PASSWORD Zx81Spectrum",
+        "login ann, password Zx81Spectrum",
+        "**password** Zx81Spectrum",
+        "login ann, password `Zx81Spectrum`, port 22",
+        "ann / passwort Zx81Spectrum, dann 22",
+        "mot de passe Zx81Spectrum",
+        "senha Zx81Spectrum",
+        "пароль Zx81Spectrum",
+        "密码Zx81Spectrum",
+        "비밀번호는 Zx81Spectrum",
+        "pw: Q4yl0bv12h",
+        "PW=Q4yl0bv12h",
+        "wifi pw is Q4yl0bv12h",
+        "db_pw: Q4yl0bv12h",
+        "ann, pwd: Q4yl0bv12h",
+        "| host | pw |\n|---|---|\n| two | Zx81Spectrum |",
         "| host | password |\n|---|---|\n| one | - |\n| two | Zx81Spectrum |",
         "host | Passwort\n:--- | ---:\ntwo | `maple-otter-lagoon`",
         "| пароль | host |\r\n| --- | --- |\r\n| Zx81Spectrum | two |",
@@ -144,6 +180,23 @@ def test_words_with_letters_of_their_own_are_seen_in_long_texts_too(name):
 )
 def test_passwords_are_recognised_in_other_places(text):
     assert secret_kinds(text) == ("password",)
+    assert not any(value in masked(text)[0] for value in ("Spectrum", "Q4yl0bv12h", "tbrEZymlKx"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("das Passwort ist", "Mein Passwort lautet", "Das Passwort für den Router ist"),
+        *("la contraseña es", "le mot de passe est", "le mot de passe du wifi est"),
+        *("la password è", "la parola d'ordine è", "a senha é", "a palavra-passe é"),
+        *("het wachtwoord is", "lösenordet är", "passordet er", "hasło to", "heslo je"),
+        *("мой пароль это", "пароль —", "密码是", "密碼為", "パスワードは"),
+    ],
+)
+def test_a_verb_of_any_language_gives_a_password_its_value(name):
+    assert masked(f"{name} Gartenzwerg7") == (f"{name} {MASK}", ("password",))
+    assert secret_kinds(f"{name} geheim") == ()
+    assert secret_kinds(f"{name} 12") == ()
 
 
 @pytest.mark.parametrize(
@@ -159,6 +212,48 @@ def test_passwords_are_recognised_in_other_places(text):
         "пароль: не менее 8 символов",
         "Kennwort: mindestens 8 Zeichen",
         "Le mot de passe est requis",
+        "mkdir -p build/Zx81Spectrum",
+        "cp -a src/Zx81Spectrum Zx82Spectrum",
+        "ssh -p 22 deploy@Zx81Spectrum",
+        "docker run -p 8080:80 image-Zx81Spectrum",
+        "docker login && mkdir -p Zx81Spectrum",
+        "docker login --password-stdin registry-Zx81.host",
+        "docker login -p $DOCKER_PASS1",
+        "docker ps -a Zx81Spectrum",
+        "mysql -u root -p Zx81Spectrum",
+        "mysql -P 3306 -h Zx81Spectrum",
+        "mysql -h host | mkdir -pZx81Spectrum",
+        "mysql -p$MYSQL_PASS1 shop",
+        "mysqld --port=3306 --pid-file=Zx81Spectrum",
+        "mysql -u root -pYourPassword",
+        "mysql -u root -pSecret",
+        "gcc -lmysqlclient -pthread -pedantic-errors",
+        "redis-cli -h Zx81Spectrum -p 6379",
+        "curl -u ann:access-key https://host",
+        "Arguments to pass to `check_X` and `check_y`.",
+        "pass Zx81Spectrum to the emulator",
+        "password machine1",
+        "password Zx81x",
+        "password Zx81Spectrum()",
+        "hash the password PBKDF2-SHA1 first",
+        "password user_name_2",
+        "password ISO-27001",
+        "password Report2026.pdf",
+        "the password `some-setting-name`",
+        "the passwords Zx81Spectrum",
+        "tokens: secret Zx81Spectrum",
+        "--password $DB_PASS1234",
+        "--password your-password1",
+        "pwm: Q4yl0bv12h",
+        "cpw: Q4yl0bv12h",
+        "| pwm |\n|---|\n| Zx81Spectrum |",
+        "Das Passwort ist erforderlich",
+        "la contraseña es obligatoria",
+        "密码8-16位数字和字母组合",
+        "redis-cli -a your-password1",
+        "grep -a Zx81Spectrum; redis-cli ping",
+        "sshpass -f Zx81Spectrum ssh -p 2222 host",
+        "sshpass -e ssh -p Zx81Spectrum host",
         "curl -u user:password https://host",
         "curl -u $USER:$PASS1 https://host",
         'curl -u "<user>:<pass1>" https://host',
@@ -198,6 +293,64 @@ def test_a_kind_never_contains_the_value():
             assert not any(char.isdigit() for char in kind)
 
 
+# -- tokens --------------------------------------------------------------------------------------
+
+# A run that fills examples up.
+LIVE = "sk_" + "live_"  # in two parts: a scanner of repositories would take it for a key
+RUNS = ("ABCDEFGHIJKLMN", "abcdefg", "123456789", "00000000")
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_run_of_the_alphabet_makes_no_example_of_a_random_token(run):
+    for text in (
+        f"{LIVE}51HqLyjWDarjtT1zdp7dc{run}",
+        f"{LIVE}{run}51HqLyjWDarjtT1zdp7dc",
+        f"ghp_q7Zt0LmW4xR9cVbN2sKdF6hJ8yTgUe3{run}",
+        f"api_key = q7Zt0LmW4xR9cVbN2sKdF6hJ8{run}",
+        f"password: q7Zt0LmW4xR9cVbN2sKdF6hJ8{run}",
+        f"https://ann:q7Zt0LmW4xR9cVbN2sKdF6hJ8{run}@host/",
+    ):
+        assert secret_kinds(text) != (), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk_live_abcdefghijklmnopqrstuvwxyz",
+        "sk_test_1234567890abcdefghijABCDEFGHIJ",
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "AIzaSyABCDEFGHIJKLMNOPQRSTUVWXYZ1234567",
+        "xoxb-123456789012-1234567890123-abcdefghijklmnopqrstuvwx",
+        "sk-proj-abcdefghijklmnop1234567890abcdefghijklmnop",
+        "password: Abcdefgh123456789",
+    ],
+)
+def test_what_is_little_more_than_a_run_is_an_example(text):
+    assert secret_kinds(text) == ()
+
+
+WHOLE_TOKENS = [kind for kind in SHAPED if kind.endswith((" token", " key", " secret"))]
+
+
+@pytest.mark.parametrize("kind", WHOLE_TOKENS)
+def test_nothing_of_a_token_is_left_beside_the_mask(kind):
+    chance = random.Random(kind)
+    for value in (SHAPED[kind](chance) for _ in range(20)):
+        if value.isascii() and not set(value) & set(" \n;?"):  # no block, no address
+            assert masked(f"KEY={value} end") == (f"KEY={MASK} end", (kind,))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "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",
+        "q7Z8Q~q7Zt0LmW4xR9cVbN2sKdF6hJ8yTgUe3aPi",
+    ],
+)
+def test_a_token_with_its_mark_in_the_midst_is_masked_whole(value):
+    assert masked(f"use {value}, please")[0] == f"use {MASK}, please"
+
+
 # -- the time it takes ---------------------------------------------------------------------------
 
 # What a scanner might read again and again.
@@ -218,7 +371,10 @@ PATHOLOGICAL = (
     *('"service_account"', "AKIA", "ghp_", "xox", "xoxb-", "sig=", "&sig=", "SK", ":AA", "1:AA"),
     *("a", "A1", ".", "=", "\\n", " ", "\n", "é", "_v1_", "sk-proj-", "hooks.slack.com/services/"),
     *("пароль", "пароль: ", "密码是", "kennwort ", "mot de passe ", "pass: ", "passe", "curl "),
+    *("sshpass -p ", "docker login ", "mysql -p", "mysql ", "redis-cli -a ", "mongo -p", " -p"),
     *("curl -u a:", "://curl -u ", "|password|\n|---|\n", "|---|\n|password|", "|---\npassword\n"),
+    *("pw", "pw: ", "password Aa1", "--password ", "mysql --password=", "пароль Aa1", "密码Aa1"),
+    *("passwort ist ", "passwort für ", "parola d'", "senha é ", "password `Aa1", "123456789"),
     *("AccountKey=", "github_pat_", "private_key: ", "Authorization: Bearer ", "key key "),
 )
 SMALL, FACTOR = 20_000, 8

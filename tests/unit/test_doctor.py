@@ -274,6 +274,8 @@ def full(store: SQLiteStore) -> tuple[bytes, dict[str, int]]:
         ("signal_pairs", 1, 2, 1, 1),
         ("embedding_cache", "name", b"\0\0\x80\x3f\0\0\x80\x3f", 1, 1),
         ("frequent_terms", "apple", 1),
+        ("histories", "history:number", "1"),
+        ("steps", 1, 0, "Bash", None, None, "make", "make", 2, "no rule", 7),
         ("meta", "latest_turn", "1"),
     ):
         run(store, f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", *values)

@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 from plait import Memory
+from plait.agents.hooks.saving import save_transcript
 from plait.errors import PlaitError
 from plait.settings.loading import load
 from plait.settings.schema import SETTINGS
@@ -17,8 +18,8 @@ from tests.embedding_server import EmbeddingServer
 
 Act = Callable[[Path, dict[str, object]], Any]
 
-# Acts of agents' hooks, which do not exist yet: told as "has no effect yet".
-WAITING = {"auto_save"}
+# Settings for what does not exist yet, told as "has no effect yet".
+WAITING: set[str] = set()
 TEXTS = {
     "heron": "# Birds\n\nHerons fish at dawn. " + "The river is cold. " * 60,
     "crane": "Cranes dance at dawn on the river.",
@@ -46,10 +47,6 @@ def scores(folder: Path, flags: dict[str, object]) -> Any:
 
 def rankings(folder: Path, flags: dict[str, object]) -> Any:
     return scores(folder, {"fusion": "rrf", **flags})
-
-
-def floored(folder: Path, flags: dict[str, object]) -> Any:
-    return rankings(folder, {"min_score": 0.99, **flags})
 
 
 def candidates(folder: Path, flags: dict[str, object]) -> Any:
@@ -175,7 +172,13 @@ def told(folder: Path, flags: dict[str, object]) -> Any:
 
 
 # Each setting: what shows it, and two values.
+def saved_by_hook(folder: Path, flags: dict[str, object]) -> Any:
+    own = {"db_path": str(folder / "m.db"), **flags}
+    return save_transcript(load(own, environ={}, cwd=str(folder)), "claude-code", "")
+
+
 ACTS: dict[str, tuple[Act, object, object]] = {
+    "auto_save": (saved_by_hook, "off", "on"),
     "db_path": (homes, "{folder}/one.db", "{folder}/two.db"),
     "backend": (file_is_there, "sqlite", "none"),
     "memory_dir": (ingested, "{folder}/notes", "{folder}/other"),

@@ -3,6 +3,7 @@
 What each field means is tested for every engine in tests/contracts/test_filters.py.
 """
 
+import re
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -16,7 +17,7 @@ from plait.protocols import Entry
 from plait.stores.sqlite import filters
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
-from plait.types import Filter
+from plait.types import Filter, Kind
 from tests.builders import EVERYTHING, NOW, SPACE, delete, entry, keys_of, vector, write
 
 X = vector(1, 0, 0, 0)
@@ -206,3 +207,64 @@ def test_a_superseded_fact_does_not_make_every_search_list_its_passages_again() 
     assert known
     assert store.selections._known == known
     store.close()
+
+
+NO_MESSAGES: tuple[Kind, ...] = ("note", "observation")
+TEXTS = {
+    "plain": "we decided it",
+    "shouted": "WE DECIDED IT",
+    "accented": "es ist entschieden: Überall",
+    "inside": "the undecided ones",
+    "apart": "nothing of it",
+    "below": "one\n\n" + "two three four\n\n" * 200 + "at last it is decided",
+}
+
+
+@pytest.mark.parametrize(
+    "words", [("decided",), ("Decided", "entschieden"), ("ecided",), ("überall",), ("it", "IT is")]
+)
+@pytest.mark.parametrize("kinds", [NO_MESSAGES, ("note",), ("note", "message"), ()])
+def test_words_that_messages_mention_by_the_thousand_are_told_of_the_same_documents(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], kinds: tuple[Any, ...]
+) -> None:
+    store = SQLiteStore(":memory:", clock=lambda: NOW)
+    write(store, *[entry(key, text, event_at=n) for n, (key, text) in enumerate(TEXTS.items())])
+    talk: dict[str, Any] = {"kind": "message", "session": "s"}
+    write(store, *[entry(f"m{n}", "we decided", turn=n + 1, **talk) for n in range(20)])
+    where = Filter(mentions=words, kinds=kinds)
+    by_index = by_scan(store, where)
+    monkeypatch.setattr(filters, "MANY_MENTIONS", 0)
+    assert by_scan(store, where) == by_index
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("where", "index"),
+    [
+        (Filter(kinds=NO_MESSAGES), "documents_but_messages"),
+        (Filter(kinds=NO_MESSAGES, mentions=("decided",)), "documents_but_messages"),
+        (Filter(pinned=True), "documents_pinned"),
+        (Filter(pinned=True, kinds=NO_MESSAGES), "documents_pinned"),
+        (Filter(tags=("decision",)), "documents_tagged"),
+        (Filter(types=("decision",)), "documents_by_type"),
+    ],
+)
+def test_what_is_rare_among_many_messages_is_read_from_an_index_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, store: SQLiteStore, where: Filter, index: str
+) -> None:
+    monkeypatch.setattr(filters, "MANY_MENTIONS", 0)
+    connection = store._connections.get()
+    sql, values = filters.joined(filters.clauses(connection, where, NOW))
+    newest = f"SELECT rowid FROM documents AS d WHERE {sql} ORDER BY event_at DESC, id DESC LIMIT 9"
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {newest}", values)]
+    assert re.search(rf"d USING (?:COVERING )?INDEX {index}\b", plan[0]), plan
+
+
+@pytest.mark.parametrize("trusts", [("trusted",), ("trusted", "untrusted"), ("untrusted",), ()])
+def test_every_trust_that_is_not_asked_for_is_left_out(
+    store: SQLiteStore, trusts: tuple[Any, ...]
+) -> None:
+    for trust in ("untrusted", "quarantined"):
+        write(store, *[an_apple(f"{trust}{n}", trust=trust) for n in range(3)])
+    shown = {row.trust for row in store.scan(Filter(trusts=trusts))}
+    assert shown == set(trusts or ("trusted", "untrusted", "quarantined"))

@@ -21,11 +21,13 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
+from plait.agents.histories import acts, stripping
+from plait.agents.hooks import injecting
 from plait.embedders.builtin import Builtin
 from plait.embedders.transport import _retry_after
 from plait.errors import PlaitError
 from plait.exporting import reference
-from plait.facts import copied, credentials, echo, fingerprints, likeness, names
+from plait.facts import copied, credentials, echo, fingerprints, likeness, masking, names
 from plait.mcp.arguments import as_written, check_arguments
 from plait.mcp.layers import _day_end
 from plait.mcp.schemas import object_of, string, strings
@@ -37,10 +39,21 @@ from plait.searching.where import page_start
 from plait.settings.secrets import origin_of
 from plait.stores.sqlite.analysis import tokens_among
 from plait.stores.sqlite.store import SQLiteStore
-from plait.text import clean, grams, parse, parts, segments, spelling, split, visible
+from plait.text import (
+    clean,
+    commands,
+    failures,
+    grams,
+    parse,
+    parts,
+    segments,
+    spelling,
+    split,
+    visible,
+)
 from plait.text.front_matter import front_matter
 from plait.text.links import inline_tags, links_in
-from plait.text.normal_form import composed, spellings
+from plait.text.normal_form import as_read, composed, spellings
 from plait.text.operators import without_exact
 from plait.times import parse_time
 from plait.types import Document, Filter
@@ -247,6 +260,7 @@ SUSPECT = {
     *("unicodedata.normalize", "normalize", "tomllib.loads", "get_close_matches"),
 }
 OWN_TEXT = {
+    "agents/connecting/toml.py:parse_toml": "settings of an agent, at most a million characters",
     "settings/project.py:_untrusted": "a file of at most 16 KB and 1,000 bytes a line",
     "cli/help.py:unknown_verb": "a command that its user typed",
     "embedders/transport.py:_masked": "one character again and again, NUL",
@@ -387,6 +401,10 @@ class Scanner(NamedTuple):
     sizes: tuple[int, ...] = SIZES
 
 
+def _ended(text: str) -> object:
+    return acts.ended(acts.act_of("Bash", {"command": text}), text, failed=True)
+
+
 def tolerant(act: Callable[[str], object]) -> Callable[[str], object]:
     """Run a scanner that may refuse its text."""
 
@@ -525,6 +543,47 @@ SCANNERS: dict[str, Scanner] = {
             *("facts/credentials.py:_is_url_password", "facts/credentials.py:_shape"),
         ),
     ),
+    "masking.masked": Scanner(
+        masking.masked,
+        more={
+            "passwords": repeated("password: Kq7-88xZ!41w\n"),
+            "commands": repeated("mysql -u a -pKq7-88xZ!41w\n"),
+            "bare passwords": repeated("password Kq788xZ41w "),
+            "leads": repeated("sk-T3BlbkFJ"),
+            "no commands": repeated("mysql docker login sshpass redis-cli -h "),
+        },
+    ),
+    "failures.telling_line": Scanner(
+        failures.telling_line,
+        more={"errors": repeated("KeyError: x\n"), "words": repeated("a.b:")},
+    ),
+    "failures.same_error": Scanner(
+        failures.same_error, more={"paths": repeated("/a"), "quotes": repeated("'x")}
+    ),
+    "commands.program_of": Scanner(commands.program_of, more={"parts": repeated("cd x && ")}),
+    "stripping.without_own": Scanner(
+        stripping.without_own,
+        more={
+            "openings": repeated("<<plait-recall abcdefgh>>"),
+            "fences": repeated("&lt;&lt;plait-recall abcdefgh&gt;&gt;"),
+        },
+    ),
+    "stripping.without_head": Scanner(
+        lambda text: stripping.without_head(text, ["note"], ["hook:"]),
+        more={
+            "blocks": repeated("<note></note>"),
+            "openings": repeated("<note>"),
+            "lines": repeated("hook:\n"),
+        },
+    ),
+    "stripping.without_private": Scanner(
+        stripping.without_private, more={"openings": repeated("<private>")}
+    ),
+    "stripping.holds_block": Scanner(lambda text: stripping.holds_block(text, ["note"])),
+    "acts.ended": Scanner(_ended, more={"keys": repeated("-----BEGIN PRIVATE KEY-----\n")}),
+    "injecting.orders_a_model": Scanner(
+        injecting.orders_a_model, more={"orders": repeated("ignore the ")}
+    ),
     "echo.KnownSentences": Scanner(_echo),
     "echoes.plain_query": Scanner(echoes.plain_query, ("writing/echoes.py:plain_query",)),
     "echoes.find_repeated": Scanner(
@@ -537,6 +596,7 @@ SCANNERS: dict[str, Scanner] = {
     ),
     "fingerprints.fingerprint": Scanner(tolerant(fingerprints.fingerprint)),
     "text.composed": Scanner(composed, ("text/normal_form.py:composed",)),
+    "text.as_read": Scanner(as_read, ("text/normal_form.py:as_read",)),
     "text.spellings": Scanner(spellings, ("text/normal_form.py:spellings",)),
     "text.clean": Scanner(clean),
     "spelling.folded": Scanner(spelling.folded, ("text/spelling.py:folded",)),

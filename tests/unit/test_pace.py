@@ -62,3 +62,18 @@ def test_passages_are_counted_as_they_are_written() -> None:
     assert screen.lines[0] == "[######--------------] 1/3  10 passages/s  8 s left  a.md"
     assert screen.lines[1].startswith("[####################] 3/3  5 passages/s  xxx")
     assert len(screen.lines[1]) == 69  # one that wraps could not be replaced by the next
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "line"),
+    [
+        (70_000, 139_100, "[##########----------] 70/140 KB  a"),
+        (139_100, 139_100, "[####################] 140/140 KB  a"),
+        (1, 9_999_999, "[--------------------] 1/10,000 KB  a"),
+        (30_000_000, 120_000_000, "[#####---------------] 30/120 MB  a"),
+    ],
+)
+def test_what_was_read_is_counted_in_a_unit_that_is_told(done: int, total: int, line: str) -> None:
+    screen = Screen()
+    Pace(screen, clock=lambda: 0.0, columns=70).show_bytes(done, total, "a")  # type: ignore[arg-type]
+    assert screen.lines == [line]

@@ -82,7 +82,7 @@ def test_a_sound_memory_is_copied_row_by_row(whole: bytes, tmp_path: Path) -> No
     report, new = salvaged(tmp_path, whole)
     assert (report.lost, report.mended) == ((), ())
     tables = ("documents", "passages", "relations", "trash", "signals", "signal_pairs")
-    copied = (*tables, "embedding_cache", "trashed_relations")
+    copied = (*tables, "embedding_cache", "trashed_relations", "histories", "steps")
     assert dump(new, *copied) == dump(tmp_path / "old.db", *copied)
     assert set(tables) <= dict(report.kept).keys()
     with opened(new) as memory:
@@ -290,7 +290,7 @@ def test_rows_without_a_name_are_only_counted(whole: bytes, tmp_path: Path) -> N
     assert salvaged_text(report).endswith("lost     signals: 1")
 
 
-MADE_AGAIN = ("vectors", "sample", "count", "cached", "meta", "use ", "pairs", "reason")
+MADE_AGAIN = ("vectors", "sample", "count", "cached", "mark", "meta", "use ", "pairs", "reason")
 
 
 @pytest.mark.parametrize("name", damage.ROW_DAMAGES)

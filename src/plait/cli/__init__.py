@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return done.code if isinstance(done.code, int) else 0
     except BrokenPipeError:
         # The reader (`head`, a pager) closed the pipe early. That is not a failure.
-        _discard_stdout()
+        discard_stdout()
         return 0
     except KeyboardInterrupt as stop:
         if stop.args:  # how far it came
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 1
         if isinstance(error, ImportError):
             return _report_bug()
-        _discard_stdout()
+        discard_stdout()
         # An error without a file name comes from stdout: a full disk behind `plait … > file`.
         act = f"read or write {error.filename}" if error.filename else "write the output"
         _tell(f"Cannot {act}: {error.strerror or error}.")
@@ -118,6 +118,8 @@ def _run(words: list[str]) -> int:
         if len(words) == 1:
             return _print(_overview())
         words = [words[1], "--help"]
+    if "hook" in words and import_module("plait.cli.hook").answered_agent(words):
+        return 0
     verb, arguments = arguments_for(words)
     _options.update(vars(arguments))
     if arguments.version:
@@ -166,7 +168,7 @@ def _use_utf8() -> None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def _discard_stdout() -> None:
+def discard_stdout() -> None:
     """Drop buffered output; otherwise Python complains about it at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -460,7 +462,7 @@ def arguments_for(words: Sequence[str]) -> tuple[str | None, Namespace]:
     Raises:
         UsageError: The verb or an option is unknown, or a value is missing or wrong.
     """
-    leading, rest = _split(words)
+    leading, rest = split_words(words)
     if not rest:
         parser = Parser(prog="plait", formatter_class=HelpLayout, allow_abbrev=False)
         add_global_options(parser)
@@ -482,7 +484,7 @@ def arguments_for(words: Sequence[str]) -> tuple[str | None, Namespace]:
     return verb, arguments
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the global options before the verb, and the rest."""
     count = 0
     while count < len(words) and words[count].startswith("-") and words[count] != "-":

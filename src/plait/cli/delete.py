@@ -7,11 +7,19 @@ from functools import partial
 
 from plait.cli import NOTHING_FOUND, Output
 from plait.cli.search import add_filters, filters_of
-from plait.cli.shared import loaded, open_existing, or_empty, warn_no_match, warn_of_copies
-from plait.errors import UsageError
+from plait.cli.shared import (
+    first_messages,
+    loaded,
+    open_existing,
+    or_empty,
+    warn_no_match,
+    warn_of_copies,
+)
+from plait.cli.timeline import add_saved
+from plait.errors import NotFound, UsageError
 from plait.memory import Memory
+from plait.present.deleting import deleted_text, restored_text
 from plait.present.json import deleted_dict
-from plait.present.text import deleted_text, restored_text
 from plait.types.reports import Deleted
 
 
@@ -41,8 +49,13 @@ def delete_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--purge", action="store_true", help="delete permanently: no undo, no byte left in the file"
     )
-    parser.add_argument("--dry-run", action="store_true", help="only print what would be deleted")
-    parser.add_argument("--yes", action="store_true", help="confirm --purge with filters")
+    add_saved(parser, "delete what hooks saved (auto_save), of this day or month if one is given")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only print what would be deleted or restored"
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="confirm --purge with filters or --saved"
+    )
     add_filters(
         parser,
         "delete in all projects; otherwise names refer to this project or to personal documents, "
@@ -55,22 +68,28 @@ def delete_run(arguments: Namespace, out: Output) -> int:
     names = [*arguments.names, *arguments.keys]
     where = filters_of(arguments)
     if arguments.undo:
-        return _undo(names, where, out)
-    if arguments.purge and where and not (arguments.yes or arguments.dry_run):
+        return _undo(arguments, names, where, out)
+    is_listed = bool(where) or arguments.saved is not None
+    if arguments.purge and is_listed and not (arguments.yes or arguments.dry_run):
         raise UsageError(
             "Purging by filter cannot be undone. Check with --dry-run first, then add --yes."
         )
     with open_existing(out) as memory:
-        delete = partial(
-            memory.delete,
-            *names,
-            where=where or None,
-            purge=arguments.purge,
-            all_projects=arguments.all_projects,
-        )
         nothing = deleted_dict(Deleted(doc_ids=tuple(names), purged=arguments.purge))
         with or_empty(out, {**nothing, "doc_ids": [], "dry_run": arguments.dry_run}):
+            if arguments.saved is not None:
+                names = _saved(memory, arguments, alone=not (names or where))
+            delete = partial(
+                memory.delete,
+                *names,
+                where=where or None,
+                purge=arguments.purge,
+                all_projects=arguments.all_projects,
+            )
             deleted = delete(dry_run=True)
+        # What is purged must not stay on the screen.
+        is_shown = arguments.dry_run or not arguments.purge
+        messages = first_messages(memory, deleted.ids) if is_shown else {}
         files = [] if arguments.dry_run else _files_on_disk(memory, deleted.ids)
         if not arguments.dry_run:
             deleted = delete()
@@ -79,7 +98,7 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             personal = ("--project personal",) if where and memory.config.project else ()
             warn_no_match(memory, arguments, out, reason, *personal)
     verb = "Would delete" if arguments.dry_run else "Purged" if deleted.purged else "Deleted"
-    text = f"{verb} {deleted_text(deleted)}" if deleted.ids else ""
+    text = f"{verb} {deleted_text(deleted, messages)}" if deleted.ids else ""
     out.result({**deleted_dict(deleted), "dry_run": arguments.dry_run}, text)
     if not deleted.ids:
         return 0 if memory.is_off else NOTHING_FOUND
@@ -89,6 +108,19 @@ def delete_run(arguments: Namespace, out: Output) -> int:
     if not (deleted.purged or arguments.dry_run):
         out.suggest("plait delete --undo", "restore, within 30 days")
     return 0
+
+
+def _saved(memory: Memory, arguments: Namespace, *, alone: bool) -> list[str]:
+    """Return the ids of what hooks saved."""
+    from plait.agents.hooks.saving import saved_messages
+
+    if not alone:
+        raise UsageError("--saved takes a day, and neither names nor filters.")
+    day = arguments.saved
+    ids = [row.id for row in saved_messages(memory, day, all_projects=arguments.all_projects)]
+    if not ids:
+        raise NotFound("Hooks have saved nothing here.", code="nothing_saved", subject=day)
+    return ids
 
 
 def _files_on_disk(memory: Memory, ids: Sequence[str]) -> list[str]:
@@ -115,13 +147,20 @@ def _files_remain(paths: Sequence[str]) -> str:
     )
 
 
-def _undo(names: list[str], where: dict[str, object], out: Output) -> int:
+def _undo(arguments: Namespace, names: list[str], where: dict[str, object], out: Output) -> int:
     if where:
         raise UsageError(
             "--undo takes names, or no names for the last delete. It takes no filters."
         )
-    with open_existing(out, undo=True) as memory, or_empty(out, {"restored": []}):
-        restored = memory.undo(*names)
+    for option in ("purge", "saved"):
+        if getattr(arguments, option) not in (None, False):
+            raise UsageError(f"--undo restores, and --{option} deletes. Leave one of them out.")
+    is_dry = arguments.dry_run
+    nothing = {"restored": [], "dry_run": is_dry}
+    with open_existing(out, undo=True) as memory, or_empty(out, nothing):
+        restored = memory.undo(*names, dry_run=is_dry)
     ids = [document.doc_id for document in restored]
-    out.result({"restored": ids}, f"Restored {restored_text(ids)}" if ids else "")
+    verb = "Would restore" if is_dry else "Restored"
+    text = f"{verb} {restored_text(ids)}" if ids else ""
+    out.result({"restored": ids, "dry_run": is_dry}, text)
     return 0

@@ -4,7 +4,8 @@ import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output, as_path, to_run
 from plait.cli.search import add_filters, filters_of, open_memory
@@ -16,6 +17,7 @@ from plait.cli.shared import (
     warn_no_match,
 )
 from plait.errors import Notice, PlaitError, UsageError, advise, lacks_descriptors, quoted
+from plait.memory import Memory
 from plait.present.text import counted, secret_remark
 from plait.types import TRUSTS
 from plait.types.reports import Imported
@@ -168,15 +170,42 @@ def _write_new(target: str, lines: Iterable[str]) -> int:
 
 def import_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait import``."""
+    from plait.agents.histories import READERS
+
     parser.add_argument(
         "path",
+        nargs="?",
         type=as_path,
-        metavar="PATH",
+        metavar="PATH | AGENT",
         help="an export, a folder that export wrote, a database of another system, or - for "
-        "standard input",
+        f"standard input; or whose sessions to import: {', '.join(READERS)}, or auto for all that "
+        "are found",
+    )
+    parser.add_argument(
+        "file", nargs="?", type=as_path, metavar="FILE", help="of an agent's sessions only this one"
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="count what would be imported; write nothing"
+    )
+    sessions = parser.add_argument_group("sessions of agents")
+    sessions.add_argument(
+        "--since", metavar="TIME", help="only sessions used since then, as in 90d"
+    )
+    sessions.add_argument(
+        "--path", dest="folder", type=as_path, metavar="DIR", help="only sessions of this folder"
+    )
+    sessions.add_argument("--session", metavar="ID", help="only this session, as ID or AGENT:ID")
+    sessions.add_argument("--subagents", action="store_true", help="the steps of subagents, too")
+    sessions.add_argument("--headless", action="store_true", help="sessions of programs, too")
+    sessions.add_argument(
+        "--again", action="store_true", help="read files again that were read to their end"
+    )
+    sessions.add_argument(
+        "--undo",
+        nargs="?",
+        const="",
+        metavar="RUN",
+        help="delete what an import of sessions brought, by default the latest",
     )
     parser.add_argument(
         "--trust",
@@ -192,7 +221,11 @@ def import_options(parser: ArgumentParser) -> None:
 
 
 def import_run(arguments: Namespace, out: Output) -> int:
-    """Read an export, all of it or nothing."""
+    """Read an export, all of it or nothing; or the sessions of agents, as far as they are new."""
+    from plait.cli import histories
+
+    if histories.is_meant(arguments):
+        return histories.run(arguments, out)
     path = arguments.path
     options = {
         "trust": arguments.trust,
@@ -206,13 +239,7 @@ def import_run(arguments: Namespace, out: Output) -> int:
         with open_memory(out, create=False) as memory:
             if memory.is_off:
                 out.warn_all(memory.opening_notices)
-            if path == "-":
-                # closefd: the parent process owns standard input.
-                with open(sys.stdin.fileno(), encoding="utf-8", closefd=False) as lines:
-                    done = memory.import_lines(lines, **options)
-            else:
-                _check_readable(path)
-                done = memory.import_from(path, **options)
+            done = _imported(memory, path, options)
     except UnicodeDecodeError as error:
         raise PlaitError(
             f"Standard input is not an export: it is not UTF-8 text ({error.reason}). Nothing was "
@@ -236,12 +263,26 @@ def import_run(arguments: Namespace, out: Output) -> int:
     return 0
 
 
+def _imported(memory: Memory, path: str, options: Mapping[str, Any]) -> Imported:
+    if path == "-":
+        # closefd: the parent process owns standard input.
+        with open(sys.stdin.fileno(), encoding="utf-8", closefd=False) as lines:
+            return memory.import_lines(lines, **options)
+    _check_readable(path)
+    return memory.import_from(path, **options)
+
+
 def _check_readable(path: str) -> None:
     """Refuse a path that is not there, in the words of this command."""
     try:
         os.stat(path)
     except OSError as error:
-        raise PlaitError(f"Cannot read {path}: {error.strerror}. Check the path.") from error
+        from plait.agents.histories import READERS
+        from plait.settings.schema import closest
+
+        agent = closest(path, READERS)
+        meant = f" Or did you mean: {to_run(f'plait import {agent}')}" if agent else ""
+        raise PlaitError(f"Cannot read {path}: {error.strerror}. Check the path.{meant}") from error
 
 
 def _import_text(done: Imported) -> str:

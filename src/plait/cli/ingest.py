@@ -151,12 +151,19 @@ def _types_of(reports: list[IngestReport]) -> dict[str, int]:
 def watch_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait watch``."""
     ingest_options(parser)
+    parser.add_argument(
+        "--agents", action="store_true", help="import the sessions of agents instead of files"
+    )
 
 
 def watch_run(arguments: Namespace, out: Output) -> int:
     """Index folders now and whenever a file in them changes, until Ctrl-C."""
     from plait.writing import sources
 
+    if arguments.agents:
+        from plait.cli import histories
+
+        return histories.watch(arguments, out)
     paths = [*arguments.paths, *arguments.more_paths] or [out.config.settings.memory_dir]
     if paths == [None]:
         raise UsageError(to_run("There is no folder to watch. Example: plait watch ~/notes"))

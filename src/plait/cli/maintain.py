@@ -69,7 +69,13 @@ def doctor_run(arguments: Namespace, out: Output) -> int:
     """Check the memory, and repair it with ``--fix`` or copy it with ``--salvage``."""
     if arguments.salvage is not None:
         return _salvage_run(arguments.salvage, out)
-    findings = Memory.examine(out.config.settings.db_path, fix=arguments.fix, config=out.config)
+    from plait.agents.connecting.checking import check_connections
+    from plait.cli.connect import chosen_launch, machine_here
+
+    findings = [
+        *Memory.examine(out.config.settings.db_path, fix=arguments.fix, config=out.config),
+        *check_connections(machine_here(), chosen_launch({})),
+    ]
     out.result(
         findings_dict(findings, in_shell),
         findings_text(findings, in_shell, color=out.color),

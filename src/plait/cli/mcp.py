@@ -21,7 +21,7 @@ def mcp_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="X,Y",
-        help="tool profiles to serve: core (default), layers, graph",
+        help="tool profiles to serve: core (default), layers, graph, work",
     )
     parser.add_argument(
         "--http",

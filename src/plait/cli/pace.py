@@ -11,6 +11,8 @@ from plait.types.reports import FileReport
 COLUMNS = 80  # of a terminal that does not tell
 # Before that, the pace is that of the first batch and says nothing about the rest.
 SETTLED_S = 2.0
+KILOBYTE, MEGABYTE = 1_000, 1_000_000
+MANY_MEGABYTES = 10 * MEGABYTE  # with fewer, the count would hardly move
 MINUTE = 60  # seconds, and minutes of an hour
 
 
@@ -31,12 +33,17 @@ class Pace:
         if report.outcome in ("added", "changed"):
             self._passages += report.chunks
 
-    def show(self, done: int, total: int, name: str) -> None:
+    def show(self, done: int, total: int, name: str, unit: str = "") -> None:
         """Show the line; the arguments are those of ``progress`` of `Memory.ingest`."""
-        line = pace_line(done, total, self._passages, self._clock() - self._start)
+        line = pace_line(done, total, self._passages, self._clock() - self._start, unit)
         # A line that wraps could not be replaced by the next one.
         room = max(0, self._columns - 1 - len(line) - 2)
         self._out.step(f"{line}  {name[len(name) - room :] if len(name) > room else name}")
+
+    def show_bytes(self, done: int, total: int, name: str) -> None:
+        """Show how much of some files was read, in megabytes if it is many."""
+        size, unit = (MEGABYTE, "MB") if total >= MANY_MEGABYTES else (KILOBYTE, "KB")
+        self.show(-(-done // size), -(-total // size), name, unit)
 
 
 def _columns() -> int:
@@ -46,15 +53,17 @@ def _columns() -> int:
         return COLUMNS
 
 
-def pace_line(done: int, total: int, passages: int, seconds: float) -> str:
-    """Return the files done, the passages per second and the time left.
+def pace_line(done: int, total: int, passages: int, seconds: float, unit: str = "") -> str:
+    """Return the files, or units, done, the passages per second and the time left.
 
     >>> pace_line(500, 2000, 4000, 20.0)
     '[#####---------------] 500/2,000  200 passages/s  1 min left'
     >>> pace_line(3, 2000, 9, 0.4)
     '[--------------------] 3/2,000'
+    >>> pace_line(70, 140, 0, 0.4, "KB")
+    '[##########----------] 70/140 KB'
     """
-    parts = [bar(done, total)]
+    parts = [f"{bar(done, total)} {unit}".rstrip()]
     if seconds >= SETTLED_S and done:
         if passages:
             parts.append(f"{round(passages / seconds):,} passages/s")

@@ -79,6 +79,10 @@ def search_run(arguments: Namespace, out: Output) -> int:
                 (NO_MATCH_FOR_FILTERS, ()) if where else ("nothing found", ("other words",))
             )
             warn_no_match(memory, arguments, out, reason, *advice, query=query)
+        elif query.strip(" *") and all(hit.is_weak for hit in answer):
+            from plait.cli.shared import warn_if_better_elsewhere
+
+            warn_if_better_elsewhere(memory, arguments, out, query)
         hits = _show(answer, arguments.max_tokens, out)
         warn_of(answer.receipt, memory, out)
         if hits and out.form == "text":

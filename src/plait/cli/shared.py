@@ -12,7 +12,8 @@ from plait.cli.projects import warn_if_unknown
 from plait.cli.search import filters_of, open_memory, suggesting_names
 from plait.errors import NotFound, Notice, UsageError, advise, quoted
 from plait.memory import Memory
-from plait.types import Document, check_range
+from plait.memory.beyond import Beyond, beyond
+from plait.types import WEAK_RELEVANCE, Document, check_range
 from plait.types.reports import Deleted
 
 _Row = TypeVar("_Row")
@@ -75,6 +76,14 @@ def loaded(memory: Memory, ids: Sequence[str]) -> Iterator[Document]:
         yield from memory.engine.load(ids[start : start + LOADED_AT_ONCE])
 
 
+def first_messages(memory: Memory, ids: Sequence[str]) -> dict[str, Document]:
+    """Return the messages among the documents that a list of what is deleted shows, by id."""
+    from plait.present.text import NAMES_SHOWN
+
+    rows = loaded(memory, ids[:NAMES_SHOWN])
+    return {row.id: row for row in rows if row.kind == "message"}
+
+
 def tell_damaged(damaged: Sequence[str], out: Output) -> int:
     """Name what was left out, documents and relations, and return the exit code."""
     if not damaged:
@@ -99,23 +108,13 @@ def warn_no_match(
     """Warn that nothing was found, and say what could help: with a query, what the rest has."""
     if warn_if_empty(memory, out):
         return
-    here = (None, "", memory.config.project)
-    if not arguments.all_projects and any(name not in here for name, _ in memory.stats().projects):
+    if _has_others(memory, arguments):
         advice = (*advice, "--all-projects")
     if query:
         advice = ("the query without --strict", *advice) if arguments.strict else advice
-        from plait.memory.beyond import beyond
         from plait.present.text import counted
-        from plait.types import WEAK_RELEVANCE
 
-        rest = beyond(
-            memory,
-            query,
-            filters_of(arguments),
-            all_projects=arguments.all_projects,
-            min_score=WEAK_RELEVANCE,
-            strict=arguments.strict,
-        )
+        rest = _beyond(memory, arguments, query)
         if rest.elsewhere:
             reason += f" here, but {counted(rest.elsewhere, 'hit')} in other projects"
         if rest.earlier:
@@ -123,6 +122,35 @@ def warn_no_match(
             advice = (*advice, "--all-versions")
     out.warn(f"{reason}. Try {', or '.join(advice)}." if advice else f"{reason}.")
     warn_if_unknown(memory, out)
+
+
+def warn_if_better_elsewhere(memory: Memory, arguments: Namespace, out: Output, query: str) -> None:
+    """Warn that all hits are weak, if other projects have some that are not."""
+    if not _has_others(memory, arguments):
+        return
+    from plait.present.text import counted
+
+    if count := _beyond(memory, arguments, query).elsewhere:
+        others = counted(count, "hit")
+        out.warn(f"only weak hits here, but {others} in other projects. Try --all-projects.")
+
+
+def _has_others(memory: Memory, arguments: Namespace) -> bool:
+    """Tell whether there are projects that a command did not look at."""
+    here = (None, "", memory.config.project)
+    names = () if arguments.all_projects else memory.stats().projects
+    return any(name not in here for name, _ in names)
+
+
+def _beyond(memory: Memory, arguments: Namespace, query: str) -> Beyond:
+    return beyond(
+        memory,
+        query,
+        filters_of(arguments),
+        all_projects=arguments.all_projects,
+        min_score=WEAK_RELEVANCE,
+        strict=arguments.strict,
+    )
 
 
 def fitted(

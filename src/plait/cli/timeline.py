@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output, as_integer
 from plait.cli.search import (
@@ -12,6 +13,8 @@ from plait.cli.search import (
     open_to_read,
 )
 from plait.cli.shared import Rendered, fitted, or_empty, tell_damaged, warn_no_match
+from plait.errors import UsageError
+from plait.memory import Memory
 from plait.present.json import timeline_dict
 from plait.present.text import timeline_text
 from plait.searching.where import page_end, page_start
@@ -35,8 +38,40 @@ def timeline_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--newer", type=as_integer, default=5, metavar="N", help="with --anchor: how many newer (5)"
     )
+    add_saved(
+        parser, "list only what hooks saved (auto_save), of this day or month if one is given"
+    )
     add_max_tokens(parser)
     add_filters(parser)
+
+
+def add_saved(parser: ArgumentParser, words: str) -> None:
+    """Declare ``--saved``."""
+    parser.add_argument("--saved", nargs="?", const="", metavar="DAY", help=words)
+
+
+def _listed(
+    memory: Memory, arguments: Namespace, where: dict[str, Any], damaged: list[str]
+) -> list[Document]:
+    if arguments.saved is not None:
+        from plait.agents.hooks.saving import saved_messages
+        from plait.searching.timeline import outlined
+
+        if where or arguments.anchor or arguments.cursor:
+            raise UsageError("--saved takes a day, and no filters.")
+        rows = saved_messages(memory, arguments.saved, all_projects=arguments.all_projects)
+        rows = rows[: max(1, arguments.limit)]
+        return outlined(memory.engine, rows, damaged) if rows else []
+    return memory.timeline(
+        limit=arguments.limit,
+        before=page_start(arguments.cursor),
+        anchor=arguments.anchor,
+        older=arguments.older,
+        newer=arguments.newer,
+        where=where,
+        all_projects=arguments.all_projects,
+        damaged=damaged,
+    )
 
 
 def timeline_run(arguments: Namespace, out: Output) -> int:
@@ -45,16 +80,7 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
     damaged: list[str] = []
     with open_to_read(out) as memory:
         with or_empty(out, {"results": [], "next": None, "left_out": 0, "tokens": 0}):
-            documents = memory.timeline(
-                limit=arguments.limit,
-                before=page_start(arguments.cursor),
-                anchor=arguments.anchor,
-                older=arguments.older,
-                newer=arguments.newer,
-                where=where,
-                all_projects=arguments.all_projects,
-                damaged=damaged,
-            )
+            documents = _listed(memory, arguments, where, damaged)
         if not documents and not damaged:
             reason = NO_MATCH_FOR_FILTERS if where else "nothing found"
             warn_no_match(memory, arguments, out, reason)
@@ -64,7 +90,7 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
         def cursor_after(rows: Sequence[Document]) -> str | None:
             """Return the cursor of the next page, unless these rows are the last ones."""
             is_last = len(rows) == len(documents) and len(rows) + len(damaged) < arguments.limit
-            if not rows or is_last or arguments.anchor is not None:
+            if not rows or is_last or not (arguments.anchor is arguments.saved is None):
                 return None
             return page_end(rows[-1], in_session=arguments.session is not None)
 
@@ -78,6 +104,10 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
 
         rendered, left_out = fitted(documents, render, arguments.max_tokens, out)
         out.show(rendered)
+        if documents and arguments.saved is not None:
+            when = f" {arguments.saved}" if arguments.saved else ""
+            beyond = " --all-projects" if arguments.all_projects else ""
+            out.suggest(f"plait delete --saved{when}{beyond}", "delete all of it")
         cursor = cursor_after(documents[: len(documents) - left_out])
         if cursor is not None:
             out.suggest_page(

@@ -48,6 +48,21 @@ VERBS: dict[str, Verb] = {
     "timeline": Verb(
         "timeline", "", "list documents by date, newest first", "plait timeline --since 7d"
     ),
+    "about": Verb(
+        "work",
+        "PATH",
+        "which agents' sessions changed, read or mentioned a file, and why",
+        "plait about src/cart.py",
+    ),
+    "how": Verb(
+        "work", "COMMAND …", "the command that worked here, with its flags", "plait how pytest"
+    ),
+    "fixed": Verb(
+        "work",
+        "ERROR …",
+        "what was run and edited after an error that did not come back",
+        "plait fixed \"KeyError: 'total'\"",
+    ),
     "entity": Verb(
         "entity",
         "show | list | add | observe | relate | unrelate | delete [NAME …]",
@@ -88,9 +103,9 @@ VERBS: dict[str, Verb] = {
     ),
     "import": Verb(
         "export",
-        "FILE | FOLDER | -",
-        "import an export, a Markdown snapshot or another system's database",
-        "plait import all.jsonl",
+        "FILE | FOLDER | - | AGENT [FILE]",
+        "import an export, another system's database or the sessions of agents",
+        "plait import auto",
     ),
     "watch": Verb(
         "ingest",
@@ -104,6 +119,34 @@ VERBS: dict[str, Verb] = {
         "serve agents over the Model Context Protocol",
         "plait mcp --tools core,graph",
     ),
+    "connect": Verb(
+        "connect",
+        "[AGENT]",
+        "put plait into an agent's settings: its tools, hooks and a skill",
+        "plait connect claude-code",
+    ),
+    "disconnect": Verb(
+        "connect",
+        "AGENT",
+        "take plait out of an agent's settings",
+        "plait disconnect claude-code",
+    ),
+    "hook": Verb(
+        "hook",
+        "AGENT EVENT | --try PROMPT",
+        "answer a hook of an agent; --try shows what it would answer",
+        'plait hook --try "when do we deploy?"',
+    ),
+    "log": Verb(
+        "log", "", "list what hooks did and what agents were shown", "plait log --injected"
+    ),
+    "mute": Verb(
+        "log",
+        "[ID …]",
+        "never show these to agents by hooks; without ids, list what is muted",
+        "plait mute 3f9c2a7b",
+    ),
+    "unmute": Verb("log", "ID …", "let hooks show these again", "plait unmute 3f9c2a7b"),
     "eval": Verb(
         "eval",
         "FOLDER … | --make N",
@@ -133,19 +176,20 @@ VERBS: dict[str, Verb] = {
 OTHER_VERBS = {
     "add": "store",
     "ask": "search",
+    "blame": "about",
     "cat": "get",
     "check": "doctor",
     "edit": "open",
     "entities": "entity list",
     "expire": "prune",
     "find": "search",
+    "fix": "fixed",
     "forget": "delete",
     "fsck": "doctor",
     "history": "timeline",
     "index": "ingest",
     "info": "stats",
     "list": "timeline",
-    "log": "timeline",
     "ls": "timeline",
     "graph": "entity list",
     "query": "search",

@@ -60,6 +60,7 @@ SHELL: dict[str, str] = {
     "choose_embedder": "If it is yours, name it: plait config set embedding_provider NAME",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
+    "connect": "Run: plait connect {agent:shell}",
     "install": "Run: pip install 'plait[{extra}]'",
     "install_or_variable": "Run: pip install 'plait[{extra}]' (or set the variable {variable})",
     "reinstall": "Run: pip install --force-reinstall plait",

@@ -244,7 +244,8 @@ def import_entries(
             kept += 1
             continue
         if not entry.passages:
-            entry = writer.chunk(draft._replace(document=document))
+            chunked = writer.chunk(draft._replace(document=document))
+            entry = chunked._replace(steps=entry.steps)
         if here is None or is_entity:
             known_entities += here is not None
             changes.append(Change(entry._replace(document=document), imported=True))

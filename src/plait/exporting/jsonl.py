@@ -12,13 +12,19 @@ from typing import Any, NamedTuple
 from plait.errors import StoreDamaged, UsageError
 from plait.protocols import Entry, Store
 from plait.searching.readable import load_readable
+from plait.searching.steps import stored_steps
+from plait.text import clean
 from plait.times import LAST_MOMENT
 from plait.types import EVERYTHING, KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Filter, Passage
 from plait.types.ids import is_id
 from plait.types.relations import Relation
+from plait.types.steps import Step, step_from
 
 EXPORT_FORMAT = "plait"
 EXPORT_VERSION = 1
+# Of a step: what its numbers are less than, and the characters that its texts have at most.
+_MOST = 1 << 32
+_LONGEST_IN_STEP = 10_000
 # Documents loaded at a time while they are written.
 DOCUMENTS_PER_READ = 200
 _TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session", "parent", "role")
@@ -68,7 +74,7 @@ def export_lines(store: Store, where: Filter, damaged: list[str] | None = None) 
     # In the order of writing: the observations of an entity have no other order.
     documents = store.scan(where, by_writing=True, damaged=damaged)
     for document, passages in whole_documents(store, documents, damaged):
-        yield document_line(document, passages)
+        yield document_line(document, passages, exported_steps(store, document, damaged))
     for relation in relations_between(store, documents, damaged):
         yield relation_line(relation)
 
@@ -89,6 +95,16 @@ def whole_documents(
             yield document, passages
 
 
+def exported_steps(store: Store, document: Document, damaged: list[str] | None) -> list[Step]:
+    """Return the steps that a document tells of; only messages do."""
+    try:
+        return stored_steps(store, document.id) if document.kind == "message" else []
+    except StoreDamaged:
+        if damaged is None:
+            raise
+        return []  # its text tells of them as well
+
+
 def relations_between(
     store: Store, documents: Sequence[Document], damaged: list[str] | None
 ) -> Iterator[ExportedRelation]:
@@ -101,7 +117,9 @@ def relations_between(
             yield ExportedRelation(relation, project)
 
 
-def document_line(document: Document, passages: Iterable[Passage]) -> str:
+def document_line(
+    document: Document, passages: Iterable[Passage], steps: Iterable[Step] = ()
+) -> str:
     """Return a document as one line of JSON; fields with their default value are left out."""
     defaults = Document._field_defaults
     record: dict[str, Any] = {
@@ -111,6 +129,8 @@ def document_line(document: Document, passages: Iterable[Passage]) -> str:
     }
     record["text"] = document.text
     record["passages"] = places_of(document.text, passages)
+    if steps:
+        record["steps"] = list(steps)
     return json.dumps(record, ensure_ascii=False)
 
 
@@ -235,6 +255,9 @@ def read_entry(record: dict[str, Any]) -> Entry:
         TypeError, ValueError: A field is unknown or has a wrong value.
     """
     places = record.pop("passages", [])
+    steps = record.pop("steps", None)
+    if not isinstance(steps, list | None):
+        raise TypeError("steps is not a list")
     unknown = record.keys() - set(Document._fields)
     if unknown:
         raise ValueError(f"unknown field {sorted(unknown)[0]}")
@@ -249,7 +272,40 @@ def read_entry(record: dict[str, Any]) -> Entry:
         passages.append(Passage(text, str(heading), first, last, start, ordinal, _own_id(id_)))
     if passages and not cover_without_gap(passages, len(document.text) - body_start):
         passages = []
-    return Entry(document, passages)
+    if steps and document.kind != "message":
+        raise ValueError(f"a {document.kind} has steps")
+    taken = None if steps is None else [_read_step(step) for step in steps]
+    return Entry(document, passages, steps=taken)
+
+
+def _read_step(values: Sequence[Any]) -> Step:
+    """Return a step as an import of sessions would keep it.
+
+    Its program and its failure are what its command and its error say: another answer to "how" or
+    "fixed" could not be told from a true one.
+    """
+    from plait.facts.masking import masked
+    from plait.text.commands import program_of
+    from plait.text.failures import failure_of
+
+    step = step_from(values)
+    if any(isinstance(value, int) and abs(value) >= _MOST for value in step):
+        raise ValueError("a step has a number out of range")
+    if any(isinstance(value, str) and len(value) > _LONGEST_IN_STEP for value in step):
+        raise ValueError("a step has a text that is too long")
+
+    def safe(text: str | None) -> str | None:
+        return None if text is None else masked(clean(text))[0]
+
+    command, error = safe(step.command), safe(step.error)
+    return step._replace(
+        tool=safe(step.tool) or "",
+        path=safe(step.path),
+        command=command,
+        program=program_of(command) if command else None,
+        error=error,
+        failure=failure_of(error) if error else None,
+    )
 
 
 def _check_places(places: list[Any], length: int) -> None:

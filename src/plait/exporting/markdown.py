@@ -14,6 +14,7 @@ from unicodedata import normalize
 from plait.exporting.jsonl import MOMENTS, ExportedRelation, places_of
 from plait.types import KINDS, Document, Passage
 from plait.types.ids import is_id
+from plait.types.steps import Step
 
 SNAPSHOT_VERSION = 1
 FENCE = "---"
@@ -81,6 +82,7 @@ def file_text(
     passages: Sequence[Passage],
     relations: Sequence[ExportedRelation],
     order: int,
+    steps: Sequence[Step] = (),
 ) -> str:
     """Return the file of a document; fields with their default value are left out."""
     fields: list[tuple[str, Any]] = [("plait", SNAPSHOT_VERSION)]
@@ -91,6 +93,8 @@ def file_text(
         fields.append((name, _shown(value) if name in MOMENTS else value))
     fields += [("relation", _relation(edge, document.project)) for edge in relations]
     fields.append(("order", order))
+    if steps:
+        fields.append(("steps", list(steps)))
     fields.append(("passages", places_of(document.text, passages)))
     lines = [f"{name}: {_written(value)}\n" for name, value in fields]
     sum_ = f"checksum: {_written(checksum(lines, document.text))}\n"

@@ -83,7 +83,8 @@ def write_snapshot(
         for document, passages in jsonl.whole_documents(store, documents, damaged):
             name = names[document.id]
             edges = relations.get(document.id, ())
-            text = markdown.file_text(document, passages, edges, by_id[document.id])
+            steps = jsonl.exported_steps(store, document, damaged)
+            text = markdown.file_text(document, passages, edges, by_id[document.id], steps)
             data = text.encode()
             file = known.get(name)
             if file is not None and file.mark == sha256(data).digest():

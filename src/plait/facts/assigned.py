@@ -9,8 +9,9 @@ again.
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from math import log2
-from typing import AnyStr, NamedTuple
+from typing import AnyStr, Literal, NamedTuple
 
 
 def pattern(source: AnyStr, flags: int = 0) -> Callable[[], re.Pattern[AnyStr]]:
@@ -21,12 +22,15 @@ def pattern(source: AnyStr, flags: int = 0) -> Callable[[], re.Pattern[AnyStr]]:
 # -- values that are no secrets --------------------------------------------------------------
 
 # Words of examples. A random token of 40 characters contains one with a chance below 1 in 1,000.
-EXAMPLE_WORDS = pattern(
+_EXAMPLE_WORDS = pattern(
     r"example|your[_-]?|xxxx|changeme|change[_-]me|placeholder|redact|dummy|sample|insert[_-]|"
-    r"\bfake|replace[_-]|\.\.\.|…|\*\*\*|123456789|abcdefg|0{8}|here\b|todo|fixme|foobar|deadbeef|"
+    r"\bfake|replace[_-]|\.\.\.|…|\*\*\*|here\b|todo|fixme|foobar|deadbeef|"
     r"my[_-](?:secret|token|key|pass)|not[_-]?(?:a[_-])?(?:real|secret)|omitted",
     re.I,
 )
+# Runs that fill an example up. They may also stand in a real token, beside enough of the rest.
+_RUNS = pattern(r"123456789|abcdefg|0{8}", re.I)
+FEWEST_BESIDE_RUNS = 20  # characters: with its prefix, the shortest token has as many
 # Characters of code that computes a value, and of a template that is filled in later.
 CODE = pattern(r"[<>(){}\[\]|\\]|\$[A-Za-z_]|%[sd(%]|::|->|https?:|^[$@&%#!/~.]|^--|\w@\w|==")
 # The same for a value in quotes, where most characters may be part of a password.
@@ -49,13 +53,34 @@ _DATE_OR_NUMBER = pattern(r"[\d.,:/TZ+-]+(?:[a-z]{1,3}|%)?$")
 # Names of settings and fields, not values.
 _OF_SECRETS = pattern(r"passw|secret|token|credential|\bkey\b|\bpwd\b|login")
 FEWEST_DISTINCT = 6  # characters; a real token has more
+FEWEST_BARE = 8  # characters of a password that follows its name without any sign
+# Words with digits that follow "password" in prose and in code.
+_TECHNICAL = pattern(
+    r"sha-?\d|md5|base64|utf-?\d|rfc|oauth|pkcs|pbkdf|x509|http\d|iso-?\d|[=/_]|\.[a-z]{2,4}$|(?-i:^[a-z]+\d$)",
+    re.I,
+)
 # Bits per character from which a long value is random: names in code have less.
 RANDOM_BITS = 4.1
 
 
 def is_example(value: str) -> bool:
     """Tell whether a token-shaped value is an example of the shape."""
-    return len(set(value)) < FEWEST_DISTINCT or EXAMPLE_WORDS().search(value) is not None
+    return len(set(value)) < FEWEST_DISTINCT or is_made_up(value)
+
+
+def is_made_up(value: str) -> bool:
+    """Tell whether a value has a word of examples in it, or is little more than 123456789.
+
+    >>> is_made_up("ghp_abcdefghijklmnop0123456789"), is_made_up("9Kx2mQ7vT4bW8zR1nL5cabcdefg")
+    (True, False)
+    """
+    if _EXAMPLE_WORDS().search(value):
+        return True
+    if not _RUNS().search(value):
+        return False
+    # Each run is left with its first character.
+    rest = "".join(b for a, b in pairwise(f" {value}") if ord(b) - ord(a) not in (0, 1))
+    return len(rest) < FEWEST_BESIDE_RUNS or not _is_random(rest)
 
 
 def _classes(value: str) -> int:
@@ -91,24 +116,27 @@ class Assigned(NamedTuple):
     value: str
     quote: str
     next: str
+    # What tells the two apart: a sign or a verb, a blank only, or the option of a command.
+    link: Literal["sign", "blank", "option"] = "sign"
 
 
 def is_password(row: Assigned) -> bool:
     """Tell whether a value assigned to a ``password`` is one that a person or program chose."""
     value = row.value.rstrip(".,;:!?)") if not row.quote else row.value
     low = value.lower()
-    if (
-        len(value) < 6
-        or low in NO_PASSWORDS
-        or len(set(value)) < 4
-        or EXAMPLE_WORDS().search(value)
-    ):
+    if len(value) < 6 or low in NO_PASSWORDS or len(set(value)) < 4 or is_made_up(value):
         return False
     if " " in value or _DATE_OR_NUMBER().match(value) or _OF_SECRETS().search(low):
         return False
     classes, digits = _classes(value), any(char.isdigit() for char in value)
-    if (_TEMPLATE if row.quote or classes == 4 else CODE)().search(value):
+    is_free = row.quote or row.link == "option" or classes == 4
+    if (_TEMPLATE if is_free else CODE)().search(value):
         return False
+    if row.link == "blank":
+        return _is_chosen(value)
+    if row.link == "option":  # what stands there is a password: few words mix their cases
+        is_mixed = value.lower() != value and value[1:].upper() != value[1:]
+        return classes >= 2 and (digits or classes >= 3 or (is_mixed and not value.istitle()))
     if row.quote:
         words = re.split(r"[^A-Za-z0-9]+", value)
         phrase = len(words) >= 3 and min(map(len, words)) >= 3 and row.quote == "`"
@@ -117,6 +145,16 @@ def is_password(row: Assigned) -> bool:
         return False
     # A word with one number in it may be the name of a variable.
     return "_" not in value or not _NAME().match(value) or _is_random(value)
+
+
+def _is_chosen(value: str) -> bool:
+    """Tell whether a word behind "password" can only be one: nothing else says that it is."""
+    return (
+        len(value) >= FEWEST_BARE
+        and any(char.isdigit() for char in value)
+        and any(char.isalpha() for char in value)
+        and _TECHNICAL().search(value) is None
+    )
 
 
 def is_token(row: Assigned) -> bool:
@@ -136,7 +174,7 @@ LONGEST_VALUE = 80
 # -- names -----------------------------------------------------------------------------------
 
 # As they begin, in lower case; a "key" is secret after these words.
-PASSWORD_NAMES = (b"pass", b"pwd", b"kennwort")
+PASSWORD_NAMES = (b"pass", b"pw", b"kennwort")
 TOKEN_NAMES = (b"secret", b"token", b"authorization")  # and "key"
 _PASSWORD_ENDS = (b"word", b"wd", b"wort", b"phrase", b"code")
 _KEYS_OF = tuple(
@@ -148,6 +186,8 @@ _KEYS_OF = tuple(
 _BEFORE_PASSE = (b"mot de ", b"mots de ", b"palavra-", b"palavra ")
 # What follows "pass" there, or where it is the whole name.
 _AFTER_PASS = (b"e", b"ord", *(sign.encode() for sign in ":= \"'`*)]"))
+# What follows "pw" in a name.
+_AFTER_PW = (b"d", *_AFTER_PASS[2:])
 # Names in other languages, without their first letter where a capital one has other bytes.
 _LATIN_NAMES = tuple(
     name.encode()
@@ -188,26 +228,48 @@ _VALUE = (
     rb"[\s*]{0,5}(?:(?:bearer|basic)\s)?"
     rb"(?:([\"'`])([^\n\"'`]{4,240})\2|([^\s\"'`,;&<|]{4,160}))(.?)"
 )
+# The same without a sign.
+_BARE_VALUE = rb"(?:([\"'`])([!-~]{8,160}?)\2|([^\s\"'`,;&<|\x80-\xff]{8,160}))(.?)"
 _COLON = "\N{FULLWIDTH COLON}".encode()
+# "is" and a dash, in the languages of the names.
+_IS = "|".join(
+    (
+        *("is", "ist", "lautet", "es", "est", "è", "é", "är", "er", "jest", "je", "это"),
+        *("\N{EN DASH}", "\N{EM DASH}"),
+    )
+).encode()
+_FOR = "for|of|on|to|at|für|fürs|von|vom|zum|zur|im|de|del|della|di|du|da|do|per|pour|para|voor|van"
 # The rest of the name, then these.
 _ASSIGNED = pattern(
-    rb"\"?([A-Za-z0-9_.-]{3,40}+)[\"'`*)\]]{0,3}\s{0,3}"
-    rb"(?:(?:for|of|on|to|at)\s[^\n:=\"'`]{1,40}?)??"
-    rb"(?:=>|->|:=|==|[=:>]|" + _COLON + rb"|\bis\b(?: now| still)?:?)" + _VALUE,
+    rb"\"?([A-Za-z0-9_.-]{2,40}+)[\"'`*)\]]{0,3}\s{0,3}"
+    rb"(?:(?:" + _FOR.encode() + rb")\s[^\n:=\"'`]{1,40}?)??"
+    rb"(?:=>|->|:=|==|[=:>]|"
+    + _COLON
+    + rb"|\bis\b(?: now| still)?:?|(?<=\s)(?:"
+    + _IS
+    + rb")(?=\s))"
+    + _VALUE,
     re.I,
 )
+_BARE = pattern(rb"(pass(?:word|wd|wort|phrase|code)|pwd?)\*{0,2}[ \t]{1,3}" + _BARE_VALUE, re.I)
 # The same behind a name in another language: its ending, perhaps what it is for, and a sign.
 _SPACES = "\N{NO-BREAK SPACE}|\N{NARROW NO-BREAK SPACE}".encode()
 _ASSIGNED_ABROAD = pattern(
     rb"([A-Za-z\x80-\xff]{0,12}?)[\"'`*)\]]{0,3}(?:\s|" + _SPACES + rb"){0,3}"
-    rb"(?:(?<=[\s(])[^\n:=\"'`]{1,40}?)??"
+    rb"(?:(?<=[\s(])(?:[^\n:=\"'`]|(?<=[a-z])'(?=[a-z])){1,40}?)??"
     rb"(?:=>|:=|=|:|"
     + _COLON
     + b"|"
-    + "|".join("是为は").encode()
-    + rb"|(?<=\s)(?:ist|es|est)(?=\s))"
+    + "|".join("是为為は").encode()
+    + rb"|(?<=\s)(?:to|"  # "to" is Polish
+    + _IS
+    + rb")(?=\s))"
     + _VALUE,
     re.I,
+)
+# Scripts without blanks between words need none here.
+_BARE_ABROAD = pattern(
+    rb"([A-Za-z\x80-\xff]{0,12})(?:[ \t]{1,3}|(?<=[\x80-\xff]))" + _BARE_VALUE, re.I
 )
 
 
@@ -229,32 +291,46 @@ def assigned(mark: bytes, low: bytes, data: bytes) -> Iterator[Assigned]:
     place = low.find(mark)
     while place >= 0:
         start, place = place, place + len(mark)
-        if mark == b"key" and not low.endswith(_KEYS_OF, max(0, start - 12), start):
-            match = None  # most keys are keys of something else
-        elif mark == b"pass" and not low.startswith(_PASSWORD_ENDS, place):
-            is_name = low.startswith(_AFTER_PASS, place)
-            match = _after_pass(start, place, low, data) if is_name else None
-        elif mark in _ABROAD:
-            match = _ASSIGNED_ABROAD().match(data, place)
-        else:
-            match = _ASSIGNED().match(data, start)
+        match = _value_of(mark, start, low, data)
         if match is not None:
             if match.end() > start + LONGEST_VALUE:
                 place = match.end()  # what is in a value is not read again
             name, quote, quoted, bare, following = (
                 (part or b"").decode("utf-8", "replace") for part in match.groups()
             )
-            yield Assigned(name.lower(), quoted or bare, quote, following)
+            is_bare = match.re in (_BARE(), _BARE_ABROAD()) and data[start - 1 : start] != b"-"
+            link: Literal["sign", "blank"] = "blank" if is_bare else "sign"
+            yield Assigned(name.lower(), quoted or bare, quote, following, link)
         place = low.find(mark, place)
+
+
+def _value_of(mark: bytes, start: int, low: bytes, data: bytes) -> re.Match[bytes] | None:
+    """Return the name that begins or ends with a mark at this place, with its value."""
+    end = start + len(mark)
+    if mark == b"key":
+        # Most keys are keys of something else.
+        is_secret = low.endswith(_KEYS_OF, max(0, start - 12), start)
+        return _ASSIGNED().match(data, start) if is_secret else None
+    if mark == b"pass" and not low.startswith(_PASSWORD_ENDS, end):
+        return _after_pass(start, end, low, data) if low.startswith(_AFTER_PASS, end) else None
+    if mark == b"pw" and not (
+        low.startswith(_AFTER_PW, end) and not data[max(0, start - 1) : start].isalnum()
+    ):
+        return None
+    if mark in _ABROAD:
+        return _ASSIGNED_ABROAD().match(data, end) or _BARE_ABROAD().match(data, end)
+    match = _ASSIGNED().match(data, start)
+    return match if match or mark in TOKEN_NAMES else _BARE().match(data, start)
 
 
 def _after_pass(start: int, end: int, low: bytes, data: bytes) -> re.Match[bytes] | None:
     """Return a bare "pass", or what other languages make of it, with its value."""
-    if low.startswith(b"e", end):
-        is_name = low.endswith(_BEFORE_PASSE, max(0, start - 8), start)
-        return _ASSIGNED_ABROAD().match(data, end + 1) if is_name else None
-    if low.startswith(b"ord", end):
-        return _ASSIGNED_ABROAD().match(data, end + 3)
+    for ending in (b"e", b"ord"):
+        if low.startswith(ending, end):
+            if ending == b"e" and not low.endswith(_BEFORE_PASSE, max(0, start - 8), start):
+                return None
+            end += len(ending)
+            return _ASSIGNED_ABROAD().match(data, end) or _BARE_ABROAD().match(data, end)
     # A bare "pass" is a name, but not in "compass", nor in "PASS: TestLogin2" of a test run.
     before = data[max(0, start - 1) : start]
     if before.isalnum() or (before != b"_" and data.startswith(b"PASS:", start)):
@@ -271,6 +347,23 @@ NETRC = pattern(
 _CURL = pattern(
     rb"curl\s[^\n]{0,200}?(?:-u|--user)[\s=]{0,2}([\"']?)[^\s:\"']{1,80}:([^\s\"']{4,200})"
 )
+# What stands in a command line before its password: not another command.
+_BEFORE = rb"\s(?:[^\n|;&]{0,200}?\s)??"
+_GIVEN = rb"([\"']?)([^\s\"']{4,200})"
+_PASS_OPTION = rb"(?:-p[\s=]{0,2}|--pass(?:word)?[\s=]{1,2})"
+# Programs that are given a password with an option that means something else elsewhere.
+_SSHPASS = pattern(rb"sshpass\s(?:-[vP]\s?\S{0,40}\s){0,2}-p\s{0,2}" + _GIVEN)
+_REGISTRY = pattern(rb"(?:docker|podman)\slogin" + _BEFORE + _PASS_OPTION + _GIVEN)
+# With a blank behind -p, they ask for it, and the next word is a database.
+_MYSQL = pattern(
+    rb"(?:mysql[a-z]{0,10}|mariadb(?:-[a-z]{1,10})?)" + _BEFORE + rb"(?:-p|--password=)" + _GIVEN
+)
+_MONGO = pattern(rb"mongo[a-z]{0,10}" + _BEFORE + _PASS_OPTION + _GIVEN)
+_REDIS = pattern(rb"redis-cli" + _BEFORE + rb"(?:-a\s{1,2}|--pass[\s=]{1,2})" + _GIVEN)
+_COMMANDS = {
+    **{b"sshpass": _SSHPASS, b"docker": _REGISTRY, b"podman": _REGISTRY},
+    **{b"mysql": _MYSQL, b"mariadb": _MYSQL, b"mongo": _MONGO},
+}
 _RULE = b" \t\r|:-"
 _PASS_HEADINGS = (b"passw", b"passphrase", b"passord", b"mot de passe", b"palavra-passe")
 
@@ -281,15 +374,25 @@ def is_netrc(match: re.Match[bytes]) -> bool:
     return password.lower() not in NO_PASSWORDS and not CODE().search(password)
 
 
-def in_curl(low: bytes, data: bytes) -> Iterator[Assigned]:
-    """Yield the passwords that commands give to curl."""
-    place = low.find(b"curl")
+def in_commands(low: bytes, data: bytes) -> Iterator[Assigned]:
+    """Yield the passwords that commands give to their programs."""
+    # Three looks are enough in most texts: all but two programs have an option that begins so.
+    for program, shape in _COMMANDS.items() if b"-p" in data else ():
+        yield from _given_to(program, shape, low, data)
+    yield from _given_to(b"redis-cli", _REDIS, low, data)
+    yield from _given_to(b"curl", _CURL, low, data)
+
+
+def _given_to(
+    program: bytes, shape: Callable[[], re.Pattern[bytes]], low: bytes, data: bytes
+) -> Iterator[Assigned]:
+    place = low.find(program)
     while place >= 0:
-        match = _CURL().match(data, place)
+        match = shape().match(data, place)
         if match is not None:
             value = match[2].decode("utf-8", "replace")
-            yield Assigned("curl", value, match[1].decode() or "'", "")
-        place = low.find(b"curl", place + 4 if match is None else match.end())
+            yield Assigned(program.decode(), value, match[1].decode(), "", "option")
+        place = low.find(program, place + len(program) if match is None else match.end())
 
 
 def in_tables(mark: bytes, low: bytes, data: bytes) -> Iterator[Assigned]:
@@ -310,9 +413,10 @@ def in_tables(mark: bytes, low: bytes, data: bytes) -> Iterator[Assigned]:
 
 
 def _is_heading(cell: bytes, mark: bytes) -> bool:
-    if mark != b"pass":
+    if mark not in (b"pass", b"pw"):
         return mark in cell
-    return cell.strip(b" *`") == mark or any(name in cell for name in _PASS_HEADINGS)
+    headings = _PASS_HEADINGS if mark == b"pass" else (b"pwd",)
+    return cell.strip(b" *`") == mark or any(name in cell for name in headings)
 
 
 def _cells(line: bytes) -> list[bytes]:

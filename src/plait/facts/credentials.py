@@ -1,4 +1,4 @@
-r"""Recognise private keys, tokens and passwords by their shape. Never returns or keeps a value.
+r"""Recognise private keys, tokens and passwords by their shape. No answer or error names a value.
 
 A text is first searched for the fixed parts of the shapes ("PRIVATE KEY", "passw"), those of
 tokens ("ghp_") only in its long words: some 15 microseconds for 1,000 characters. A regular
@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from plait.errors import UsageError, advise
 from plait.facts.assigned import (
-    EXAMPLE_WORDS,
     FEWEST_DISTINCT,
     NETRC,
     NO_PASSWORDS,
@@ -24,9 +23,10 @@ from plait.facts.assigned import (
     TOKEN_NAMES,
     Assigned,
     assigned,
-    in_curl,
+    in_commands,
     in_tables,
     is_example,
+    is_made_up,
     is_netrc,
     is_password,
     is_token,
@@ -41,15 +41,17 @@ from plait.types import Document
 class _Shape(NamedTuple):
     """A kind of secret: the fixed parts that a text must contain, then the whole shape.
 
-    A match begins at a mark, unless it may be ``anywhere`` in a text with one. ``check`` decides
-    about a match; by default, examples of the shape do not count.
+    A match begins at a mark, unless it may be ``anywhere`` in a text with one; ``lead`` is what of
+    the secret stands before the mark. ``check`` decides about a match; by default, examples of the
+    shape do not count.
     """
 
     kind: str
     marks: tuple[str, ...]
     shape: Callable[[], re.Pattern[str]]
     check: Callable[[re.Match[str]], bool]
-    anywhere: bool = False
+    anywhere: bool
+    lead: Callable[[], re.Pattern[str]]
 
 
 def _is_no_example(match: re.Match[str]) -> bool:
@@ -63,8 +65,11 @@ def _shape(
     check: Callable[[re.Match[str]], bool] = _is_no_example,
     *,
     anywhere: bool = False,
+    lead: str = "",
 ) -> _Shape:
-    return _Shape(kind, tuple(marks.split("|")), pattern(shape), check, anywhere)
+    return _Shape(
+        kind, tuple(marks.split("|")), pattern(shape), check, anywhere, pattern(rf"(?:{lead})$")
+    )
 
 
 def _has_key_body(match: re.Match[str]) -> bool:
@@ -93,7 +98,7 @@ def _decoded(part: str) -> bytes:
 def _is_url_password(match: re.Match[str]) -> bool:
     password = match[1]
     low = password.lower()
-    if len(password) < 4 or password.isdigit() or EXAMPLE_WORDS().search(password):
+    if len(password) < 4 or password.isdigit() or is_made_up(password):
         return False
     if low in NO_PASSWORDS or re.search(r"passw|secret|token", low):
         return False
@@ -164,19 +169,34 @@ _TOKENS = (
     ),
     _shape("slack token", "xox", r"xox[abeoprs]-[0-9A-Za-z-]{16,300}"),
     _shape("slack token", "xapp-", r"xapp-\d-[A-Z0-9]{8,20}-\d{8,20}-[0-9a-f]{32,80}"),
-    _shape("stripe key", "k_live_|k_test_", r"k_(?:live|test)_(?<=[sr]k_...._)[A-Za-z0-9]{16,250}"),
+    _shape(
+        "stripe key",
+        "k_live_|k_test_",
+        r"k_(?:live|test)_(?<=[sr]k_...._)[A-Za-z0-9]{16,250}",
+        lead="[sr]",
+    ),
     _shape("stripe webhook secret", "whsec_", r"whsec_[A-Za-z0-9+=]{24,100}"),
     _shape("google api key", "AIza", rf"AIza[0-9A-Za-z_-]{{35}}{_END}"),
     _shape("google oauth secret", "GOCSPX-", r"GOCSPX-[0-9A-Za-z_-]{28}"),
     _shape("google oauth token", "ya29.", r"ya29\.[0-9A-Za-z_-]{30,500}"),
-    _shape("azure client secret", "8Q~|7Q~", r"[78]Q~[A-Za-z0-9_~.-]{31,34}"),
+    _shape(
+        "azure client secret",
+        "8Q~|7Q~",
+        r"[78]Q~[A-Za-z0-9_~.-]{31,34}",
+        lead="[A-Za-z0-9_~.-]{0,3}",
+    ),
     _shape("anthropic key", "sk-ant-", r"sk-ant-[a-z0-9]{3,10}-[A-Za-z0-9_-]{24,200}"),
     _shape(
         "openai key",
         "sk-proj-|sk-svcacct-|sk-admin-",
         r"sk-[a-z]{4,7}-[A-Za-z0-9_-]{24,250}",
     ),
-    _shape("openai key", "T3BlbkFJ", r"T3BlbkFJ[A-Za-z0-9_-]{20,120}"),
+    _shape(
+        "openai key",
+        "T3BlbkFJ",
+        r"T3BlbkFJ[A-Za-z0-9_-]{20,120}",
+        lead="sk-[A-Za-z0-9_-]{1,120}",
+    ),
     _shape("npm token", "npm_", rf"npm_[A-Za-z0-9]{{36}}{_END}"),
     _shape("pypi token", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{50,300}"),
     _shape("docker token", "dckr_", r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,60}"),
@@ -187,7 +207,12 @@ _TOKENS = (
         r"\.eyJ[A-Za-z0-9_-]{8,4000}+\.[A-Za-z0-9_-]{20,800}",
         _is_jwt,
     ),
-    _shape("telegram bot token", ":AA", rf":AA(?<=\d{{8}}:AA)[A-Za-z0-9_-]{{33}}{_END}"),
+    _shape(
+        "telegram bot token",
+        ":AA",
+        rf":AA(?<=\d{{8}}:AA)[A-Za-z0-9_-]{{33}}{_END}",
+        lead=r"\d{8,12}",
+    ),
     _shape(
         "discord bot token",
         ".",
@@ -198,7 +223,7 @@ _TOKENS = (
     _shape("sendgrid key", "SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
     _shape("twilio key", "SK", r"SK(?<![A-Za-z0-9_]SK)[0-9a-f]{32}(?![A-Za-z0-9])"),
     _shape("hugging face token", "hf_", rf"hf_(?<![A-Za-z0-9]hf_)[A-Za-z0-9]{{34,40}}{_END}"),
-    _shape("digitalocean token", "_v1_", r"_v1_(?<=do[opr]_v1_)[0-9a-f]{64}"),
+    _shape("digitalocean token", "_v1_", r"_v1_(?<=do[opr]_v1_)[0-9a-f]{64}", lead="do."),
     _shape("shopify token", "shpat_|shpca_|shppa_|shpss_", r"shp.._[0-9a-fA-F]{32}"),
     _shape("databricks token", "dapi", r"dapi(?<![A-Za-z0-9]dapi)[0-9a-f]{32}(?![0-9A-Za-z])"),
     _shape("grafana token", "glsa_", r"glsa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
@@ -230,6 +255,7 @@ SECRET_KINDS = frozenset(
         *(_PASSWORD, _IN_NETRC, _OF_DATABASE, _OF_URL, _OTHER),
     }
 )
+LONGEST_LEAD = 128  # characters
 # Bytes. Every token has a run of at least so many letters, digits, _ - and ~.
 LONG_RUN = 20
 _LONG = b"x" * LONG_RUN
@@ -252,6 +278,34 @@ def secret_kinds(text: str) -> tuple[str, ...]:
     (('password',), ())
     """
     return tuple(dict.fromkeys(_kinds(text)))
+
+
+def secret_values(text: str) -> Iterator[str]:
+    """Yield what has to go from a text, so that nobody can sign in with the rest.
+
+    For the writer who takes it out; a place that only its surroundings tell may be missing.
+    """
+    data = text.encode("utf-8", "replace")
+    low = data.lower()
+    for shape in (*_KEYS, *_WITH_SLASHES, *_WEBHOOKS, *_TOKENS):
+        for mark in shape.marks:
+            if mark in text:
+                matches = filter(shape.check, _matches(shape, mark, text))
+                yield from (_led(shape, match) + match[0] for match in matches)
+    yield from (match[1] for match in _IN_URL().finditer(text) if _is_url_password(match))
+    for name in (b"key", *TOKEN_NAMES):
+        yield from (row.value for row in assigned(name, low, data) if is_token(row))
+    for name in (*PASSWORD_NAMES, *names_abroad(low)):
+        rows = [*assigned(name, low, data), *in_tables(name, low, data)]
+        yield from (row.value for row in rows if is_password(row))
+    yield from (row.value for row in in_commands(low, data) if is_password(row))
+
+
+def _led(shape: _Shape, match: re.Match[str]) -> str:
+    """Return what of a secret stands before its match."""
+    start = match.start()
+    lead = shape.lead().search(match.string[max(0, start - LONGEST_LEAD) : start])
+    return lead[0] if lead else ""
 
 
 def document_secrets(document: Document) -> tuple[str, ...]:
@@ -289,7 +343,7 @@ def _kinds(text: str) -> Iterator[str]:
     if b"=" in data:
         yield from _shaped(_WITH_SLASHES, text)
     if b"://" in data:
-        yield from _kinds_in_urls(text, data, low)
+        yield from _kinds_in_urls(text)
     words = _long_words(data)
     if words:
         yield from _shaped(_TOKENS, words)
@@ -301,6 +355,7 @@ def _kinds(text: str) -> Iterator[str]:
             yield from _kinds_of_passwords(name, low, data)
     for name in names_abroad(low):
         yield from _kinds_of_passwords(name, low, data)
+    yield from _first(_password_kind, in_commands(low, data))
 
 
 def _kinds_of_keys(text: str, data: bytes, low: bytes) -> Iterator[str]:
@@ -360,10 +415,8 @@ def _matches(shape: _Shape, mark: str, text: str) -> Iterator[re.Match[str]]:
         place = text.find(mark, place + len(mark))
 
 
-def _kinds_in_urls(text: str, data: bytes, low: bytes) -> Iterator[str]:
+def _kinds_in_urls(text: str) -> Iterator[str]:
     yield from _shaped(_WEBHOOKS, text)
-    if b"curl" in low:
-        yield from _first(_password_kind, in_curl(low, data))
     for match in _IN_URL().finditer(text):
         before = _SCHEME().search(text, max(0, match.start() - 32), match.start())
         if before is not None and _is_url_password(match):

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from plait.errors import Advice, AmbiguousId, NotFound, advise, quoted
+from plait.errors import Advice, AmbiguousId, NotFound, advise, quotable, quoted
 from plait.types import Document, Passage
 from plait.types.ids import ENTITY_SOURCE, ID_PREFIX
 
@@ -19,6 +19,9 @@ LISTED = 8
 MOST_FOLDERS = 12
 # The word for no project, as every interface takes it.
 PERSONAL = "personal"
+# Characters of a file's name in a mark.
+MARK_CHARS = 24
+_NO_BRACKETS = str.maketrans("()[]", "    ")
 
 Named = tuple[Document, Passage | None]
 # What a name is for. To read, an id reaches into other projects; to mark a place in this project's
@@ -112,6 +115,21 @@ def _only_one(name: str, near: Sequence[Named]) -> Named:
             advice=advise("use_id_of_file", files=", ".join(files)) if files else advise("use_id"),
         )
     return near[0]
+
+
+def changed_mark(paths: Sequence[str]) -> str:
+    """Return the words beside a message whose files were written since; empty without any.
+
+    >>> changed_mark(["src/cart.py"]), changed_mark(["a.py", "b.py", "c.py"]), changed_mark([])
+    ('changed since: cart.py', 'changed since: a.py +2', '')
+    """
+    if not paths:
+        return ""
+    more = f" +{len(paths) - 1}" if len(paths) > 1 else ""
+    # A bracket would end the remark that it stands in.
+    name = quotable(paths[0].rpartition("/")[2]).translate(_NO_BRACKETS).strip()
+    short = name if len(name) <= MARK_CHARS else f"{name[: MARK_CHARS - 1]}…"
+    return f"changed since: {short}{more}"
 
 
 def distinct_names(documents: Iterable[Document]) -> dict[str, str]:

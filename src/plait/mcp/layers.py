@@ -20,7 +20,7 @@ from plait.mcp.replies import (
     fence_with_notes,
     fit_to_budget,
 )
-from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, string, strings
+from plait.mcp.schemas import ROWS, boolean, integer, object_of, string, strings
 from plait.mcp.tool import Call, Tool
 from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, documents_elsewhere
@@ -170,10 +170,6 @@ def get_observations(call: Call) -> Reply:
     return memory_get(call._replace(arguments={**call.arguments, "document": True}))
 
 
-_RESULTS: Schema = object_of(
-    "results", "tokens", results=array_of({"type": "object"}), tokens={"type": "integer"}
-)
-
 LAYERS_TOOLS = (
     Tool(
         "timeline",
@@ -186,7 +182,7 @@ LAYERS_TOOLS = (
             max_tokens=integer(minimum=1, maximum=MAX_TOKENS, default=TIMELINE_TOKENS),
         ),
         timeline,
-        output=_RESULTS,
+        output=ROWS,
     ),
     Tool(
         "search_memories",
@@ -200,7 +196,7 @@ LAYERS_TOOLS = (
             max_tokens=integer(minimum=1, maximum=MAX_TOKENS, default=SEARCH_TOKENS),
         ),
         search_memories,
-        output=_RESULTS,
+        output=ROWS,
     ),
     Tool(
         "get_observations",
@@ -212,6 +208,6 @@ LAYERS_TOOLS = (
             max_tokens=integer(minimum=1, maximum=MAX_TOKENS, default=GET_TOKENS),
         ),
         get_observations,
-        output=_RESULTS,
+        output=ROWS,
     ),
 )

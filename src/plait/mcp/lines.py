@@ -7,11 +7,12 @@ answer: of the same number of tokens, equal shares show half as many answers (do
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from plait.facts.names import distinct_names
+from plait.facts.names import changed_mark, distinct_names
 from plait.mcp.replies import below_a_row, on_one_line
 from plait.mcp.tool import Call
 from plait.present.text import caveats, sort_of
 from plait.protocols import Token
+from plait.searching.conversations import short_sessions
 from plait.searching.recall import fence_recalled, most_that_fit, other_project, project_remark
 from plait.searching.search import BYTES_PER_TOKEN
 from plait.searching.snippets import snippet
@@ -51,7 +52,8 @@ def hit_lines(
         beside: Other lines of the answer, which share its tokens.
     """
     names = _short_names([hit.document for hit in hits])
-    heads = [_head(call, hit, names, earlier.get(hit.document.id, 0)) for hit in hits]
+    sessions = short_sessions(hit.document for hit in hits)
+    heads = [_head(call, hit, names, sessions, earlier.get(hit.document.id, 0)) for hit in hits]
     tokens = FRAME_TOKENS + HIT_TOKENS * len(hits)
     frame = len(fence_recalled("")) + sum(_size(line) + len(" \n") for line in (*heads, *beside))
     room = BYTES_PER_TOKEN * tokens - frame
@@ -64,11 +66,13 @@ def hit_lines(
     return [f"{head} {shown[hit.id]}" for head, hit in zip(heads, hits, strict=True)]
 
 
-def _head(call: Call, hit: Hit, names: Mapping[str, str], earlier: int) -> str:
+def _head(
+    call: Call, hit: Hit, names: Mapping[str, str], sessions: Mapping[str, str], earlier: int
+) -> str:
     document = hit.document
     facts = []
     if document.kind == "message":
-        facts += [document.role or "", document.session or ""]
+        facts += [document.role or "", sessions.get(document.session or "", "")]
     elif document.kind != "file":
         facts.append(document.type or "")  # that of a file is mostly its folder's name
     name = hit.entity or ""
@@ -77,6 +81,7 @@ def _head(call: Call, hit: Hit, names: Mapping[str, str], earlier: int) -> str:
     day = _telling_day(document)
     facts += ["" if day in name else day, _project(call, document)]
     facts += caveats(document, hit.superseded_by, earlier=earlier)
+    facts.append(changed_mark(hit.changed_since))
     remarks = ", ".join(filter(None, facts))
     return on_one_line(
         hit.id[:SHORT_ID],

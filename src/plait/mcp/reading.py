@@ -11,7 +11,8 @@ from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, with_cost
 from plait.mcp.tool import Call
 from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, beyond, documents_elsewhere, is_foreign
-from plait.present.json import document_dict, links_dict, passage_dict
+from plait.memory.work import changed_since
+from plait.present.json import changed_dict, document_dict, links_dict, passage_dict
 from plait.present.text import (
     LINKS_SHOWN,
     caveats,
@@ -21,6 +22,7 @@ from plait.present.text import (
     links_text,
     passage_text,
 )
+from plait.present.work import changed_text
 from plait.searching.conversations import by_importance
 from plait.searching.links import Links
 from plait.searching.recall import most_that_fit, tokens_of
@@ -152,8 +154,9 @@ def memory_recall(call: Call) -> Reply:
         "where": where,
         "all_projects": arguments["all_projects"],
     }
-    query = arguments.get("query")
-    if query is None or arguments["overview"]:
+    query = arguments.get("query") or ""
+    # A model that has no question may send an empty one.
+    if arguments["overview"] or not query.strip():
         recalled = call.memory.overview(**reach)
     else:
         recalled = call.memory.recall(query, limit=arguments["limit"], **reach)
@@ -168,6 +171,7 @@ def memory_recall(call: Call) -> Reply:
                 "whole": item.whole,
                 **({"pinned": True} if item.hit.document.pinned else {}),
                 **project_mark(call, item.hit.document),
+                **changed_dict(item.hit.changed_since),
             }
             for item in recalled.items
         ],
@@ -180,12 +184,12 @@ def memory_recall(call: Call) -> Reply:
         data["corrections"] = corrections_of(recalled.receipt)
     note = ""
     if recalled.left_out:
-        more = counted(recalled.left_out, "more hit")
+        more = counted(recalled.left_out, "more line" if recalled.is_overview else "more hit")
         note = f"{more} did not fit: raise budget_tokens."
     elif recalled.is_overview:
         note = "" if recalled.items else "Nothing to show."
     elif not any(item.hit.relevance for item in recalled.items):  # what is pinned is always there
-        rest = look_beyond(call, query or "", where)
+        rest = look_beyond(call, query, where)
         data.update({name: count for name, count in rest._asdict().items() if count})
         nothing = f"Nothing {'else ' if recalled.items else ''}in memory is relevant to that."
         advice = beyond_notes(rest, "memory_search with ")
@@ -218,6 +222,7 @@ def memory_get(call: Call) -> Reply:
     secrets = call.memory.secrets(document for document, _ in readables)
     earlier = call.memory.earlier(document for document, _ in readables)
     unshown = call.memory.unshown_facts(document for document, _ in readables)
+    changed = changed_since(call.memory, (document for document, _ in readables))
     links = {
         document.id: call.memory.links(document) for document, passage in readables if not passage
     }
@@ -229,16 +234,18 @@ def memory_get(call: Call) -> Reply:
         return successors.get(id_), secrets.get(id_, ()), links.get(id_)
 
     def text_of(readable: Readable) -> str:
-        return _readable_text(readable, *about(readable), earlier.get(readable[0].id, 0))
+        text = _readable_text(readable, *about(readable), earlier.get(readable[0].id, 0))
+        since = changed_text(changed.get(readable[0].id, ()))
+        return f"{text}\n\n{since}" if since else text
+
+    def data_of(readable: Readable) -> dict[str, Any]:
+        id_ = readable[0].id
+        more = {**_more_facts(unshown.get(id_)), **changed_dict(changed.get(id_, ()))}
+        return {**_readable_data(readable, *about(readable)), **more}
 
     def render(kept: Sequence[tuple[int, Readable]], left_out: int) -> Reply:
         shown = [row for _, row in sorted(kept, key=itemgetter(0))]
-        data: dict[str, Any] = {
-            "results": [
-                {**_readable_data(row, *about(row)), **_more_facts(unshown.get(row[0].id))}
-                for row in shown
-            ]
-        }
+        data: dict[str, Any] = {"results": [data_of(row) for row in shown]}
         if left_out:
             data["left_out"] = left_out
         if troubles:

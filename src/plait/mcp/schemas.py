@@ -46,3 +46,9 @@ def array_of(items: Schema, description: str = "", **more: Any) -> Schema:
 
 def _described(kind: str, description: str, more: Mapping[str, Any]) -> Schema:
     return {"type": kind, **({"description": description} if description else {}), **more}
+
+
+# An answer of rows, with what it costs.
+ROWS = object_of(
+    "results", "tokens", results=array_of({"type": "object"}), tokens={"type": "integer"}
+)

@@ -21,7 +21,7 @@ from mcp.server.lowlevel import Server
 
 from plait import __version__
 from plait.errors import NotFound, PlaitError, UsageError, quotable
-from plait.mcp import core, graph, layers
+from plait.mcp import core, graph, layers, work
 from plait.mcp.arguments import check_arguments
 from plait.mcp.lazy import LazyMemory
 from plait.mcp.replies import Reply
@@ -38,6 +38,7 @@ PROFILES: dict[str, tuple[Tool, ...]] = {
     "core": core.CORE_TOOLS,
     "layers": layers.LAYERS_TOOLS,
     "graph": graph.GRAPH_TOOLS,
+    "work": work.WORK_TOOLS,
 }
 DEFAULT_PROFILES = ("core",)
 # Clients of the reference memory server read the data of its tools.

@@ -62,6 +62,7 @@ FOR_MODELS: dict[str, str] = {
     "choose_embedder": "Only the user can do that: plait config set embedding_provider NAME",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
+    "connect": "Only the user can do that: plait connect {agent:shell}",
     "install": "Only the user can do that: pip install 'plait[{extra}]'",
     "install_or_variable": "Only the user can do that: pip install 'plait[{extra}]'",
     "reinstall": "Only the user can do that: pip install --force-reinstall plait",

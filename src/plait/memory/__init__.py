@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from plait.errors import NotFound, Notice, PlaitError, UsageError, advise
+from plait.errors import AmbiguousId, NotFound, Notice, PlaitError, UsageError, advise
 from plait.memory.opening import MEMORY_OFF, named_embedder
 from plait.memory.storing import StoringMemory
 from plait.searching import search
@@ -37,6 +37,7 @@ from plait.types import (
     check_range,
 )
 from plait.types.guarding import guarded
+from plait.types.ids import AGENT_FIELD
 
 if TYPE_CHECKING:
     from plait.memory.scoping import ScopedMemory
@@ -156,11 +157,10 @@ class Memory(StoringMemory):
         if self._store is None:
             search.check(request)
             receipt = Receipt(query=query, mode_asked=request.mode, mode_used="keyword")
-            told = (MEMORY_OFF,) if self.is_off else ()
-            return Answer((), receipt._replace(degraded=told))
+            return Answer((), receipt._replace(degraded=(MEMORY_OFF,) if self.is_off else ()))
         state = self._store.state()
-        embedder = self._embedder_for(self._store, state)
-        answer = search.search(self._store, embedder, request, state)
+        answer = search.search(self._store, self._embedder_for(self._store, state), request, state)
+        answer = self._with_changes(answer)
         if changed(origins, OF_SEARCH):
             answer = self._noting_ignored(answer, request, origins)
         if settings.signals_count == "listed":
@@ -172,14 +172,13 @@ class Memory(StoringMemory):
         wanted = self._filter(where, all_projects=all_projects)
         return wanted if wanted.projects else wanted._replace(scopes=False)
 
-    def _uncounted(self) -> Self:
-        """Return the same memory for searches that nobody reads: they count nothing as listed."""
-        from copy import copy
+    def _with_changes(self, answer: Answer) -> Answer:
+        """Return an answer of which imported messages tell which of their files changed since."""
+        if self._store is None or not any(AGENT_FIELD in hit.document.metadata for hit in answer):
+            return answer
+        from plait.memory.changes import marked
 
-        twin = copy(self)
-        settings = self.config.settings._replace(signals_count="read")
-        twin.config = self.config._replace(settings=settings)
-        return twin
+        return marked(self._store, answer, self.config.project)
 
     def _noting_ignored(self, answer: Answer, request: Request, origins: Origins) -> Answer:
         from plait.settings.effects import without_effect_on_search
@@ -259,11 +258,11 @@ class Memory(StoringMemory):
         # What is pinned is shown as it is, so that it stays within its share.
         around = [[hit.passage] for hit in pinned]
         for hit in rest:
-            ordinal = hit.passage.ordinal
-            near = (ordinal - recall.AROUND, ordinal + recall.AROUND)
+            near = (hit.passage.ordinal - recall.AROUND, hit.passage.ordinal + recall.AROUND)
             # What is damaged near a hit is told by `search`, `get` and `doctor`.
             around.append(readable_passages(self._required(), hit.document.id, *near, []))
         answer = Answer([*pinned, *rest], answer.receipt)
+        answer = self._with_changes(answer)
         earlier = self.earlier(hit.document for hit in answer)
         recalled = recall.recall(answer, around, budget, self.config.project, earlier)
         self.used(recalled.refs)
@@ -325,6 +324,7 @@ class Memory(StoringMemory):
         ``conversations``, a name that no document has may be that of a session: its messages
         follow in their order, uncounted, and those that cannot be read fail under their ids.
         """
+        from plait.searching.conversations import why_unknown
         from plait.searching.names import load_named
         from plait.searching.readable import damaged_document
 
@@ -338,14 +338,19 @@ class Memory(StoringMemory):
                 continue
             del troubles[name]
             damaged: list[str] = []
-            messages = self.conversation(name, damaged=damaged)
+            try:
+                messages = self.conversation(name, damaged=damaged)
+            except AmbiguousId as ambiguous:
+                troubles[name] = ambiguous
+                continue
             talks += [(message, None) for message in messages]
             troubles |= {id_: damaged_document(id_) for id_ in damaged}
             if not (messages or damaged):
                 # Only now: whoever wrote a note chose its aliases, and must not hide a session.
                 known, unknown = load_named(self._store, [name], project, reach)
                 named += known
-                troubles |= unknown
+                for one, error in unknown.items():
+                    troubles[one] = why_unknown(self._store, one, error)
         refs: list[Ref] = []
         for document, passage in named:
             if passage is not None:
@@ -374,11 +379,6 @@ class Memory(StoringMemory):
         where = self._filter({"session": clean(session), "kinds": ("message",)})
         where = conversations.here(self._store, where, self._session_places)
         return conversations.conversation(self._store, where, last, damaged)
-
-    @property
-    def _session_places(self) -> tuple[str | None, ...]:
-        """Where a session may be, the first place first."""
-        return tuple(dict.fromkeys((self.config.project, None)))
 
     def links(self, document: Document) -> Links:
         """Return the links of a document to others and those to it, in this project and personal.

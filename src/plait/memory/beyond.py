@@ -47,7 +47,7 @@ def beyond(
     fields = given_fields(where)
     fixed = {"as_of", "all_versions"} & fields.keys()
     everywhere = all_projects or "projects" not in fields
-    answer = memory._uncounted().search(
+    answer = uncounted(memory).search(
         query,
         limit=2 * MOST_COUNTED,
         min_score=min_score,
@@ -83,3 +83,13 @@ def is_foreign(document: "Document", project: str | None) -> bool:
     [False, False, True]
     """
     return document.project not in (None, project)
+
+
+def uncounted(memory: "Memory") -> "Memory":
+    """Return the same memory for searches that nobody reads: they count nothing as listed."""
+    from copy import copy
+
+    twin = copy(memory)
+    settings = memory.config.settings._replace(signals_count="read")
+    twin.config = memory.config._replace(settings=settings)
+    return twin

@@ -229,6 +229,16 @@ class MaintainedMemory(OpenMemory):
         wanted = self._exported(where, all_projects=all_projects)
         yield from jsonl.export_lines(self._store, wanted, damaged)
 
+    @property
+    def _project_is_chosen(self) -> bool:
+        """Whether the caller named the project, rather than the folder implying it."""
+        return self.config.origins.get("project", "default") != "default"
+
+    @property
+    def _session_places(self) -> tuple[str | None, ...]:
+        """Where a session may be, the first place first."""
+        return tuple(dict.fromkeys((self.config.project, None)))
+
     def _exported(self, where: Filter | Where | None, *, all_projects: bool) -> Filter:
         """Return which documents an export has."""
         from plait.searching.where import widened
@@ -396,12 +406,19 @@ class MaintainedMemory(OpenMemory):
             self._after_writing(writer)
         return done
 
-    def _dry_writer(self) -> Writer:
+    def _dry_writer(self, *, allow_secret: bool = False) -> Writer:
         """Return what counts an import without writing, also where nothing may be written."""
         from plait.writing.writer import Writer
 
         store, project = self._required(), self.config.project
-        return Writer.begin(store, self._embedder, self._cut, project, max_bytes=self._max_bytes)
+        return Writer.begin(
+            store,
+            self._embedder,
+            self._cut,
+            project,
+            max_bytes=self._max_bytes,
+            allow_secret=allow_secret,
+        )
 
     def _outside_scopes(self, parts: Sequence[ExportPart]) -> list[ExportPart]:
         """Return the parts of an import that neither lie in a user's scope nor name its ids."""

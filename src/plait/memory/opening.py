@@ -492,9 +492,9 @@ class OpenMemory:
             names = fields.pop("entity")
             listed = [names] if isinstance(names, str) else list(names)
             wanted = {**fields, "parents": self.graph.ids_of(listed)}
-        return to_filter(wanted, self.config.project, all_projects=all_projects)
+        where = to_filter(wanted, self.config.project, all_projects=all_projects)
+        if where.session is None or self._store is None:
+            return where
+        from plait.searching.conversations import whole_session
 
-    @property
-    def _project_is_chosen(self) -> bool:
-        """Whether the caller named the project, rather than the folder implying it."""
-        return self.config.origins.get("project", "default") != "default"
+        return whole_session(self._store, where)

@@ -377,11 +377,12 @@ class StoringMemory(MaintainedMemory):
             self._after_writing(self._begin())
         return deleted
 
-    def undo(self, *names: str) -> list[Document]:
+    def undo(self, *names: str, dry_run: bool = False) -> list[Document]:
         """Restore what the latest delete or ingest in this project removed, or the named documents.
 
         A document whose name a newer one has taken stays in the trash; the earlier version of a
-        note that was replaced changes places with the present one.
+        note that was replaced changes places with the present one. With ``dry_run``, only return
+        what would be restored.
 
         Raises:
             NotFound: No such document was deleted here in the last 30 days.
@@ -390,8 +391,9 @@ class StoringMemory(MaintainedMemory):
 
         if self.is_off:
             return []
-        back = undo_named(self._required(), names, self.config.project)
-        self._begin().backfill.catch_up()
+        back = undo_named(self._required(), names, self.config.project, dry_run=dry_run)
+        if not dry_run:
+            self._begin().backfill.catch_up()
         return back
 
 

@@ -12,7 +12,7 @@ from plait.settings.schema import FLAGS
 # name an embedder itself.
 _OF_MEMORY = {"db_path": "FILE", "config": "FILE", "project": "NAME"}
 _OF_EMBEDDER = {"embedding_provider": "NAME", "ollama_url": "URL", "model": "NAME"}
-_WITHOUT_VECTORS = ("delete", "get", "restore", "stats", "timeline")
+_WITHOUT_VECTORS = ("connect", "delete", "get", "restore", "stats", "timeline")
 # These verbs are not about a memory.
 _OF_SETTINGS = ("config", "models")
 

@@ -46,6 +46,7 @@ def recalled_dict(recalled: Recalled, worded: Wording = str) -> dict[str, Any]:
                 "trust": item.hit.document.trust,
                 "origin": item.hit.document.origin,
                 **({"section": item.section, "text": item.text} if item.section else {}),
+                **changed_dict(item.hit.changed_since),
                 **period_dict(item.hit.document, item.hit.superseded_by),
             }
             for item in recalled.items
@@ -53,6 +54,11 @@ def recalled_dict(recalled: Recalled, worded: Wording = str) -> dict[str, Any]:
         "left_out": recalled.left_out,
         "receipt": receipt_dict(recalled.receipt, worded),
     }
+
+
+def changed_dict(paths: Sequence[str]) -> dict[str, Any]:
+    """Return the files that changed since a message, if any did."""
+    return {"changed_since": list(paths)} if paths else {}
 
 
 def links_dict(links: Links) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from plait.errors import Notice, advise, is_plain_name, quotable, quoted, shell_word
-from plait.facts.names import distinct_names
+from plait.facts.names import changed_mark, distinct_names
 from plait.times import show_day, show_end, show_time
 from plait.types import PROVENANCE, Answer, Document, Hit, Passage, Receipt
 from plait.types.ids import SHORT_ID
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from plait.present.json import Wording
     from plait.searching.links import Links
     from plait.types.reports import (
-        Deleted,
         FileReport,
         Finding,
         IngestReport,
@@ -100,6 +99,7 @@ def answer_text(answer: Answer, *, color: bool = False, home: str | None = None)
         title = _paint(name, BOLD, color=color) + _paint(heading, DIM, color=color)
         weak = "  (weak)" if hit.is_weak else ""
         told = [*_foreign(hit.document, home), *_bracketed(hit.document, hit.superseded_by)]
+        told += [f"[{changed_mark(hit.changed_since)}]"] if hit.changed_since else []
         marks = "".join(f"  {mark}" for mark in told)
         copies = f"  (+ {counted(len(hit.folded), 'copy')})" if hit.folded else ""
         lines.append(f"{hit.score:.2f}  {hit.id[:SHORT_ID]}  {title}{weak}{marks}{copies}")
@@ -203,8 +203,13 @@ def passage_text(
     secret: Sequence[str] = (),
     earlier: int = 0,
 ) -> str:
-    """Return a whole passage below a line that says where it is."""
+    """Return a whole passage below a line that says where it is; a message, who said it when."""
     lines = f"{document.doc_id}:{passage.start_line}-{passage.end_line}"
+    if document.kind == "message":
+        facts = [document.kind, document.session or "", show_day(document.event_at)]
+        if document.chunk_count > 1:
+            facts.append(f"lines {passage.start_line}-{passage.end_line}")
+        lines = f"{document.role or document.doc_id}  ({'; '.join(filter(None, facts))})"
     marks = _bracketed(document, superseded_by, secret, earlier)
     head = "  ".join(filter(None, [passage.id, lines, passage.heading, *marks]))
     return f"{as_lines([head])}\n\n{passage.text.strip(chr(10))}"
@@ -411,25 +416,6 @@ def ingest_remarks(report: IngestReport) -> list[str]:
         *remarks,
         f"{counted(len(rows), 'file')} {verb} secrets, now in the memory too: {names}{more}",
     ]
-
-
-def deleted_text(deleted: Deleted) -> str:
-    """Return how much was deleted, with as many names as fit on a line."""
-    documents = counted(len(deleted.ids), "document")
-    passages = counted(deleted.chunks_deleted, "passage")
-    return f"{documents}, {passages}: {_first_names(deleted.doc_ids)}"
-
-
-def restored_text(names: Sequence[str]) -> str:
-    """Return what was restored: the names, or how many there are and the first of them."""
-    count = f"{counted(len(names), 'document')}: " if len(names) > NAMES_SHOWN else ""
-    return f"{count}{_first_names(names)}"
-
-
-def _first_names(names: Sequence[str]) -> str:
-    """Return as many names as fit on a line."""
-    more = " …" if len(names) > NAMES_SHOWN else ""
-    return ", ".join(map(on_a_line, names[:NAMES_SHOWN])) + more
 
 
 # -- the memory -----------------------------------------------------------------------------

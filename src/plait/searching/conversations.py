@@ -1,13 +1,16 @@
 """Read what was said in a session, in its order."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
+from plait.errors import AmbiguousId, PlaitError
 from plait.facts.messages import is_instruction
-from plait.facts.names import Named
+from plait.facts.names import Named, out_of_reach
 from plait.protocols import Store
 from plait.ranking.hybrid import ANSWER_SHARE
 from plait.searching.readable import load_readable, readable_passages, unreadable
 from plait.types import EVERYTHING, Answer, Document, Filter, Hit
+from plait.types.ids import AGENT_FIELD, IMPORTED_SESSION, SHORT_SESSION, short_session
 from plait.types.queries import asks
 
 # A question, the results of a few tools or an instruction, then the reply.
@@ -27,11 +30,60 @@ def here(store: Store, where: Filter, places: Sequence[str | None]) -> Filter:
         return where
     for last in range(1, len(places)):
         own = where._replace(projects=tuple(places[:last]))
-        damaged: list[str] = []
-        messages = own._replace(kinds=("message",))
-        if store.scan(messages, limit=1, by_turn=True, damaged=damaged) or damaged:
+        if _has_messages(store, own):
             return own
     return where
+
+
+def whole_session(store: Store, where: Filter) -> Filter:
+    """Return a filter with the whole name of its session: it may name an imported one in short.
+
+    What has exactly that name comes first. Other fields of the filter do not count, except for
+    kinds: a note does not hide the messages of a session.
+
+    Raises:
+        AmbiguousId: Several sessions begin so.
+    """
+    name = where.session or ""
+    reach = EVERYTHING._replace(session=name, projects=where.projects, scopes=where.scopes)
+    damaged: list[str] = []
+    if store.scan(reach._replace(kinds=where.kinds), limit=1, damaged=damaged) or damaged:
+        return where
+    begun = begun_by(store, reach)
+    if len(begun) > 1:
+        raise AmbiguousId(
+            f"'{name}' matches {len(begun)} sessions. Write more of the name.", subject=name
+        )
+    return where._replace(session=begun[0]) if begun else where
+
+
+def _has_messages(store: Store, where: Filter) -> bool:
+    damaged: list[str] = []
+    messages = where._replace(kinds=("message",))
+    return bool(store.scan(messages, limit=1, by_turn=True, damaged=damaged) or damaged)
+
+
+def begun_by(store: Store, where: Filter) -> list[str]:
+    """Return the imported sessions whose names begin like the filter's, if it has a name's form.
+
+    The form is ``AGENT:`` and eight or more characters, as answers show it.
+    """
+    name = where.session or ""
+    agent, _, start = name.partition(":")
+    if not agent or len(start) < SHORT_SESSION or not name.isascii():
+        return []
+    rows = store.remembered(f"{IMPORTED_SESSION}{name}")
+    names = sorted(row.removeprefix(IMPORTED_SESSION) for row in rows)
+    return [row for row in names if _has_messages(store, where._replace(session=row))]
+
+
+def why_unknown(store: Store, name: str, other: PlaitError) -> PlaitError:
+    """Return why a name is no session here: it may be one of another project."""
+    where = EVERYTHING._replace(session=name, kinds=("message",), scopes=False)
+    for known in (name, *begun_by(store, where)):
+        for message in store.scan(where._replace(session=known), limit=1, damaged=[]):
+            return out_of_reach(name, message, "read")
+    return other
 
 
 def conversation(
@@ -109,12 +161,16 @@ def _is_between(row: Document) -> bool:
     return row.origin == "tool" or is_instruction(row.role)
 
 
-def by_importance(rows: Sequence[Named]) -> list[tuple[int, Named]]:
+def by_importance(rows: Sequence[Named], hit: Document | None = None) -> list[tuple[int, Named]]:
     """Return documents with their places, in the order in which they are kept if some do not fit.
 
-    Of a conversation its end is kept: a reader wants to go on from there.
+    Of a conversation its end is kept: a reader wants to go on from there. Around a ``hit``, it is
+    kept itself, then the turns that are nearest to it.
     """
     places = list(enumerate(rows))
+    if hit is not None:
+        middle = next((place for place, (row, _) in places if row.id == hit.id), 0)
+        return sorted(places, key=lambda row: abs(row[0] - middle))
     messages = [row for row in places if _is_message(row)]
     return [*(row for row in places if not _is_message(row)), *reversed(messages)]
 
@@ -122,3 +178,14 @@ def by_importance(rows: Sequence[Named]) -> list[tuple[int, Named]]:
 def _is_message(row: tuple[int, Named]) -> bool:
     _, (document, _) = row
     return document.kind == "message"
+
+
+def short_sessions(documents: Iterable[Document]) -> dict[str, str]:
+    """Return sessions as they are shown: imported ones short, unless two look alike."""
+    shown: dict[str, str] = {}
+    for document in documents:
+        name = document.session or ""
+        is_imported = document.metadata.get(AGENT_FIELD) == name.partition(":")[0]
+        shown[name] = short_session(name) if is_imported else name
+    uses = Counter(shown.values())
+    return {name: short if uses[short] == 1 else name for name, short in shown.items()}

@@ -14,7 +14,7 @@ from plait.errors import Notice, StoreDamaged, quotable
 from plait.facts.credentials import document_secrets
 from plait.facts.messages import is_person
 from plait.protocols import Store
-from plait.searching.conversations import conversation
+from plait.searching.conversations import conversation, short_sessions
 from plait.searching.overview_lines import OverviewLine, cut, flat, items_of, packed
 from plait.searching.readable import load_readable, readable_passages, unreadable
 from plait.searching.recall import Recalled
@@ -261,9 +261,10 @@ def _recent(
     reader: _Reader, newest: Sequence[Document], sessions: Sequence[Sequence[Document]]
 ) -> Iterator[OverviewLine]:
     """Yield what the last sessions were about, then the notes and files that changed last."""
+    names = short_sessions(last for _, last in sessions)
     for first, last in sessions:
         day = show_day(last.event_at)
-        remark = f"session {quotable(last.session or '')}"
+        remark = f"session {quotable(names[last.session or ''])}"
         if day != show_day(first.event_at):
             remark += f", last turn {day}"
         for line in _beginning(reader, first):
@@ -277,11 +278,13 @@ def _open_ends(
     reader: _Reader, newest: Sequence[Document], sessions: Sequence[Sequence[Document]]
 ) -> Iterator[OverviewLine]:
     """Yield questions at the end of a session, then tasks that are not done."""
+    names = short_sessions(last for _, last in sessions)
     for _, last in sessions:
         if is_person(last.role):
             for line in _beginning(reader, last):
                 if asks(line.passage.text):
-                    yield line._replace(remark=f"session {quotable(last.session or '')}, no answer")
+                    name = quotable(names[last.session or ""])
+                    yield line._replace(remark=f"session {name}, no answer")
     files = reader.scan(len(TASK_FILES), keys=(*TASK_FILES, *ALWAYS_LOADED), kinds=TEXT_KINDS)
     marked = reader.scan(WITH_TODO, mentions=("TODO",), kinds=TEXT_KINDS)
     documents = {row.id: row for row in (*files, *newest, *marked)}

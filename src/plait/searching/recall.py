@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from plait.errors import quotable
 from plait.facts.echo import PREFACE, TAG_CHARS, fence
-from plait.facts.names import PERSONAL, distinct_names
+from plait.facts.names import PERSONAL, changed_mark, distinct_names
 from plait.searching.joining import join
 from plait.searching.search import BYTES_PER_TOKEN
 from plait.searching.search import tokens_of as tokens_of
@@ -303,6 +303,7 @@ def head(item: RecalledItem, name: str, remark: str = "") -> str:
     facts += [document.trust if document.trust != "trusted" else ""]
     facts += [f"topic {quotable(document.topic)}" if document.topic else ""]
     facts += [f"{item.earlier} earlier" if item.earlier else ""]
+    facts += [changed_mark(item.hit.changed_since)]
     by = item.hit.superseded_by
     facts += [show_end(document.valid_to, by and by[:SHORT_ID])]
     remarks = ", ".join(filter(None, facts))

@@ -45,7 +45,8 @@ MAX_SHOWN = 80
 class Config(NamedTuple):
     """The settings, the origin of each, and warnings about them.
 
-    ``project`` is the project to work in: the setting, or else the git root; ``None`` is personal.
+    ``project`` is the project to work in: the setting, or else the git repository; ``None``:
+    personal.
     """
 
     settings: Settings
@@ -118,14 +119,14 @@ def load(
     sources.append(Source(_from_environment(environ, here, warnings)))
     sources.append(Source(_from_flags(flags or {}, here, environ)))
     try:
-        settings, origins, given = _merged(sources, environ)
+        settings, origins = _merged(sources, environ)
     except ConfigError as error:
         if project_file is None or project_file.trust == "trusted":
             raise
         # Two weights may be wrong only together, and a clone must not make the user's unusable.
         project_file = project_file.without_given(error.notice)
         sources = [source for source in sources if not source.foreign]
-        settings, origins, given = _merged(sources, environ)
+        settings, origins = _merged(sources, environ)
 
     def keys() -> "Keys":
         from plait.settings.keys import Keys
@@ -133,8 +134,8 @@ def load(
         return Keys(sources, environ, config_folder(environ))
 
     warnings += [] if project_file is None else project_file.notices
-    warnings += _without_effect(given)
-    project = _as_name(root if settings.project is None else settings.project or None)
+    named = settings.project or None
+    project = project_name(repository_of(root) if settings.project is None else named)
     return Config(
         settings,
         origins,
@@ -150,7 +151,7 @@ def load(
     )
 
 
-def _as_name(project: str | None) -> str | None:
+def project_name(project: str | None) -> str | None:
     """Return the name of a project as it is stored: printable, with its accents composed.
 
     It may be the name of a folder, which whoever made a repository has chosen.
@@ -162,10 +163,8 @@ def _as_name(project: str | None) -> str | None:
     return composed(without_controls(project))
 
 
-def _merged(
-    sources: list[Source], environ: Mapping[str, str]
-) -> tuple[Settings, dict[str, str], Given]:
-    """Return the settings, the origin of each, and those that a source gave."""
+def _merged(sources: list[Source], environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
+    """Return the settings and the origin of each."""
     given: Given = {}
     for source in sources:
         given |= source.given
@@ -174,7 +173,7 @@ def _merged(
     origins = {name: given[name][1] if name in given else "default" for name in SETTINGS}
     is_complete = not values.keys() & INTERDEPENDENT
     settings = Settings(**values) if is_complete else complete_settings(values, origins)
-    return settings, origins, given
+    return settings, origins
 
 
 # -- folders ---------------------------------------------------------------------------------
@@ -192,6 +191,15 @@ def find_project(start: str) -> str | None:
     return folder
 
 
+def repository_of(root: str | None) -> str | None:
+    """Return the folder that names the project of a git root: worktrees share their repository."""
+    if root is None or not os.path.isfile(os.path.join(root, ".git")):
+        return root
+    from plait.settings.worktrees import main_worktree
+
+    return main_worktree(root)
+
+
 def user_config_path(environ: Mapping[str, str] | None = None) -> str:
     """Return the user's file: ``PLAIT_CONFIG``, or ``plait/config.toml`` in the config folder."""
     environ = os.environ if environ is None else environ
@@ -202,21 +210,21 @@ def user_config_path(environ: Mapping[str, str] | None = None) -> str:
 
 def config_folder(environ: Mapping[str, str] | None = None) -> str:
     """Return the user's folder for plait; keys are kept there whatever ``PLAIT_CONFIG`` is."""
-    environ = os.environ if environ is None else environ
     folder = _platform_folder(environ, "XDG_CONFIG_HOME", ".config", "APPDATA", "Roaming")
     return os.path.join(folder, "plait")
 
 
-def default_db_path(environ: Mapping[str, str]) -> str:
+def default_db_path(environ: Mapping[str, str] | None = None) -> str:
     """Return the default path of the memory: ``plait/memory.db`` in the data folder."""
     folder = _platform_folder(environ, "XDG_DATA_HOME", ".local/share", "LOCALAPPDATA", "Local")
     return os.path.join(folder, "plait", "memory.db")
 
 
 def _platform_folder(
-    environ: Mapping[str, str], xdg: str, unix: str, windows: str, appdata: str
+    environ: Mapping[str, str] | None, xdg: str, unix: str, windows: str, appdata: str
 ) -> str:
-    home = _home(environ)
+    environ = os.environ if environ is None else environ
+    home = home_folder(environ)
     if sys.platform == "win32":
         return environ.get(windows) or os.path.join(home, "AppData", appdata)
     if sys.platform == "darwin":
@@ -226,7 +234,13 @@ def _platform_folder(
     return chosen if os.path.isabs(chosen) else os.path.join(home, unix)
 
 
-def _home(environ: Mapping[str, str]) -> str:
+def environment() -> Mapping[str, str]:
+    """Return the variables of this process."""
+    return os.environ
+
+
+def home_folder(environ: Mapping[str, str]) -> str:
+    """Return the user's home folder."""
     return environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~")
 
 
@@ -242,7 +256,7 @@ def _absolute(path: str, base: str, environ: Mapping[str, str]) -> str:
     if path == IN_MEMORY:
         return path
     if path == "~" or path.startswith(("~/", "~" + os.sep)):
-        path = _home(environ) + path[1:]
+        path = home_folder(environ) + path[1:]
     return os.path.abspath(os.path.join(base, os.path.expanduser(path)))
 
 
@@ -317,17 +331,8 @@ def accept(
         return _absolute(value, base, environ)
     if name == "project" and (os.path.isabs(value) or value.split("/")[0] in (".", "..", "~")):
         folder = _absolute(value, base, environ)
-        return find_project(folder) or folder
+        return repository_of(find_project(folder)) or folder
     return value
-
-
-def _without_effect(given: Given) -> list[Notice]:
-    """Return a warning for each changed setting that has no effect yet."""
-    return [
-        Notice(f"{name} ({origin}) has no effect yet.", "no_effect", name)
-        for name, (value, origin) in given.items()
-        if not SETTINGS[name].acts and value != Settings._field_defaults[name]
-    ]
 
 
 # -- values ----------------------------------------------------------------------------------
@@ -349,21 +354,17 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
         )
     if name in ("backend", "db_path"):
         refuse_postgres(raw, origin)
-    setting = SETTINGS[name]
     try:
-        return _PARSERS[setting.type](raw, setting)
+        return _PARSERS[(setting := SETTINGS[name]).type](raw, setting)
     except (ValueError, OverflowError) as error:
-        got = "a value that is not shown" if name == "api_key" else _shortened(repr(raw))
+        got = "a value that is not shown" if name == "api_key" else repr(raw)
+        got = got if len(got) <= MAX_SHOWN else got[: MAX_SHOWN - 1] + "…"
         raise ConfigError(
             f"{name} must be {setting.expected}, got {got} ({origin}).",
             code="bad_value",
             subject=name,
             advice=suggestion(_word(raw), setting.options) if setting.type == "choice" else None,
         ) from error
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
 def refuse_postgres(raw: object, origin: str) -> None:

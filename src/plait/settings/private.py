@@ -18,7 +18,7 @@ LOCK_PATIENCE_S = 10.0
 LOCK_PAUSE_S = 0.02
 PRIVATE_MODE = 0o600
 # Windows has neither; there other users cannot open a user's folder.
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # A pipe instead of a file must not make us wait.
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
@@ -41,7 +41,7 @@ def read_private(path: str) -> bytes | None:
                 code="not_a_file",
                 subject=path,
             )
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | _NO_FOLLOW | NO_WAIT)
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | NO_FOLLOW | NO_WAIT)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -116,7 +116,7 @@ def locked(folder: str, name: str) -> Iterator[None]:
     path = os.path.join(folder, name)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW | NO_WAIT, PRIVATE_MODE)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW | NO_WAIT, PRIVATE_MODE)
     except OSError as error:
         raise cannot("write", path, error) from error
     try:

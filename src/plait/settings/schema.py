@@ -143,7 +143,6 @@ class Setting(NamedTuple):
     options: tuple[str, ...] = ()
     aliases: Mapping[str, str] = MappingProxyType({})
     example: str = ""
-    acts: bool = True
     from_project: FromProject = "trusted"
 
     @property
@@ -169,7 +168,11 @@ SETTINGS: dict[str, Setting] = {
         options=("sqlite", "none"),
     ),
     "memory_dir": Setting("path", "The folder that `plait ingest` reads if you give no path."),
-    "auto_save": Setting("switch", "Store conversations automatically.", acts=False),
+    "auto_save": Setting(
+        "switch",
+        "Save agents' sessions by their hooks; off, because a session holds more than you would "
+        "store yourself.",
+    ),
     "auto_hydrate": Setting(
         "switch",
         "Fill an empty memory from the Markdown snapshot in memory_dir, or in the folder beside "
@@ -264,7 +267,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "project": Setting(
         "project",
-        "The project; unset: the git root, or personal.",
+        "The project; unset: the git repository, or personal.",
         example="a name, a folder or personal",
     ),
     "limit": Setting(
@@ -388,10 +391,7 @@ def fitting_overlap(size: int, overlap: int) -> int:
 def describe() -> list[tuple[str, str, str]]:
     """Return name, default and description of each setting."""
     defaults = {"db_path": "memory.db in the platform's data folder", **Settings._field_defaults}
-    return [
-        (name, shown(defaults[name]), row.description + ("" if row.acts else " No effect yet."))
-        for name, row in SETTINGS.items()
-    ]
+    return [(name, shown(defaults[name]), row.description) for name, row in SETTINGS.items()]
 
 
 def shown(value: object) -> str:

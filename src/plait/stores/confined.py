@@ -31,6 +31,7 @@ from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Stats
+    from plait.types.steps import StepName, StepTaken
 
 
 class ConfinedStore:
@@ -192,6 +193,13 @@ class ConfinedStore:
             damaged=damaged,
         )
 
+    def steps(
+        self, where: Filter, named: StepName | None = None, limit: int | None = None
+    ) -> list[StepTaken]:
+        """Return what agents did, by messages that are visible here."""
+        within = self._within(where)
+        return [] if within is None else self._store.steps(within, named, limit)
+
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the id of the successor of each of these documents, where both are visible."""
         visible = self._visible(ids)
@@ -242,6 +250,10 @@ class ConfinedStore:
     def cached(self, names: Sequence[str]) -> dict[str, Vector]:
         """Return vectors that were made before; who knows the text can make them."""
         return self._store.cached(names)
+
+    def remembered(self, prefix: str) -> dict[str, str]:
+        """Return nothing: what a caller keeps there is about the whole memory."""
+        return {}
 
     @contextmanager
     def transaction(self, *, patient: bool = True) -> Iterator[Transaction]:

@@ -233,7 +233,13 @@ class ConfinedTransaction:
         self._transaction.expire(before)
 
     def remember(self, **facts: str | None) -> None:
-        """Store values about the memory; other users' profiles stay due."""
+        """Store values about the memory; other users' profiles stay due.
+
+        Raises:
+            UsageError: A value is a caller's own, which concerns the whole memory.
+        """
+        if any(":" in name for name in facts):
+            raise not_here("What was imported is known for the whole memory, not in a scope.")
         due = self._transaction.state.profiles_due
         if "profiles_due" in facts and due is not None:
             fresh = facts["profiles_due"]

@@ -32,7 +32,7 @@ from plait.testing.keyword import (
     unseen,
     with_parts,
 )
-from plait.testing.tables import PLAIN_ANALYZER, Tables, checked
+from plait.testing.tables import PLAIN_ANALYZER, Tables, checked, taken_steps
 from plait.testing.transaction import InMemoryTransaction
 from plait.text import beginnings, names_of
 from plait.types import EVERYTHING, TRUSTS, Document, Filter, Passage, Ref, Space
@@ -40,6 +40,7 @@ from plait.types.ids import ENTITY_SOURCE, ID_LENGTH, ID_PREFIX, SESSION_SOURCE
 from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
 from plait.types.reports import Finding, Stats
+from plait.types.steps import StepName, StepTaken
 
 _MOST_NAMESAKES = 20
 
@@ -116,13 +117,7 @@ class InMemoryStore:
         return _best(tables, hits, limit)
 
     def vector(
-        self,
-        vector: Vector,
-        space: Space,
-        limit: int,
-        where: Filter,
-        *,
-        also: Sequence[Ref] = (),
+        self, vector: Vector, space: Space, limit: int, where: Filter, *, also: Sequence[Ref] = ()
     ) -> Nearest:
         """Return the nearest passages by cosine, exact, among vectors of this space only."""
         tables = self._tables
@@ -330,6 +325,14 @@ class InMemoryStore:
         """Return whole documents, text included, in the order asked for."""
         return self._tables.load(ids)
 
+    def steps(
+        self, where: Filter, named: StepName | None = None, limit: int | None = None
+    ) -> list[StepTaken]:
+        """Return steps of documents that pass a filter, newest first."""
+        tables = self._tables
+        selected = tables.selected(where, tables.present(self._clock()))
+        return taken_steps(selected, tables.steps, tables.places, named or StepName())[:limit]
+
     def scan(
         self,
         where: Filter,
@@ -407,6 +410,11 @@ class InMemoryStore:
         """Return vectors that were made before, by the name of their text."""
         cache = self._tables.cache
         return {name: cache[name][1] for name in names if name in cache}
+
+    def remembered(self, prefix: str) -> dict[str, str]:
+        """Return the values of `remember` whose names begin with this prefix."""
+        facts = self._tables.facts
+        return {name: value for name, value in facts.items() if name.startswith(prefix)}
 
     # -- the memory as a whole -------------------------------------------------------------
 

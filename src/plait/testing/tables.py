@@ -5,7 +5,7 @@ A transaction works on a copy, so that readers see one moment and a failure leav
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plait.errors import EmbedderError
@@ -17,6 +17,7 @@ from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.ids import share_files
 from plait.types.queries import Chance
 from plait.types.relations import Relation
+from plait.types.steps import Step, StepName, StepTaken
 
 PLAIN_ANALYZER = "plain words, 1"
 # Refs are opaque: these jump back and forth, so that nothing can depend on their order.
@@ -103,6 +104,7 @@ class Tables:
         self.index: dict[Ref, Indexed] = {}
         self.generations: list[VectorTable] = []
         self.edges: dict[EdgeKey, Relation] = {}
+        self.steps: dict[str, tuple[Step, ...]] = {}
         self.trash: dict[str, Trashed] = {}
         self.trashed_edges: list[tuple[int, Relation]] = []
         self.reads: dict[Ref, Reads] = {}
@@ -292,3 +294,26 @@ def _follows(document: Document, ended: Document) -> bool:
         == (ended.topic, ended.project, ended.parent or None)
         and document.valid_from == ended.valid_to
     )
+
+
+def taken_steps(
+    documents: Iterable[Document],
+    steps: Mapping[str, Sequence[Step]],
+    written: Mapping[str, int],
+    named: StepName,
+) -> list[StepTaken]:
+    """Return the steps of documents that have a name, newest first, ties by ``written``."""
+
+    def order(row: StepTaken) -> tuple[int, int, int, int]:
+        turn = -1 if row.turn is None else row.turn
+        return row.event_at, turn, written.get(row.document, 0), row.place
+
+    listed = [
+        StepTaken(step, row.id, row.project, row.session, row.turn, row.event_at or 0, place)
+        for row in documents
+        for place, step in enumerate(steps.get(row.id, ()))
+        for file in [None if step.path is None else step.path.rpartition("/")[2]]
+        for own in [(file, step.program, step.failure, row.id)]
+        if all(name in (None, mine) for name, mine in zip(named, own, strict=True))
+    ]
+    return sorted(listed, key=order, reverse=True)

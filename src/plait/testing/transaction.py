@@ -177,6 +177,8 @@ class InMemoryTransaction:
             tables.places[document.id] = tables.counter
         first = tables.refs.get(document.id, ())[:1]
         use = [self._use_of(ref) for ref in first] if keep_use else []
+        if old is None or entry.steps is not None or old.sha256 != document.sha256:
+            tables.steps[document.id] = tuple(entry.steps or ())
         tables.documents[document.id] = document
         tables.texts[document.id] = entry.document.text
         tables.fingerprints[document.id] = fingerprint
@@ -284,6 +286,7 @@ class InMemoryTransaction:
         for id_ in ids:
             for table in (tables.documents, tables.texts, tables.fingerprints, tables.refs):
                 table.pop(id_, None)
+            tables.steps.pop(id_, None)
         tables.edges = {key: edge for key, edge in tables.edges.items() if not {*key[:2]} & {*ids}}
         return len(gone)
 
@@ -307,8 +310,10 @@ class InMemoryTransaction:
             passages = [passage._replace(ref=0) for passage in row.passages]
             names = row.names or tuple(passage.id for passage in passages)
             place = tables.places.get(row.document.id, 0)
+            own = tables.steps.get(row.version_of or row.document.id, ())
+            steps = own if row.steps is None else tuple(row.steps)
             tables.trash[row.document.id] = row._replace(
-                deleted_at=moment, passages=passages, names=names, place=place
+                deleted_at=moment, passages=passages, names=names, place=place, steps=steps
             )
         gone = {row.document.id for row in documents}
         tables.trashed_edges += [

@@ -5,6 +5,7 @@ types, tags, sessions and metadata. Paths, and keys of files, stay as the file s
 whatever looks a name up tries its spellings.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -52,6 +53,45 @@ def without_controls(name: str) -> str:
     'acme\ufffd[2J\ufffd'
     """
     return "".join("\ufffd" if unicodedata.category(mark) in _CONTROLS else mark for mark in name)
+
+
+def without_unseen(text: str, instead: str = "") -> str:
+    r"""Return a text without the characters that nobody sees; line breaks and tabs stay.
+
+    >>> without_unseen("ig\u200bnore\n")
+    'ignore\n'
+    """
+    return "".join(
+        mark if mark in "\n\t" or unicodedata.category(mark) not in _CONTROLS else instead
+        for mark in text
+    )
+
+
+# Letters and a symbol that look like a blank, or like nothing.
+_BLANKS = "\u115f\u1160\u2800\u3164\uffa0"
+# Tags: a second ASCII that nobody sees and a model reads.
+_TAGS = re.compile("[\U000e0020-\U000e007e]+")
+_FIRST_TAG = 0xE0000
+
+
+def as_read(text: str, instead: str = "") -> str:
+    r"""Return a text as a model may read it: no accents, hidden letters shown, other marks gone.
+
+    >>> as_read("\u00edg\ufe0fnore"), as_read("\U000e0069\U000e0067")
+    ('ignore', 'ig')
+    """
+
+    def shown(tags: re.Match[str]) -> str:
+        return instead + "".join(chr(ord(tag) - _FIRST_TAG) for tag in tags[0]) + instead
+
+    text = _TAGS.sub(shown, text.translate(dict.fromkeys(map(ord, _BLANKS), instead)))
+    # subtle: without marks first, as sorting endless ones takes quadratic time.
+    text = _without_marks(text)
+    return without_unseen(_without_marks(unicodedata.normalize("NFKD", text)), instead)
+
+
+def _without_marks(text: str) -> str:
+    return "".join(mark for mark in text if unicodedata.category(mark)[0] != "M")
 
 
 def all_spellings(names: Iterable[str]) -> list[str]:

@@ -338,7 +338,8 @@ WEAK_RELEVANCE = 0.25  # below this, a hit is probably about something else
 class Hit(NamedTuple):
     """A passage with its ``score`` (order), its ``relevance`` (evidence) and the reasons.
 
-    ``folded`` are the ids of copies that a diverse search left out in its favour.
+    ``folded`` are the ids of copies that a diverse search left out in its favour. ``changed_since``
+    are files that the steps of a message touched, and that were written later.
     """
 
     passage: Passage
@@ -354,6 +355,7 @@ class Hit(NamedTuple):
     superseded_by: str | None = None
     entity: str | None = None
     folded: tuple[str, ...] = ()
+    changed_since: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

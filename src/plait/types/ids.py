@@ -3,6 +3,8 @@
 from os import urandom
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+# A letter for each byte: all are equally likely.
+_LETTERS = (_ALPHABET * 8).encode("ascii")
 ID_LENGTH = 13  # 65 random bits: a billion ids collide with a chance of 1 in 70
 ID_PREFIX = 6  # characters of the shortest accepted id prefix
 # Characters of an id that are shown: two more than the shortest prefix that is accepted.
@@ -12,6 +14,12 @@ SHORT_ID = 8
 ENTITY_SOURCE = "entity"
 # The source of a message with a key is its session: another one may have a message of that key.
 SESSION_SOURCE = "session:"
+# In the metadata of an imported message: whose history it is of.
+AGENT_FIELD = "agent"
+# What stands before the name of a session of an agent where its imported messages are counted.
+IMPORTED_SESSION = "history:said:"
+# Characters of a session's id that are shown behind its agent's name: the first part of a UUID.
+SHORT_SESSION = 8
 # How the projects of `Memory.scope` begin. No setting can name one.
 SCOPE_PREFIX = "scope:"
 
@@ -26,14 +34,21 @@ def share_files(project: str | None, other: str | None) -> bool:
     return project == other or not scoped
 
 
+def short_session(session: str) -> str:
+    """Return a session of an agent with the first part of its UUID; another name stays.
+
+    >>> short_session("codex:3f2a9c1e-77aa-4b6d-9f00-0123456789ab"), short_session("standup")
+    ('codex:3f2a9c1e', 'standup')
+    """
+    agent, _, id_ = session.partition(":")
+    first, *rest = id_.split("-")
+    is_uuid = [len(part) for part in (first, *rest)] == [SHORT_SESSION, 4, 4, 4, 12]
+    return f"{agent}:{first}" if agent and is_uuid else session
+
+
 def new_id(length: int = ID_LENGTH) -> str:
     """Return random base32 characters: an id of a document or a passage."""
-    number = int.from_bytes(urandom(length), "big")
-    letters = []
-    for _ in range(length):
-        number, digit = divmod(number, 32)
-        letters.append(_ALPHABET[digit])
-    return "".join(letters)
+    return urandom(length).translate(_LETTERS).decode("ascii")
 
 
 def is_id(text: str) -> bool:

@@ -64,6 +64,8 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
     }
     if hit.folded:
         fields["folded"] = list(hit.folded)
+    if hit.changed_since:
+        fields["changed_since"] = list(hit.changed_since)
     if hit.reasons:
         fields["reasons"] = list(hit.reasons)
     return fields

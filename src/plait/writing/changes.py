@@ -5,7 +5,7 @@ profile is then rebuilt. Rivals are read, `plait.facts` decides and the result i
 one transaction, so that concurrent processes get the same result as sequential ones.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from plait.facts import profiles, trash, versions
@@ -78,6 +78,8 @@ def put(
     *,
     changed_at: int | None = None,
     rules: Mapping[str, str] | None = None,
+    values: Mapping[str, str | None] | None = None,
+    check: Callable[[], None] | None = None,
 ) -> list[Changed]:
     """Write all changes in one transaction.
 
@@ -86,6 +88,8 @@ def put(
         changes: What to write; the results keep this order.
         changed_at: When a fact last changed in the memory that the changes were exported from.
         rules: Values about the memory that its first write fixes.
+        values: Values of the caller that are to be true exactly if the changes are.
+        check: Called first, inside the transaction; if it raises, nothing is written.
 
     Raises:
         NotFound: A change names an entity or a superseded document that does not exist.
@@ -93,11 +97,14 @@ def put(
             trusted or belongs to another project.
     """
     with store.transaction() as transaction:
+        if check is not None:
+            check()
         writes = Changes(transaction)
         changed = writes.put_all(changes)
         if changed_at is not None:
             writes.advance(changed_at)
         writes.note_rules(rules or {})
+        writes.note(values or {})
         writes.finish()
     return changed
 
@@ -294,7 +301,8 @@ class Changes:
             # It was said before what has its number now.
             self._transaction.free_turn(document.project, document.session, document.turn)
         document = self._turns.placed(trash.detached(document), present, undated=False)
-        self._transaction.write(Entry(document, row.passages), fingerprint=mark)
+        entry = Entry(document, row.passages, steps=row.steps)
+        self._transaction.write(entry, fingerprint=mark)
         self._touch(document.id if document.kind == "entity" else document.parent)
         return document
 
@@ -398,6 +406,10 @@ class Changes:
         state = self._transaction.state
         missing = {name: rule for name, rule in rules.items() if getattr(state, name) is None}
         self._facts.update(missing)
+
+    def note(self, values: Mapping[str, str | None]) -> None:
+        """Record values of a caller, in the same transaction."""
+        self._facts.update(values)
 
     def refresh(self, entities: Sequence[str]) -> None:
         """Have the profiles of these entities rebuilt by `finish`."""

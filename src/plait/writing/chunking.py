@@ -142,6 +142,8 @@ def chunk(
     if not text or text.isspace():
         return []
     headings, fences = _OUTLINES[style](text, size)
+    if not headings and len(text) <= size * WINDOW_CLOSES:
+        return _passages(text, [_Span(0, len(text), "")])  # most messages
     spans: list[_Span] = []
     group_start = 0
     for section in _sections(text, headings):

@@ -4,6 +4,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from plait.errors import UsageError, advise
@@ -48,6 +49,16 @@ FRONT_FIELDS = frozenset({"title", "tags", "type", "memory_type", "summary", "da
 
 # Fields that are compared with what a caller names; a file's key stays as the file system has it.
 NAMES = ("type", "topic", "session", "role")
+# Fields that are a number, or nothing.
+NUMBERS = ("turn", "importance", "event_at", "valid_from", "valid_to", "size", "mtime")
+
+# Fields that may hold a text; the others are numbers, tags and metadata.
+_TEXT_FIELDS = tuple(
+    name
+    for name, default in Document._field_defaults.items()
+    if isinstance(default, str) or (default is None and name not in NUMBERS)
+)
+_TEXTS = itemgetter(*map(Document._fields.index, _TEXT_FIELDS))
 
 FrontMatter = dict[str, str | list[str]]
 
@@ -202,7 +213,7 @@ def _check_name(field: str, name: str | None) -> None:
 
 def texts_of(document: Document) -> list[str]:
     """Return every text that a document consists of: its fields, tags and metadata."""
-    fields = [value for value in document if isinstance(value, str)]
+    fields = [value for value in filter(None, _TEXTS(document)) if isinstance(value, str)]
     return [*fields, *document.tags, *document.metadata, *map(str, document.metadata.values())]
 
 
@@ -257,9 +268,13 @@ def complete(document: Document, now: int, lines: Sequence[int] = ()) -> Draft:
     """Fill in what the caller left open from the front matter, the name and the clock."""
     document = _cleaned(document)
     values, body_start = _front_matter(document)
-    document = _with_composed_names(_with_front_matter(document, values, body_start))
+    document = _with_front_matter(document, values, body_start)
+    names = _composed_names(document)
+    if names.get("key", document.key) != document.key:
+        document = document._replace(**names)
     event = document.event_at
     completed = document._replace(
+        **names,
         title=document.title or _title(document, values, body_start),
         created_at=document.created_at or now,
         updated_at=document.updated_at or now,
@@ -321,11 +336,14 @@ def _with_front_matter(document: Document, values: FrontMatter, body_start: int)
         for name, value in values.items()
         if name not in FRONT_FIELDS
     }
-    name = _file_name(document)
+    name, inside = _file_name(document), _tags_inside(document, body_start)
+    is_given = "" not in (document.memory_type, document.type, document.summary)
+    if not (values or name or inside) and is_given:
+        return document
     return document._replace(
         memory_type=document.memory_type or filenames.memory_type_for(name, values),
         type=document.type or _text(values.get("type")),
-        tags=(document.tags or _tags(values.get("tags"))) + _tags_inside(document, body_start),
+        tags=(document.tags or _tags(values.get("tags"))) + inside,
         metadata={**rest, **document.metadata},
         summary=document.summary or _text(values.get("summary")),
     )
@@ -341,13 +359,17 @@ def _file_name(document: Document) -> str:
 def _cleaned(document: Document) -> Document:
     """Replace in every field what cannot be encoded as UTF-8."""
     texts: dict[str, Any] = {
-        name: clean(value) for name, value in document._asdict().items() if isinstance(value, str)
+        name: cleaned
+        for name, value in zip(_TEXT_FIELDS, _TEXTS(document), strict=True)
+        if value and isinstance(value, str) and (cleaned := clean(value)) is not value
     }
     metadata = {clean(name): clean(text) for name, text in document.metadata.items()}
+    if not texts and not document.tags and metadata == document.metadata:
+        return document
     return document._replace(**texts, tags=tuple(map(clean, document.tags)), metadata=metadata)
 
 
-def _with_composed_names(document: Document) -> Document:
+def _composed_names(document: Document) -> dict[str, Any]:
     names = NAMES if document.kind == "file" else (*NAMES, "key")
     given = {name: getattr(document, name) for name in names}
     fields: dict[str, Any] = {name: value and composed(value) for name, value in given.items()}
@@ -355,7 +377,7 @@ def _with_composed_names(document: Document) -> Document:
     fields["metadata"] = {
         composed(name): composed(text) for name, text in document.metadata.items()
     }
-    return document._replace(**fields)
+    return fields
 
 
 def _title(document: Document, values: FrontMatter, body_start: int) -> str:

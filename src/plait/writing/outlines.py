@@ -26,6 +26,8 @@ _MARKDOWN_LINE = re.compile(
     )""",
     re.M | re.X,
 )
+# A text without them has no heading and no fence.
+_MARKDOWN_SIGNS = ("#", "```", "~~~", "===", "---")
 _FENCE_CLOSER = re.compile(r"^[ \t]*+(`{3,}+|~{3,}+)[ \t\r]*+$", re.M)
 _RST_HEADING = re.compile(
     r"""^\ufeff?+(?:
@@ -68,6 +70,8 @@ def outline_plain(text: str, size: int) -> Outline:
 
 def outline_markdown(text: str, size: int) -> Outline:
     """Return the headings outside front matter and fences, and the fences."""
+    if not any(sign in text for sign in _MARKDOWN_SIGNS):
+        return [], {}
     headings: list[Heading] = []
     fences: Fences = {}
     closers = _closers(text)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from plait.errors import NotFound, PlaitError, advise, quoted
 from plait.facts import names
@@ -13,8 +14,16 @@ from plait.writing.changes import Changes
 from plait.writing.deleting import SLICE_DOCUMENTS, SLICE_PASSAGES, give_turn, partly
 
 
-def undo_named(store: Store, wanted: Sequence[str], project: str | None) -> list[Document]:
+class _OnlyAsked(Exception):
+    """Takes a transaction back: a dry run restores as an undo does, and keeps nothing of it."""
+
+
+def undo_named(
+    store: Store, wanted: Sequence[str], project: str | None, *, dry_run: bool = False
+) -> list[Document]:
     """Restore what the latest delete in a project removed, or the named documents.
+
+    With ``dry_run``, only return what would be restored.
 
     Raises:
         NotFound: No such document was deleted here in the last 30 days; nothing is restored.
@@ -26,7 +35,7 @@ def undo_named(store: Store, wanted: Sequence[str], project: str | None) -> list
         if not rows:
             raise _not_in_trash(trash, name)
         ids += [row.document.id for row in rows if row.document.id not in ids]
-    back = undo(store, ids, project)
+    back = (forecast if dry_run else undo)(store, ids, project)
     if not back:
         raise _nothing_to_undo(trash, project or "")
     return back
@@ -67,6 +76,18 @@ def undo(store: Store, ids: Sequence[str] = (), project: str | None = None) -> l
             f"Interrupted: {len(back):,} documents were restored, {left:,} are still in the trash. "
             "Run the same command again to go on."
         ) from stop
+    return list(back.values())
+
+
+def forecast(store: Store, ids: Sequence[str] = (), project: str | None = None) -> list[Document]:
+    """Return what `undo` would restore; nothing changes."""
+    trash = store.trashed(texts=False)
+    rows = trash_rules.family(trash, ids) if ids else trash_rules.latest_batch(trash, project or "")
+    back: dict[str, Document] = {}
+    # subtle: in one transaction, because what is restored may depend on what came before it.
+    with suppress(_OnlyAsked), store.transaction() as transaction:
+        back = _restore(transaction, trash_rules.restore_order(rows), by_id=True)
+        raise _OnlyAsked
     return list(back.values())
 
 

@@ -4,7 +4,7 @@ No model runs and no network is used inside a transaction: embedding comes first
 write. Whatever an embedder does, the text is searchable by keyword.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Self, TypeVar
 
@@ -99,7 +99,8 @@ class Writer:
         if document.turn is not None:
             check_range("turn", document.turn, 0, MAX_TURN)
         self.check_size(document)
-        checked = document._replace(text=documents.check_text(document.text))
+        text = documents.check_text(document.text)
+        checked = document if text is document.text else document._replace(text=text)
         draft = documents.complete(checked, documents.now_ms(), lines)
         documents.check_body(draft)
         self.check_secrets(draft.document)
@@ -122,18 +123,20 @@ class Writer:
         """Cut a document into passages; their line numbers are those of the whole file."""
         document = draft.document
         above = document.text.count("\n", 0, draft.body_start)
-        passages = [
-            passage._replace(
-                start_line=_line_in_file(draft, passage.start_line + above),
-                end_line=_line_in_file(draft, passage.end_line + above),
-            )
-            for passage in chunking.chunk(
-                draft.body,
-                size=self._sizes.size,
-                overlap=self._sizes.overlap,
-                style=documents.style_of(document),
-            )
-        ]
+        passages = chunking.chunk(
+            draft.body,
+            size=self._sizes.size,
+            overlap=self._sizes.overlap,
+            style=documents.style_of(document),
+        )
+        if above or draft.lines:
+            passages = [
+                passage._replace(
+                    start_line=_line_in_file(draft, passage.start_line + above),
+                    end_line=_line_in_file(draft, passage.end_line + above),
+                )
+                for passage in passages
+            ]
         return Entry(document, passages)
 
     def embed(self, entries: Sequence[Entry]) -> list[Entry]:
@@ -213,14 +216,31 @@ class Writer:
             for done, change, waiting in zip(changed, changes, pending, strict=True)
         ]
 
-    def _put(self, changes: Sequence[Change], changed_at: int | None) -> list[Changed]:
-        rules = {
+    def write_texts(
+        self,
+        changes: Sequence[Change],
+        values: Mapping[str, str | None],
+        *,
+        check: Callable[[], None],
+    ) -> list[Changed]:
+        """Write the entries without vectors, and values of the caller, in one transaction.
+
+        ``backfill`` makes the vectors later: until then the texts are found by keyword. ``check``
+        is called inside the transaction, and may raise to write nothing.
+        """
+        return put(self.store, changes, rules=self._rules, values=values, check=check)
+
+    @property
+    def _rules(self) -> dict[str, str]:
+        return {
             "chunker": self.cut.identity,
             "indexed_by": self.state.analyzer,
             # Vectors name their embedder; a memory without any may be keyword-only by choice.
             "embedder": self.embedder.space.spec,
         }
-        return put(self.store, changes, changed_at=changed_at, rules=rules)
+
+    def _put(self, changes: Sequence[Change], changed_at: int | None) -> list[Changed]:
+        return put(self.store, changes, changed_at=changed_at, rules=self._rules)
 
     def _pending(self, changed: Sequence[Changed], *, external: bool) -> list[int]:
         """Return how many passages of each document now wait for a vector."""

@@ -17,6 +17,7 @@ from plait.errors import PlaitError
 from plait.stores import exists
 from plait.stores.sqlite import journal, scratch
 from plait.stores.sqlite.connection import checkpoint, translate
+from plait.stores.sqlite.histories import PREFIX
 from plait.stores.sqlite.mending import DROPPED_TABLES, Row, is_sound
 from plait.stores.sqlite.pages import Cell, PageReader, Value, page_sizes
 from plait.stores.sqlite.rowcheck import columns_of, key_of, raw_rows
@@ -26,7 +27,7 @@ from plait.types.ids import is_id
 
 # Tables with rowids, then those without, whose rows lie in index pages. The rest is made again.
 ROWID_TABLES = ("documents", "passages", "relations", "trashed_relations", "generations", "signals")
-KEYED_TABLES = ("meta", "trash", "signal_pairs", "embedding_cache")
+KEYED_TABLES = ("meta", "histories", "steps", "trash", "signal_pairs", "embedding_cache")
 # What a memory knows about itself and a copy of it should; the rest belongs to the one file.
 META_COPIED = ("embedder", "chunker", "latest_turn", "profiles_due")
 META_NAMES = (*META_COPIED, "passages", "analyzer", "counted_passages")
@@ -276,8 +277,12 @@ def _least_fit(table: str, cell: Cell) -> float:
         id_, _, _, record, *_ = cell.values
         if isinstance(id_, str) and is_id(id_) and isinstance(record, str | bytes):
             return 0.5
+    if table == "steps":
+        return _LEAST_FIT  # no other entry has as many values
     if table == "meta" and cell.values[0] not in META_NAMES:
         return 2.0  # an index of two texts looks the same
+    if table == "histories" and not str(cell.values[0]).startswith(PREFIX):
+        return 2.0
     return 1.0
 
 

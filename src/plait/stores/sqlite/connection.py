@@ -19,21 +19,14 @@ from plait.errors import PlaitError, StoreBusy, StoreError, UsageError, advise
 from plait.stores import exists
 
 # The number of migrations in `plait.stores.sqlite.schema`, which an ordinary opening does not load.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 APPLICATION_ID = 0x706C6169  # "plai": lets `file` and doctor tell a memory from other databases
-# SQLite 3.7.0 to 3.51.2 can lose committed pages when several processes share a WAL file.
-SAFE_SQLITE = (3, 51, 3)
 WAIT_STEP_MS = 5_000  # SQLite waits this long by itself; then we retry, until the caller's limit.
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024
 CACHE_KIB = 8_192
 PRIVATE_FILE = 0o600
 KEPT_ASIDE = ".kept-"  # between the name of a file and the time at which it was replaced
 RESTORING = "-restoring"  # ends the name of a file that exists while a memory is being replaced
-# WAL needs shared memory between processes, which these do not provide.
-NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "virtiofs", "afs", "ceph"}
-    | {"glusterfs", "lustre", "fuse", "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "vboxsf"}
-)
 SQLRow = tuple[Any, ...]
 
 
@@ -46,49 +39,6 @@ def rows(connection: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> l
 def version_of(connection: apsw.Connection) -> int:
     """Return the schema version of a file; 0 for one that is still empty."""
     return int(connection.execute("PRAGMA user_version").get)
-
-
-def wal_is_safe(version: tuple[int, int, int]) -> bool:
-    """Tell whether this SQLite may run WAL with several processes.
-
-    3.44.6 and 3.50.7 contain the fix of 3.51.3.
-
-    >>> wal_is_safe((3, 51, 2)), wal_is_safe((3, 51, 3)), wal_is_safe((3, 50, 7))
-    (False, True, True)
-    """
-    if version[:2] in {(3, 44), (3, 50)}:
-        return version[2] >= {44: 6, 50: 7}[version[1]]
-    return version >= SAFE_SQLITE
-
-
-def sqlite_version() -> tuple[int, int, int]:
-    """Return the version of the SQLite inside APSW."""
-    major, minor, patch = (int(part) for part in apsw.sqlite_lib_version().split(".")[:3])
-    return major, minor, patch
-
-
-def file_system(path: str, mounts: str = "/proc/mounts") -> str:
-    """Return the type of the file system of a path; empty if unknown."""
-    try:
-        with open(mounts, encoding="utf-8", errors="replace") as lines:
-            rows = [line.split()[1:3] for line in lines if len(line.split()) > 2]
-    except OSError:
-        return ""
-    real = os.path.realpath(path)
-    best, kind = "", ""
-    for raw, name in rows:
-        mount = raw.replace("\\040", " ")
-        inside = real == mount or real.startswith(mount.rstrip("/") + "/")
-        if inside and len(mount) >= len(best):
-            best, kind = mount, name
-    return kind
-
-
-def journal_mode(path: str) -> Literal["wal", "delete"]:
-    """Return WAL, unless the file system or this version of SQLite is known to break it."""
-    if file_system(path) in NETWORK_FILE_SYSTEMS or not wal_is_safe(sqlite_version()):
-        return "delete"
-    return "wal"
 
 
 def translate(error: Exception, path: str, *, opening: bool = False) -> PlaitError:
@@ -104,6 +54,15 @@ class Mark(NamedTuple):
     file: tuple[int, int]
     state: tuple[int, int]
     journal: tuple[int, int] | None
+
+
+def has_pages(connection: apsw.Connection, mark: Mark | None) -> bool:
+    """Tell whether a connection knows as many pages as there are in the file."""
+    try:
+        pages, size = (connection.execute(f"PRAGMA page_{what}").get for what in ("count", "size"))
+    except apsw.CorruptError:  # the schema has pages behind those that it knows
+        return False
+    return mark is not None and bool(pages == -(-mark.state[0] // size))
 
 
 def is_restoring(path: str) -> bool:
@@ -255,12 +214,27 @@ class Connections:
                 time.sleep(_jitter(0.02))
             except (apsw.Error, UnicodeDecodeError) as error:
                 after = self.mark()
-                if before is None or after is None or before.file == after.file:
+                is_same = before is None or after is None or before.file == after.file
+                if is_same and not self._set_index_aside(before):
                     raise translate(error, self.path, opening=True) from error
             else:
-                if before is not None and opened is not None and before.file == opened.file:
+                is_same = before is not None and opened is not None and before.file == opened.file
+                if is_same and (not self._shares_index(before) or has_pages(connection, opened)):
                     return connection, opened
-                connection.close(force=True)  # the file was replaced meanwhile
+                connection.close(force=True)  # the file was replaced meanwhile, or before
+                self._set_index_aside(before)
+
+    def _shares_index(self, before: Mark | None) -> bool:
+        """Tell whether there was an empty journal, so that its index may be another file's."""
+        return before is not None and before.journal is not None and not has_journal(self.real)
+
+    def _set_index_aside(self, before: Mark | None) -> bool:
+        """Set the index of an empty journal aside if it is another file's; tell whether it was."""
+        if not self._shares_index(before):
+            return False
+        from plait.stores.sqlite import replaced
+
+        return replaced.set_index_aside(self)
 
     def _connect(self, flags: int = 0) -> apsw.Connection:
         flags |= apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI

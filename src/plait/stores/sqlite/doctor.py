@@ -20,17 +20,14 @@ from plait.stores.sqlite import (
     vectors,
 )
 from plait.stores.sqlite.connection import (
-    NETWORK_FILE_SYSTEMS,
     PRIVATE_FILE,
     Connections,
     WriteLock,
     checkpoint,
-    file_system,
     rows,
-    sqlite_version,
-    wal_is_safe,
 )
 from plait.stores.sqlite.generations import UNEMBEDDED
+from plait.stores.sqlite.modes import NETWORK_FILE_SYSTEMS, file_system, sqlite_version, wal_is_safe
 from plait.stores.sqlite.remaking import can_remake, remake
 from plait.stores.sqlite.replaced import current, written_elsewhere
 from plait.stores.sqlite.state import Generation, generations
@@ -59,6 +56,7 @@ _ORPHANS = (
     "DELETE FROM unembedded WHERE passage NOT IN (SELECT rowid FROM passages) "
     "OR generation NOT IN (SELECT id FROM generations)",
     "DELETE FROM vector_blocks WHERE generation NOT IN (SELECT id FROM generations)",
+    "DELETE FROM steps WHERE document NOT IN (SELECT rowid FROM documents)",
     "DELETE FROM relations WHERE source NOT IN (SELECT rowid FROM documents) "
     "OR target NOT IN (SELECT rowid FROM documents)",
 )

@@ -18,11 +18,14 @@ DOCUMENT_COLUMNS = ", ".join(f"d.{name}" for name in FIELDS)
 PASSAGE_COLUMNS = "p.text, p.heading, p.start_line, p.end_line, p.start, p.ordinal, p.id, p.rowid"
 PASSAGE_WIDTH = 8
 _TEXT_AT = Document._fields.index("text")
+_TEXT_AT = Document._fields.index("text")
 _PROJECT_AT = FIELDS.index("project")
 _TAGS_AT = FIELDS.index("tags")
 _METADATA_AT = FIELDS.index("metadata")
 _PINNED_AT = FIELDS.index("pinned")
 _EVENT_AT = FIELDS.index("event_at")
+# As `json.dumps`, which makes a new encoder for each value.
+_JSON = json.JSONEncoder(ensure_ascii=False).encode
 _ID_AT = FIELDS.index("id")
 
 # What a sound row has in each column. SQLite keeps anything anywhere, and a damaged page reads as
@@ -124,6 +127,21 @@ class Order:
     BACKWARDS = f" ORDER BY {PLACE} DESC, d.id DESC LIMIT ?"
 
 
+def order_of(
+    before: tuple[int, str] | None,
+    after: tuple[int, str] | None,
+    *,
+    by_turn: bool,
+    by_writing: bool,
+) -> str:
+    """Return the order of a scan; a cursor tells its direction."""
+    if by_writing:
+        return Order.WRITTEN
+    if by_turn:
+        return Order.FORWARDS if before is None else Order.BACKWARDS
+    return Order.NEWEST if after is None else Order.OLDEST
+
+
 def document_from(row: Sequence[Any], text: str = "") -> Document:
     """Return a row of `DOCUMENT_COLUMNS` as a value.
 
@@ -189,10 +207,10 @@ def document_from_record(record: dict[str, Any]) -> Document:
 
 def document_row(document: Document) -> list[Any]:
     """Return the values of `FIELDS`, ready to bind."""
-    values = [getattr(document, name) for name in FIELDS]
+    values: list[Any] = [*document[:_TEXT_AT], *document[_TEXT_AT + 1 :]]
     values[_PROJECT_AT] = values[_PROJECT_AT] or ""
-    values[_TAGS_AT] = json.dumps(values[_TAGS_AT], ensure_ascii=False)
-    values[_METADATA_AT] = json.dumps(dict(values[_METADATA_AT]), ensure_ascii=False)
+    values[_TAGS_AT] = _JSON(values[_TAGS_AT])
+    values[_METADATA_AT] = _JSON(dict(values[_METADATA_AT]))
     values[_PINNED_AT] = int(values[_PINNED_AT])
     values[_EVENT_AT] = values[_EVENT_AT] or 0
     return values
@@ -214,11 +232,8 @@ def passage_hash(heading: str, text: str) -> bytes:
     """Return the identity of a passage in its document: what a reader and the embedder see."""
     from hashlib import blake2b  # 2 ms that a search does not need
 
-    digest = blake2b(digest_size=16)
-    digest.update(heading.encode("utf-8", "surrogatepass"))
-    digest.update(b"\0")
-    digest.update(text.encode("utf-8", "surrogatepass"))
-    return digest.digest()
+    seen = f"{heading}\0{text}".encode("utf-8", "surrogatepass")
+    return blake2b(seen, digest_size=16).digest()
 
 
 def stitched(preface: str, pieces: Sequence[tuple[int, str]]) -> str:

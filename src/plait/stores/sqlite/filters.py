@@ -7,7 +7,7 @@ passage has to be tested.
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 import apsw
@@ -33,7 +33,8 @@ CHAINED_CONDITIONS = 50
 _FOREIGN_BELOW = "SELECT 1 FROM documents WHERE project < ? LIMIT 1"
 _FOREIGN_BETWEEN = "SELECT 1 FROM documents WHERE project > ? AND project < ? LIMIT 1"
 _FOREIGN_ABOVE = "SELECT 1 FROM documents WHERE project > ? LIMIT 1"
-_DISTRUSTED = "SELECT DISTINCT trust FROM documents WHERE trust <> 'trusted'"
+# The next one: to list the distinct ones, SQLite would read the whole index.
+_DISTRUSTED = "SELECT min(trust) FROM documents WHERE trust <> 'trusted' AND trust > ?"
 _DATED = (
     "SELECT EXISTS (SELECT 1 FROM documents WHERE valid_to IS NOT NULL) "
     "OR EXISTS (SELECT 1 FROM documents WHERE valid_from IS NOT NULL)"
@@ -69,7 +70,9 @@ _IN_SCOPES = f"project >= '{SCOPE_PREFIX}' AND {{0}}project < '{SCOPE_PREFIX[:-1
 _SCOPED = f"SELECT 1 FROM documents WHERE {_IN_SCOPES.format('')} LIMIT 1"  # noqa: S608
 _UNSCOPED = f"NOT (d.{_IN_SCOPES.format('d.')})"
 _TRUST = "d.trust IN (SELECT value FROM json_each(?))"
-_TAG = "EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE {value})"
+# subtle: a partial index serves only a query that says its condition.
+_NO_MESSAGE = "d.kind <> 'message' AND "
+_TAG = "d.tags <> '[]' AND EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE {value})"
 _METADATA = "EXISTS (SELECT 1 FROM json_each(d.metadata) AS m WHERE {name} AND {value})"
 
 # One list of any length: a condition for each name would be too deep an expression for SQLite.
@@ -90,6 +93,23 @@ _INDEXED = (
     "WHERE passages_fts MATCH (part.value ->> 0) "
     "AND instr(lower(m.text), lower(part.value ->> 1)))"
 )
+# One document after another, the newest first: where messages mention a word by the thousand, but
+# few documents are asked for. Each condition is that of one word.
+_TOLD = (
+    "EXISTS (SELECT 1 FROM (SELECT rowid AS ref, lower(text) AS words FROM passages "
+    "WHERE document = d.rowid) AS m WHERE {})"
+)
+_WORD_TOLD = (
+    "(instr(m.words, ?) AND EXISTS (SELECT 1 FROM passages_fts "
+    "WHERE passages_fts MATCH ? AND passages_fts.rowid = m.ref))"
+)
+_COUNT_MATCHES = (
+    "SELECT count(*) FROM (SELECT 1 FROM passages_fts WHERE passages_fts MATCH ? LIMIT ?)"
+)
+_COUNT_OTHERS = "SELECT count(*) FROM (SELECT 1 FROM documents WHERE kind <> 'message' LIMIT ?)"
+# So many passages with a word are many, and so many documents that are no messages are few.
+MANY_MENTIONS = 1_000
+FEW_DOCUMENTS = 3_000
 _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.S)
 
 Clause = tuple[str, list[object]]
@@ -101,7 +121,8 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     for name, sql in _IN.items():
         values = getattr(where, name)
         if values:
-            conditions.append((sql, [json.dumps(spellings_of(*values))]))
+            others = _NO_MESSAGE if name == "kinds" and "message" not in values else ""
+            conditions.append((others + sql, [json.dumps(spellings_of(*values))]))
     for name, column in _IS.items():
         value = getattr(where, name)
         if value is not None:
@@ -109,7 +130,7 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     conditions += [_has_tag(tag) for tag in where.tags]
     conditions += [_has_metadata(name, value) for name, value in where.metadata]
     conditions += _named(where.named)
-    conditions += _mentions(where.mentions)
+    conditions += _mentions(connection, where)
     for prefix, column in ((where.key_prefix, "d.key"), (where.path_prefix, "d.path")):
         if prefix:
             conditions.append(_begins(column, prefix))
@@ -149,16 +170,32 @@ def _named(parts: Sequence[str]) -> list[Clause]:
     return [(_NAMED, [json.dumps(spellings_of(*parts))])] if parts else []
 
 
-def _mentions(parts: Sequence[str]) -> list[Clause]:
-    """Return the condition that one of these words is in the text."""
-    if not parts:
+def _mentions(connection: apsw.Connection, where: Filter) -> list[Clause]:
+    """Return the condition that one of some words is in the text."""
+    if not where.mentions:
         return []
-    forms = spellings_of(*parts)
+    forms = spellings_of(*where.mentions)
     phrases = [(phrase, form) for form in forms if (phrase := _phrase(form))]
     others = [form for form in forms if not _phrase(form)]
+    of_messages = not where.kinds or "message" in where.kinds
+    if not (others or of_messages) and _are_mostly_messages(connection, phrases):
+        # subtle: as lower() of SQLite, which changes only the letters of ASCII
+        words = [[form.encode().lower().decode(), phrase] for phrase, form in phrases]
+        told = _TOLD.format(" OR ".join([_WORD_TOLD] * len(words)))
+        return [(told, [value for pair in words for value in pair])]
     searched = ((_INDEXED, phrases), (_MENTIONED, others))
     used = [(sql, json.dumps(values)) for sql, values in searched if values]
     return [(f"({' OR '.join(sql for sql, _ in used)})", [values for _, values in used])]
+
+
+def _are_mostly_messages(connection: apsw.Connection, phrases: Sequence[tuple[str, str]]) -> bool:
+    """Tell whether many passages match one of these phrases, but few documents are no messages."""
+    match = " OR ".join(phrase for phrase, _ in phrases)
+    matches = connection.execute(_COUNT_MATCHES, (match, MANY_MENTIONS)).get
+    if matches < MANY_MENTIONS:
+        return False
+    others: int = connection.execute(_COUNT_OTHERS, (FEW_DOCUMENTS,)).get
+    return others < FEW_DOCUMENTS
 
 
 def _phrase(part: str) -> str:
@@ -195,7 +232,7 @@ def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]
         conditions.append((_UNSCOPED, []))
     if where.trusts and (
         "trusted" not in where.trusts
-        or any(trust not in where.trusts for (trust,) in connection.execute(_DISTRUSTED))
+        or any(trust not in where.trusts for trust in _distrusted(connection))
     ):
         # Most are trusted; the partial index on the others serves only a query that says this.
         others = "" if "trusted" in where.trusts else "d.trust <> 'trusted' AND "
@@ -209,6 +246,14 @@ def _scope(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]
         conditions.append(("(d.valid_from IS NULL OR d.valid_from <= ?)", [moment]))
         conditions.append(("(d.valid_to IS NULL OR d.valid_to > ?)", [moment]))
     return conditions
+
+
+def _distrusted(connection: apsw.Connection) -> Iterator[str]:
+    """Yield the trusts of documents that are not trusted, each once."""
+    trust = connection.execute(_DISTRUSTED, ("",)).get
+    while trust is not None:
+        yield trust
+        trust = connection.execute(_DISTRUSTED, (trust,)).get
 
 
 def of_fresh_profiles(connection: apsw.Connection, now: int) -> list[Clause]:

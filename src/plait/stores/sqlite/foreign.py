@@ -14,7 +14,7 @@ from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
 
 # Of what plait makes, without the keyword index, which can be made again from the passages.
-OWN_SCHEMA = "3ed8b0ebf7c8fffa5a7b4bd4d7982010f7df5157da78ddfe870c99d5c861d49e"
+OWN_SCHEMA = "b4d4e0bb726fb39b7ba1b76a00cc35ce29744a98d202e99ba1cb42fa42c5f89d"
 _LEFT_OUT = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4", *KEYWORD_TABLES)
 _MADE = f"""
 SELECT name, type, tbl_name, sql FROM sqlite_schema

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from plait.protocols import Vector
+from plait.stores.sqlite import steps
 from plait.stores.sqlite.cache import is_vector
 from plait.stores.sqlite.documents import (
     DOCUMENT_TYPES,
@@ -20,6 +21,7 @@ from plait.stores.sqlite.documents import (
     document_from,
     passage_from,
 )
+from plait.stores.sqlite.histories import PREFIX
 from plait.stores.sqlite.state import (
     CHANGED_AT,
     PROFILES_DUE,
@@ -119,7 +121,21 @@ def _numbers_are_sound(row: Row) -> bool:
 def _meta_is_sound(row: Row) -> bool:
     if row["name"] in _NUMBERS_IN_META:
         int(row["value"])
-    return isinstance(row["name"], str) and isinstance(row["value"], str)
+    texts = isinstance(row["name"], str) and isinstance(row["value"], str)
+    return texts and not _is_of_histories(row)
+
+
+def _history_is_sound(row: Row) -> bool:
+    return isinstance(row["value"], str) and _is_of_histories(row)
+
+
+def _step_is_sound(row: Row) -> bool:
+    place, *values = (value for name, value in row.items() if name != "document")
+    return isinstance(row["document"], int) and isinstance(place, int) and steps.is_sound(values)
+
+
+def _is_of_histories(row: Row) -> bool:
+    return isinstance(row["name"], str) and row["name"].startswith(PREFIX)
 
 
 def _generation_is_sound(row: Row) -> bool:
@@ -145,6 +161,8 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
     "signals": _numbers_are_sound,
     "signal_pairs": _numbers_are_sound,
     "meta": _meta_is_sound,
+    "histories": _history_is_sound,
+    "steps": _step_is_sound,
     "generations": _generation_is_sound,
     "embedding_cache": _cache_is_sound,
     "frequent_terms": lambda row: isinstance(row["term"], str) and isinstance(row["passages"], int),
@@ -155,8 +173,8 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
     ),
 }
 CHECKED_TABLES = tuple(_CHECKS)
-# What is damaged in these is dropped: it comes again with use.
-DROPPED_TABLES = ("signals", "signal_pairs", "embedding_cache")
+# What is damaged in these is dropped: it comes again with use, or is told by a text as well.
+DROPPED_TABLES = ("signals", "signal_pairs", "embedding_cache", "histories", "steps")
 
 
 # -- what can be kept ----------------------------------------------------------------------

@@ -11,11 +11,11 @@ from plait.stores.sqlite.connection import (
     Connections,
     WriteLock,
     empty_journal,
-    journal_mode,
     version_of,
 )
 from plait.stores.sqlite.failures import too_new
 from plait.stores.sqlite.journal import mark_changed
+from plait.stores.sqlite.modes import journal_mode
 
 
 def migrate(connections: Connections, connection: apsw.Connection, version: int) -> None:

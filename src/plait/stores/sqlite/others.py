@@ -26,6 +26,9 @@ MAX_BYTES = 1 << 30
 ROOM_FOR_A_ROW = 16_000_000
 LONGEST_READ_S = 120.0
 _STEPS_BETWEEN_CHECKS = 100_000
+_BUSY_MS = 5_000
+# Where the header of a database tells that it has a write-ahead log.
+_LOG_FLAG = 18
 _TABLES = "SELECT name, sql FROM sqlite_schema WHERE type = 'table'"
 # hidden: 1 and more are columns of a virtual table, or computed by an expression.
 _COLUMNS = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0"
@@ -88,6 +91,45 @@ class OtherDatabase:
             return 0
         sql = f"SELECT 1 FROM {_quoted(table)} NOT INDEXED LIMIT {MAX_ROWS}"  # noqa: S608
         return sum(1 for _ in self._connection.execute(sql))
+
+
+class LiveDatabase(OtherDatabase):
+    """A database that its program may be writing to, of which some rows are read at a time."""
+
+    def select(
+        self,
+        table: str,
+        names: Sequence[str],
+        rest: str = "",
+        values: Sequence[str | int] = (),
+        expressions: Mapping[str, str] | None = None,
+    ) -> list[Row]:
+        """Return these columns of some rows of a table, ``None`` for columns that it has not.
+
+        ``rest`` is SQL: conditions and order. ``expressions`` replace columns. All rows are fetched
+        at once: an open statement would keep the other program from writing. Texts that are not
+        UTF-8 are repaired.
+        """
+        there = self.columns(table)
+        wanted = [name for name in names if name in there]
+        if not wanted:
+            return []
+        listed = ", ".join(
+            f"CASE typeof({term}) WHEN 'text' THEN CAST({term} AS BLOB) ELSE {term} END"
+            for name in wanted
+            for term in [(expressions or {}).get(name) or _quoted(name)]
+        )
+        _limit_time(self._connection)
+        cursor = self._connection.execute(
+            f"SELECT {listed} FROM {_quoted(table)} {rest}",  # noqa: S608 - no foreign words
+            tuple(values),
+        )
+        blank = dict.fromkeys(names)
+        return [{**blank, **dict(zip(wanted, map(_text, row), strict=True))} for row in cursor]
+
+
+def _text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _quoted(name: str) -> str:
@@ -157,6 +199,57 @@ def opened_other(path: str, max_bytes: int) -> Iterator[OtherDatabase]:
             connection.close()
 
 
+@contextmanager
+def opened_live(path: str, max_bytes: int) -> Iterator[LiveDatabase]:
+    """Open another program's file while that program may be at work.
+
+    Nothing is written beside it: a log without its index is read from a private copy, and a file
+    without a log as it is. The size of the file has no limit, that of a value is ``max_bytes``.
+
+    Raises:
+        UsageError: A value is too large.
+        StoreError: It cannot be read, is no database, or was not closed cleanly.
+    """
+    real = os.path.realpath(path)
+    try:
+        journal.check_kind(real)
+        is_hot = _size(real + "-journal") > 0 and journal.is_hot(real)
+        is_shared = os.path.isfile(real + "-wal") and os.path.isfile(real + "-shm")
+    except (OSError, UnicodeEncodeError, apsw.Error) as error:
+        if isinstance(error, OSError) and lacks_descriptors(error):
+            raise
+        raise _unreadable(flattened(path), str(error)) from error
+    if is_hot:
+        raise _unreadable(path, "its program is writing to it, or was not closed cleanly")
+    with TemporaryDirectory(prefix="plait-") as folder:
+        try:
+            place = real
+            if _size(real + "-wal") and not is_shared:
+                place = _copy(path, real, folder)
+            # subtle: immutable only where opening would create a log.
+            is_immutable = place == real and not is_shared and _has_log_mode(real)
+            connection = _connect(place, max_bytes, immutable=is_immutable, writable=place != real)
+        except apsw.Error as error:
+            raise _ours(error, path) from error
+        try:
+            connection.set_busy_timeout(_BUSY_MS)
+            yield LiveDatabase(connection, path)
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise _ours(error, path) from error
+        finally:
+            connection.close(force=True)
+
+
+def _has_log_mode(path: str) -> bool:
+    """Tell whether a database uses a write-ahead log, by its header."""
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+    file = apsw.VFSFile("", os.path.abspath(path), flags)
+    try:
+        return file.xFileSize() > _LOG_FLAG and file.xRead(1, _LOG_FLAG) == b"\x02"
+    finally:
+        file.xClose()
+
+
 def _size(path: str) -> int:
     """Return the size of a regular file; 0 for a link or a pipe, which SQLite never makes here."""
     with suppress(OSError):
@@ -180,11 +273,15 @@ def _copy(path: str, real: str, folder: str) -> str:
     return place
 
 
-def _connect(path: str, max_bytes: int, *, immutable: bool) -> apsw.Connection:
+def _connect(
+    path: str, max_bytes: int, *, immutable: bool, writable: bool | None = None
+) -> apsw.Connection:
     address = "file:" + quote(os.path.abspath(path))
-    options = "?mode=ro&immutable=1" if immutable else "?mode=rw"
+    writable = not immutable if writable is None else writable
+    options = "?mode=rw" if writable else "?mode=ro"
+    options += "&immutable=1" if immutable else ""
     flags = apsw.SQLITE_OPEN_URI
-    flags |= apsw.SQLITE_OPEN_READONLY if immutable else apsw.SQLITE_OPEN_READWRITE
+    flags |= apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(address + options, flags=flags)
     try:
         for switch, value in (
@@ -196,8 +293,7 @@ def _connect(path: str, max_bytes: int, *, immutable: bool) -> apsw.Connection:
             connection.config(switch, value)
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, max_bytes + ROOM_FOR_A_ROW)
         connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
-        deadline = time.monotonic() + LONGEST_READ_S
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
+        _limit_time(connection)
         connection.execute("PRAGMA cell_size_check = 1")
         connection.execute("PRAGMA mmap_size = 0")
         connection.execute("PRAGMA query_only = 1")
@@ -206,6 +302,12 @@ def _connect(path: str, max_bytes: int, *, immutable: bool) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def _limit_time(connection: apsw.Connection) -> None:
+    """Stop statements that take too long from now on."""
+    deadline = time.monotonic() + LONGEST_READ_S
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS_BETWEEN_CHECKS)
 
 
 def _ours(error: Exception, path: str) -> StoreError | UsageError:

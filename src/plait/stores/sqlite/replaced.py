@@ -14,7 +14,14 @@ import apsw
 from plait.errors import StoreError, StoreReadOnly, advise
 from plait.stores import exists
 from plait.stores.sqlite import journal
-from plait.stores.sqlite.connection import Connections, Mark, checkpoint, is_restoring
+from plait.stores.sqlite.connection import (
+    Connections,
+    Mark,
+    checkpoint,
+    has_journal,
+    has_pages,
+    is_restoring,
+)
 
 # Another process may be writing what is read here: a mismatch must last.
 LOOKS = 5
@@ -136,6 +143,42 @@ def is_replaced(connections: Connections, connection: apsw.Connection, mark: Mar
             return False
         time.sleep(PAUSE_S)
     return True
+
+
+def set_index_aside(connections: Connections) -> bool:
+    """Set an empty journal aside whose index is another file's; tell whether it was.
+
+    subtle: after `mv`, who opens the new file shares the index with who has the old one open, and
+    the index tells how many pages the file has. In a longer file SQLite would not find the pages
+    behind them, and would write over these.
+
+    Raises:
+        StoreDamaged: The journal cannot be set aside.
+    """
+    for _ in range(LOOKS):
+        now = connections.mark()
+        if now is None or now.journal is None or has_journal(connections.real):
+            return False
+        try:
+            if _knows_all_pages(connections, now):
+                return False
+        except apsw.Error:  # what opened the file before tells it
+            return False
+        time.sleep(PAUSE_S)
+    mark = connections.mark()
+    if mark is not None:
+        _set_journal_aside(connections, mark)
+    return True
+
+
+def _knows_all_pages(connections: Connections, mark: Mark) -> bool:
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(connections.path, flags=flags, vfs=connections.vfs)
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return has_pages(connection, mark)
+    finally:
+        connection.close(force=True)
 
 
 def may_checkpoint(connections: Connections, mark: Mark) -> bool:

@@ -16,6 +16,8 @@ _KEYS = {
     "signals": ("passage",),
     "signal_pairs": ("one", "other"),
     "meta": ("name",),
+    "histories": ("name",),
+    "steps": ("document", "place"),
     "generations": ("id",),
     "embedding_cache": ("text_hash",),
     "frequent_terms": ("term",),

@@ -139,7 +139,8 @@ class _Copier:
         """Copy everything, what others refer to first."""
         self._documents()
         self._passages()
-        for table in ("relations", "trashed_relations", "trash", "signals", "signal_pairs"):
+        plain = ("relations", "trashed_relations", "trash", "steps", "signals", "signal_pairs")
+        for table in plain:
             for row in self._rows[table].values():
                 self._plain(table, row)
         lost = self._hints.edges - {key[0] for key in self._keys("relations")}
@@ -280,9 +281,10 @@ class _Copier:
             self.losses.add(table, *filter(None, [name]), count=1)
 
     def _cache(self) -> None:
-        for row in self._rows["embedding_cache"].values():
-            if is_sound("embedding_cache", row):  # others are made again
-                self._insert("embedding_cache", row)
+        for table in ("embedding_cache", "histories"):
+            for row in self._rows[table].values():
+                if is_sound(table, row):  # others are made again
+                    self._insert(table, row)
 
     def _meta(self) -> None:
         for row in self._rows["meta"].values():

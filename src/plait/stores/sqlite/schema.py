@@ -255,7 +255,37 @@ CREATE INDEX trash_distrusted ON trash (deleted_at)
 WHERE CASE WHEN json_valid(document) THEN document ->> '$.document.trust' END <> 'trusted';
 """
 
-MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004, _M005)
+_M006 = """
+-- What was imported of agents' histories, and how far. Apart from meta, which must stay one page.
+CREATE TABLE histories (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- What agents did, by the message that tells of it. A path is its folder, with the last slash, and
+-- its file; failure is the same for errors that differ only in numbers, places and names.
+CREATE TABLE steps (
+    document INTEGER NOT NULL REFERENCES documents (rowid) ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    tool TEXT NOT NULL,
+    folder TEXT,
+    file TEXT,
+    command TEXT,
+    program TEXT,
+    exit INTEGER,
+    error TEXT,
+    failure INTEGER,
+    PRIMARY KEY (document, place)
+) WITHOUT ROWID;
+CREATE INDEX steps_by_file ON steps (file) WHERE file IS NOT NULL;
+CREATE INDEX steps_by_program ON steps (program) WHERE program IS NOT NULL;
+CREATE INDEX steps_by_failure ON steps (failure) WHERE failure IS NOT NULL;
+
+-- Few of many: an overview must not read every message to find the notes, or what is pinned.
+CREATE INDEX documents_but_messages ON documents (event_at, id) WHERE kind <> 'message';
+CREATE INDEX documents_pinned ON documents (event_at, id) WHERE pinned = 1;
+CREATE INDEX documents_tagged ON documents (event_at, id) WHERE tags <> '[]';
+CREATE INDEX documents_by_type ON documents (type) WHERE type IS NOT NULL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004, _M005, _M006)
 
 
 # How many of the first rows of the passages, and of the index's own tables, are another table's: a

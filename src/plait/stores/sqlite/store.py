@@ -42,6 +42,7 @@ from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Stats
+    from plait.types.steps import StepName, StepTaken
 
 _EMBEDDED_HASHES = (
     "SELECT p.hash FROM passages AS p WHERE p.document = ? AND NOT EXISTS "
@@ -111,11 +112,9 @@ class SQLiteStore:
 
     def state(self) -> State:
         """Return the state of the memory."""
-        with self._guard:
-            connection = self._connections.get()
-            with connection:
-                _refuse_foreign_triggers(connection)
-                state = read_state(connection, self.analyzer)
+        with self._guard, self._connections.get() as connection:
+            _refuse_foreign_triggers(connection)
+            state = read_state(connection, self.analyzer)
         return state
 
     @contextmanager
@@ -144,33 +143,24 @@ class SQLiteStore:
         """Return the best passages by BM25, higher is better."""
         if not query.words and query.expression is None:
             return []
-        with self._guard:
-            connection = self._connections.get()
-            with connection:  # One snapshot: a condition is left out if no document fails it.
-                conditions = self._searched_for(connection, where)
-                hits = self.keywords.best(connection, query, limit, conditions, deadline)
+        # One snapshot: a condition is left out if no document fails it.
+        with self._guard, self._connections.get() as connection:
+            conditions = self._searched_for(connection, where)
+            hits = self.keywords.best(connection, query, limit, conditions, deadline)
         return hits
 
     def vector(
-        self,
-        vector: Vector,
-        space: Space,
-        limit: int,
-        where: Filter,
-        *,
-        also: Sequence[Ref] = (),
+        self, vector: Vector, space: Space, limit: int, where: Filter, *, also: Sequence[Ref] = ()
     ) -> Nearest:
         """Return the nearest passages by cosine, exact, among vectors of this space only."""
-        with self._guard:
-            connection = self._connections.get()
-            with connection:
-                conditions = self._searched_for(connection, where)
-                passages = keyword.passage_count(connection) if conditions else 0
-                hits = self.vectors.nearest(connection, vector, space, limit, conditions, passages)
-                cosines = dict(hits)
-                others = [ref for ref in also if ref not in cosines]
-                cosines |= self.vectors.cosines(connection, vector, space, others)
-                among = self.selections.size(connection, conditions, passages)
+        with self._guard, self._connections.get() as connection:
+            conditions = self._searched_for(connection, where)
+            passages = keyword.passage_count(connection) if conditions else 0
+            hits = self.vectors.nearest(connection, vector, space, limit, conditions, passages)
+            cosines = dict(hits)
+            others = [ref for ref in also if ref not in cosines]
+            cosines |= self.vectors.cosines(connection, vector, space, others)
+            among = self.selections.size(connection, conditions, passages)
         return Nearest(hits, cosines, among)
 
     def vocabulary(
@@ -204,11 +194,9 @@ class SQLiteStore:
         """Return the words of visible passages that are spelt like these, nearest first."""
         from plait.stores.sqlite import spelling
 
-        with self._guard:
-            connection = self._connections.get()
-            with connection:
-                conditions = self._searched_for(connection, where)
-                similar = spelling.alike(connection, words, conditions, self.selections)
+        with self._guard, self._connections.get() as connection:
+            conditions = self._searched_for(connection, where)
+            similar = spelling.alike(connection, words, conditions, self.selections)
         return similar
 
     # -- reading ---------------------------------------------------------------------------
@@ -259,25 +247,21 @@ class SQLiteStore:
         """Return for each document the stored one that it would replace."""
         from plait.stores.sqlite.documents import find_existing
 
-        with self._guard:
-            connection = self._connections.get()
-            with connection:
-                existing = [find_existing(connection, document) for document in wanted]
+        with self._guard, self._connections.get() as connection:
+            existing = [find_existing(connection, document) for document in wanted]
         return [None if pair is None else pair[1] for pair in existing]
 
     def embedded(self, document: Document, passages: Sequence[Passage]) -> frozenset[int]:
         """Return the ordinals of passages that would keep their vector in this document."""
         from plait.stores.sqlite.documents import find_existing
 
-        with self._guard:
-            connection = self._connections.get()
-            with connection:
-                existing = find_existing(connection, document)
-                current = answering(connection)
-                if existing is None or current is None or existing[1].title != document.title:
-                    return frozenset()
-                values = (existing[0], current.id)
-                hashes = {mark for (mark,) in rows(connection, _EMBEDDED_HASHES, values)}
+        with self._guard, self._connections.get() as connection:
+            existing = find_existing(connection, document)
+            current = answering(connection)
+            if existing is None or current is None or existing[1].title != document.title:
+                return frozenset()
+            values = (existing[0], current.id)
+            hashes = {mark for (mark,) in rows(connection, _EMBEDDED_HASHES, values)}
         return frozenset(
             place
             for place, passage in enumerate(passages)
@@ -286,10 +270,8 @@ class SQLiteStore:
 
     def find(self, name: str, where: Filter) -> list[tuple[Document, Passage | None]]:
         """Return documents and passages by id, key, chunk_id or id prefix."""
-        with self._guard:
-            connection = self._connections.get()
-            with connection:
-                named = documents.find(connection, name, self._conditions(connection, where))
+        with self._guard, self._connections.get() as connection:
+            named = documents.find(connection, name, self._conditions(connection, where))
         return named
 
     def load(self, ids: Sequence[str]) -> list[Document]:
@@ -312,29 +294,32 @@ class SQLiteStore:
         damaged: list[str] | None = None,
     ) -> list[Document]:
         """Return documents, newest event first, by their place in a session, or as written."""
-        with self._guard:
-            connection = self._connections.get()
-            with connection:
-                conditions = self._conditions(connection, where)
-                place = documents.PLACE if by_turn else "d.event_at"
-                if before is not None:
-                    conditions.append((f"({place}, d.id) < (?, ?)", list(before)))
-                if after is not None:
-                    conditions.append((f"({place}, d.id) > (?, ?)", list(after)))
-                order = documents.Order.OLDEST if after is not None else documents.Order.NEWEST
-                if by_turn:
-                    back = before is not None
-                    order = documents.Order.BACKWARDS if back else documents.Order.FORWARDS
-                if by_writing:
-                    order = documents.Order.WRITTEN
-                try:
-                    listed = documents.scan(connection, conditions, order, limit, whole=whole)
-                except (apsw.CorruptError, UnicodeDecodeError):
-                    if damaged is None:
-                        raise
-                    listed = documents.scan_readable(
-                        connection, conditions, order, limit, damaged, whole=whole
-                    )
+        with self._guard, self._connections.get() as connection:
+            conditions = self._conditions(connection, where)
+            place = documents.PLACE if by_turn else "d.event_at"
+            if before is not None:
+                conditions.append((f"({place}, d.id) < (?, ?)", list(before)))
+            if after is not None:
+                conditions.append((f"({place}, d.id) > (?, ?)", list(after)))
+            order = documents.order_of(before, after, by_turn=by_turn, by_writing=by_writing)
+            try:
+                listed = documents.scan(connection, conditions, order, limit, whole=whole)
+            except (apsw.CorruptError, UnicodeDecodeError):
+                if damaged is None:
+                    raise
+                listed = documents.scan_readable(
+                    connection, conditions, order, limit, damaged, whole=whole
+                )
+        return listed
+
+    def steps(
+        self, where: Filter, named: StepName | None = None, limit: int | None = None
+    ) -> list[StepTaken]:
+        """Return steps of documents that pass a filter, newest first."""
+        from plait.stores.sqlite import steps
+
+        with self._guard, self._connections.get() as connection:
+            listed = steps.find(connection, self._conditions(connection, where), named, limit)
         return listed
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
@@ -379,6 +364,13 @@ class SQLiteStore:
 
         with self._guard:
             return cache.find(self._connections.get(), names)
+
+    def remembered(self, prefix: str) -> dict[str, str]:
+        """Return the values of `remember` whose names begin with this prefix."""
+        from plait.stores.sqlite import histories
+
+        with self._guard:
+            return histories.find(self._connections.get(), prefix)
 
     # -- maintenance -----------------------------------------------------------------------
 

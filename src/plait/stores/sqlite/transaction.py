@@ -19,7 +19,7 @@ from plait.protocols import (
     Vector,
     Written,
 )
-from plait.stores.sqlite import cache, documents, generations, relations, signals, trash
+from plait.stores.sqlite import cache, documents, generations, histories, relations, signals, trash
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import (
     DOCUMENT_COLUMNS,
@@ -83,7 +83,8 @@ class SQLiteTransaction:
     """One transaction on one connection; `finish` writes what was postponed to its end."""
 
     def __init__(self, connection: apsw.Connection, analyzer: str, *, now: int) -> None:
-        self._connection = connection
+        # For what reads no passages: new ones are written together, and may not be there yet.
+        self._documents = connection
         self._analyzer = analyzer
         self._opened: DocumentWriter | None = None
         self._state: State | None = None
@@ -99,9 +100,15 @@ class SQLiteTransaction:
         return self._state
 
     @property
+    def _connection(self) -> apsw.Connection:
+        if self._opened is not None:
+            self._opened.settle()
+        return self._documents
+
+    @property
     def _writer(self) -> DocumentWriter:
         if self._opened is None:
-            self._opened = DocumentWriter(self._connection)
+            self._opened = DocumentWriter(self._documents)
         return self._opened
 
     def finish(self) -> None:
@@ -114,7 +121,7 @@ class SQLiteTransaction:
 
     def known(self, document: Document) -> Document | None:
         """Return the stored document that this one replaces, without its text."""
-        existing = find_existing(self._connection, document)
+        existing = find_existing(self._documents, document)
         return None if existing is None else existing[1]
 
     def load(self, ids: Sequence[str]) -> list[Document]:
@@ -130,12 +137,12 @@ class SQLiteTransaction:
         """Return what an observation may repeat or replace at a moment."""
         home = (document.project or "", document.parent or "")
         still = (*home, document.id, moment)
-        same_text = rows(self._connection, _SAME_TEXT, (fingerprint, *still))
+        same_text = rows(self._documents, _SAME_TEXT, (fingerprint, *still))
         if document.topic is None:
             return Rivals([document_from(row) for row in same_text])
         topic = json.dumps(spellings_of(document.topic))
-        same_topic = rows(self._connection, _SAME_TOPIC, (topic, *still))
-        known = same_topic or self._connection.execute(_TOPIC_KNOWN, (topic, *home)).get
+        same_topic = rows(self._documents, _SAME_TOPIC, (topic, *still))
+        known = same_topic or self._documents.execute(_TOPIC_KNOWN, (topic, *home)).get
         return Rivals(
             [document_from(row) for row in same_text],
             [document_from(row) for row in same_topic],
@@ -173,13 +180,13 @@ class SQLiteTransaction:
     def next_turn(self, project: str | None, session: str, wanted: int | None = None) -> int:
         """Return the ``wanted`` turn number of a session if it is free, else the next one."""
         home = (project or "", session)
-        if wanted is not None and not self._connection.execute(_TURN_TAKEN, (*home, wanted)).get:
+        if wanted is not None and not self._documents.execute(_TURN_TAKEN, (*home, wanted)).get:
             return wanted
-        return 1 + (self._connection.execute(LAST_TURN, home).get or 0)
+        return 1 + (self._documents.execute(LAST_TURN, home).get or 0)
 
     def last_event(self, project: str | None, session: str) -> int | None:
         """Return the time of a session's last turn; ``None`` if it has none."""
-        last: int | None = self._connection.execute(_LAST_EVENT, (project or "", session)).get
+        last: int | None = self._documents.execute(_LAST_EVENT, (project or "", session)).get
         return last
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
@@ -262,7 +269,9 @@ class SQLiteTransaction:
         """Store values about the memory by name; ``None`` drops one."""
         for name, value in facts.items():
             stored = _META_NAMES.get(name, name)
-            if value is None:
+            if name.startswith(histories.PREFIX):
+                histories.keep(self._connection, name, value)
+            elif value is None:
                 forget_meta(self._connection, stored)
             else:
                 set_meta(self._connection, stored, value)

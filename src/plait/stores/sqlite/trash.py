@@ -7,10 +7,11 @@ from typing import Any
 import apsw
 
 from plait.protocols import Trashed
-from plait.stores.sqlite import relations
+from plait.stores.sqlite import relations, steps
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.documents import document_from_record, passage_from
 from plait.types import Passage
+from plait.types.steps import step_from
 
 _KEEP = (
     "INSERT INTO trash (id, deleted_at, batch, document, parent, version_of) "
@@ -22,7 +23,8 @@ _LISTED = "SELECT batch, deleted_at, {} FROM trash {} ORDER BY deleted_at DESC, 
 # Rows of earlier versions of plait name their passages only in the passages themselves.
 _WITHOUT_TEXTS = (
     "CASE WHEN json_valid(document) AND json_array_length(document, '$.names') > 0 "
-    "THEN json_set(document, '$.document.text', '', '$.passages', json('[]')) ELSE document END"
+    "THEN json_set(document, '$.document.text', '', '$.passages', json('[]'), '$.steps', "
+    "json('[]')) ELSE document END"
 )
 _RELATED = (
     "WHERE id IN (SELECT value FROM json_each(?1)) "
@@ -56,6 +58,9 @@ def keep(connection: apsw.Connection, documents: Sequence[Trashed]) -> None:
     for row in documents:
         rowid = connection.execute(_PLACE, (row.document.id,)).get
         rowids.append(rowid)
+        taken = row.steps
+        if taken is None:
+            taken = steps.of_document(connection, row.version_of or row.document.id)
         record = {
             "document": row.document._asdict(),
             "passages": [_piece(passage) for passage in row.passages],
@@ -63,6 +68,7 @@ def keep(connection: apsw.Connection, documents: Sequence[Trashed]) -> None:
             "names": row.names,
             "home": row.home,
             "version_of": row.version_of,
+            **({"steps": taken} if taken else {}),
         }
         data = json.dumps(record, ensure_ascii=False)
         moment = max(row.deleted_at, latest + 1)
@@ -138,7 +144,10 @@ def _trashed(batch: str, deleted_at: int, record: dict[str, Any]) -> Trashed:
     document = document_from_record(record["document"])
     place = record.get("place", 0)
     home, version_of = record.get("home"), record.get("version_of", "")
-    return Trashed(batch, deleted_at, document, passages, place, tuple(names), home, version_of)
+    taken = tuple(step_from(step) for step in record.get("steps", ()))
+    return Trashed(
+        batch, deleted_at, document, passages, place, tuple(names), home, version_of, taken
+    )
 
 
 def kin(record: str) -> dict[str, str | None]:

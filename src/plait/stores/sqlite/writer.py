@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import apsw
 
 from plait.protocols import Entry, Vector, Written
-from plait.stores.sqlite import signals, vectors
+from plait.stores.sqlite import signals, steps, vectors
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import (
     BY_ID,
@@ -22,7 +23,8 @@ from plait.text import names_of, split_columns, split_terms
 from plait.types import Document, Passage, Ref, Space
 from plait.types.ids import new_id
 
-_STORED = "SELECT rowid, title FROM documents WHERE id = ?"
+_STORED = "SELECT rowid, title, sha256 FROM documents WHERE id = ?"
+_CHUNK_COUNT_AT = FIELDS.index("chunk_count")
 _OLD_PASSAGES = (
     "SELECT rowid, hash, ordinal, start, start_line, end_line FROM passages WHERE document = ?"
 )
@@ -34,9 +36,17 @@ _UPDATE_DOCUMENT = (
     f"UPDATE documents SET {', '.join(name + ' = ?' for name in FIELDS)}, "  # noqa: S608
     "preface = ?, fingerprint = ? WHERE rowid = ?"
 )
-_INSERT_PASSAGE = (
-    "INSERT INTO passages (id, document, ordinal, start, start_line, end_line, heading, text, "
-    "title_terms, heading_terms, text_terms, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PASSAGE_FIELDS = (
+    *("rowid", "id", "document", "ordinal", "start", "start_line", "end_line", "heading", "text"),
+    *("title_terms", "heading_terms", "text_terms", "hash"),
+)
+_INSERT_PASSAGES = f"INSERT INTO passages ({', '.join(_PASSAGE_FIELDS)}) VALUES "  # noqa: S608
+_PASSAGE = f"({', '.join('?' * len(_PASSAGE_FIELDS))})"
+# Passages that one statement inserts: few different statements, which are then compiled once.
+_AT_ONCE = (256, 64, 16, 4, 1)
+_LAST_PASSAGE = (
+    "SELECT max(coalesce((SELECT max(rowid) FROM passages), 0), "
+    "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'passages'), 0))"
 )
 _PASSAGES_OF = (
     "SELECT p.rowid FROM json_each(?) AS wanted JOIN documents AS d ON d.id = wanted.value "
@@ -57,13 +67,20 @@ _RETITLE_OTHERS = (
 
 def title_columns(document: Document) -> tuple[str, str]:
     """Return what the title column indexes of the first passage, and of the others."""
-    first, others = names_of(document), names_of(document, 1)
+    first = names_of(document)
+    if not first:
+        return "", ""
+    others = names_of(document, 1)
     whole = split_terms(first) or first
     return whole, whole if others == first else split_terms(others) or others
 
 
 class DocumentWriter:
-    """Writes documents with their passages; `finish` writes all vectors at once."""
+    """Writes documents with their passages; `finish` writes all vectors at once.
+
+    New passages are collected until `settle`: at the end of each statement that inserts some, FTS5
+    writes out its part of the index, which for single ones takes longer than to read their words.
+    """
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -71,9 +88,28 @@ class DocumentWriter:
         self._rows: dict[int, dict[Ref, bytes | None]] = {
             generation.id: {} for generation in self._generations
         }
+        # Rows of passages that were not written yet, and what to note of them afterwards.
+        self._added: list[tuple[Any, ...]] = []
+        self._unembedded: list[tuple[int, Ref, str]] = []
+        self._last: Ref | None = None
+
+    def settle(self) -> None:
+        """Write the passages that were collected; call it before anything reads passages."""
+        added, self._added = self._added, []
+        place = 0
+        for most in _AT_ONCE:
+            while len(added) - place >= most:
+                values = chain.from_iterable(added[place : place + most])
+                sql = _INSERT_PASSAGES + ", ".join([_PASSAGE] * most)
+                self._connection.execute(sql, tuple(values))
+                place += most
+        if self._unembedded:
+            rows_, self._unembedded = self._unembedded, []
+            self._connection.executemany(UNEMBEDDED, rows_)
 
     def finish(self) -> None:
-        """Write the vectors of all passages that were written or removed."""
+        """Write what was collected, and the vectors of passages that were written or removed."""
+        self.settle()
         for generation in self._generations:
             patches = self._rows[generation.id]
             vectors.write(self._connection, generation.id, generation.dims, patches)
@@ -84,18 +120,26 @@ class DocumentWriter:
             # If the current generation is of another space, new passages simply stay pending.
             self._generations = [begin(self._connection, entry.space)]
             self._rows[self._generations[0].id] = {}
-        document = entry.document._replace(chunk_count=len(entry.passages))
+        document = entry.document
         values = [*document_row(document), _preface(entry), fingerprint]
+        values[_CHUNK_COUNT_AT] = len(entry.passages)
         row = self._connection.execute(_STORED, (document.id,)).fetchone()
         if row is None:
             self._connection.execute(_INSERT_DOCUMENT, values)
             rowid, old_title, use = self._connection.last_insert_rowid(), None, None
+            if entry.steps:
+                steps.add(self._connection, rowid, entry.steps)
         else:
-            rowid, old_title = row
+            self.settle()  # its passages may be among those
+            rowid, old_title, old_hash = row
+            # Other words may tell of other steps.
+            if entry.steps is not None or old_hash != document.sha256:
+                steps.write(self._connection, rowid, entry.steps or ())
             use = signals.keep(self._connection, rowid) if keep_use else None
             self._connection.execute(_UPDATE_DOCUMENT, (*values, rowid))
         pending = self._passages(rowid, document, old_title, entry)
         if use is not None:
+            self.settle()
             signals.hand_on(self._connection, use, rowid)
         return Written(len(entry.passages), pending)
 
@@ -140,15 +184,23 @@ class DocumentWriter:
 
     def _free_id(self, wanted: str) -> str:
         """Return the id that an import or undo wants, unless another document's passage has it."""
+        if wanted:
+            self.settle()
         if not wanted or self._connection.execute(_PASSAGE_ID_TAKEN, (wanted,)).get:
             return new_id()
         return wanted
 
     def _add(self, rowid: int, passage: Passage, title: str, mark: bytes) -> Ref:
-        self._connection.execute(
-            _INSERT_PASSAGE,
+        if len(self._added) >= _AT_ONCE[0]:
+            self.settle()
+        id_ = self._free_id(passage.id)
+        if self._last is None:
+            self._last = int(self._connection.execute(_LAST_PASSAGE).get)
+        self._last += 1
+        self._added.append(
             (
-                self._free_id(passage.id),
+                self._last,
+                id_,
                 rowid,
                 passage.ordinal,
                 passage.start,
@@ -159,9 +211,9 @@ class DocumentWriter:
                 title,
                 *split_columns(passage.heading, passage.text),
                 mark,
-            ),
+            )
         )
-        return self._connection.last_insert_rowid()
+        return self._last
 
     def _embed(
         self, ref: Ref, vector: Vector | None, space: Space | None, reason: str, *, fresh: bool
@@ -172,12 +224,13 @@ class DocumentWriter:
         for generation in self._generations:
             if vector is not None and generation.space == name:
                 self._rows[generation.id][ref] = vectors.quantise(vector, generation.dims)
-                self._connection.execute(EMBEDDED, (generation.id, ref))
+                if not fresh:
+                    self._connection.execute(EMBEDDED, (generation.id, ref))
             else:
                 if not fresh:
                     self._rows[generation.id][ref] = None
                 mine = reason if generation.space == name else "pending"
-                self._connection.execute(UNEMBEDDED, (generation.id, ref, mine))
+                self._unembedded.append((generation.id, ref, mine))
                 waiting += generation.current and mine == "pending"
         return waiting
 
@@ -197,6 +250,7 @@ class DocumentWriter:
 
         All of them by one statement: each statement makes FTS5 write out its part of the index.
         """
+        self.settle()
         listed = json.dumps(list(ids))
         refs = [ref for (ref,) in rows(self._connection, _PASSAGES_OF, (listed,))]
         self.remove(refs)
@@ -205,6 +259,7 @@ class DocumentWriter:
 
     def retitle(self, id_: str) -> None:
         """Index the passages of a document under its present title, tags and key."""
+        self.settle()
         for rowid, *row in rows(self._connection, BY_ID, (id_,)):
             self._retitle(rowid, title_columns(document_from(row)))
 

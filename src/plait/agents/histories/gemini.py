@@ -1,0 +1,235 @@
+"""Gemini CLI: ``~/.gemini/tmp/<project>/chats/session-*.jsonl``, a log to be replayed.
+
+Messages repeat under their id as they grow, and the last one counts; a rewind removes messages.
+So a file that changed is read whole. Older sessions are one JSON file; it may continue as a log.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plait.agents.histories import (
+    Bookmark,
+    HistoryFile,
+    Places,
+    Reading,
+    Session,
+    SessionKind,
+)
+from plait.agents.histories.acts import act_of, unframed
+from plait.agents.histories.collecting import Utterances, portions
+from plait.agents.histories.files import (
+    below,
+    history_file,
+    is_unchanged,
+    oldest_first,
+    read_json,
+    read_text,
+    state_of,
+)
+from plait.agents.histories.lines import JsonLines
+from plait.agents.histories.stripping import holds_block, without_head
+from plait.agents.histories.values import (
+    Fields,
+    folder,
+    hashed,
+    identifier,
+    joined,
+    moment_of,
+    record_of,
+    records_of,
+    string,
+    texts_of,
+)
+
+_AGENT = "gemini"
+# Days after the last use; `general.sessionRetention` changes it.
+_RETENTION_DAYS = 30
+_SUBAGENT: SessionKind = "subagent"
+_HEAD_TAGS = ("session_context", "hook_context")
+# After these words come the files that the user named with @, to the end.
+_FILES = "--- Content from referenced files ---"
+# Commands of the program itself, not words for the model.
+_COMMANDS = ("/", "?")
+_LOG, _WHOLE = ".jsonl", ".json"
+
+
+def find(places: Places) -> Iterator[HistoryFile]:
+    """Yield the session files, those used longest ago first."""
+    if places.files:
+        rows = (history_file(_AGENT, Path(file)) for file in places.files)
+        yield from oldest_first(source for sources in rows for source in sources)
+        return
+    top = Path(places.environ.get("GEMINI_CLI_HOME") or places.home, ".gemini")
+    days = _retention_days(top / "settings.json")
+    sources: list[HistoryFile] = []
+    for path in below(top / "tmp", (_LOG, _WHOLE), ("checkpoints", "memory", "shell_history")):
+        parts = path.relative_to(top / "tmp").parts
+        if "chats" not in parts or (path.suffix == _WHOLE and path.with_suffix(_LOG).exists()):
+            continue
+        # A subagent's file is in a folder named after the session that called it.
+        kind: SessionKind = "main" if path.parent.name == "chats" else _SUBAGENT
+        sources += history_file(_AGENT, path, kind=kind, days=days)
+    yield from oldest_first(sources)
+
+
+def _retention_days(path: Path) -> int | None:
+    general = record_of(record_of(read_json(path)).get("general"))
+    settings = record_of(general.get("sessionRetention"))
+    if settings.get("enabled") is False:
+        return None
+    age = string(settings, "maxAge")
+    is_days = age.endswith("d") and age[:-1].isdecimal() and len(age) < 6
+    return int(age[:-1]) if is_days else _RETENTION_DAYS
+
+
+def read(source: HistoryFile, mark: Bookmark | None) -> Iterator[Reading]:
+    """Yield what a session says, if its file changed since a mark."""
+    state = state_of(source.path)
+    if is_unchanged(mark, state):
+        return
+    chat = _Chat(source)
+    if source.path.endswith(_WHOLE):
+        whole = read_json(Path(source.path))
+        chat.skipped["broken file"] += not isinstance(whole, dict)
+        chat.change(record_of(whole))
+    else:
+        for line in JsonLines(source.path, None):
+            if line.record is None:
+                chat.skipped[line.reason] += 1
+            else:
+                chat.replay(line.record)
+    sessions = [part for session in chat.sessions() for part in portions(session)]
+    for part in sessions[:-1]:
+        yield Reading((part,), {}, {})
+    yield Reading(sessions[-1:], {"files": state}, +chat.skipped)
+
+
+class _Chat:
+    """The messages of a session while its log is replayed."""
+
+    def __init__(self, source: HistoryFile) -> None:
+        self._source = source
+        self.skipped: Counter[str] = Counter()
+        self._about: dict[str, Any] = {}
+        self._messages: dict[str, Fields] = {}
+
+    def replay(self, record: Fields) -> None:
+        """Apply one line of the log."""
+        if "$rewindTo" in record:
+            self._rewind(identifier(record, "$rewindTo"))
+        elif "$set" in record:
+            self.change(record_of(record["$set"]))
+        elif "id" in record and "type" in record:
+            self._put(record)
+        else:
+            self._about.update(record)
+
+    def change(self, values: Fields) -> None:
+        """Change what is known of the session; a list of messages replaces them all."""
+        self._about.update((name, value) for name, value in values.items() if name != "messages")
+        if isinstance(values.get("messages"), list):
+            self._messages = {}
+            for message in records_of(values["messages"]):
+                self._put(message)
+
+    def _put(self, message: Fields) -> None:
+        words = hashed(message.get("type"), message.get("timestamp"), message.get("content"))
+        self._messages[identifier(message, "id") or words] = message
+
+    def _rewind(self, id: str) -> None:
+        """Remove a message and all later ones; all, if it is not there."""
+        is_there = id in self._messages
+        while self._messages:
+            name, _ = self._messages.popitem()
+            self.skipped["undone"] += 1
+            if is_there and name == id:
+                return
+
+    def sessions(self) -> tuple[Session, ...]:
+        """Return the session; nothing if nothing was said."""
+        kind = _SUBAGENT if self._about.get("kind") == _SUBAGENT else self._source.kind
+        rows = Utterances()
+        session = identifier(self._about, "sessionId") or Path(self._source.path).stem
+        for id_, message in self._messages.items():
+            name = f"{session}:{id_}"
+            at = moment_of(message.get("timestamp"))
+            if message.get("type") == "user":
+                text = self._typed(message)
+                if text:
+                    typed = kind == "main" and not holds_block(text, _HEAD_TAGS)
+                    rows.say(name, "user", text, at, typed=typed)
+            elif message.get("type") in ("gemini", "model"):
+                self._answer(rows, message, name, at)
+        utterances = rows.take()
+        if not utterances:
+            return ()
+        cwd = _project(Path(self._source.path))
+        return (
+            Session(
+                _AGENT,
+                session,
+                utterances,
+                cwd or None,
+                None,
+                kind,
+            ),
+        )
+
+    def _typed(self, message: Fields) -> str:
+        shown = message.get("displayContent")
+        parts = shown if isinstance(shown, str | list | dict) and shown else message.get("content")
+        texts = [without_head(text, _HEAD_TAGS) for text in texts_of(parts)]
+        text = joined(texts).partition(_FILES)[0].rstrip()
+        if text.startswith(_COMMANDS):
+            text = ""
+        self.skipped["injected"] += not text
+        return text
+
+    def _answer(self, rows: Utterances, message: Fields, name: str, at: int | None) -> None:
+        parts = message.get("content")
+        if isinstance(parts, list):
+            parts = [part for part in parts if not record_of(part).get("thought")]
+        text = joined(texts_of(parts))
+        calls = records_of(message.get("toolCalls"))
+        self.skipped["thinking"] += len(records_of(message.get("thoughts")))
+        if text:
+            rows.say(name, "assistant", text, at)
+        for place, call in enumerate(calls):
+            id_ = f"{place}:{identifier(call, 'id')}"
+            act = act_of(string(call, "name"), record_of(call.get("args")))
+            rows.call(act, id_, name, at)
+            if call.get("result"):
+                self.skipped["tool result"] += 1
+            status = call.get("status")
+            if status in ("success", "error", "cancelled"):
+                result = _result(call)
+                failed = status == "error" or bool(result)
+                exit = 0 if act.command and not failed and status == "success" else None
+                rows.end(id_, result, failed=failed, exit=exit)
+
+
+def _result(call: Fields) -> str:
+    """Return how a call ended, in words; empty if it went well."""
+    for part in records_of(call.get("result")):
+        response = record_of(record_of(part.get("functionResponse")).get("response"))
+        text = string(response, "error") or string(response, "output")
+        for line in text.splitlines():
+            if line.startswith("Exit Code:") and line.strip() != "Exit Code: 0":
+                return f"{line}\n{unframed(text)}"
+        if call.get("status") == "error":
+            return text
+    return string(call, "resultDisplay") if call.get("status") == "error" else ""
+
+
+def _project(path: Path) -> str:
+    """Return the folder that a session was about; the file itself does not tell."""
+    chats = next((parent for parent in path.parents if parent.name == "chats"), None)
+    if chats is None:
+        return ""
+    root = read_text(chats.parent / ".project_root").strip()
+    known = record_of(read_json(chats.parent.parent.parent / "projects.json"))
+    slugs = record_of(known.get("projects"))
+    by_name = next((place for place, slug in slugs.items() if slug == chats.parent.name), "")
+    return folder({"root": root}, "root") or folder({"root": by_name}, "root")

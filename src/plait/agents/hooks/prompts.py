@@ -1,0 +1,147 @@
+"""Which prompts need no memory: "yes", "fix it", pasted traces. Rules on texts only.
+
+A memory has something near to any word, and "run it again" has words that many notes have. So a
+prompt is asked with only if it has words of its own: neither grammar, nor talk between a person and
+an agent, nor names for the work that is on the screen anyway.
+"""
+
+import re
+from functools import cache
+
+from plait.text import empty_words, is_unspaced
+from plait.types.queries import QUESTION_MARKS
+
+# Characters. A question is short; what is longer was pasted, and search reads 64 words of it.
+MOST_ASKED = 4_000
+# Words. "What changed?" is about the last answer.
+SHORT_QUESTION = 3
+LONGEST_ORDER = 9
+# Words of its own that an order must have: one, as in "swap them", is about what is on the screen.
+ORDERS_NEED = 2
+WORK_WEIGHT = 0.5  # of a word such as "version" beside one of its own
+LONG_UNSPACED = 4  # characters
+
+_WORD = re.compile(r"\w+")
+# Lines that a program wrote.
+_PRINTED = re.compile(
+    r"""\s++at\ [\w.$<>/\[\]\ ]{1,200}+\( | \s*+(?:
+        Traceback\ \(most\ recent | File\ "[^"\n]{0,500}+",\ line\ \d | Caused\ by:
+        | (?:Uncaught\ )?(?:[\w$]{1,80}+\.){0,20}+\w{0,80}(?:Error|Exception|Warning)(?::|$)
+        | Exception\ in\ thread | thread\ '[^'\n]{0,80}+'\ panicked | (?:ba|z|fi)?sh:\ \S
+        | \[(?:ERROR|WARN|INFO)\] | test\ result: | \w{1,20}+:\ \(\d++\)
+        | (?:error|warning|note|fatal|panic)[:\[] | (?:ERROR|WARN|WARNING|INFO|FAILED|PASSED)[\ :\[]
+        | npm\ ERR! | CONFLICT\ \( | Automatic\ merge\ failed | Segmentation\ fault
+        | E\ \ \  | -->\  | ={3} | (?:\d++\ ++)?\|(?:\s|$) | \^[\^~]*+ | goroutine\ \d
+        | exit\ status\ \d | make(?:\[\d++\])?:\ \*\*\*
+        | [\w+-]{1,40}+:\ (?:error|fatal|warning|command\ not\ found)[:\ ]
+        | \d{4}-\d\d-\d\d[T\ ]\d\d:\d\d | \[\d\d?+:\d\d | [{\[]"
+        | (?:[\w-]{0,80}+[/.\\]){1,40}+[\w-]{0,80}+(?:\(\d++,\d++\)|:\d++)
+    )""",
+    re.X,
+)
+# A command of the agent. The path of a file has a second slash.
+_COMMAND = re.compile(r"[/!][a-z][\w:-]*+(?![/\w])")
+
+_TALK = """
+    yep nope ahead thank great perfect nice cool go going keep continue carry next proceed first
+    third last other option one two three both neither either all none wait hold stop never mind
+    nvm forget hmm really sure mean understand understood explain again more simple simply say tell
+    shorter short long summarize sentence lgtm look looks good sounds right exactly correct wrong
+    asked ask misunderstood try tried something anything everything nothing else another once same
+    rest others like see above below before after said sorry oops hello hi hey there morning evening
+    bye better best bit lot way thing things think guess maybe actually ready works worked work
+    working help helped don doesn didn won isn aren wasn can couldn ll ve re get got still let lets
+    only already yeah yup alright fine awesome amazing pls thx ty left part later tomorrow today
+    yesterday tonight soon moment minute second time job small smaller big bigger large larger old
+    older new newer safe quite much many bad worse happened happen happens happening went gone over
+    hm uh um oh ah wow lol haha well anyway almost enough few each every most least less instead
+    want wanted need needs needed like love hate know knew idea question questions answer answers
+    reply love honestly probably possible impossible stuff someone somebody everyone come came take
+    took give gave given makes making done doing seems seem wonder wondering believe agree agreed
+    disagree nevermind nah absolutely definitely certainly totally indeed true false excellent
+    brilliant fantastic wonderful bravo congrats welcome cheers kind regards friend buddy mate
+    clearer clear detail details example examples step steps point points word words quick quickly
+    slow slower slowly careful carefully different similar different easy easier hard harder start
+    end ends top pick choose choice choices go-ahead
+    ja nein danke weiter mach noch einmal bitte gut genau das nochmal machen warum
+    sí si no gracias sigue hazlo vale bien por favor otra vez
+    oui non merci vas continuer plaît te il encore bon
+    да нет спасибо продолжай хорошо ещё раз
+    好的 继续 谢谢 是 不 はい いいえ ありがとう 続けて 네 아니요
+"""
+_WORK = """
+    fix fixed fixes broken break breaks fail fails failing failed failure error errors bug bugs
+    issue issues problem problems undo revert reverted put back run running rerun ran test tests
+    testing tested check checks double build builds compile commit commits push pushed ship merge
+    open pr pull request make made write message add added comment comments remove delete line lines
+    rename renamed move top bottom faster simpler simplify clean cleanup up refactor format reformat
+    inline extract function functions use using approach loop instead change changes changed file
+    files show diff code whole typo typos lint warning warnings type types update updated create
+    finish finished start started implement variable variables method methods class classes review
+    compact install command commands output outputs print log logs trace stack rebase squash bump
+    version versions branch split broke hint hints doc docs read retry tab tabs space spaces killed
+    return returns returned argument arguments parameter parameters name names import imports module
+    modules folder folders directory script scripts edit edits edited save saved copy paste replace
+    replaced rewrite rewrote reuse wrap unwrap sort indent indentation whitespace blank empty null
+    none crash crashes crashed hang hangs hung stuck loops condition statement block docstring
+    readme todo todos apply applied patch stash amend cherry pick squashed unused dead imports debug
+    debugger profile optimize optimise verify validate confirm double-check lines linter formatter
+    mypy ruff eslint prettier pytest jest cargo npm yarn pnpm pip make result results value values
+    string strings number numbers list lists dict array arrays object objects page pages button
+    comma semicolon bracket brackets parenthesis syntax compiler compiled runs passes pass passed
+    passing green red flaky skip skipped
+"""
+_ASKING = ("how", "where", "when", "which", "who", "what", "why", "whose")
+
+
+def query_of(prompt: str) -> str:
+    r"""Return the part of a prompt to ask the memory with; empty if it needs no memory.
+
+    >>> query_of("fix it"), query_of("yes, do that"), query_of("/compact")
+    ('', '', '')
+    >>> query_of("why this? We use Postgres.\nTypeError: x is not a function")
+    'why this? We use Postgres.'
+    """
+    text = prompt.strip()
+    if _COMMAND.match(text):
+        return ""
+    typed = _typed_lines(text)
+    words = _WORD.findall(typed.lower())
+    telling = {word for word in words if _has_meaning(word)} - empty_words() - _listed(_TALK)
+    own = telling - _listed(_WORK)
+    asks = (words[:1] and words[0] in _ASKING) or typed.endswith(QUESTION_MARKS)
+    if asks and "you" not in words:
+        return typed if (telling if len(words) > SHORT_QUESTION else own) else ""
+    if len(words) > LONGEST_ORDER:
+        return typed if telling else ""
+    weight = sum(map(_weight, own)) + WORK_WEIGHT * len(telling - own)
+    return typed if own and weight >= ORDERS_NEED else ""
+
+
+def _weight(word: str) -> int:
+    """Return how much a word tells: a name of code, or a sentence without spaces, tells enough."""
+    is_name = "_" in word or (any(map(str.isdecimal, word)) and not word.isdecimal())
+    if is_name or (len(word) >= LONG_UNSPACED and is_unspaced(word)):
+        return ORDERS_NEED
+    return 1
+
+
+@cache
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+def _typed_lines(text: str) -> str:
+    """Return the lines that a person wrote, without what a program printed."""
+    kept: list[str] = []
+    printed = False
+    for line in text[:MOST_ASKED].split("\n"):
+        if _PRINTED.match(line):
+            printed = True
+        elif not (printed and (line[:1] in (" ", "\t") or len(line.split()) == 1)):
+            kept.append(line)
+    return "\n".join(kept).strip()
+
+
+def _has_meaning(word: str) -> bool:
+    return len(word) > 1 and not (word.isdecimal() and len(word) < 3)

@@ -1,0 +1,262 @@
+"""import AGENT: the sessions of agents on this machine as conversations."""
+
+import os
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from time import sleep
+from typing import Any
+
+from plait.agents.choosing import Wanted
+from plait.agents.histories import EXPORTED, READERS, HistoryFile, Places
+from plait.agents.importing import (
+    VECTORS,
+    HistoryReport,
+    all_histories,
+    import_histories,
+    new_run,
+    sources_of,
+)
+from plait.agents.undoing import undo_import
+from plait.cli import INTERRUPTED, Output, to_run
+from plait.cli.pace import Pace
+from plait.cli.shared import open_existing, open_to_write, vectors_missing
+from plait.errors import PlaitError, SourceError, UsageError, advise, quoted
+from plait.facts.names import PERSONAL
+from plait.memory import Memory
+from plait.present.text import counted, on_a_line
+from plait.settings.loading import environment, home_folder, working_folder
+from plait.times import parse_time
+
+# Seconds between two looks. One at 1,000 files takes a few hundredths of a second.
+EVERY_S = 15
+# The name that stands for all of them.
+AUTO = "auto"
+_MEGABYTE = 1_000_000
+_OPTIONS = ("file", "since", "folder", "session", "subagents", "headless", "again")
+
+
+def is_meant(arguments: Namespace) -> bool:
+    """Tell whether sessions of agents are to be imported, and refuse what does not go together."""
+    if arguments.undo is not None:
+        return True
+    if arguments.path in READERS or arguments.path == AUTO:
+        _check(arguments)
+        return True
+    if arguments.path is None:
+        raise UsageError(
+            f"Name a file, or an agent: {', '.join(READERS)}, or auto.", code="nothing_to_import"
+        )
+    names = ", ".join(READERS)
+    _refuse_options(arguments, f"{{option}} is about the sessions of an agent. Name one: {names}.")
+    return False
+
+
+def _check(arguments: Namespace) -> None:
+    """Refuse what the import of an agent's sessions cannot do.
+
+    Raises:
+        UsageError: The file is missing, or nobody's, or an option is one of other imports.
+    """
+    agent = arguments.path
+    if agent == AUTO and arguments.file:
+        raise UsageError(
+            f"auto reads what it finds itself. Whose file is it? Name one: {', '.join(READERS)}.",
+            code="bad_value",
+            subject="FILE",
+        )
+    if agent in EXPORTED and not arguments.file:
+        raise UsageError(
+            f"{agent} keeps no sessions on this machine. Export them there, then name the file: "
+            + to_run(f"plait import {agent} FILE"),
+            code="nothing_to_import",
+            subject=agent,
+        )
+    if arguments.trust != "trusted" or arguments.scopes:
+        option = "--scopes" if arguments.scopes else "--trust"
+        raise UsageError(
+            f"{option} is about an export of plait. Of sessions, only the user's words are trusted."
+        )
+
+
+def _refuse_options(arguments: Namespace, sentence: str) -> None:
+    for name in _OPTIONS:
+        if getattr(arguments, name) not in (None, False):
+            option = {"file": "FILE", "folder": "--path"}.get(name, f"--{name}")
+            raise UsageError(sentence.format(option=option))
+
+
+def run(arguments: Namespace, out: Output) -> int:
+    """Import the sessions, or undo an import."""
+    if arguments.undo is not None:
+        return _undo(arguments, out)
+    places = _places(arguments.file, may_be_folder=arguments.path in EXPORTED)
+    if arguments.path == AUTO:
+        listed = all_histories(places)
+        for agent, sources in listed.items():
+            out.warn(_listed_text(agent, sources))
+        chosen = [source for sources in listed.values() for source in sources]
+    else:
+        chosen = sources_of(places, [arguments.path])
+    if not chosen:
+        out.warn("no sessions were found")
+    wanted = _wanted(arguments)
+    with _opened(arguments, out) as memory:
+        if memory.is_off:
+            return 0
+        reading, embedding = Pace(out), Pace(out)
+
+        def show(done: int, total: int, name: str) -> None:
+            if name == VECTORS:
+                embedding.show(done, total, name)
+            else:
+                reading.show_bytes(done, total, name)
+
+        report = import_histories(memory, chosen, wanted, dry_run=arguments.dry_run, progress=show)
+        out.end_progress()
+    out.result(report_dict(report), report_text(report))
+    out.warn_all(vectors_missing(report.trouble))
+    if report.interrupted:
+        out.warn("interrupted; what was imported is kept. Run the same command again to continue.")
+        return INTERRUPTED
+    if report.messages and not report.dry_run:
+        out.suggest(f"plait import --undo {report.run}", "delete what this import brought")
+    return 0
+
+
+def _places(file: str | None, *, may_be_folder: bool = False) -> Places:
+    """Return where to look: everywhere, or only at one file, or the folder of an export."""
+    if file and not (os.path.isfile(file) or (may_be_folder and os.path.isdir(file))):
+        what = "it is no file" if os.path.lexists(file) else "there is no such file"
+        raise SourceError(f"Cannot read {file}: {what}. Check the path.")
+    files = (os.path.abspath(file),) if file else ()
+    environ = environment()
+    return Places(home_folder(environ), environ, (working_folder(),), files)
+
+
+def watch(arguments: Namespace, out: Output) -> int:
+    """Import what agents write, again and again, until Ctrl-C."""
+    if arguments.paths or arguments.more_paths:
+        raise UsageError("--agents takes no PATH. Watch folders with a command of their own.")
+    out.warn("watching; press Ctrl-C to stop")
+    # One name: a look brings a few messages, and nobody would undo them one look after another.
+    places, run = _places(None), new_run()
+    try:
+        while True:
+            chosen = [row for rows in all_histories(places).values() for row in rows]
+            try:
+                with open_to_write(out) as memory:
+                    report = import_histories(memory, chosen, run=run)
+            except PlaitError as error:
+                # The cause, such as a locked file, may be gone the next time.
+                out.warn(error.notice)
+            else:
+                if report.messages or report.replaced:
+                    out.result(report_dict(report), report_text(report))
+                if report.interrupted:
+                    break
+            out.flush()
+            sleep(EVERY_S)
+    except KeyboardInterrupt:
+        pass  # the only way to stop it
+    return INTERRUPTED
+
+
+def _opened(arguments: Namespace, out: Output) -> AbstractContextManager[Memory]:
+    """Open the memory; a dry run creates no file."""
+    if not arguments.dry_run:
+        return open_to_write(out)
+    if os.path.exists(out.config.settings.db_path):
+        return open_existing(out)
+    return Memory.open(":memory:")
+
+
+def _wanted(arguments: Namespace) -> Wanted:
+    since = None
+    if arguments.since is not None:
+        since = parse_time(arguments.since)
+        if since is None:
+            raise UsageError(
+                f"--since is '{arguments.since}', which is not a time.",
+                code="bad_time",
+                subject="--since",
+                advice=advise("write_time"),
+            )
+    return Wanted(
+        since=since,
+        folder=os.path.abspath(arguments.folder) if arguments.folder else None,
+        session=arguments.session,
+        subagents=arguments.subagents,
+        headless=arguments.headless,
+        again=arguments.again,
+    )
+
+
+def _undo(arguments: Namespace, out: Output) -> int:
+    if arguments.path is not None:
+        raise UsageError(
+            f"--undo takes back a whole import, not only {quoted(arguments.path)}. Name the import "
+            "after --undo, or nothing for the latest one.",
+            code="bad_value",
+            subject="undo",
+        )
+    _refuse_options(arguments, "--undo takes back a whole import, and goes without {option}.")
+    with open_existing(out) as memory:
+        chosen, count = undo_import(memory, arguments.undo or None, dry_run=arguments.dry_run)
+    verb = "Would delete" if arguments.dry_run else "Deleted"
+    text = f"{verb} {counted(count, 'message')} of the import {chosen}"
+    out.result({"run": chosen, "messages": count, "dry_run": arguments.dry_run}, text)
+    return 0
+
+
+def _listed_text(agent: str, sources: list[HistoryFile]) -> str:
+    size = sum(source.size for source in sources)
+    shown = f"{size / _MEGABYTE:,.1f} MB" if size >= _MEGABYTE else f"{-(-size // 1000)} KB"
+    return f"{agent}: {counted(len(sources), 'file')}, {shown}"
+
+
+def report_dict(report: HistoryReport) -> dict[str, Any]:
+    """Return what an import did, for programs."""
+    values = report._asdict()
+    del values["trouble"]
+    values["by_month"] = [
+        {"project": project, "month": month, "messages": count}
+        for (project, month), count in report.by_month.items()
+    ]
+    return values
+
+
+def report_text(report: HistoryReport) -> str:
+    """Return what an import did, for people."""
+    verb = "Would import" if report.dry_run else "Imported"
+    lines = [f"Nothing new in {counted(report.sources, 'file')}"]
+    if report.messages or report.replaced:
+        known = [(report.replaced, "replaced"), (report.unchanged, "unchanged")]
+        lines = [
+            f"{verb} {counted(report.messages, 'message')} of "
+            f"{counted(report.sessions, 'session')}"
+            + "".join(f", {count:,} {what}" for count, what in known if count)
+        ]
+    projects: dict[str, list[str]] = {}
+    for (project, month), count in report.by_month.items():
+        projects.setdefault(on_a_line(project or PERSONAL), []).append(f"{month}: {count:,}")
+    lines += [f"  {project}  {', '.join(months)}" for project, months in projects.items()]
+    if report.masked:
+        lines.append(f"  secrets were masked in {counted(report.masked, 'message')}")
+    if report.skipped:
+        lines.append(f"  left out: {_reasons(report.skipped)}")
+    if report.days_left is not None:
+        left = counted(report.days_left, "day")
+        lines.append(f"  the agent deletes the oldest file in {left}; what was imported stays")
+    return "\n".join(lines)
+
+
+def _reasons(skipped: Mapping[str, int]) -> str:
+    ranked = sorted(skipped.items(), key=lambda row: (-row[1], row[0]))
+    return ", ".join(f"{count:,} {_singular(reason, count)}" for reason, count in ranked)
+
+
+def _singular(reason: str, count: int) -> str:
+    """Return why something was left out, in the singular if it is one thing and has a plural."""
+    has_plural = reason.endswith((" sessions", " blocks"))
+    return reason.removesuffix("s") if count == 1 and has_plural else reason

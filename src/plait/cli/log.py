@@ -1,0 +1,146 @@
+"""log, mute, unmute: what hooks did, and what they must not show."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from plait.agents.hooks import record
+from plait.cli import NOTHING_FOUND, Output, as_integer
+from plait.cli.search import open_to_read
+from plait.cli.shared import open_existing
+from plait.errors import NotFound, UsageError
+from plait.memory import Memory
+from plait.present.text import counted
+from plait.searching.timeline import summary_of
+from plait.text import single_spaced
+from plait.times import show_time
+from plait.types.ids import SHORT_ID
+
+GONE = "(no longer there)"
+
+
+def log_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait log``."""
+    parser.add_argument(
+        "--injected",
+        action="store_true",
+        help="only what agents were shown, with its ids and its cost in tokens",
+    )
+    parser.add_argument(
+        "--limit", type=as_integer, default=20, metavar="N", help="maximum number of entries (20)"
+    )
+
+
+def log_run(arguments: Namespace, out: Output) -> int:
+    """List what hooks did with this memory, the newest first."""
+    if arguments.limit < 1:
+        raise UsageError("--limit must be at least 1.", code="out_of_range", subject="limit")
+    path = out.config.settings.db_path
+    mine = [row for row in record.entries(record.data_folder()) if row.memory in ("", path)]
+    if arguments.injected:
+        mine = [row for row in mine if row.ids]
+    tokens = sum(row.tokens for row in mine)
+    latest = mine[::-1][: arguments.limit]
+    summaries: dict[str, str] = {}
+    if arguments.injected:
+        with open_to_read(out) as memory:
+            summaries = _summaries(memory, [id_ for row in latest for id_ in row.ids])
+    results = [_as_dict(row, summaries) for row in latest]
+    lines = [line for row in latest for line in _lines(row, summaries, arguments.injected)]
+    total = f"{counted(len(mine), 'entry')}, {counted(tokens, 'token')} shown"
+    out.result({"results": results, "count": len(mine), "tokens": tokens}, "\n".join(lines))
+    if not latest:
+        out.warn("no hook has run with this memory yet, or its entries are gone")
+        return NOTHING_FOUND
+    if arguments.injected:
+        out.suggest(f"plait mute {latest[0].ids[0][:SHORT_ID]}", f"never show it again ({total})")
+    return 0
+
+
+def _summaries(memory: Memory, ids: Sequence[str]) -> dict[str, str]:
+    """Return the first words of what still exists, by id."""
+    summaries = {}
+    for id_ in dict.fromkeys(ids):
+        try:
+            document, passage = memory.lookup(id_)
+        except NotFound:
+            continue
+        shown = document if passage is None else document._replace(text=passage.text, summary=None)
+        # A summary that somebody stored may have several lines.
+        summaries[id_] = single_spaced(summary_of(shown))
+    return summaries
+
+
+def _as_dict(row: record.HookRun, summaries: dict[str, str]) -> dict[str, Any]:
+    items = [{"id": id_, "summary": summaries.get(id_)} for id_ in row.ids]
+    kept = {name: getattr(row, name) for name in ("agent", "event", "did", "why", "session")}
+    return {"at": show_time(row.at), **kept, "tokens": row.tokens, "ms": row.ms, "items": items}
+
+
+def _lines(row: record.HookRun, summaries: dict[str, str], injected: bool) -> list[str]:
+    why = f" ({row.why})" if row.why else ""
+    cost = f"  {counted(row.tokens, 'token')}" if row.tokens else ""
+    # The words of a command line that called a hook may have line breaks.
+    act = single_spaced(f"{row.agent} {row.event}: {row.did}{why}")
+    lines = [f"{show_time(row.at)}  {act}{cost}  {row.ms} ms"]
+    if injected:
+        # The record has no texts: of a hint, it knows the messages that it was made from.
+        source = "hint from " if row.why == record.HINTED else ""
+        lines += [f"  {source}{id_[:SHORT_ID]}  {summaries.get(id_, GONE)}" for id_ in row.ids]
+    return lines
+
+
+def mute_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait mute``."""
+    parser.add_argument("names", nargs="*", metavar="ID", help="ids, as the log shows them")
+
+
+def mute_run(arguments: Namespace, out: Output) -> int:
+    """Mute documents or passages, or list what is muted."""
+    folder = record.data_folder()
+    if not arguments.names:
+        muted = record.muted_ids(folder)
+        with open_to_read(out) as memory:
+            summaries = _summaries(memory, muted)
+        rows = [{"id": id_, "summary": summaries.get(id_)} for id_ in muted]
+        lines = [f"{id_[:SHORT_ID]}  {summaries.get(id_, GONE)}" for id_ in muted]
+        out.result({"muted": rows}, "\n".join(lines))
+        if not muted:
+            out.warn("nothing is muted")
+        return 0 if muted else NOTHING_FOUND
+    with open_existing(out) as memory:
+        ids = [_id_of(memory, name) for name in arguments.names]
+    record.change_muted(folder, add=list(dict.fromkeys(ids)))
+    text = f"Muted {', '.join(id_[:SHORT_ID] for id_ in ids)}: searchable, but no hook shows it."
+    out.result({"muted": [{"id": id_} for id_ in ids]}, text)
+    out.suggest(f"plait unmute {ids[0][:SHORT_ID]}", "let hooks show it again")
+    return 0
+
+
+def _id_of(memory: Memory, name: str) -> str:
+    """Return the id to mute: of a passage, or of its document if that has no other."""
+    document, passage = memory.lookup(name)
+    return document.id if passage is None or document.chunk_count <= 1 else passage.id
+
+
+def unmute_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait unmute``."""
+    parser.add_argument("names", nargs="+", metavar="ID", help="ids of muted items")
+
+
+def unmute_run(arguments: Namespace, out: Output) -> int:
+    """Unmute documents or passages, also those that were deleted meanwhile."""
+    folder = record.data_folder()
+    muted = record.muted_ids(folder)
+    ids: list[str] = []
+    for name in arguments.names:
+        meant = [id_ for id_ in muted if len(name) >= 6 and id_.startswith(name)]
+        if not meant:
+            with open_existing(out) as memory:
+                document, passage = memory.lookup(name)
+            meant = [id_ for id_ in (document.id, passage and passage.id) if id_ in muted]
+        ids += meant
+    record.change_muted(folder, remove=ids)
+    text = f"Unmuted {', '.join(id_[:SHORT_ID] for id_ in ids)}." if ids else "It was not muted."
+    out.result({"unmuted": ids}, text)
+    return 0 if ids else NOTHING_FOUND

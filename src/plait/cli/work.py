@@ -1,0 +1,98 @@
+"""about, how, fixed: what agents did here, from imported sessions."""
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from plait.cli import NOTHING_FOUND, Output, as_integer
+from plait.cli.search import open_to_read
+from plait.cli.shared import warn_no_match
+from plait.memory import Memory
+from plait.memory.work import about, fixed, how
+from plait.present.work import (
+    about_dict,
+    about_text,
+    fixed_dict,
+    fixed_text,
+    how_dict,
+    how_text,
+)
+from plait.settings.loading import find_project, working_folder
+
+_Row = TypeVar("_Row")
+
+
+def about_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait about``."""
+    parser.add_argument("path", metavar="PATH", help="a file, or the last parts of its path")
+    _options(parser, 5, "sessions")
+
+
+def about_run(arguments: Namespace, out: Output) -> int:
+    """Print the sessions that changed, read or mentioned a file."""
+    path = arguments.path
+    if os.path.lexists(path):
+        folder, name = os.path.split(os.path.abspath(path))
+        path = os.path.join(os.path.realpath(folder), name)
+        root = find_project(folder)
+        if root is not None and root == find_project(working_folder()):
+            # This project may have another name than its folder.
+            path = os.path.relpath(path, root)
+    with open_to_read(out) as memory:
+        rows = about(memory, path, limit=arguments.limit, all_projects=arguments.all_projects)
+        results = [about_dict(row) for row in rows]
+        return _show(memory, arguments, out, results, about_text(rows, out.config.project))
+
+
+def how_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait how``."""
+    parser.add_argument(
+        "words", nargs="+", metavar="COMMAND", help="a program, and words that its command has"
+    )
+    _options(parser, 5, "commands")
+
+
+def how_run(arguments: Namespace, out: Output) -> int:
+    """Print invocations of a command that worked."""
+    return _answer(arguments, out, how, how_dict, how_text)
+
+
+def fixed_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait fixed``."""
+    parser.add_argument("words", nargs="+", metavar="ERROR", help="an error, or a whole output")
+    _options(parser, 3, "answers")
+
+
+def fixed_run(arguments: Namespace, out: Output) -> int:
+    """Print what was run and edited after an error that did not come back."""
+    return _answer(arguments, out, fixed, fixed_dict, fixed_text)
+
+
+def _options(parser: ArgumentParser, limit: int, what: str) -> None:
+    words = f"maximum number of {what} ({limit})"
+    parser.add_argument("--limit", type=as_integer, default=limit, metavar="N", help=words)
+    parser.add_argument("--all-projects", action="store_true", help="beyond this project")
+
+
+def _answer(
+    arguments: Namespace,
+    out: Output,
+    ask: Callable[..., list[_Row]],
+    as_dict: Callable[[_Row], dict[str, Any]],
+    as_text: Callable[[Sequence[_Row], str | None], str],
+) -> int:
+    with open_to_read(out) as memory:
+        words = " ".join(arguments.words)
+        rows = ask(memory, words, limit=arguments.limit, all_projects=arguments.all_projects)
+        results = [as_dict(row) for row in rows]
+        return _show(memory, arguments, out, results, as_text(rows, out.config.project))
+
+
+def _show(
+    memory: Memory, arguments: Namespace, out: Output, results: list[dict[str, Any]], text: str
+) -> int:
+    out.result({"results": results}, text)
+    if not results:
+        warn_no_match(memory, arguments, out, "nothing sure is known")
+    return 0 if results else NOTHING_FOUND

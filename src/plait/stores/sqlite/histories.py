@@ -1,0 +1,29 @@
+"""What was imported of agents' histories: values by name, inside a caller's transaction."""
+
+import apsw
+
+from plait.stores.sqlite.connection import rows
+
+# How the names of all of them begin.
+PREFIX = "history:"
+_KEEP = (
+    "INSERT INTO histories (name, value) VALUES (?, ?) "
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+# subtle: a range, because LIKE does not use the index of names
+_BEGIN_WITH = "SELECT name, value FROM histories WHERE name >= ? AND name < ?"
+
+
+def find(connection: apsw.Connection, prefix: str) -> dict[str, str]:
+    """Return the values whose names begin with a prefix."""
+    last = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+    listed = rows(connection, _BEGIN_WITH, (prefix, last))
+    return {str(name): str(value) for name, value in listed}
+
+
+def keep(connection: apsw.Connection, name: str, value: str | None) -> None:
+    """Store a value; ``None`` drops it."""
+    if value is None:
+        connection.execute("DELETE FROM histories WHERE name = ?", (name,))
+    else:
+        connection.execute(_KEEP, (name, value))

@@ -1,0 +1,103 @@
+"""What agents did: rows that belong to messages, inside a caller's transaction.
+
+The name of a file is apart from its folder, so that it is found by either spelling of its path.
+"""
+
+from collections.abc import Sequence
+
+import apsw
+
+from plait.stores.sqlite.connection import SQLRow, rows
+from plait.stores.sqlite.filters import Clause, joined
+from plait.types.steps import Step, StepName, StepTaken, step_from
+
+_COLUMNS = "s.tool, s.folder, s.file, s.command, s.program, s.exit, s.error, s.failure"
+_NAMES = _COLUMNS.replace("s.", "")
+_WIDTH = 8
+_WRITE = (
+    f"INSERT INTO steps (document, place, {_NAMES}) "  # noqa: S608
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_DROP = "DELETE FROM steps WHERE document = ?"
+_OF_DOCUMENT = (
+    f"SELECT {_COLUMNS} FROM documents AS d JOIN steps AS s ON s.document = d.rowid "  # noqa: S608
+    "WHERE d.id = ? ORDER BY s.place"
+)
+_TAKEN = f"SELECT d.id, d.project, d.session, d.turn, d.event_at, s.place, {_COLUMNS} FROM "  # noqa: S608
+_NAMED = {"file": "s.file", "program": "s.program", "failure": "s.failure", "document": "d.id"}
+_NEWEST = " ORDER BY d.event_at DESC, d.turn DESC, d.rowid DESC, s.place DESC LIMIT ?"
+# subtle: a cross join fixes the order, and few steps have one name; SQLite would begin with the
+# project, which has many.
+_STEPS_FIRST = "steps AS s CROSS JOIN documents AS d ON d.rowid = s.document WHERE "
+_DOCUMENTS_FIRST = "documents AS d CROSS JOIN steps AS s ON s.document = d.rowid WHERE "
+
+
+def write(connection: apsw.Connection, document: int, steps: Sequence[Step]) -> None:
+    """Replace the steps of a document."""
+    connection.execute(_DROP, (document,))
+    add(connection, document, steps)
+
+
+def add(connection: apsw.Connection, document: int, steps: Sequence[Step]) -> None:
+    """Write the steps of a new document."""
+    listed = enumerate(steps)
+    connection.executemany(_WRITE, [(document, place, *_row(step)) for place, step in listed])
+
+
+def _row(step: Step) -> tuple[str | int | None, ...]:
+    folder, file = None, None
+    if step.path is not None:
+        head, slash, file = step.path.rpartition("/")
+        folder = head + slash
+    ending = (step.command, step.program, step.exit, step.error, step.failure)
+    return (step.tool, folder, file, *ending)
+
+
+def is_sound(values: Sequence[object]) -> bool:
+    """Tell whether the values of a row, from its tool on, are those of a step."""
+    try:
+        _step(values)
+    except apsw.CorruptError:
+        return False
+    return True
+
+
+def _step(values: Sequence[object]) -> Step:
+    tool, folder, file, *ending = values
+    try:
+        if isinstance(folder, str) and isinstance(file, str):
+            return step_from((tool, folder + file, *ending))
+        if folder is None and file is None:
+            return step_from((tool, None, *ending))
+    except ValueError:
+        pass
+    raise apsw.CorruptError(f"a step has values that plait never writes: {values!r}")
+
+
+def of_document(connection: apsw.Connection, id_: str) -> list[Step]:
+    """Return the steps of a document, in their order."""
+    return [_step(row) for row in rows(connection, _OF_DOCUMENT, (id_,))]
+
+
+def find(
+    connection: apsw.Connection,
+    conditions: list[Clause],
+    named: StepName | None,
+    limit: int | None,
+) -> list[StepTaken]:
+    """Return the steps of documents that pass conditions, the newest first."""
+    asked = named._asdict() if named is not None else {}
+    own: list[Clause] = [
+        (f"{_NAMED[key]} = ?", [name]) for key, name in asked.items() if name is not None
+    ]
+    sql, values = joined([*own, *conditions])
+    source = _STEPS_FIRST if own and not asked["document"] else _DOCUMENTS_FIRST
+    last = -1 if limit is None else limit
+    return [
+        _taken(row) for row in rows(connection, _TAKEN + source + sql + _NEWEST, (*values, last))
+    ]
+
+
+def _taken(row: SQLRow) -> StepTaken:
+    id_, project, session, turn, event_at, place = row[:-_WIDTH]
+    return StepTaken(_step(row[-_WIDTH:]), id_, project or None, session, turn, event_at, place)

@@ -1,0 +1,103 @@
+"""Prompts that need no memory get none, and questions are not taken for such prompts."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plait import Memory
+from plait.agents.hooks.injecting import for_prompt
+from plait.agents.hooks.prompts import query_of
+from plait.types import Document
+
+ROOT = Path(__file__).parents[3]
+PROMPTS = Path(__file__).parent / "prompts"
+LEAST_SILENT = 0.9
+LEAST_KEPT = 0.95
+
+
+def prompts(name: str) -> list[str]:
+    lines = (PROMPTS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    return [line.replace("\\n", "\n").replace("\\t", "\t") for line in lines]
+
+
+def questions() -> list[str]:
+    lines = (ROOT / "examples" / "questions" / "queries.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line)["text"] for line in lines.splitlines()]
+
+
+TOPICS = (
+    *("invoice", "parser", "garden", "battery", "permit", "harbour", "turbine", "novel", "roster"),
+    *("sensor", "bakery", "glacier", "violin", "statute", "vaccine", "freight", "quarry", "loom"),
+)
+ACTS = ("moved", "renamed", "measured", "painted", "approved", "delayed", "replaced", "sold")
+
+
+def note(number: int) -> Document:
+    topic, act = TOPICS[number % len(TOPICS)], ACTS[number % len(ACTS)]
+    other = TOPICS[(number * 7 + 3) % len(TOPICS)]
+    text = f"The {topic} number {number} was {act} in week {number % 52} because of the {other}."
+    return Document(key=f"note-{number}", text=text)
+
+
+@pytest.fixture(scope="module", params=[50, 2_000])
+def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
+    """The runbooks and decisions of the sample among other notes: so many passages in all."""
+    with Memory.open(":memory:", project="") as memory:
+        memory.ingest(ROOT / "examples" / "memory" / "runbooks")
+        if request.param > 50:
+            memory.ingest(ROOT / "examples" / "memory")
+        missing = request.param - memory.stats().chunk_count
+        memory.store_many([note(number) for number in range(missing)])
+        yield memory
+
+
+def test_there_are_enough_prompts() -> None:
+    for name in ("no_memory", "foreign"):
+        assert len(set(prompts(name))) >= 200
+    assert not set(prompts("held_out")) & set(prompts("no_memory"))
+
+
+@pytest.mark.parametrize("name", ["no_memory", "foreign", "held_out"])
+def test_hooks_are_silent_where_no_memory_is_needed(memory: Memory, name: str) -> None:
+    asked = prompts(name)
+    shown = [prompt for prompt in asked if for_prompt(memory, prompt).text]
+    assert len(shown) <= (1 - LEAST_SILENT) * len(asked), shown
+
+
+def test_hooks_keep_the_first_answers_of_recall(memory: Memory) -> None:
+    lost, answered = [], 0
+    for question in questions():
+        hits = [hit for hit in memory.search(question, limit=5) if not hit.is_weak]
+        if hits:
+            answered += 1
+            shown = for_prompt(memory, question)
+            left_out = [hit.id for hit, why in shown.left_out if why == "secret"]
+            if hits[0].id not in (*shown.ids, *left_out):
+                lost.append(question)
+    assert answered >= 5
+    assert len(lost) <= (1 - LEAST_KEPT) * answered, lost
+
+
+@pytest.mark.parametrize(
+    ("prompt", "query"),
+    [
+        ("error handling in payments is broken", "error handling in payments is broken"),
+        ("note that Mara approves releases", "note that Mara approves releases"),
+        ("at the office (Berlin) we use cable", "at the office (Berlin) we use cable"),
+        ("10:30 meeting with Dev about pricing", "10:30 meeting with Dev about pricing"),
+        ("/etc/nginx/sites is a mess of links", "/etc/nginx/sites is a mess of links"),
+        ("when do we deploy?", "when do we deploy?"),
+        ("how do I run the tests", "how do I run the tests"),
+        ("Why Pennant?\nKeyError: 'x'", "Why Pennant?"),
+        ("pg_wal", "pg_wal"),
+        ("我们什么时候部署到生产环境", "我们什么时候部署到生产环境"),
+        ("/compact", ""),
+        ("!git status", ""),
+        ("", ""),
+        ("   \n ", ""),
+    ],
+)
+def test_what_is_asked_with_is_what_a_person_typed(prompt: str, query: str) -> None:
+    assert query_of(prompt) == query

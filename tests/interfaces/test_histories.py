@@ -1,0 +1,287 @@
+"""``plait import AGENT`` and ``plait get SESSION --around HIT`` on the command line."""
+
+import json
+
+import pytest
+
+from plait.agents.importing import HistoryReport
+from plait.cli.histories import report_text
+from tests.agents.test_claude_code import SESSION, answer, text, transcript, user
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    rows = []
+    for number in range(20):
+        rows.append(user(f"u{number}", f"question {number}", cwd="/nowhere/shop"))
+        rows.append(answer(f"a{number}", text(f"answer {number}"), id=f"msg_{number}"))
+    transcript(tmp_path, *rows)
+    return tmp_path
+
+
+def test_sessions_of_all_agents_are_listed_imported_and_summed_up(plait, home):
+    done = plait("import", "auto", "--format", "text")
+    assert done.code == 0
+    assert "claude-code: 1 file" in done.err
+    assert "Imported 40 messages of 1 session" in done.out
+    assert "/nowhere/shop  2026-11: 40" in done.out
+    assert "deletes the oldest file in 29 days" in done.out
+    hits = plait("search", "question 7", "--project", "/nowhere/shop", "--json").json["results"]
+    assert hits[0]["content"] == "question 7"
+
+
+def test_the_report_is_data_for_programs(plait, home):
+    report = plait("import", "claude-code", "--dry-run").json
+    assert report["dry_run"] is True
+    report = plait("import", "claude-code").json
+    assert report["by_month"] == [
+        {"project": "/nowhere/shop", "month": "2026-11", "messages": 40},
+    ]
+    assert (report["messages"], report["agents"]) == (40, {"claude-code": 40})
+    assert plait("import", "claude-code").json["messages"] == 0
+
+
+def test_a_second_import_says_that_nothing_is_new(plait, home):
+    plait("import", "claude-code")
+    done = plait("import", "claude-code", "--format", "text")
+    assert done.out.splitlines()[0] == "Nothing new in 1 file"
+
+
+def test_an_undo_without_a_name_takes_the_last_import_of_which_anything_is_left(plait, home):
+    first = plait("import", "claude-code").json
+    transcript(home, user("v1", "later", cwd="/nowhere/shop"), session="other")
+    plait("import", "claude-code")
+    plait("delete", "v1", "--project", "/nowhere/shop")
+    undone = plait("import", "--undo").json
+    assert undone == {"run": first["run"], "messages": 40, "dry_run": False}
+
+
+def test_one_file_and_an_undo(plait, home, tmp_path):
+    file = tmp_path / "one.jsonl"
+    file.write_text(json.dumps(user("x1", "only this", cwd="/nowhere/b")) + "\n", "utf-8")
+    run = plait("import", "claude-code", str(file)).json["run"]
+    undone = plait("import", "--undo").json
+    assert undone == {"run": run, "messages": 1, "dry_run": False}
+    assert plait("import", "--undo").code == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("import",),
+        ("import", "notes.jsonl", "--subagents"),
+        ("import", "claude-code", "--since", "nonsense"),
+        ("import", "claude-code", "--trust", "untrusted"),
+        ("import", "claude-code", "--scopes"),
+        ("import", "auto", "notes.jsonl"),
+        ("import", "chatgpt"),
+        ("import", "claude"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(plait, home, words):
+    assert plait(*words).code == 2
+
+
+@pytest.mark.parametrize("inside", ["", "export", "export/conversations-000.json"])
+def test_an_export_is_its_file_or_the_folder_of_it(plait, home, inside):
+    (home / "export").mkdir()
+    talk = {"uuid": "c1", "chat_messages": [{"uuid": "m1", "sender": "human", "text": "why?"}]}
+    (home / "export" / "conversations-000.json").write_text(json.dumps([talk]), "utf-8")
+    report = plait("import", "claude", str(home / inside)).json
+    assert (report["messages"], report["agents"]) == (1, {"claude": 1})
+
+
+def test_a_file_that_is_not_there_is_an_error(plait, home):
+    done = plait("import", "claude-code", str(home))
+    assert (done.code, done.out) == (1, "")
+    assert "it is no file" in done.err
+    done = plait("import", "claude-code", "nowhere.jsonl")
+    assert (done.code, done.out) == (1, "")
+    assert "nowhere.jsonl" in done.err
+
+
+def test_a_session_is_read_around_a_hit(plait, home):
+    plait("import", "claude-code")
+    options = ("--project", "/nowhere/shop", "--json")
+    done = plait("get", f"claude-code:{SESSION}", "--around", "u7", *options)
+    texts = [row["text"] for row in done.json["results"]]
+    assert texts[5] == "question 7"
+    assert (len(texts), texts[0], texts[-1]) == (11, "answer 4", "answer 9")
+    plait("store", "a note", "--key", "n", "--project", "/nowhere/shop")
+    assert plait("get", f"claude-code:{SESSION}", "--around", "n", *options).code == 2
+
+
+def test_the_hit_is_marked_and_kept_before_the_turns_around_it(plait, home):
+    plait("import", "claude-code")
+    words = ("get", f"claude-code:{SESSION}", "--around", "u7", "--project", "/nowhere/shop")
+    whole = plait(*words, "--format", "text").out
+    hit = plait("get", "u7", "--project", "/nowhere/shop", "--json").json["results"][0]["id"]
+    assert [line for line in whole.splitlines() if line.startswith("> ")] == [
+        line for line in whole.splitlines() if hit in line
+    ]
+    for budget in range(40, 260, 40):
+        texts = [row["text"] for row in plait(*words, "--json").json["results"]]
+        kept = plait(*words, "--max-tokens", str(budget), "--format", "text").out
+        shown = [place for place, text in enumerate(texts) if f"\n\n{text}\n" in f"{kept}\n"]
+        assert 5 in shown
+        assert shown == list(range(shown[0], shown[-1] + 1))
+        assert abs((5 - shown[0]) - (shown[-1] - 5)) <= 1
+
+
+def test_a_message_tells_who_said_it_when_and_in_which_session(plait, home):
+    plait("import", "claude-code")
+    options = ("--project", "/nowhere/shop", "--format", "text")
+    hit = plait("search", '"question 7"', "--project", "/nowhere/shop", "--json").json["results"][0]
+    for name in ("u7", hit["chunk_id"]):
+        head = plait("get", name, *options).out.splitlines()[0]
+        assert "  user  (message; " in head
+        assert f"claude-code:{SESSION}; 2026-11-" in head
+
+
+@pytest.mark.parametrize("way", [("--dry-run",), ()])
+def test_a_delete_shows_how_messages_begin(plait, home, way):
+    plait("import", "claude-code")
+    options = ("--project", "/nowhere/shop", "--format", "text")
+    done = plait("delete", *way, "--session", f"claude-code:{SESSION}", *options)
+    assert "40 documents, 40 passages:\n" in done.out
+    lines = done.out.splitlines()[1:]
+    assert lines[-1] == "  … and 32 more"
+    assert all(line.split()[3] in ("question", "answer") for line in lines[:-1])
+
+
+def test_a_purge_leaves_no_text_on_the_screen(plait, home):
+    plait("import", "claude-code")
+    done = plait("delete", "u7", "--purge", "--project", "/nowhere/shop", "--format", "text")
+    assert (done.code, "question 7" in done.out) == (0, False)
+
+
+def test_a_hit_of_another_session_is_told(plait, home):
+    transcript(home, user("v1", "elsewhere", cwd="/nowhere/shop"), session="other")
+    plait("import", "claude-code")
+    options = ("--project", "/nowhere/shop")
+    done = plait("get", f"claude-code:{SESSION}", "--around", "v1", *options)
+    assert (done.code, done.out) == (2, "")
+    assert "plait --project /nowhere/shop get claude-code:other --around v1" in done.err
+    assert plait("get", "claude-code:other", "--around", "v1", *options).code == 0
+    assert plait("get", "no-such-session", "--around", "v1", *options).code == 3
+
+
+@pytest.mark.parametrize("name", [SESSION, f"claude-code:{SESSION}"])
+def test_a_session_is_named_as_its_agent_or_as_plait_names_it(plait, home, name):
+    transcript(home, user("v1", "elsewhere", cwd="/nowhere/shop"), session="other")
+    assert plait("import", "auto", "--session", name).json["messages"] == 40
+    assert plait("import", "auto", "--session", f"codex:{SESSION}").code == 3
+
+
+def test_a_session_of_another_project_is_named_with_the_project(plait, home):
+    plait("import", "claude-code")
+    hit = plait("search", "question 7", "--all-projects", "--json").json["results"][0]["id"]
+    for name in (f"claude-code:{SESSION}", f"claude-code:{SESSION[:8]}"):
+        done = plait("get", name, "--around", hit)
+        assert done.code == 3
+        assert "'/nowhere/shop' has one" in done.err and "--project /nowhere/shop" in done.err
+
+
+def test_the_beginning_of_a_session_is_a_name_if_it_is_the_only_one(plait, home):
+    plait("import", "claude-code")
+    options = ("--project", "/nowhere/shop")
+    short = f"claude-code:{SESSION[:8]}"
+    assert len(plait("get", short, *options).json["results"]) == 40
+    assert len(plait("timeline", "--session", short, *options).json["results"]) == 20
+    assert plait("get", short[:-1], *options).code == 3
+    assert plait("get", f"codex:{SESSION[:8]}", *options).code == 3
+    twin = SESSION[:-1] + "2"
+    transcript(home, user("v1", "elsewhere", cwd="/nowhere/shop"), session=twin)
+    plait("import", "claude-code")
+    done = plait("get", short, *options)
+    assert done.code == 2 and "matches 2 sessions" in done.err
+    assert len(plait("get", f"claude-code:{twin}", *options).json["results"]) == 1
+    plait("store", "exactly this", "--session", short, "--role", "user", *options)
+    assert len(plait("get", short, *options).json["results"]) == 1
+
+
+def test_watch_imports_what_agents_write_until_ctrl_c(plait, home, monkeypatch):
+    looks = []
+
+    def write_on(_seconds):
+        looks.append(1)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+        transcript(home, user("x1", "a later question", cwd="/nowhere/shop"), session="later")
+
+    monkeypatch.setattr("plait.cli.histories.sleep", write_on)
+    done = plait("watch", "--agents")
+    assert done.code == 130
+    first, second = map(json.loads, done.out.splitlines())
+    assert (first["messages"], second["messages"]) == (40, 1)
+    undone = plait("import", "--undo").json
+    assert undone == {"run": first["run"], "messages": 41, "dry_run": False}
+    assert plait("watch", "--agents", "notes").code == 2
+
+
+@pytest.mark.parametrize("name", [SESSION[:8], f"claude-code:{SESSION[:8]}", SESSION])
+def test_one_session_is_imported_by_the_beginning_of_its_name(plait, home, name):
+    transcript(home, user("v1", "elsewhere", cwd="/nowhere/shop"), session="other")
+    assert plait("import", "claude-code", "--session", name).json["messages"] == 40
+
+
+@pytest.mark.parametrize("name", ["nosuch", SESSION[:7], f"codex:{SESSION}", "claude-code:"])
+def test_a_session_that_no_file_has_is_not_found(plait, home, name):
+    done = plait("import", "claude-code", "--session", name, "--format", "text")
+    assert (done.code, done.out) == (3, "")
+    assert name in done.err
+
+
+def test_a_short_name_of_two_files_imports_neither(plait, home):
+    transcript(home, user("v1", "twin", cwd="/nowhere/shop"), session=f"{SESSION[:8]}-twin")
+    done = plait("import", "claude-code", "--session", SESSION[:8])
+    assert done.code == 2
+    assert "matches 2 sessions" in done.err
+    assert plait("stats").json["doc_count"] == 0
+
+
+def test_a_session_of_a_file_with_many_is_known_by_its_beginning(plait, home):
+    rows = [
+        {
+            "uuid": f"{number}" * 8 + "-aaaa",
+            "name": "Talk",
+            "chat_messages": [
+                {
+                    "uuid": f"m{number}",
+                    "sender": "human",
+                    "text": f"question {number}",
+                    "created_at": "2026-11-02T10:00:00Z",
+                }
+            ],
+        }
+        for number in (1, 2)
+    ]
+    file = home / "conversations.json"
+    file.write_text(json.dumps(rows), "utf-8")
+    words = ("import", "claude", str(file), "--session")
+    assert plait(*words, "33333333").code == 3
+    assert plait(*words, "22222222").json["messages"] == 1
+
+
+def test_one_thing_that_was_left_out_is_in_the_singular():
+    assert report_text(HistoryReport(run="", skipped={"subagent sessions": 1})).endswith(
+        "left out: 1 subagent session"
+    )
+    assert report_text(HistoryReport(run="", skipped={"private blocks": 2})).endswith(
+        "left out: 2 private blocks"
+    )
+
+
+def test_a_misspelt_agent_is_suggested(plait, home):
+    done = plait("import", "gemeni", "--format", "text")
+    assert done.code == 1
+    assert "Check the path. Or did you mean: plait import gemini" in done.err
+    assert "did you mean" not in plait("import", "notes.jsonl").err
+
+
+def test_nothing_muted_is_told(plait, home):
+    done = plait("mute", "--format", "text")
+    assert (done.code, done.out) == (3, "")
+    assert "nothing is muted" in done.err

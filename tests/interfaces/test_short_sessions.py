@@ -1,0 +1,88 @@
+"""Every verb that takes a session knows an imported one by the short name that answers show."""
+
+import pytest
+
+from plait import AmbiguousId, Memory
+from tests.agents.test_claude_code import answer, text, transcript, user
+
+SHOP = "/nowhere/shop"
+OURS = "33333333-0000-4000-8000-000000000001"
+OTHER = "44444444-0000-4000-8000-000000000002"
+ALIKE = "44444444-0000-4000-8000-000000000003"
+SHORT = "claude-code:33333333"
+TWO = "claude-code:44444444"
+IN_SHOP = ("--project", SHOP)
+
+
+@pytest.fixture
+def sessions(plait, home):
+    for name in (OURS, OTHER, ALIKE):
+        start = name[:2] + name[-1]
+        transcript(
+            home,
+            user(f"u{start}", f"why is the zebra {name[-1]} striped", cwd=SHOP),
+            answer(f"a{start}", text("because zebras are"), id=f"msg_{start}"),
+            session=name,
+        )
+    assert plait("import", "claude-code").json["messages"] == 6
+    return plait
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("search", "zebra", "--session"),
+        ("recall", "zebra", "--session"),
+        ("timeline", "--session"),
+        ("delete", "--dry-run", "--session"),
+        ("export", "--session"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_short_name_means_the_session_that_begins_so(sessions, words):
+    done = sessions(*words, SHORT, *IN_SHOP)
+    assert done.code == 0
+    assert "u331" in done.out
+    assert not [key for key in ("u442", "u443") if key in done.out]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("get",),
+        ("search", "zebra", "--session"),
+        ("recall", "zebra", "--session"),
+        ("timeline", "--session"),
+        ("delete", "--session"),
+        ("export", "--session"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_short_name_of_two_sessions_is_refused_by_name(sessions, words):
+    done = sessions(*words, TWO, *IN_SHOP, "--format", "text")
+    assert done.code not in (0, 3)
+    assert f"'{TWO}' matches 2 sessions" in done.err
+    assert sessions("stats", *IN_SHOP).json["doc_count"] == 6
+
+
+def test_a_delete_takes_one_session_and_names_too_short_none(sessions):
+    assert sessions("delete", "--session", "claude-code:3333333", *IN_SHOP).code == 3
+    gone = sessions("delete", "--session", SHORT, *IN_SHOP).json
+    assert len(gone["ids"]) == 2
+    assert sessions("stats", *IN_SHOP).json["doc_count"] == 4
+
+
+def test_a_session_of_exactly_that_name_comes_first(sessions):
+    sessions("store", "--key", "own", "--text", "zebra crossing", "--session", SHORT, *IN_SHOP)
+    gone = sessions("delete", "--dry-run", "--session", SHORT, *IN_SHOP).json
+    assert gone["doc_ids"] == ["own"]
+    assert "zebra 1" in sessions("get", SHORT, *IN_SHOP, "--format", "text").out
+
+
+def test_filters_in_python_take_short_names(sessions, home):
+    with Memory.open(project=SHOP) as memory:
+        hits = memory.search("zebra", where={"session": SHORT})
+        assert {hit.document.session for hit in hits} == {f"claude-code:{OURS}"}
+        assert len(memory.timeline(where={"session": SHORT})) == 2
+        with pytest.raises(AmbiguousId):
+            memory.delete(where={"session": TWO})
