@@ -24,7 +24,8 @@ _BLOCK = 1024 * 1024
 _LONGEST_CONVERSATION = 128 * 1024 * 1024
 # Text shrinks to a tenth; what shrinks more, and is large, was made to fill a disk.
 _MOST_SHRUNK, _SURELY_SMALL = 100, 64 * 1024 * 1024
-_UNREADABLE = (OSError, ValueError, RuntimeError, NotImplementedError, EOFError, zlib.error)
+# RuntimeError: a member that is encrypted, or packed in a way that zipfile does not know.
+_UNREADABLE = (OSError, ValueError, RuntimeError, EOFError, zlib.error)
 _BREAKS = (*_UNREADABLE, zipfile.BadZipFile, zipfile.LargeZipFile)
 
 Conversion = Callable[[Fields, Counter[str]], tuple[Session, ...]]
