@@ -18,16 +18,17 @@ rest := tests src $(patsubst %,--ignore=%,$(reliability) $(doors) $(growth))
 PARTS := $(MEASURED) growth
 PYTEST := pytest -q -p no:cacheprovider
 
-.PHONY: help demo test soak check bench conformance clean $(PARTS)
+.PHONY: help demo test soak check bench conformance integrations clean $(PARTS)
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo   try plait on the sample memory"
-	@echo "make test   all checks and tests, with coverage, then make conformance"
+	@echo "make test   all checks and tests, with coverage, then make conformance and integrations"
 	@echo "make check  only the static checks"
 	@echo "make soak   the long reliability tests"
 	@echo "make bench  speed, memory and search quality"
 	@echo "make conformance  the official MCP suite and Inspector, if npm is installed"
+	@echo "make integrations  adapters and examples with the real frameworks, if pip reaches them"
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plait needs Python 3.11 or newer; try: make PYTHON=python3.12")'
@@ -57,6 +58,7 @@ test: check
 		$(BIN)/coverage report --include="$$area" --fail-under=$(CRITICAL_FLOOR) || exit 1; \
 	done
 	@$(MAKE) --no-print-directory conformance
+	@$(MAKE) --no-print-directory integrations
 
 $(MEASURED): $(INSTALLED)
 	PYTHONWARNDEFAULTENCODING=1 $(BIN)/coverage run -m $(PYTEST) $($@)
@@ -74,5 +76,9 @@ bench: $(INSTALLED)
 conformance: $(INSTALLED)
 	PYTHONPATH=src $(BIN)/python tests/mcp/conformance.py
 
+# In an environment of its own: the frameworks need another version of the MCP SDK than our server.
+integrations: $(INSTALLED)
+	$(BIN)/python tests/integrations/run.py
+
 clean:
-	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) .venv-integrations .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist

@@ -59,13 +59,17 @@ def verbs() -> str:
     filters = {flag for action in filter_actions() for flag in action.option_strings}
     sections = []
     for name, verb in VERBS.items():
-        actions = parser_for(name)._actions
+        parser = parser_for(name)
+        actions, defaults = parser._actions, parser._defaults
         flags = {flag for action in actions for flag in action.option_strings}
         takes_filters = filters <= flags
         own = [
             action
             for action in actions
-            if not (set(action.option_strings) & (shared | {"--help", "--version"}))
+            if not (
+                set(action.option_strings)
+                & (shared | {"--help", "--version"}) - {*defaults.get("own_flags", ())}
+            )
             and not (takes_filters and set(action.option_strings) & filters)
         ]
         usage = " ".join(filter(None, ["plait", name, verb.arguments, "[options]"]))

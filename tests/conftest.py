@@ -36,7 +36,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
     folder.mkdir(parents=True)
     for name in [*os.environ]:
-        if name.startswith(("PLAIT_", "XDG_")) or name in ("OPENAI_API_KEY", "API_KEY"):
+        keys = ("ANTHROPIC_API_KEY", "API_KEY", "OPENAI_API_KEY")
+        if name.startswith(("PLAIT_", "XDG_")) or name in keys:
             monkeypatch.delenv(name)
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     monkeypatch.setenv("HOME", str(folder))

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.errors import (
     AmbiguousId,
+    ChatError,
     ConfigError,
     DeadlineExceeded,
     EmbedderError,
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AmbiguousId",
     "Answer",
+    "ChatError",
     "ConfigError",
     "DeadlineExceeded",
     "Document",

@@ -7,6 +7,7 @@ PlaitError                   what happened, with the value; a code; the next ste
 ├── NotFound                 no such document, passage or file                        (exit code 3)
 ├── SourceError              a file or folder cannot be read
 ├── EmbedderError            the embedder is missing, down, or returned an invalid answer
+├── ChatError                the chat model is missing, down, or broke off its answer
 └── StoreError               the memory's file
     ├── StoreBusy            another process held the write lock past the time limit
     ├── StoreFull            no space left on the device
@@ -194,8 +195,12 @@ IN_PYTHON: dict[str, str] = {
     "upgrade": "Upgrade it: pip install --upgrade plait",
     "upgrade_package": "Upgrade it: pip install --upgrade {package}",
     "pull_model": "Download it: plait.embedders.fastembed.pull({model!r}, folder).",
+    "choose_chat_model": "Name one, for example in a shell: plait chat --model ollama:llama3.2",
+    "retry_later": "Try again later.",
     "pull_ollama_model": "Download it in a shell: ollama pull {model:shell}",
     "start_ollama": "Start it in a shell: ollama serve",
+    "reach_server": "Check that it runs and that the network reaches it.",
+    "wait_longer": "Wait longer with a larger timeout.",
     "set_address": "Set the address that it redirects to.",
     "set_key": "Set the key in a shell: plait config set-key {provider}",
     "set_server_key": "Set the key in a shell: plait config set-key {provider} --url {url:shell}",
@@ -311,6 +316,12 @@ class EmbedderError(PlaitError):
     """The embedder is missing, down, or returned an invalid answer."""
 
     code = "embedder_failed"
+
+
+class ChatError(PlaitError):
+    """The chat model is missing, down, or broke off its answer."""
+
+    code = "chat_failed"
 
 
 class StoreError(PlaitError):

@@ -19,6 +19,7 @@ from plait.types.relations import Relation
 
 # float32, unit length or not: cosine is scale-free.
 if TYPE_CHECKING:
+    from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import Finding, Stats
     from plait.types.steps import Step, StepName, StepTaken
 
@@ -28,6 +29,8 @@ else:
 Scored = tuple[Ref, float]
 # A token of a text: first and last character (exclusive) and the term it is indexed under.
 Token = tuple[int, int, str]
+# How passages were read and judged, by their ids, and read together, by two ids and a space.
+PassageUse = Mapping[str, tuple[int, ...]]
 
 
 class Entry(NamedTuple):
@@ -41,18 +44,21 @@ class Entry(NamedTuple):
     declined: frozenset[int] = frozenset()
     # What a message tells of; without it the stored ones stay, if the text is the same.
     steps: Sequence[Step] | None = None
+    use: PassageUse = MappingProxyType({})
 
 
 class Use(NamedTuple):
     """How a passage was read; ``together`` gives (times, last) for each passage read with it.
 
-    ``degree`` counts the current relations of its entity.
+    ``degree`` counts the current relations of its entity, ``good`` and ``wrong`` the feedback.
     """
 
     reads: int = 0
     days: int = 0
     last_read: int | None = None
     degree: int = 0
+    good: int = 0
+    wrong: int = 0
     together: Mapping[Ref, tuple[int, int]] = MappingProxyType({})
 
 
@@ -69,14 +75,11 @@ class Candidate(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """The nearest passages, best first, and the cosines of these and of other requested ones.
-
-    ``among`` is how many passages the filter selects; ``None`` if that is not known.
-    """
+    """The nearest passages, best first, and the cosines of these and of other requested ones."""
 
     hits: list[Scored]
     cosines: dict[Ref, float]
-    among: int | None = None
+    among: int | None = None  # how many passages the filter selects, if that is known
 
 
 class Unembedded(NamedTuple):
@@ -143,6 +146,7 @@ class Trashed(NamedTuple):
     home: str | None = None
     version_of: str = ""
     steps: Sequence[Step] | None = None  # ``None``: the stored ones
+    use: PassageUse | None = None  # the same
 
     @property
     def deleted_in(self) -> str:
@@ -152,7 +156,8 @@ class Trashed(NamedTuple):
     @property
     def without_texts(self) -> Trashed:
         """The same without the text and its passages, for what only compares names."""
-        return self._replace(document=self.document._replace(text=""), passages=(), steps=())
+        document = self.document._replace(text="")
+        return self._replace(document=document, passages=(), steps=(), use={})
 
 
 class Standing(NamedTuple):
@@ -184,12 +189,9 @@ class Written(NamedTuple):
 
 
 class Transaction(Protocol):
-    """One write transaction; it is committed at the end of its ``with`` block, or not at all.
+    """One write transaction; it is committed at the end of its ``with`` block, or not at all."""
 
-    ``now`` is its time by the store's clock.
-    """
-
-    now: int
+    now: int  # by the store's clock
 
     # Reading inside the transaction.
 
@@ -198,13 +200,10 @@ class Transaction(Protocol):
         """What the memory said about itself when this was first asked; ask before writing."""
 
     def known(self, document: Document) -> Document | None:
-        """Return the stored document that this one replaces, without its text.
-
-        It has the same id, else the same project, source and key; a file also the same path.
-        """
+        """Return the stored document of this id, else this name, else this path of a file."""
 
     def load(self, ids: Sequence[str]) -> list[Document]:
-        """Return whole documents, text included, in the order asked for; unknown ids are absent."""
+        """Return whole documents, in the order asked for; unknown ids are absent."""
 
     def passages(self, document: str) -> list[Passage]:
         """Return the passages of one document, in order."""
@@ -257,10 +256,8 @@ class Transaction(Protocol):
 
         Passages with unchanged heading and text keep id, ref and vector; with ``keep_use`` the
         first passage keeps its use even if its text changes. The first vectors of a memory create
-        their space. A passage gets the id it asks for unless that is taken.
-
-        Raises:
-            EmbedderError: A vector has another length or is zero.
+        their space. A passage gets the id it asks for unless that is taken. A vector of another
+        length, or zero, is an `EmbedderError`.
         """
 
     def free_turn(self, project: str | None, session: str, turn: int) -> None:
@@ -288,7 +285,7 @@ class Transaction(Protocol):
         """Make deleted documents restorable only by id."""
 
     def forget(self, ids: Sequence[str], *, edges: bool = True) -> None:
-        """Drop documents from the trash, and the deleted ``edges`` that touch them."""
+        """Drop documents from the trash; with ``edges``, their edges and audit entries too."""
 
     def restore_edges(self) -> None:
         """Restore deleted edges whose two ends exist again."""
@@ -301,6 +298,12 @@ class Transaction(Protocol):
 
     def touch(self, answers: Sequence[Sequence[Ref]]) -> None:
         """Count passages as read, those of one answer as read together; ignore untrusted ones."""
+
+    def judge(self, refs: Sequence[Ref], *, good: int = 0, wrong: int = 0) -> None:
+        """Add to the feedback on passages; without both, take all of it back."""
+
+    def unrecord(self, project: str) -> None:
+        """Drop all entries of a project from the audit log."""
 
     def cache(self, vectors: Mapping[str, Vector], used: Iterable[str], most: int) -> None:
         """Cache vectors by the name of their text; keep the ``most`` recently used ones."""
@@ -320,10 +323,7 @@ class Transaction(Protocol):
 
         Every passage is pending in a new space. Searches use the first space of a memory at once; a
         later one is built beside it, with ``afresh`` even under the same name. Without ``resume``
-        an unfinished one is dropped first.
-
-        Raises:
-            EmbedderError: The length of the vectors is not known yet.
+        an unfinished one is dropped first. An unknown length of vectors is an `EmbedderError`.
         """
 
     def fill(
@@ -462,6 +462,9 @@ class Store(Protocol):
 
     def remembered(self, prefix: str) -> dict[str, str]:
         """Return the values of `remember` whose names begin with this prefix."""
+
+    def audit(self, wanted: AuditQuery, limit: int) -> list[AuditEntry]:
+        """Return entries of the audit log, the newest first."""
 
     def transaction(self, *, patient: bool = True) -> AbstractContextManager[Transaction]:
         """Begin a write transaction, one writer at a time.

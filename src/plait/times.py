@@ -63,6 +63,29 @@ def parse_time(text: str, now: int | None = None) -> int | None:
     return _in_ms(text, begin)
 
 
+def span_of(text: str, now: int | None = None) -> tuple[int, int] | None:
+    """Return the first moment of a day, week, month or year, and that of the next one.
+
+    ``None`` for a text that names none: ``2026-03-01``, ``yesterday``, ``friday``, ``last week``.
+    """
+    from datetime import datetime, timedelta
+
+    words = " ".join(text.lower().split())
+    moment = time.time_ns() // 1_000_000 if now is None else now
+    try:
+        begin = _calendar_day(words, moment)
+        if begin is None:
+            begin = datetime.fromisoformat(words if len(words) == len("2026-03-01") else "")
+        end = {
+            "week": begin + timedelta(days=7),
+            "month": (begin + timedelta(days=31)).replace(day=1),
+            "year": (begin + timedelta(days=366)).replace(month=1, day=1),
+        }.get(words.rpartition(" ")[2], begin + timedelta(days=1))
+        return round(begin.timestamp() * 1000), round(end.timestamp() * 1000)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def _in_ms(text: str, begin: datetime | None = None) -> int | None:
     from datetime import datetime
 

@@ -49,6 +49,7 @@ FULL = document(
     supersedes="old",
     importance=0.25,
     pinned=True,
+    status="done",
     created_at=1,
     updated_at=2,
     event_at=3,

@@ -60,6 +60,8 @@ FIELDS: dict[str, dict[str, Any]] = {
     "current": {"valid_from": NOW - HOUR, "valid_to": NOW + HOUR},
     "to come": {"valid_from": NOW + HOUR},
     "pinned": {"pinned": True},
+    "done": {"status": "done"},
+    "stated active": {"status": "active"},
     "of Ana": {"kind": "observation", "parent": "ana", "topic": "tea"},
     "of Bo": {"kind": "observation", "parent": "bo", "topic": "coffee"},
 }
@@ -99,6 +101,8 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
     ({"topics": ("coffee",), "parents": ("ana",)}, []),
     ({"pinned": True}, ["pinned"]),
     ({"pinned": False}, [key for key in USUAL if key != "pinned"]),
+    ({"statuses": ("done", "archived")}, ["done"]),
+    ({"statuses": ("active",)}, [key for key in USUAL if key != "done"]),
     ({"scopes": False}, [key for key in USUAL if key != "user's project"]),
     ({"scopes": False, "projects": ("scope:ana",)}, ["user's project"]),
     ({"memory_types": ("procedural",)}, ["procedural"]),

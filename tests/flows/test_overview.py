@@ -11,6 +11,7 @@ from plait import Memory
 from plait.errors import UsageError
 from plait.searching.overview import FIRST_CHARS, LINE_CHARS, MOST_LINES
 from plait.searching.recall import DEFAULT_BUDGET, Recalled, tokens_of
+from plait.times import parse_time
 from plait.types import Document
 from tests.builders import EVERYTHING
 from tests.codes import has_code
@@ -483,6 +484,21 @@ def test_recall_gives_the_overview_to_an_opening_question(acme: Memory, tmp_path
     assert bare(recalled) == bare(acme.overview())
     narrow = acme.recall("where were we", budget_tokens=200, where={"kinds": "message"})
     assert told(narrow) == told(acme.overview(budget_tokens=200, where={"kinds": "message"}))
+
+
+def test_a_question_about_a_day_gets_the_overview_of_that_day(acme: Memory, tmp_path: Path) -> None:
+    filled(acme, tmp_path / "notes")
+    acme.store("We decided to sail.", event_at="2026-03-01T12:00")
+    talk(acme, "s3", "Let us paint.", "Done.", start=(parse_time("2026-03-01T10:00") or 0))
+    recalled = acme.recall("What did we do on 2026-03-01?")
+    assert recalled.is_overview
+    assert told(recalled) == [("decisions", "We decided to sail."), ("recent", "Let us paint.")]
+    assert acme.recall("what did we do on 2026-03-02").items == ()
+    assert len(acme.recall("what did we do").items) > 4
+    only = acme.recall("what did we do on 2026-03-01", where={"kinds": "message"})
+    assert told(only) == [("recent", "Let us paint.")]
+    other = acme.recall("what did we do on 2026-03-01", where={"until": START + 1})
+    assert "We decided to use SQLite." in other.text
 
 
 def test_recall_of_anything_else_stays_as_it_was(acme: Memory, tmp_path: Path) -> None:

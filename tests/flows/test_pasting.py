@@ -45,7 +45,8 @@ def fill(path: Path) -> list[str]:
             (folder / "README.md").write_text(LISTED.format(name), encoding="utf-8")
             memory.ingest(folder)
         note = "# Deploys\n\nThe deploy key for staging is kept on the NAS in the cellar."
-        memory.store(note, key="ops/deploys.md", tags=["ops", "ssh"], type="decision")
+        tags = ["ops", "ssh"]
+        memory.store(note, key="ops/deploys.md", tags=tags, type="decision", status="done")
         memory.store(note, key="ops/copy.md", tags=["ops", "ssh"], type="decision")
         # Too long for an answer: the name and the snippet are cut.
         memory.store(HANDBOOK, key=f"ops/{'very-' * 12}long-name.md")
@@ -76,6 +77,7 @@ def by_command(path: Path, ids: list[str], capsys: pytest.CaptureFixture[str]) -
         "page": ["timeline", "--limit", "2"],
         "session": ["timeline", "--session", "s1", "--limit", "1"],
         "conversation": ["get", "s1"],
+        "review": ["review"],
     }
     for name, words in asked.items():
         for form in ("text", "json", "array"):
@@ -105,6 +107,7 @@ TOOLS: list[tuple[str, str, dict[str, Any]]] = [
     ("core", "memory_search", {"query": "zebra"}),
     ("core", "memory_recall", {"query": "helm charts"}),
     ("core", "memory_timeline", {"until": "2000-01-01"}),
+    ("review", "memory_review", {}),
     ("layers", "search_memories", {"query": "helm charts"}),
     ("layers", "timeline", {"end_date": "2000-01-01"}),
     ("layers", "search_memories", {"query": QUERY}),
@@ -219,6 +222,9 @@ def test_what_the_server_says_about_a_stored_text_is_not_stored(memory: Memory) 
     receipts.append(text_of(call(memory, "memory_delete", {"ids": [ours.id], "undo": True})))
     receipts.append(text_of(call(memory, "memory_store", {"text": "wide and broad " * 2_000})))
     assert "It is long" in receipts[-1]
+    for given in ({"status": "done"}, {"feedback": "wrong"}):
+        arguments = {"ids": [ours.id], **given}
+        receipts.append(text_of(call(memory, "memory_mark", arguments, profiles=("review",))))
     memory.graph.create([NewEntity("Heron", "bird", ("It flies. " * 60,))])
     receipts.append(text_of(call(memory, "memory_get", {"ids": ["Heron"]})))
     assert "1 more fact is known about" in receipts[-1]

@@ -17,9 +17,11 @@ from plait.graph import Graph
 from plait.memory import Memory
 from plait.memory.scoping import ScopedMemory
 from plait.types import Document
+from plait.types.audit import AuditQuery
 from plait.types.ids import SCOPE_PREFIX
 from plait.types.relations import Relation
 from plait.types.reports import NewEntity
+from plait.types.review import MarkedDocuments
 from tests.builders import EVERYTHING
 from tests.codes import has_code
 
@@ -194,6 +196,12 @@ CONFINED: dict[str, Act] = {
     "used": lambda mine, ana, name: use(mine, ana.refs),
     "delete": lambda mine, ana, name: mine.delete(name, purge=True, all_projects=True),
     "undo": lambda mine, ana, name: mine.undo(*([name] if name else [])),
+    "mark": lambda mine, ana, name: mine.mark(name, status="done"),
+    "unmark": lambda mine, ana, name: mine.unmark(
+        MarkedDocuments(ids=tuple(ana.ids), before=tuple(ana.documents))
+    ),
+    "feedback": lambda mine, ana, name: mine.feedback(name, "wrong"),
+    "log": lambda mine, ana, name: mine.log(AuditQuery(documents=tuple(ana.ids))),
     "erase": lambda mine, ana, name: mine.erase(),  # type: ignore[attr-defined]
     "stats": lambda mine, ana, name: mine.stats(),
     "export": lambda mine, ana, name: list(mine.export(all_projects=True)),

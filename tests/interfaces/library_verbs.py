@@ -98,6 +98,10 @@ MEMORY_VERBS: dict[str, Act] = {
     "timeline": lambda memory, folder: memory.timeline(anchor="plan"),
     "delete": lambda memory, folder: memory.delete("plan", purge=True),
     "undo": lambda memory, folder: memory.undo(),
+    "mark": lambda memory, folder: memory.mark("plan", status="done"),
+    "unmark": lambda memory, folder: memory.unmark(memory.mark("plan", status="done")),
+    "feedback": lambda memory, folder: memory.feedback("plan", "good"),
+    "log": lambda memory, folder: memory.log(),
     "prune": lambda memory, folder: prune(memory),
     "is_off": lambda memory, folder: memory.is_off,
 }
@@ -297,7 +301,7 @@ def main() -> None:
     if fault != "no descriptors, nothing loaded":
         # The interpreter may live in a folder that is root's alone.
         for module in pkgutil.walk_packages(plait.__path__, "plait."):
-            if not module.name.endswith("__main__"):
+            if not module.name.endswith("__main__") and ".adapters." not in module.name:
                 importlib.import_module(module.name)
     outcomes = {}
     for number, verb in enumerate((*VERBS, *COMMANDS)):

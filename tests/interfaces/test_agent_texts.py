@@ -89,6 +89,12 @@ def test_every_command_of_the_skill_works(in_notes):
         assert (ran.code, "unknown" in ran.err) == (0, False), (line, ran.err)
 
 
+@pytest.mark.parametrize("verb", ["about PATH", "how COMMAND", 'fixed "ERROR"'])
+def test_the_skill_names_the_commands_for_what_was_done(plait, verb):
+    assert f"`plait {verb}`" in " ".join(snippet("skill").split())
+    assert plait(verb.partition(" ")[0], "--help").code == 0
+
+
 def test_the_heartbeat_indexes_what_changed_and_nothing_else(in_notes, work):
     text = snippet("heartbeat")
     assert "every 6h" in text

@@ -286,7 +286,7 @@ AS_NOBODY = """
 import difflib, encodings.utf_8_sig, importlib, locale, os, pkgutil, sys, tempfile, traceback
 import plait
 for module in pkgutil.walk_packages(plait.__path__, "plait."):
-    if not module.name.endswith("__main__"):
+    if not module.name.endswith("__main__") and ".adapters." not in module.name:
         importlib.import_module(module.name)
 if os.getuid() == 0:
     os.setgroups([])

@@ -60,6 +60,13 @@ def files_in(*folders: Path) -> dict[Path, bytes]:
     }
 
 
+def folders_in(*folders: Path) -> set[Path]:
+    """The folders in folders, without those of plait's own settings."""
+    kept = ("plait", ".config", ".git")
+    inside = {path for folder in folders for path in folder.rglob("*") if path.is_dir()}
+    return {path for path in inside if path.name not in kept}
+
+
 # -- every agent ---------------------------------------------------------------------------
 
 
@@ -75,6 +82,7 @@ def test_an_agent_is_connected_and_disconnected_without_a_trace(
         return
     machine = Machine(str(home), str(project), {})
     pieces = AGENTS[agent].pieces(machine, scope)
+    folders = folders_in(home, project)
     ran = plait("connect", agent, "--scope", scope)
     assert ran.code == 0
     assert {row["path"] for row in ran.json["files"]} == {piece.path for piece in pieces}
@@ -87,7 +95,46 @@ def test_an_agent_is_connected_and_disconnected_without_a_trace(
     ran = plait("disconnect", agent, "--scope", scope)
     assert {row["change"] for row in ran.json["files"]} == {"removed"}
     assert files_in(home, project) == {}
+    assert folders_in(home, project) == folders
     assert plait("disconnect", agent, "--scope", scope).code == 3
+
+
+@pytest.mark.parametrize("own", ["folder", "file", "file in a new one"])
+def test_a_disconnect_leaves_folders_that_are_somebody_elses(plait, proved, home, own):
+    """Those that were there before, though they are empty, and those in which there is more."""
+    skills = home / ".claude" / "skills"
+    if own == "folder":
+        skills.mkdir(parents=True)
+    plait("connect", "claude-code")
+    if own == "file":
+        (skills / "mine.md").write_bytes(b"mine")
+    if own == "file in a new one":
+        (skills / "mine").mkdir()
+        (skills / "mine" / "SKILL.md").write_bytes(b"mine")
+    before = {path: data for path, data in files_in(home).items() if data == b"mine"}
+    plait("disconnect", "claude-code")
+    assert files_in(home) == before
+    assert skills.is_dir()
+    assert not (skills / "plait").exists()
+    assert not read_records(str(home / ".config" / "plait"))
+
+
+def test_a_connect_that_fails_leaves_no_folder(plait, proved, home, monkeypatch):
+    from plait.agents.connecting import files
+
+    honest = files._write_aside
+
+    def refuse(target: str, data: bytes) -> str:
+        aside = honest(target, data)
+        if target.endswith("SKILL.md"):
+            Path(aside).unlink()
+            raise cannot("write", target, PermissionError(13, "no"))
+        return aside
+
+    folders = folders_in(home)
+    monkeypatch.setattr(files, "_write_aside", refuse)
+    assert plait("connect", "claude-code").code != 0
+    assert (files_in(home), folders_in(home)) == ({}, folders)
 
 
 def entry_of(agent: str, home: Path) -> Any:
@@ -631,6 +678,7 @@ def test_a_kill_at_any_time_loses_no_record(
     if content is not None:
         (home / ".claude.json").write_text(content, encoding="utf-8")
         before = files_in(home)
+    folders = folders_in(home)
     if verb == "disconnect":
         plait("connect", "claude-code")
 
@@ -649,14 +697,14 @@ def test_a_kill_at_any_time_loses_no_record(
         return write
 
     with monkeypatch.context() as patch:
-        for name in ("replace_settings", "replace_private"):
+        for name in ("replace_settings", "replace_private", "_remove_folders"):
             patch.setattr(files, name, killed_later(getattr(files, name)))
         with contextlib.suppress(Killed):
             plait(verb, "claude-code")
     if verb == "disconnect":
         plait("connect", "claude-code")
     plait("disconnect", "claude-code")
-    assert files_in(home) == before
+    assert (files_in(home), folders_in(home)) == (before, folders)
     assert not read_records(str(home / ".config" / "plait"))
 
 

@@ -151,6 +151,33 @@ def test_a_delete_shows_how_messages_begin(plait, home, way):
     assert all(line.split()[3] in ("question", "answer") for line in lines[:-1])
 
 
+@pytest.mark.parametrize("way", [("--dry-run",), ()])
+def test_an_undo_shows_how_messages_begin(plait, home, way):
+    plait("import", "claude-code")
+    options = ("--project", "/nowhere/shop", "--format", "text")
+    plait("delete", "--session", f"claude-code:{SESSION}", *options)
+    lines = plait("delete", "--undo", *way, *options).out.splitlines()
+    assert lines[0] == f"{'Would restore' if way else 'Restored'} 40 documents:"
+    assert lines[-1] == "  … and 32 more"
+    assert all(line.split()[3] in ("question", "answer") for line in lines[1:-1])
+
+
+def test_what_has_a_name_is_deleted_and_restored_by_name_the_rest_by_its_words(plait):
+    plait("entity", "add", "Ana", "Ana paints", "--type", "person")
+    plait("store", "Herons fish.", "--title", "Birds")
+    plait("store", "Ferries leave at noon.", "--key", "ferry")
+    for verb, words in (("Deleted", ("Ana", "ferry")), ("Restored", ("--undo",))):
+        lines = plait("delete", *words, "--format", "text").out.splitlines()
+        assert lines[0].startswith(f"{verb} 3 documents")
+        assert {line.strip() for line in lines[1:]} > {"Ana", "ferry"}
+        assert any(line.endswith("  observation Ana paints") for line in lines)
+    birds = plait("timeline", "--json").json["results"]
+    (id_,) = [row["id"] for row in birds if row["title"] == "Birds"]
+    assert "observation Birds: Herons fish." in plait("delete", id_, "--format", "text").out
+    assert plait("delete", "ferry", "--format", "text").out.endswith("1 passage: ferry\n")
+    assert plait("delete", "--undo", "--format", "text").out == "Restored ferry\n"
+
+
 def test_a_purge_leaves_no_text_on_the_screen(plait, home):
     plait("import", "claude-code")
     done = plait("delete", "u7", "--purge", "--project", "/nowhere/shop", "--format", "text")
@@ -198,8 +225,8 @@ def test_the_beginning_of_a_session_is_a_name_if_it_is_the_only_one(plait, home)
     done = plait("get", short, *options)
     assert done.code == 2 and "matches 2 sessions" in done.err
     assert len(plait("get", f"claude-code:{twin}", *options).json["results"]) == 1
-    plait("store", "exactly this", "--session", short, "--role", "user", *options)
-    assert len(plait("get", short, *options).json["results"]) == 1
+    done = plait("store", "which one?", "--session", short, "--role", "user", *options)
+    assert done.code == 2 and "matches 2 sessions" in done.err
 
 
 def test_watch_imports_what_agents_write_until_ctrl_c(plait, home, monkeypatch):

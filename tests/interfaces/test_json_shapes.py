@@ -2,12 +2,14 @@
 
 import json
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from plait.agents.connecting.handshake import Proof
 from plait.cli import connect
+from tests.chat.server import ChatServer, Reply
 from tests.interfaces.command import ROOT
 
 
@@ -24,6 +26,7 @@ def answers(plait, notes, monkeypatch):
     """One answer of each verb."""
     monkeypatch.setattr(connect, "prove", lambda *_: Proof("1", 6))
     return {
+        **chats(plait),
         "connect": plait("connect", "codex").json,
         "disconnect": plait("disconnect", "codex").json,
         "store": plait("store", "A fact", "--key", "a").json,
@@ -32,6 +35,9 @@ def answers(plait, notes, monkeypatch):
         "timeline": plait("timeline").json,
         "hook": plait("hook", "--try", "A fact about deploys?").json,
         "log": plait("log").json,
+        "mark": plait("mark", "a", "--status", "done").json,
+        "feedback": plait("feedback", "a", "good").json,
+        "review": plait("review").json,
         "mute": plait("mute", "a").json,
         "unmute": plait("unmute", "a").json,
         "about": plait("about", "a.py").json,
@@ -46,6 +52,18 @@ def answers(plait, notes, monkeypatch):
         "import": plait("import", exported(plait)).json,
         "restore": plait("restore", plait("backup", "copy.db").json["path"]).json,
     }
+
+
+def chats(plait) -> dict[str, dict[str, object]]:
+    """Answers of the verbs that ask a model, if its client is installed."""
+    if find_spec("ollama") is None:
+        return {}
+    with ChatServer([Reply("Yes."), Reply('["We deploy on Fridays."]')]) as server:
+        options = server.options("ollama")
+        return {
+            "chat": plait("chat", "Is it Friday?", "--session", "s1", *options).json,
+            "digest": plait("digest", "s1", *options).json,
+        }
 
 
 def session(folder: Path) -> str:

@@ -173,6 +173,7 @@ FIELDS: Where = {
     "scopes": "yes",
     "named": 3,
     "mentions": [3],
+    "statuses": 3,
     "entity": 3,
 }
 

@@ -50,7 +50,7 @@ def usual(plait):
         (["search", "otter", "--all-projects"], "get", "The otter sleeps"),
         (["delete", "t2"], "delete", "Restored t2"),
         (["delete", "t2", "--all-projects"], "delete", "Restored t2"),
-        (["entity", "delete", "Priya"], "delete", "Restored Priya"),
+        (["entity", "delete", "Priya"], "delete", "documents:\n  Priya\n"),
         (["timeline", "--limit", "1", "--kind", "note"], "timeline", "The otter sleeps"),
         (["entity", "list", "--limit", "1"], "entity", "observation"),
         (["entity", "show", "Nobody"], "entity", "Priya"),

@@ -1,8 +1,11 @@
 """Every verb that takes a session knows an imported one by the short name that answers show."""
 
+import json
+
 import pytest
 
-from plait import AmbiguousId, Memory
+from plait import AmbiguousId, Document, Memory
+from plait.tools import run
 from tests.agents.test_claude_code import answer, text, transcript, user
 
 SHOP = "/nowhere/shop"
@@ -73,7 +76,9 @@ def test_a_delete_takes_one_session_and_names_too_short_none(sessions):
 
 
 def test_a_session_of_exactly_that_name_comes_first(sessions):
-    sessions("store", "--key", "own", "--text", "zebra crossing", "--session", SHORT, *IN_SHOP)
+    with Memory.open(project=SHOP) as memory:
+        own = Document(key="own", text="zebra crossing", session=SHORT)
+        memory.store_many([own])  # it takes documents as they are
     gone = sessions("delete", "--dry-run", "--session", SHORT, *IN_SHOP).json
     assert gone["doc_ids"] == ["own"]
     assert "zebra 1" in sessions("get", SHORT, *IN_SHOP, "--format", "text").out
@@ -86,3 +91,50 @@ def test_filters_in_python_take_short_names(sessions, home):
         assert len(memory.timeline(where={"session": SHORT})) == 2
         with pytest.raises(AmbiguousId):
             memory.delete(where={"session": TWO})
+
+
+TURN = {"role": "user", "content": "and the okapi?"}
+STORING = {
+    "store": lambda memory, name: memory.store("A zebra fact.", session=name),
+    "a message": lambda memory, name: memory.store("Why?", role="user", session=name),
+    "add_messages": lambda memory, name: memory.add_messages([TURN], session=name),
+    "tool": lambda memory, name: run(memory, "memory_store", {"text": "Zebras.", "session": name}),
+}
+
+
+@pytest.mark.parametrize("door", STORING)
+def test_what_is_stored_under_a_short_name_joins_the_session_that_begins_so(sessions, door):
+    with Memory.open(project=SHOP) as memory:
+        STORING[door](memory, SHORT)
+        newest = memory.timeline(limit=1)[0]
+        assert newest.session == f"claude-code:{OURS}"
+        if newest.kind == "message":
+            assert memory.conversation(SHORT)[-1].id == newest.id
+
+
+def test_commands_that_store_join_it_too(sessions, home):
+    turns = home / "turns.json"
+    turns.write_text(json.dumps([TURN]), encoding="utf-8")
+    for words in (["Zebras graze.", "--role", "user"], ["--messages", str(turns)]):
+        assert sessions("store", *words, "--session", SHORT, *IN_SHOP).code == 0
+    told = sessions("get", SHORT, *IN_SHOP, "--format", "text").out
+    assert told.index("zebra 1") < told.index("Zebras graze.") < told.index("okapi")
+
+
+def test_a_name_that_begins_several_sessions_stores_nothing(sessions):
+    with Memory.open(project=SHOP) as memory:
+        for store in (STORING["store"], STORING["add_messages"]):
+            with pytest.raises(AmbiguousId):
+                store(memory, TWO)
+        assert "error" in STORING["tool"](memory, TWO)
+        assert memory.stats().doc_count == 6
+
+
+@pytest.mark.parametrize("name", ["claude-code:3333", "codex:33333333", "standup", "a:b"])
+def test_a_name_that_begins_no_session_is_a_session_of_its_own(sessions, name):
+    with Memory.open(project=SHOP) as memory:
+        STORING["a message"](memory, name)
+        assert memory.timeline(limit=1)[0].session == name
+    with Memory.open(project="elsewhere") as memory:
+        STORING["a message"](memory, SHORT)
+        assert memory.timeline(limit=1)[0].session == SHORT

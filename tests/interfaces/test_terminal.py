@@ -239,6 +239,16 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("delete", BROKEN + "x"), ("delete", BROKEN, "--dry-run"), ("delete", "--tag", BROKEN)),
     *(("delete", "--undo", "gone" + BROKEN), ("delete", "--undo", BROKEN), ("delete", BROKEN)),
     *(("delete", "--path", "notes"), ("delete", BROKEN, "--purge")),
+    *(("mark", "plain", "--status", "done"), ("mark", BROKEN), ("mark", "plain", "--entity", EVE)),
+    *(("mark", "plain", "--superseded-by", BROKEN), ("mark", BROKEN + "x", "--status", "done")),
+    *(
+        ("feedback", "plain", "good"),
+        ("feedback", BROKEN + "x", "wrong"),
+        ("feedback", "x", BROKEN),
+    ),
+    *(("review",), ("review", "--all-projects", "--list"), ("review", "--kind", BROKEN)),
+    *(("log", "--verb", BROKEN), ("log", "--session", BROKEN), ("log", BROKEN)),
+    *(("log", "--since", BROKEN), ("log", "--all-projects", "--limit", "500")),
     *(
         ("stats",),
         ("doctor",),
@@ -259,7 +269,11 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("watch", BROKEN), ("mcp", "--tools", BROKEN), ("mcp", "--http", "--host", BROKEN)),
     *(("connect",), ("connect", BROKEN), ("connect", "codex", "--dry-run", "--project", BROKEN)),
     *(("connect", "--print", "agents"), ("disconnect", BROKEN), ("disconnect", "codex")),
+    *(("chat",), ("chat", BROKEN, "--model", BROKEN), ("chat", "x", "--model", "ollama:" + BROKEN)),
+    *(("digest", BROKEN, "--model", "custom:http://127.0.0.1:9/v1#m"), ("digest", BROKEN)),
     *(("eval", BROKEN), ("eval", "x", "--half", BROKEN)),
+    *(("tools",), ("tools", "--format", "mcp"), ("tools", "--format", BROKEN)),
+    ("tools", "--format", "openai", "--tools", BROKEN),
     *(("models",), ("models", "pull", BROKEN), ("models", "list", BROKEN), ("models", BROKEN)),
     *(
         ("config",),

@@ -9,7 +9,7 @@ from plait.cli import in_shell
 from plait.cli.verbs import VERBS
 from plait.cli.wording import SHELL
 from plait.errors import IN_PYTHON, NotFound, Notice, UsageError, advise
-from plait.mcp.wording import FOR_MODELS
+from plait.tools.wording import FOR_MODELS
 
 
 def test_the_shell_has_a_wording_for_every_advice():

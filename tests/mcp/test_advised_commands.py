@@ -9,9 +9,9 @@ from mcp import MCPError
 
 from plait.errors import Notice, advise
 from plait.mcp.lazy import LazyMemory
-from plait.mcp.wording import FOR_MODELS, worded
 from plait.memory import Memory
 from plait.settings.loading import Config, load
+from plait.tools.wording import FOR_MODELS, worded
 from tests.mcp.talk import call, converse, text_of
 
 CHOSEN = {"db_path": "it's {mine}.db", "project": "side project", "embedding_provider": "none"}

@@ -12,10 +12,11 @@ from plait import Memory
 from plait.errors import UsageError
 from plait.facts import echo
 from plait.mcp.lazy import LazyMemory
-from plait.mcp.server import PROFILES, Handlers, create_server, tools_of
+from plait.mcp.server import Handlers, create_server
 from plait.searching.recall import tokens_of
 from plait.stores.sqlite.transaction import SQLiteTransaction
 from plait.times import show_day
+from plait.tools.profiles import PROFILES, tools_of
 from plait.writing.use import MAX_UNWRITTEN
 from tests.builders import Failing
 from tests.mcp.talk import ERAS, call, converse, text_of, told
@@ -71,23 +72,21 @@ def test_data_and_their_schemas_are_for_programs_and_for_the_graph(memory, era, 
         graph = await client.call_tool("read_graph", {})
         return (await client.list_tools()).tools, [stored, found], graph
 
-    tools, answers, graph = converse(
-        memory, act, profiles=tuple(PROFILES), era=era, with_data=with_data
-    )
+    tools, answers, graph = converse(memory, act, profiles=PROFILES, era=era, with_data=with_data)
     typed = {tool.name for tool in tools if tool.output_schema is not None}
-    assert typed == {tool.name for tool in tools_of(list(PROFILES) if with_data else ["graph"])}
+    assert typed == {tool.name for tool in tools_of(PROFILES if with_data else ["graph"])}
     assert [row.structured_content is not None for row in answers] == [with_data] * 2
     assert graph.structured_content == {"entities": [], "relations": []}
 
 
 def test_every_tool_of_every_profile_says_what_it_does_to_the_memory(memory):
-    listed = converse(memory, lambda client: client.list_tools(), profiles=tuple(PROFILES))
+    listed = converse(memory, lambda client: client.list_tools(), profiles=PROFILES)
     hints = {tool.name: tool.annotations for tool in listed.tools}
     assert all(hint is not None and hint.open_world_hint is False for hint in hints.values())
     writing = {name for name, hint in hints.items() if not hint.read_only_hint}
     # Where it is not given, the protocol assumes that a tool which writes destroys.
     destroying = {name for name in writing if hints[name].destructive_hint is not False}
-    assert destroying == {name for name in hints if "delete" in name}
+    assert destroying == {name for name in hints if "delete" in name} | {"memory_mark"}
     assert writing - destroying == {
         "memory_store",
         "create_entities",
@@ -99,7 +98,7 @@ def test_every_tool_of_every_profile_says_what_it_does_to_the_memory(memory):
 
 def test_the_order_of_the_profiles_does_not_depend_on_how_they_were_asked_for():
     assert tools_of(["graph", "core"]) == tools_of(["core", "graph"])
-    assert tools_of([]) == PROFILES["core"]
+    assert tools_of([]) == tools_of(["core"])
     with pytest.raises(UsageError) as caught:
         tools_of(["cor"])
     assert caught.value.notice[1:3] == ("unknown_profile", "cor")
@@ -445,12 +444,12 @@ def test_an_undo_of_something_unknown_brings_nothing_back(filled):
 class Noting(Memory):
     """Writes down in which order it is asked, answers and writes."""
 
-    log: ClassVar[list[str]] = []
+    order: ClassVar[list[str]] = []
 
     def lookup_many(self, names, **options):
-        self.log.append("asked")
+        self.order.append("asked")
         known = super().lookup_many(names, **options)
-        self.log.append("answered")
+        self.order.append("answered")
         return known
 
 
@@ -458,7 +457,7 @@ def test_what_was_read_is_written_down_after_an_answer_never_before(tmp_path, mo
     write_down = SQLiteTransaction.touch
 
     def touch(self, answers):
-        memory.log.append("written")
+        memory.order.append("written")
         write_down(self, answers)
 
     monkeypatch.setattr(SQLiteTransaction, "touch", touch)
@@ -470,7 +469,7 @@ def test_what_was_read_is_written_down_after_an_answer_never_before(tmp_path, mo
                 await client.call_tool("memory_get", {"ids": [id_]})
 
         converse(memory, act)
-        log = " ".join(memory.log)
+        log = " ".join(memory.order)
         assert log.count("written") >= 3
         assert "asked written" not in log
 

@@ -10,8 +10,8 @@ import pytest
 
 from plait import Memory
 from plait.facts.echo import SHORTEST_EXCERPT
-from plait.mcp.lines import LEAST_SNIPPET
 from plait.searching.recall import tokens_of
+from plait.tools.lines import LEAST_SNIPPET
 from tests.interfaces.command import ROOT, SAMPLE
 from tests.mcp.talk import call, told
 

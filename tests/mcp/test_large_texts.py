@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from plait.errors import UsageError
-from plait.mcp.arguments import MAX_ARGUMENT_CHARS
 from plait.memory import Memory
+from plait.tools.arguments import MAX_ARGUMENT_CHARS
 from plait.types.reports import NewEntity
 from tests.interfaces.command import spawn
 from tests.mcp.talk import Talk, talking

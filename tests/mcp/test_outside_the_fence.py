@@ -9,9 +9,9 @@ import apsw
 import pytest
 
 from plait.errors import QUOTED_CHARS, AmbiguousId, quoted
-from plait.mcp.wording import MOST_CHARS, worded
 from plait.memory import Memory
 from plait.present.text import stats_text, stored_text
+from plait.tools.wording import MOST_CHARS, worded
 from plait.types.reports import Stats, Stored
 from tests.mcp.talk import call, text_of, told
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from plait.errors import IN_PYTHON, NotFound, Notice, advise
-from plait.mcp.server import PROFILES, tools_of
-from plait.mcp.wording import FOR_MODELS, worded, wording_for
+from plait.tools.profiles import PROFILES, tools_of
+from plait.tools.wording import FOR_MODELS, worded, wording_for
 
 COMMAND = re.compile(r"plait [a-z]|pip |(?<![a-z])--[a-z]")
 
@@ -37,7 +37,7 @@ def test_both_wordings_of_an_advice_use_the_same_values(act):
 )
 def test_advice_names_only_tools_that_the_server_has(profiles):
     own = {tool.name for tool in tools_of(profiles)}
-    foreign = {tool.name for tools in PROFILES.values() for tool in tools} - own
+    foreign = {tool.name for tool in tools_of(PROFILES)} - own
     wording = wording_for(own)
     assert wording.keys() == FOR_MODELS.keys()
     for act, text in wording.items():

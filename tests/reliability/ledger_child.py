@@ -14,6 +14,8 @@ from plait.types import Document
 from tests.reliability import memories, plants
 
 KEYS_PER_WRITER = 12
+# A busy machine may give a process no time for more than a few: not enough to meet another's.
+LEAST_OPERATIONS = 60
 TOKEN = re.compile(r"w\d+[ko]\d+(?:v\d+)?").findall
 WRITERS = 4
 # Postings of which the passage is gone, seen in one snapshot: a ghost, not a race.
@@ -24,7 +26,7 @@ GHOSTS = (
 
 
 def write(pipe: Connection, path: Path, number: int, seconds: float, plant: str) -> None:
-    """Store, replace and delete for this long; then send the ledger."""
+    """Store, replace and delete for this long at least; then send the ledger."""
     with plants.planted(plant), memories.open_memory(path) as memory:
         dice = random.Random(number)
         ledger: memories.Contents = {}
@@ -32,7 +34,7 @@ def write(pipe: Connection, path: Path, number: int, seconds: float, plant: str)
         pipe.send(("ready",))
         pipe.recv()
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        while time.monotonic() < end or operations < LEAST_OPERATIONS:
             operations += 1
             key = f"w{number}k{dice.randrange(KEYS_PER_WRITER)}"
             name = f"note:{key}"

@@ -46,6 +46,11 @@ def open_memory(path: Path, dims: int = DIMS, *, durability: str = "full") -> Me
     return Memory.open(embedder=HashingEmbedder(dims), config=config)
 
 
+def open_to_read(path: Path, dims: int = DIMS) -> Memory:
+    """A memory through the door of those who must not write."""
+    return Memory.open(embedder=HashingEmbedder(dims), config=settings(path), read_only=True)
+
+
 def open_specially(
     path: Path,
     dims: int = DIMS,

@@ -512,6 +512,58 @@ def test_who_opens_a_new_file_beside_the_index_of_the_old_one_sees_all_its_pages
     assert names(path) == sorted([*kept, "served"])
 
 
+def move_over_an_empty_journal(backup: Path, path: Path, server: Child) -> None:
+    """Replace a file that another process has open; its index is still that of the old file."""
+    server.expect("ready")
+    emptied = apsw.Connection(str(path))
+    emptied.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    emptied.close()
+    assert path.with_name("memory.db-wal").stat().st_size == 0
+    move_over(backup, path)
+
+
+def lengthen(path: Path) -> None:
+    with memories.open_memory(path) as memory:
+        for number in range(15):
+            memory.store(memories.prose(f"more {number}"), key=f"more {number}")
+
+
+@pytest.mark.parametrize("longer", ["old", "new"])
+def test_who_reads_a_new_file_beside_the_index_of_the_old_one_reads_all_of_it(path, backup, longer):
+    """A reader writes nothing, so it cannot set the index aside as a writer does."""
+    lengthen(path if longer == "old" else backup)
+    kept = names(backup)
+    with children(Child(restore_child.serve, path)) as (server,):
+        move_over_an_empty_journal(backup, path, server)
+        before = {file.name for file in path.parent.glob("memory.db*")}
+        with memories.open_to_read(path) as reader:
+            read = sorted(document.doc_id for document in memories.documents(reader))
+            assert read == kept
+            assert {file.name for file in path.parent.glob("memory.db*")} == before
+            assert ask(server, "store", "four") == ("stored", "four")  # it sets the index aside
+            assert len(memories.documents(reader)) == len(kept) + 1, "it follows the new journal"
+            server.tell(None)
+            server.expect("closed")
+
+
+def test_no_command_that_only_reads_calls_a_moved_memory_damaged(path, backup):
+    lengthen(backup)
+    with children(Child(restore_child.serve, path)) as (server,):
+        move_over_an_empty_journal(backup, path, server)
+        for words in (["search", "more"], ["backup", f"{path}.copy"], ["hook", "--try", "hello"]):
+            ran = spawn("--db", str(path), "--read-only", *words)
+            assert ran.code == (3 if "hook" in words else 0), ran.err
+            assert "damaged" not in ran.err + ran.out
+
+
+def test_a_reader_still_calls_a_damaged_memory_damaged(path, backup):
+    backup.write_bytes(backup.read_bytes()[:8192])
+    with children(Child(restore_child.serve, path)) as (server,):
+        move_over_an_empty_journal(backup, path, server)
+        with pytest.raises(StoreDamaged, match="damaged"):
+            memories.open_to_read(path)
+
+
 @pytest.mark.parametrize("act", ["tidy", "doctor"])
 def test_an_act_of_several_steps_meets_a_restore_in_one_sentence(path, backup, monkeypatch, act):
     """What it read before is of the old file; it ends well, or says that the file was replaced."""

@@ -9,7 +9,7 @@ import pytest
 import plait
 from plait.cli.wording import SHELL
 from plait.errors import IN_PYTHON
-from plait.mcp.wording import FOR_MODELS
+from plait.tools.wording import FOR_MODELS
 
 SOURCE = Path(plait.__file__).parent
 

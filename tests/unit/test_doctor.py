@@ -270,7 +270,7 @@ def full(store: SQLiteStore) -> tuple[bytes, dict[str, int]]:
     for table, *values in (
         ("relations", 1, 1, 2, "knows", None, 1, None, None),
         ("trashed_relations", "x", "y", "knows", None, 1, None, None, 1),
-        ("signals", 1, 1, 1, 1, 1),
+        ("signals", 1, 1, 1, 1, 1, 0, 0),
         ("signal_pairs", 1, 2, 1, 1),
         ("embedding_cache", "name", b"\0\0\x80\x3f\0\0\x80\x3f", 1, 1),
         ("frequent_terms", "apple", 1),
@@ -504,7 +504,10 @@ def test_a_text_that_is_not_the_stored_one_is_an_error_and_its_file_is_read_agai
 def test_use_and_vectors_of_nobody_are_dropped(store: SQLiteStore) -> None:
     connection = store._connections.get()
     connection.execute("PRAGMA foreign_keys = OFF").fetchall()
-    run(store, "INSERT INTO signals VALUES (999, 1, 1, 1, 1)")
+    run(
+        store,
+        "INSERT INTO signals (passage, reads, days, last_day, last_read) VALUES (999, 1, 1, 1, 1)",
+    )
     run(store, "INSERT INTO signal_pairs VALUES (1, 999, 1, 1)")
     connection.execute("PRAGMA foreign_keys = ON").fetchall()
     assert (finding(store, "rows").level, finding(store, "rows").advice) == ("error", FIX)

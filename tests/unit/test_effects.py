@@ -177,6 +177,15 @@ def saved_by_hook(folder: Path, flags: dict[str, object]) -> Any:
     return save_transcript(load(own, environ={}, cwd=str(folder)), "claude-code", "")
 
 
+def talked_to(folder: Path, flags: dict[str, object]) -> Any:
+    from plait.cli import Output, arguments_for
+    from plait.cli.chat import chosen_model
+
+    out = Output(arguments_for(["chat"])[1])
+    out._config = load(flags, environ={})
+    return chosen_model(out)
+
+
 ACTS: dict[str, tuple[Act, object, object]] = {
     "auto_save": (saved_by_hook, "off", "on"),
     "db_path": (homes, "{folder}/one.db", "{folder}/two.db"),
@@ -185,6 +194,7 @@ ACTS: dict[str, tuple[Act, object, object]] = {
     "embedding_provider": (space, "builtin", "none"),
     "model": (asked, "nomic-embed-text", "text-embedding-3-small"),
     "api_key": (asked, "sk-one", "sk-two"),
+    "chat_model": (talked_to, "ollama:one", "ollama:two"),
     "ollama_url": (space, "http://localhost:1", "http://localhost:2"),
     "dims": (asked, 16, 32),
     "vector_weight": (scores, 0.2, 0.8),

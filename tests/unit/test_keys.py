@@ -458,7 +458,12 @@ def test_a_server_is_meant_by_name_address_or_setting(
         ("builtin", None, "no_key_needed", None),
         ("fastembed", None, "no_key_needed", None),
         ("opnai", None, "unknown_provider", advise("did_you_mean", name="openai")),
-        (CANARY, None, "unknown_provider", advise("choose", choices="ollama, openai, custom")),
+        (
+            CANARY,
+            None,
+            "unknown_provider",
+            advise("choose", choices="ollama, openai, custom, anthropic"),
+        ),
         ("custom", None, "no_address", None),
         ("custom", f"https://me:{CANARY}@models.example", "bad_address", None),
         (

@@ -28,9 +28,6 @@ from plait.embedders.transport import _retry_after
 from plait.errors import PlaitError
 from plait.exporting import reference
 from plait.facts import copied, credentials, echo, fingerprints, likeness, masking, names
-from plait.mcp.arguments import as_written, check_arguments
-from plait.mcp.layers import _day_end
-from plait.mcp.schemas import object_of, string, strings
 from plait.memory import Memory
 from plait.present import text as present
 from plait.searching import evidence, recall, scoring, snippets
@@ -56,6 +53,9 @@ from plait.text.links import inline_tags, links_in
 from plait.text.normal_form import as_read, composed, spellings
 from plait.text.operators import without_exact
 from plait.times import parse_time
+from plait.tools.arguments import as_written, check_arguments
+from plait.tools.layers import _day_end
+from plait.tools.schemas import object_of, string, strings
 from plait.types import Document, Filter
 from plait.writing import chunking, copies, documents, echoes, filenames, ignoring
 from plait.writing.chunking import chunk
@@ -263,9 +263,11 @@ OWN_TEXT = {
     "agents/connecting/toml.py:parse_toml": "settings of an agent, at most a million characters",
     "settings/project.py:_untrusted": "a file of at most 16 KB and 1,000 bytes a line",
     "cli/help.py:unknown_verb": "a command that its user typed",
-    "embedders/transport.py:_masked": "one character again and again, NUL",
+    "embedders/transport.py:without_key": "one character again and again, NUL",
     "embedders/prefixes.py:prefixes_of": "the name of a model, from the user's settings",
-    "mcp/arguments.py:_unknown": "cut to 60 characters",
+    "tools/arguments.py:_unknown": "cut to 60 characters",
+    "tools/calling.py:tool_named": "cut to 60 characters",
+    "tools/paths.py:folded": "a file's name of at most 255 bytes",
     "searching/where.py:_unknown": "cut to 60 characters",
     "exporting/markdown.py:_slug": "cut to a few times the length of a file's name",
     "settings/file.py:_parsed": "the user's own settings file, or a clone's of at most 16 KB",
@@ -678,8 +680,8 @@ SCANNERS: dict[str, Scanner] = {
     "mcp arguments": Scanner(
         tolerant(lambda text: check_arguments("store", _SCHEMA, {"text": text, "tags": text}))
     ),
-    "mcp names": Scanner(tolerant(as_written), ("mcp/arguments.py:as_written",)),
-    "mcp layers": Scanner(_day_end, ("mcp/layers.py:_day_end",)),
+    "mcp names": Scanner(tolerant(as_written), ("tools/arguments.py:as_written",)),
+    "mcp layers": Scanner(_day_end, ("tools/layers.py:_day_end",)),
     "reference lines": Scanner(
         tolerant(lambda text: reference.read_graph_file(text.splitlines(keepends=True)))
     ),

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from plait.searching.openings import LONGEST_OPENING, is_opening
+from plait.searching.openings import LONGEST_OPENING, at_its_time, is_opening, time_asked
+from plait.times import parse_time
+from plait.types import Filter
 
 COLLECTIONS = Path(__file__).parents[3] / "shared" / "eval"
 
@@ -116,6 +118,66 @@ def test_an_opening_question_is_recognised(question: str) -> None:
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_about_something_is_not_an_opening(question: str) -> None:
     assert not is_opening(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "time"),
+    [
+        ("What did we do yesterday?", "yesterday"),
+        ("Hey, what did I work on today please", "today"),
+        ("yesterday, what were we doing?", "yesterday"),
+        ("what did we decide in this repo last week", "last week"),
+        ("What happened on 2026-03-01?", "2026-03-01"),
+        ("recap of 2026-03-01 please", "2026-03-01"),
+        ("summarize this week", "this week"),
+        ("what did we do on Friday", "friday"),
+        ("where did we leave off last Friday?", "friday"),
+        ("what have we done this month?", "this month"),
+        ("Was haben wir gestern gemacht?", "yesterday"),
+        ("woran haben wir letzte Woche gearbeitet", "last week"),
+        ("¿Qué hicimos ayer?", "yesterday"),
+        ("Qu'avons-nous fait aujourd'hui ?", "today"),
+        # What is to be done is no question about that time.
+        ("what should I work on today", ""),
+        ("what is left to do this week", ""),
+        ("continue from yesterday", ""),
+        ("continue where we left off yesterday", ""),
+        ("what did we do", ""),
+        ("what happened", ""),
+    ],
+)
+def test_a_question_about_the_past_may_name_its_time(question: str, time: str) -> None:
+    assert time_asked(question) == time
+    assert is_opening(question) or not time
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "what did we do yesterday about OAuth",
+        "what did Ana do yesterday",
+        "what happened to the server on 2026-03-01",
+        "what happened in 2026-03",
+        "yesterday",
+        "summarize 2026-03-01 minutes",
+    ],
+)
+def test_a_time_makes_no_opening_of_a_question_about_something(question: str) -> None:
+    assert (is_opening(question), time_asked(question)) == (False, "")
+
+
+def test_a_time_becomes_a_filter_unless_there_is_one() -> None:
+    now = parse_time("2026-03-04T12:00") or 0
+    asked = "what did we do yesterday"
+    days = {"since": "2026-03-03T00:00:00", "until": "2026-03-04T00:00:00"}
+    narrowed = at_its_time({"tags": ["x"]}, asked, now)
+    assert isinstance(narrowed, dict)
+    assert {name: str(value)[:19] for name, value in narrowed.items() if name != "tags"} == days
+    assert narrowed["tags"] == ["x"]
+    for own in ({"since": "2020-01-01"}, Filter(until=5)):
+        assert at_its_time(own, asked, now) == own
+    assert at_its_time(None, "where were we", now) is None
+    assert at_its_time(None, "what did we do on 2026-13-45", now) is None
 
 
 @pytest.mark.skipif(not COLLECTIONS.is_dir(), reason="the question collections are not here")

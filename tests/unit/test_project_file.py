@@ -38,6 +38,7 @@ OTHER_VALUES: dict[str, object] = {
     "embedding_provider": "custom:http://127.0.0.1:9/v1#m",
     "model": "m",
     "api_key": "sk-from-the-clone",
+    "chat_model": "custom:http://127.0.0.1:9/v1#m",
     "ollama_url": "http://127.0.0.1:9",
     "dims": 8,
     "vector_weight": 0.25,
@@ -111,7 +112,10 @@ def test_the_allow_list_is_this_one() -> None:
     kinds = {name: setting.from_project for name, setting in SETTINGS.items()}
     assert {name for name, kind in kinds.items() if kind == "search"} == FOR_SEARCHES
     assert {name for name, kind in kinds.items() if kind == "files"} == FOR_FILES
-    assert {name for name, kind in kinds.items() if kind == "never"} == {"api_key"}
+    assert {name for name, kind in kinds.items() if kind == "never"} == {
+        "api_key",
+        "chat_model",
+    }
 
 
 @pytest.mark.parametrize("name", sorted(FOR_SEARCHES))

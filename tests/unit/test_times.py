@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import UsageError
-from plait.times import as_moment, parse_time, show_day, show_time
+from plait.times import as_moment, parse_time, show_day, show_time, span_of
 from plait.types import Document, Filter
 from tests.codes import has_code
 
@@ -118,6 +118,30 @@ def test_today_and_yesterday_start_at_local_midnight() -> None:
 )
 def test_words_of_the_calendar_mean_the_first_local_moment(words: str, day: str) -> None:
     assert parse_time(words, now=NOON) == parse_time(day)
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "next_one"),
+    [
+        ("2026-03-29", "2026-03-29", "2026-03-30"),  # 23 hours in Vienna
+        ("today", "2026-03-01", "2026-03-02"),
+        ("Yesterday", "2026-02-28", "2026-03-01"),
+        ("last week", "2026-02-16", "2026-02-23"),
+        ("this week", "2026-02-23", "2026-03-02"),
+        ("this month", "2026-03-01", "2026-04-01"),
+        ("last month", "2026-02-01", "2026-03-01"),
+        ("last year", "2025-01-01", "2026-01-01"),
+        ("friday", "2026-02-27", "2026-02-28"),
+        ("1969-12-31", "1969-12-31", "1970-01-01"),
+    ],
+)
+def test_a_span_ends_where_the_next_one_begins(words: str, first: str, next_one: str) -> None:
+    assert span_of(words, NOON) == (parse_time(first), parse_time(next_one))
+
+
+@pytest.mark.parametrize("text", ["", "now", "2h", "2026-03", "2026-02-30", "9999-12-31", "zebra"])
+def test_what_is_no_span_is_none(text: str) -> None:
+    assert span_of(text, NOON) is None
 
 
 def test_the_clock_is_used_only_when_no_moment_is_given() -> None:

@@ -26,7 +26,7 @@ from plait.ranking.use import (
     temporal,
     weigh,
 )
-from plait.types import KINDS, TRUSTS
+from plait.types import KINDS, STATUSES, TRUSTS, DocumentStatus
 
 DAY = 24 * HOUR_MS
 NOW = 1_800_000_000_000
@@ -45,6 +45,11 @@ USES = st.builds(
     degree=COUNTS,
     moment=st.none() | MOMENTS,
     together=PAIRS,
+    good=st.just(0),
+    wrong=st.just(0),
+)
+JUDGED = st.builds(
+    lambda history, good, wrong: history._replace(good=good, wrong=wrong), USES, COUNTS, COUNTS
 )
 CANDIDATES = st.builds(
     EntityCandidate,
@@ -59,6 +64,7 @@ DOCUMENTS = st.fixed_dictionaries(
         "trust": st.sampled_from(TRUSTS),
         "pinned": st.booleans(),
         "stated": st.none() | st.floats(0.0, 1.0),
+        "status": st.sampled_from([None, *STATUSES]),
     }
 )
 SHARES = st.floats(0.0, 1.0)
@@ -77,6 +83,10 @@ CONSTANTS = st.builds(
     age_weight=SHARES,
     full_reads=st.integers(0, 1_000),
     full_days=st.integers(0, 1_000),
+    importance_weight=SHARES,
+    feedback_weight=SHARES,
+    done_cost=SHARES,
+    archived_cost=SHARES,
 )
 
 
@@ -292,7 +302,7 @@ def test_the_factor_of_a_history_is_golden(
     assert round(factor(history, NOW, **document), 4) == value
 
 
-@given(USES, MOMENTS, CONSTANTS, DOCUMENTS)
+@given(JUDGED, MOMENTS, CONSTANTS, DOCUMENTS)
 def test_a_factor_keeps_its_bounds_for_any_history_and_clock(
     history: History, now: int, constants: Constants, document: dict[str, Any]
 ) -> None:
@@ -362,7 +372,7 @@ def test_the_older_of_two_equal_histories_is_never_higher(
 def test_a_memory_that_is_new_and_unread_keeps_its_order(
     now: int, ahead: int, constants: Constants, document: dict[str, Any]
 ) -> None:
-    document["stated"] = None
+    document.update(stated=None, status=None)
     assert factor(History(moment=max(now, ahead)), now, constants, **document) == 1.0
 
 
@@ -396,17 +406,23 @@ def test_switched_off_every_factor_is_one(
     assert Weight().factor == 1.0
 
 
-@given(USES, MOMENTS, DOCUMENTS)
+@given(JUDGED, MOMENTS, DOCUMENTS)
 def test_without_weights_every_factor_is_one(
     history: History, now: int, document: dict[str, Any]
 ) -> None:
     weightless = DEFAULT_CONSTANTS._replace(
-        use_weight=0.0, age_weight=0.0, gamma=0.0, importance_weight=0.0
+        use_weight=0.0,
+        age_weight=0.0,
+        gamma=0.0,
+        importance_weight=0.0,
+        feedback_weight=0.0,
+        done_cost=0.0,
+        archived_cost=0.0,
     )
     assert factor(history, now, weightless, **document) == 1.0
 
 
-@given(USES, USES, MOMENTS, CONSTANTS, DOCUMENTS, st.floats(0.01, 1.0))
+@given(JUDGED, JUDGED, MOMENTS, CONSTANTS, DOCUMENTS, st.floats(0.01, 1.0))
 def test_what_outscores_another_by_far_is_never_overtaken(
     history: History,
     other: History,
@@ -516,3 +532,68 @@ def test_constants_are_changed_by_name() -> None:
     assert (changed.d_max, changed.age_weight) == (7, 0.5)
     assert changed.half_lives == {"message": 7.0, "note": 30}
     assert constants_from(()) == DEFAULT_CONSTANTS
+
+
+# Feedback and status
+
+
+@given(USES, MOMENTS, CONSTANTS, DOCUMENTS)
+def test_without_feedback_and_status_the_factor_is_exactly_what_it_was(
+    history: History, now: int, constants: Constants, document: dict[str, Any]
+) -> None:
+    unjudged = {**document, "status": None}
+    weight = weigh(history, now, constants, **unjudged)
+    assert (weight.feedback, weight.status) == (None, None)
+    stated = 1.0 if weight.stated is None else weight.stated
+    low = 1.0 if document["pinned"] else LOWEST
+    before = weight.use * weight.together * weight.age * stated
+    assert weight.factor == min(HIGHEST, max(low, before))
+    assert weigh(history, now, constants, **{**document, "status": "active"}) == weight
+
+
+@pytest.mark.parametrize(
+    ("good", "wrong", "status", "value"),
+    [
+        (1, 0, None, 1.1),
+        (3, 0, None, 1.15),
+        (0, 1, None, 0.9),
+        (0, 3, None, 0.85),
+        (2, 2, None, 1.0),
+        (10**9, 0, None, 1.2),
+        (0, 10**9, None, 0.8),
+        (0, 0, "active", 1.0),
+        (0, 0, "done", 0.9),
+        (0, 0, "archived", 0.8),
+        (0, 3, "archived", 0.8),
+        (1, 0, "done", 0.99),
+    ],
+)
+def test_the_factor_of_feedback_and_status_is_golden(
+    good: int, wrong: int, status: DocumentStatus | None, value: float
+) -> None:
+    judged = History(moment=NOW, good=good, wrong=wrong)
+    assert factor(judged, NOW, status=status) == pytest.approx(value)
+
+
+@given(JUDGED, MOMENTS, CONSTANTS, DOCUMENTS, COUNTS)
+def test_praise_never_lowers_and_blame_never_raises_a_factor(
+    history: History, now: int, constants: Constants, document: dict[str, Any], more: int
+) -> None:
+    history = history._replace(good=max(0, history.good), wrong=max(0, history.wrong))
+    better = history._replace(good=history.good + max(0, more))
+    worse = history._replace(wrong=history.wrong + max(0, more))
+    values = [factor(each, now, constants, **document) for each in (worse, history, better)]
+    assert values[0] <= values[1] + ROUNDING
+    assert values[1] <= values[2] + ROUNDING
+
+
+def test_praise_of_a_text_that_is_not_trusted_changes_nothing() -> None:
+    praised, blamed = History(moment=NOW, good=9), History(moment=NOW, wrong=9)
+    assert factor(praised, NOW, trust="untrusted") == 1.0
+    assert factor(blamed, NOW, trust="untrusted") < 1.0
+
+
+def test_feedback_and_status_are_explained() -> None:
+    history = History(moment=NOW, good=2, wrong=1)
+    line = explain_weight(weigh(history, NOW, status="done"), history)
+    assert line.endswith("feedback 1.0500 (2 good, 1 wrong), status 0.9000")

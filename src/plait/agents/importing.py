@@ -35,6 +35,7 @@ from plait.searching.steps import stored_steps
 from plait.text import clean
 from plait.times import DAY_MS, FIRST_MOMENT, LAST_MOMENT, show_day
 from plait.types import Document, Origin
+from plait.types.audit import acting
 from plait.types.ids import AGENT_FIELD, SESSION_SOURCE, new_id
 from plait.types.steps import Step
 from plait.writing.backfill import ON_THE_SIDE, Progress
@@ -348,7 +349,8 @@ class _Import:
         values |= self._ledger.next_number()
         if changes:
             values |= self._ledger.run_values(self._run, at=now_ms())
-        self._writer.write_texts(changes, values, check=self._ledger.check)
+        with acting("import", door="import"):
+            self._writer.write_texts(changes, values, check=self._ledger.check)
         self._ledger.took(values, new)
 
     def _rows(

@@ -7,6 +7,7 @@ from plait.agents.ledger import Ledger, token_of
 from plait.errors import UsageError
 from plait.memory import Memory
 from plait.types import Document
+from plait.types.audit import acting
 from plait.types.ids import AGENT_FIELD
 
 
@@ -48,8 +49,16 @@ def undo_import(
         gone = [(document.session or "", token) for document, token in doomed]
         transaction.remember(**ledger.without_run(chosen, gone))
     if doomed:
-        memory._deleted({document.id: document for document, _ in doomed})
+        # In the order in which they were indexed, the keyword index drops each from the front of
+        # its lists: that takes about half the time.
+        rows = sorted((document for document, _ in doomed), key=_indexed)
+        with acting("undo"):
+            memory._deleted({document.id: document for document in rows})
     return chosen, len(doomed)
+
+
+def _indexed(message: Document) -> tuple[int, str, int]:
+    return message.indexed_at, message.session or "", message.turn or 0
 
 
 def _messages_of(memory: Memory, ledger: Ledger, run: str) -> Iterator[tuple[Document, str]]:

@@ -446,11 +446,13 @@ def add_global_options(parser: ArgumentParser, listed: Sequence[str] | None = No
     """Declare the options of every verb; help shows all of them, or only the ``listed`` ones."""
     group = parser.add_argument_group("options of every command")
     for flag, name, kind, value, words in GLOBAL_OPTIONS:
+        if flag in (parser.get_default("own_flags") or ()):
+            continue
         shown = words if listed is None or flag in listed else SUPPRESS
         group.add_argument(flag, dest=name, type=kind, metavar=value, default=None, help=shown)
     group.add_argument("--json", action="store_true", help=JSON_HELP)
-    forms = (*FORMS, *(parser.get_default("more_formats") or ()))
-    group.add_argument("--format", choices=forms, help=FORMAT_HELP)
+    forms, told = parser.get_default("formats") or (FORMS, FORMAT_HELP)
+    group.add_argument("--format", choices=forms, help=told)
     group.add_argument("-q", "--quiet", action="store_true", default=None, help=QUIET_HELP)
     group.add_argument("--read-only", action="store_true", default=None, help=READ_ONLY_HELP)
     group.add_argument("-V", "--version", action="store_true", help=SUPPRESS)

@@ -26,7 +26,7 @@ def config_options(parser: ArgumentParser) -> None:
         metavar="ACTION",
         help="show: print all settings; get, set, unset: one setting; path: print the path of "
         "your settings file; trust, untrust: the plait.toml of this project; set-key, "
-        "remove-key, keys: API keys of embedders",
+        "remove-key, keys: API keys of embedders and chat models",
     )
     parser.add_argument(
         "name",

@@ -8,7 +8,7 @@ from functools import partial
 from plait.cli import NOTHING_FOUND, Output
 from plait.cli.search import add_filters, filters_of
 from plait.cli.shared import (
-    first_messages,
+    first_unnamed,
     loaded,
     open_existing,
     or_empty,
@@ -89,8 +89,8 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             deleted = delete(dry_run=True)
         # What is purged must not stay on the screen.
         is_shown = arguments.dry_run or not arguments.purge
-        messages = first_messages(memory, deleted.ids) if is_shown else {}
-        files = [] if arguments.dry_run else _files_on_disk(memory, deleted.ids)
+        unnamed = first_unnamed(memory, deleted.ids) if is_shown else {}
+        files = [] if arguments.dry_run else files_on_disk(memory, deleted.ids)
         if not arguments.dry_run:
             deleted = delete()
         if not deleted.ids:
@@ -98,12 +98,12 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             personal = ("--project personal",) if where and memory.config.project else ()
             warn_no_match(memory, arguments, out, reason, *personal)
     verb = "Would delete" if arguments.dry_run else "Purged" if deleted.purged else "Deleted"
-    text = f"{verb} {deleted_text(deleted, messages)}" if deleted.ids else ""
+    text = f"{verb} {deleted_text(deleted, unnamed)}" if deleted.ids else ""
     out.result({**deleted_dict(deleted), "dry_run": arguments.dry_run}, text)
     if not deleted.ids:
         return 0 if memory.is_off else NOTHING_FOUND
     if files:
-        out.warn(_files_remain(files))
+        out.warn(files_remain(files))
     warn_of_copies(deleted, out)
     if not (deleted.purged or arguments.dry_run):
         out.suggest("plait delete --undo", "restore, within 30 days")
@@ -123,7 +123,7 @@ def _saved(memory: Memory, arguments: Namespace, *, alone: bool) -> list[str]:
     return ids
 
 
-def _files_on_disk(memory: Memory, ids: Sequence[str]) -> list[str]:
+def files_on_disk(memory: Memory, ids: Sequence[str]) -> list[str]:
     """Return the paths of the documents that are files and still exist."""
     paths = []
     for row in loaded(memory, ids):
@@ -132,7 +132,7 @@ def _files_on_disk(memory: Memory, ids: Sequence[str]) -> list[str]:
     return [path for path in paths if os.path.exists(path)]
 
 
-def _files_remain(paths: Sequence[str]) -> str:
+def files_remain(paths: Sequence[str]) -> str:
     """Say that deleted files come back with the next ingest, and how to keep them out."""
     from plait.writing.sources import IGNORE_FILE
 
@@ -161,6 +161,6 @@ def _undo(arguments: Namespace, names: list[str], where: dict[str, object], out:
         restored = memory.undo(*names, dry_run=is_dry)
     ids = [document.doc_id for document in restored]
     verb = "Would restore" if is_dry else "Restored"
-    text = f"{verb} {restored_text(ids)}" if ids else ""
+    text = f"{verb} {restored_text(restored)}" if ids else ""
     out.result({"restored": ids, "dry_run": is_dry}, text)
     return 0

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from plait.cli import NOTHING_FOUND, Output, as_path, to_run
+from plait.cli import FORMAT_HELP, FORMS, NOTHING_FOUND, Output, as_path, to_run
 from plait.cli.search import add_filters, filters_of, open_memory
 from plait.cli.shared import (
     open_existing,
@@ -42,7 +42,7 @@ def export_options(parser: ArgumentParser) -> None:
         action="store_true",
         help="only entities and relations, in the format of the MCP reference memory server",
     )
-    parser.set_defaults(more_formats=("markdown",))
+    parser.set_defaults(formats=((*FORMS, "markdown"), FORMAT_HELP))
     parser.add_argument(
         "--allow-removal",
         action="store_true",

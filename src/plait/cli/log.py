@@ -1,20 +1,25 @@
-"""log, mute, unmute: what hooks did, and what they must not show."""
+"""log, mute, unmute: who changed what, what hooks did, and what they must not show."""
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from plait.agents.hooks import record
 from plait.cli import NOTHING_FOUND, Output, as_integer
-from plait.cli.search import open_to_read
+from plait.cli.search import ALL_PROJECTS, open_to_read
 from plait.cli.shared import open_existing
-from plait.errors import NotFound, UsageError
+from plait.errors import NotFound, PlaitError, UsageError
 from plait.memory import Memory
+from plait.memory.maintenance import MOST_LOGGED
+from plait.present.review import entry_dict, entry_line
 from plait.present.text import counted
 from plait.searching.timeline import summary_of
 from plait.text import single_spaced
-from plait.times import show_time
-from plait.types.ids import SHORT_ID
+from plait.times import as_moment, show_time
+from plait.types import ORIGINS
+from plait.types.audit import DOORS, AuditEntry, AuditQuery
+from plait.types.ids import SHORT_ID, is_id
 
 GONE = "(no longer there)"
 
@@ -24,37 +29,130 @@ def log_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--injected",
         action="store_true",
-        help="only what agents were shown, with its ids and its cost in tokens",
+        help="only what agents were shown by hooks, with its ids and its cost in tokens",
     )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only what concerns these documents"
+    )
+    parser.add_argument(
+        "--door",
+        action="append",
+        choices=DOORS,
+        default=[],
+        metavar="X",
+        help=f"only what came in by this door: {', '.join(DOORS)}",
+    )
+    parser.add_argument(
+        "--verb", action="append", default=[], metavar="X", help="only this verb: store, delete, …"
+    )
+    parser.add_argument(
+        "--origin",
+        action="append",
+        choices=ORIGINS,
+        default=[],
+        metavar="X",
+        help=f"only what this one did: {', '.join(ORIGINS)}",
+    )
+    parser.add_argument("--session", metavar="NAME", help="only what this session did")
+    parser.add_argument(
+        "--since", metavar="TIME", help="only what was done from this time on: 2026-03-01, 7d"
+    )
+    parser.add_argument("--all-projects", action="store_true", help=ALL_PROJECTS)
     parser.add_argument(
         "--limit", type=as_integer, default=20, metavar="N", help="maximum number of entries (20)"
     )
 
 
 def log_run(arguments: Namespace, out: Output) -> int:
-    """List what hooks did with this memory, the newest first."""
+    """List who changed what and what hooks did with this memory, the newest first."""
     if arguments.limit < 1:
         raise UsageError("--limit must be at least 1.", code="out_of_range", subject="limit")
-    path = out.config.settings.db_path
-    mine = [row for row in record.entries(record.data_folder()) if row.memory in ("", path)]
-    if arguments.injected:
-        mine = [row for row in mine if row.ids]
-    tokens = sum(row.tokens for row in mine)
-    latest = mine[::-1][: arguments.limit]
     summaries: dict[str, str] = {}
-    if arguments.injected:
-        with open_to_read(out) as memory:
-            summaries = _summaries(memory, [id_ for row in latest for id_ in row.ids])
-    results = [_as_dict(row, summaries) for row in latest]
-    lines = [line for row in latest for line in _lines(row, summaries, arguments.injected)]
-    total = f"{counted(len(mine), 'entry')}, {counted(tokens, 'token')} shown"
-    out.result({"results": results, "count": len(mine), "tokens": tokens}, "\n".join(lines))
+    with open_to_read(out) as memory:
+        names = [id_ for name in arguments.names for id_ in _ids_of(memory, name)]
+        since = as_moment(arguments.since, "--since")
+        runs = _runs(arguments, names, since, out.config.settings.db_path)
+        entries = [] if arguments.injected else _entries(memory, arguments, names, since)
+        dated: list[tuple[int, record.HookRun | AuditEntry]] = [
+            *((row.at, row) for row in runs),
+            *((row.at, row) for row in reversed(entries)),
+        ]
+        # subtle: the sort is stable, and what was written last of one moment comes first.
+        latest = [row for _, row in sorted(dated, key=itemgetter(0))][::-1][: arguments.limit]
+        if arguments.injected:
+            summaries = _summaries(memory, [id_ for row in runs for id_ in row.ids])
+    tokens = sum(row.tokens for row in runs)
+    results = [
+        entry_dict(row) if isinstance(row, AuditEntry) else _as_dict(row, summaries)
+        for row in latest
+    ]
+    lines = [
+        line
+        for row in latest
+        for line in (
+            [entry_line(row)]
+            if isinstance(row, AuditEntry)
+            else _lines(row, summaries, arguments.injected)
+        )
+    ]
+    out.result({"results": results, "count": len(dated), "tokens": tokens}, "\n".join(lines))
     if not latest:
-        out.warn("no hook has run with this memory yet, or its entries are gone")
+        out.warn("nothing is recorded that matches, or its entries are gone")
         return NOTHING_FOUND
     if arguments.injected:
-        out.suggest(f"plait mute {latest[0].ids[0][:SHORT_ID]}", f"never show it again ({total})")
+        total = f"{counted(len(runs), 'entry')}, {counted(tokens, 'token')} shown"
+        newest = runs[-1].ids[0][:SHORT_ID]
+        out.suggest(f"plait mute {newest}", f"never show it again ({total})")
     return 0
+
+
+def _runs(
+    arguments: Namespace, names: Sequence[str], since: int | None, path: str
+) -> list[record.HookRun]:
+    """Return what hooks did with this memory, the oldest first."""
+    if (arguments.door and "hook" not in arguments.door) or arguments.origin:
+        return []
+    return [
+        row
+        for row in record.entries(record.data_folder())
+        if row.memory in ("", path)
+        and (row.ids or not arguments.injected)
+        and (not names or {*row.ids} & {*names})
+        and (not arguments.verb or row.did in arguments.verb)
+        and arguments.session in (None, row.session)
+        and (since is None or row.at >= since)
+    ]
+
+
+def _entries(
+    memory: Memory, arguments: Namespace, names: Sequence[str], since: int | None
+) -> list[AuditEntry]:
+    """Return entries of the audit log, the newest first."""
+    here = None if arguments.all_projects or names else (memory.config.project, None)
+    wanted = AuditQuery(
+        documents=tuple(names),
+        projects=here,
+        verbs=tuple(arguments.verb),
+        doors=tuple(arguments.door),
+        origins=tuple(arguments.origin),
+        session=arguments.session,
+        since=since,
+    )
+    return memory.log(wanted, limit=MOST_LOGGED)
+
+
+def _ids_of(memory: Memory, name: str) -> list[str]:
+    """Return the id of a document, and of its passage if that is named, as hooks show them.
+
+    What is gone or damaged is named by its whole id.
+    """
+    try:
+        document, passage = memory.lookup(name)
+    except PlaitError:
+        if is_id(name):
+            return [name]
+        raise
+    return [document.id] if passage is None else [document.id, passage.id]
 
 
 def _summaries(memory: Memory, ids: Sequence[str]) -> dict[str, str]:
@@ -74,7 +172,8 @@ def _summaries(memory: Memory, ids: Sequence[str]) -> dict[str, str]:
 def _as_dict(row: record.HookRun, summaries: dict[str, str]) -> dict[str, Any]:
     items = [{"id": id_, "summary": summaries.get(id_)} for id_ in row.ids]
     kept = {name: getattr(row, name) for name in ("agent", "event", "did", "why", "session")}
-    return {"at": show_time(row.at), **kept, "tokens": row.tokens, "ms": row.ms, "items": items}
+    told = {"at": show_time(row.at), "door": "hook", "who": row.agent, "verb": row.did}
+    return {**told, **kept, "tokens": row.tokens, "ms": row.ms, "items": items}
 
 
 def _lines(row: record.HookRun, summaries: dict[str, str], injected: bool) -> list[str]:

@@ -21,7 +21,7 @@ def mcp_options(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="X,Y",
-        help="tool profiles to serve: core (default), layers, graph, work",
+        help="tool profiles to serve: core (default), layers, graph, work, review",
     )
     parser.add_argument(
         "--http",
@@ -51,17 +51,18 @@ def mcp_run(arguments: Namespace, out: Output) -> int:
     profiles = split_commas(arguments.tools)
     config = out.config
     try:
-        from plait.mcp.lazy import LazyMemory
-        from plait.mcp.server import tools_of
+        from plait.mcp import server  # noqa: F401 - fails here if the SDK is missing
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "plait":
             raise
         raise PlaitError(
             "plait mcp needs the MCP SDK, which is not installed. Run: pip install 'plait[mcp]'"
         ) from error
+    from plait.mcp.lazy import LazyMemory
     from plait.memory import Memory
+    from plait.tools.profiles import check_profiles
 
-    tools_of(profiles)
+    check_profiles(profiles)
     lazy = LazyMemory(lambda create: Memory.open(config=config, create=create), config)
     if arguments.http:
         return _over_http(lazy, profiles, arguments, out)

@@ -16,7 +16,7 @@ _OF_ONE_TEXT = (
     *("words", "text", "file", "key", "title", "type", "memory_type", "tags", "metadata"),
     "provenance",
     *("summary", "role", "importance", "pinned", "event_at", "entity", "topic", "supersedes"),
-    "valid_from",
+    *("valid_from", "status"),
 )
 
 

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 
 from plait.cli import NOTHING_FOUND, Output
-from plait.cli.shared import first_messages, loaded, open_existing, or_empty, warn_if_empty
+from plait.cli.shared import first_unnamed, loaded, open_existing, or_empty, warn_if_empty
 from plait.errors import shell_word
 from plait.present.deleting import deleted_text
 from plait.present.json import deleted_dict
@@ -31,7 +31,7 @@ def prune_run(arguments: Namespace, out: Output) -> int:
     empty = {**deleted_dict(Deleted()), "kinds": {}, "dry_run": not arguments.yes}
     with open_existing(out) as memory, or_empty(out, empty):
         listed = memory.prune(all_projects=arguments.all_projects)
-        messages = first_messages(memory, listed.ids)
+        unnamed = first_unnamed(memory, listed.ids)
         kinds = Counter(row.kind for row in loaded(memory, listed.ids))
         if arguments.yes and listed.ids:
             listed = memory.prune(dry_run=False, all_projects=arguments.all_projects)
@@ -43,7 +43,7 @@ def prune_run(arguments: Namespace, out: Output) -> int:
     verb = "Deleted" if arguments.yes else "Would delete"
     tally = ", ".join(counted(count, kind) for kind, count in sorted(kinds.items()))
     value = {**deleted_dict(listed), "kinds": dict(kinds), "dry_run": not arguments.yes}
-    out.result(value, f"{verb} {deleted_text(listed, messages, tally)}")
+    out.result(value, f"{verb} {deleted_text(listed, unnamed, tally)}")
     if arguments.yes:
         out.suggest("plait delete --undo", "restore, within 30 days")
     else:

@@ -9,7 +9,7 @@ from typing import Any
 from plait.cli import NOTHING_FOUND, Output, as_integer, as_number, as_path, in_shell
 from plait.errors import NotFound, UsageError, advise
 from plait.memory import Memory
-from plait.types import KINDS, MEMORY_TYPES, TRUSTS, Answer, Hit, Receipt
+from plait.types import KINDS, MEMORY_TYPES, STATUSES, TRUSTS, Answer, Hit, Receipt
 from plait.types.ids import SHORT_ID
 
 NO_MATCH_FOR_FILTERS = "nothing found with these filters"
@@ -220,6 +220,7 @@ _LISTS: tuple[tuple[str, str, Sequence[str], str], ...] = (
     ("--topic", "topics", (), "only facts on this topic"),
     ("--named", "named", (), "only documents with this in their key or an alias"),
     ("--mentions", "mentions", (), "only documents with this in their text, as written"),
+    ("--status", "statuses", STATUSES, f"only documents with this status: {', '.join(STATUSES)}"),
     ("--trust", "trusts", TRUSTS, f"only documents with this trust level: {', '.join(TRUSTS)}"),
 )
 _VALUES = (

@@ -14,6 +14,7 @@ from plait.errors import NotFound, Notice, UsageError, advise, quoted
 from plait.memory import Memory
 from plait.memory.beyond import Beyond, beyond
 from plait.types import WEAK_RELEVANCE, Document, check_range
+from plait.types.audit import acting
 from plait.types.reports import Deleted
 
 _Row = TypeVar("_Row")
@@ -26,7 +27,11 @@ Rendered = dict[str, Any] | str  # an answer in the form to print: JSON or text
 @contextmanager
 def open_to_write(out: Output) -> Iterator[Memory]:
     """Open the memory, and create it if it does not exist."""
-    with open_memory(out, create=True) as memory, suggesting_names(memory, out):
+    with (
+        acting(door="cli"),
+        open_memory(out, create=True) as memory,
+        suggesting_names(memory, out),
+    ):
         out.warn_all(memory.opening_notices)
         yield memory
 
@@ -34,7 +39,11 @@ def open_to_write(out: Output) -> Iterator[Memory]:
 @contextmanager
 def open_existing(out: Output, *, undo: bool = False) -> Iterator[Memory]:
     """Open the memory without warnings about its index: the verb repairs it or does not use it."""
-    with open_memory(out, create=False, undo=undo) as memory, suggesting_names(memory, out):
+    with (
+        acting(door="cli"),
+        open_memory(out, create=False, undo=undo) as memory,
+        suggesting_names(memory, out),
+    ):
         if memory.is_off:
             out.warn_all(memory.opening_notices)
         yield memory
@@ -76,12 +85,12 @@ def loaded(memory: Memory, ids: Sequence[str]) -> Iterator[Document]:
         yield from memory.engine.load(ids[start : start + LOADED_AT_ONCE])
 
 
-def first_messages(memory: Memory, ids: Sequence[str]) -> dict[str, Document]:
-    """Return the messages among the documents that a list of what is deleted shows, by id."""
+def first_unnamed(memory: Memory, ids: Sequence[str]) -> dict[str, Document]:
+    """Return the unnamed among the documents that a list of what is deleted shows, by id."""
+    from plait.present.deleting import is_unnamed
     from plait.present.text import NAMES_SHOWN
 
-    rows = loaded(memory, ids[:NAMES_SHOWN])
-    return {row.id: row for row in rows if row.kind == "message"}
+    return {row.id: row for row in loaded(memory, ids[:NAMES_SHOWN]) if is_unnamed(row)}
 
 
 def tell_damaged(damaged: Sequence[str], out: Output) -> int:

@@ -11,9 +11,10 @@ from plait.cli.suggestions import same_but_for_case, similar_entity
 from plait.errors import SourceError, UsageError
 from plait.present.json import stored_dict
 from plait.present.text import pending_notice, stored_remarks, stored_text
-from plait.types import MEMORY_TYPES, ORIGINS, TRUSTS
+from plait.types import MEMORY_TYPES, ORIGINS, STATUSES, TRUSTS
 
 IMPORTANCE_HELP = "importance, 0 to 1: ranks it up to a tenth higher or lower; 0.5 changes nothing"
+STATUS_HELP = "active, done or archived; done and archived ones rank lower"
 
 
 class FileText(NamedTuple):
@@ -103,6 +104,7 @@ def store_options(parser: ArgumentParser) -> None:
         action="store_true",
         help="recall the text first, whatever is asked, and never rank it lower for its age",
     )
+    parser.add_argument("--status", choices=STATUSES, metavar="X", help=STATUS_HELP)
     parser.add_argument(
         "--event-at", metavar="TIME", help="when it happened: 2026-03-01, 2d (two days ago)"
     )
@@ -149,6 +151,7 @@ def store_run(arguments: Namespace, out: Output) -> int:
             trust=arguments.trust,
             importance=arguments.importance,
             pinned=arguments.pinned,
+            status=arguments.status,
             event_at=arguments.event_at,
             path=file.path if file else None,
             lines=file.lines if file else (),

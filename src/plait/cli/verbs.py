@@ -72,6 +72,24 @@ VERBS: dict[str, Verb] = {
     "delete": Verb(
         "delete", "[NAME …]", "delete documents; undo within 30 days", "plait delete TOOLS.md"
     ),
+    "mark": Verb(
+        "mark",
+        "NAME …",
+        "set the status of documents, end them in favour of another, or move facts",
+        "plait mark TODO.md --status done",
+    ),
+    "feedback": Verb(
+        "mark",
+        "ID good|wrong|none",
+        "say that a hit was good or wrong, which counts in ranking",
+        "plait feedback 3f9c2a7b good",
+    ),
+    "review": Verb(
+        "review",
+        "",
+        "find repeats, contradictions, secrets and what is out of date; settle each with one key",
+        "plait review --kind duplicate,contradiction",
+    ),
     "prune": Verb(
         "prune",
         "",
@@ -119,6 +137,24 @@ VERBS: dict[str, Verb] = {
         "serve agents over the Model Context Protocol",
         "plait mcp --tools core,graph",
     ),
+    "chat": Verb(
+        "chat",
+        "[QUESTION …]",
+        "talk to a model that searches the memory (needs: pip install 'plait[chat]')",
+        'plait chat "what do you know about me?" --model ollama:llama3.2',
+    ),
+    "digest": Verb(
+        "chat",
+        "SESSION",
+        "let a chat model propose facts from a conversation; you accept each one",
+        "plait digest s1 --model ollama:llama3.2",
+    ),
+    "tools": Verb(
+        "tools",
+        "--format anthropic | openai | openai-responses | ollama | mcp",
+        "print the definitions of the tools for any model, as its API takes them",
+        "plait tools --format anthropic",
+    ),
     "connect": Verb(
         "connect",
         "[AGENT]",
@@ -138,7 +174,10 @@ VERBS: dict[str, Verb] = {
         'plait hook --try "when do we deploy?"',
     ),
     "log": Verb(
-        "log", "", "list what hooks did and what agents were shown", "plait log --injected"
+        "log",
+        "",
+        "list who changed what, what hooks did and what agents were shown",
+        "plait log --door mcp --since 7d",
     ),
     "mute": Verb(
         "log",
@@ -181,6 +220,9 @@ OTHER_VERBS = {
     "check": "doctor",
     "edit": "open",
     "entities": "entity list",
+    "archive": "mark",
+    "audit": "log",
+    "dedupe": "review",
     "expire": "prune",
     "find": "search",
     "fix": "fixed",

@@ -67,8 +67,14 @@ SHELL: dict[str, str] = {
     "upgrade": "Run: pip install --upgrade plait",
     "upgrade_package": "Run: pip install --upgrade {package}",
     "pull_model": "Run: plait models pull {model:shell}",
+    "choose_chat_model": (
+        "Name one: --model ollama:llama3.2 (or set it: plait config set chat_model ollama:llama3.2)"
+    ),
+    "retry_later": "Try again later.",
     "pull_ollama_model": "Run: ollama pull {model:shell}",
     "start_ollama": "Start it with: ollama serve",
+    "reach_server": "Check that it runs and that the network reaches it.",
+    "wait_longer": "To wait longer, add: --timeout SECONDS",
     "set_address": "Set the address that it redirects to.",
     "set_key": "Run: plait config set-key {provider}",
     "set_server_key": "Run: plait config set-key {provider} --url {url:shell}",

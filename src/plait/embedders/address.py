@@ -1,4 +1,4 @@
-"""The address of an embedding server, and whether text may be sent there.
+"""The address of a server that embeds or chats, and whether text may be sent there.
 
 Plain http is allowed for this machine and private networks only. Link-local addresses are refused:
 clouds serve credentials there.
@@ -114,7 +114,7 @@ def parse_address(url: str) -> Address:
     if "@" in url.partition("://")[2].partition("/")[0]:
         # The URL is stored with the vectors, where a password does not stay secret.
         raise ConfigError(
-            "An embedder's URL may not contain a user name or password. Use a key instead.",
+            "The URL of a server may not contain a user name or password. Use a key instead.",
             code="password_in_address",
         )
     address = _split(url)

@@ -294,26 +294,7 @@ class Client:
 
     def _masked(self, words: str) -> str:
         """Return a server's message without any part of the key that it repeats."""
-        key = self._key or ""
-        pieces = {key[at : at + ECHO_CHARS].lower() for at in range(len(key) - ECHO_CHARS + 1)}
-        lower = words.lower()
-        hidden = (
-            [
-                any(
-                    lower[at - back : at - back + ECHO_CHARS] in pieces
-                    for back in range(ECHO_CHARS)
-                )
-                for at in range(len(words))
-            ]
-            if pieces
-            else []
-        )
-        if any(hidden):
-            marked = "".join(
-                "\0" if hide else char for char, hide in zip(words, hidden, strict=True)
-            )
-            words = re.sub("\0+", "…", marked)
-        return _clean(words)
+        return _clean(without_key(words, self._key))
 
 
 class _Line:
@@ -453,6 +434,24 @@ def _retry_after(value: str | None) -> float | None:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
+
+
+def without_key(words: str, key: str | None) -> str:
+    """Return a server's words with an ellipsis for each part of the key that they repeat.
+
+    >>> without_key("bad key sk-12345678…9", "sk-123456789")
+    'bad key ……9'
+    """
+    if not key:
+        return words
+    pieces = {key[at : at + ECHO_CHARS].lower() for at in range(len(key) - ECHO_CHARS + 1)}
+    lower = words.lower()
+    hidden = [
+        any(lower[at - back : at - back + ECHO_CHARS] in pieces for back in range(ECHO_CHARS))
+        for at in range(len(words))
+    ]
+    marked = "".join("\0" if hide else char for char, hide in zip(words, hidden, strict=True))
+    return re.sub("\0+", "…", marked)
 
 
 def _clean(words: str) -> str:

@@ -230,6 +230,8 @@ def _joined_overlaps(texts: Iterable[str]) -> str:
 # -- mcp-memory ----------------------------------------------------------------------------
 
 _ENTITY = ("id", "name", "entity_type", "status", "created_at", "updated_at")
+# The others are active here: "activo" is, and what is paused goes on some day.
+_STATUS = {"completado": "done", "archivado": "archived"}
 _OBSERVATION = ("id", "entity_id", "content", "kind", "supersedes", "superseded_at", "created_at")
 _EDGE = ("from_entity", "to_entity", "relation_type", "context", "active", "ended_at", "created_at")
 _REFLECTION = ("id", "target_type", "target_id", "author", "content", "mood", "created_at")
@@ -254,6 +256,7 @@ def _read_graph(database: OtherDatabase, reader: _Reader) -> Iterator[Record]:
             "type": as_text(row["entity_type"]) or "Generic",
             "text": "",
             "metadata": as_metadata({"status": row["status"]}),
+            "status": _STATUS.get(as_text(row["status"]).lower()),
             "created_at": created,
             "updated_at": as_moment(row["updated_at"], created),
             "event_at": created,

@@ -15,7 +15,17 @@ from plait.searching.readable import load_readable
 from plait.searching.steps import stored_steps
 from plait.text import clean
 from plait.times import LAST_MOMENT
-from plait.types import EVERYTHING, KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Filter, Passage
+from plait.types import (
+    EVERYTHING,
+    KINDS,
+    MEMORY_TYPES,
+    ORIGINS,
+    STATUSES,
+    TRUSTS,
+    Document,
+    Filter,
+    Passage,
+)
 from plait.types.ids import is_id
 from plait.types.relations import Relation
 from plait.types.steps import Step, step_from
@@ -339,6 +349,7 @@ def _document(record: dict[str, Any]) -> Document:
         ("origin", ORIGINS),
         ("trust", TRUSTS),
         ("memory_type", (None, *MEMORY_TYPES)),
+        ("status", (None, *STATUSES)),
     )
     for name, allowed in choices:
         if name in record and record[name] not in allowed:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from plait.facts.credentials import SECRET_KINDS
 from plait.facts.echo import PREFACE, SECTIONS, section_line
-from plait.types import KINDS, TRUSTS
+from plait.types import KINDS, STATUSES, TRUSTS
 from plait.types.ids import ID_LENGTH, SHORT_ID, is_id
+from plait.types.review import REVIEW_KINDS
 
 
 class About(NamedTuple):
@@ -51,7 +52,8 @@ _EARLIER = re.compile(r"earlier[]),;]{1,3}")
 _LINE_NUMBERS = re.compile(r":\d+(?:-\d+)?$")
 # Words that a head may contain besides the names of its document.
 _MARKS = frozenset(
-    {*TRUSTS, *KINDS, "weak", "until", "replaced", "by", "project", "personal", "topic", ""}
+    {*TRUSTS, *STATUSES, *KINDS, "weak", "until", "replaced", "by", "project", "personal", "topic"}
+    | {""}
 )
 # Whole lines. A new sentence of an interface belongs here; tests/flows/test_pasting.py pastes them.
 _NUMBER = r"\d[\d,]{0,9}"
@@ -70,6 +72,13 @@ _REMARKS = (
     r"| Similar: [a-z2-7]{13} \(\d\.\d\d\)(?:, [a-z2-7]{13} \(\d\.\d\d\)){0,9}\. If it "
     r"corrects one of them, store it with supersedes\.){0,7}"
 )
+# How the reasons of a review begin.
+_REASONS = (
+    r"(?:it holds a secret|two current facts on|the (?:later|other) text"
+    r"|the same (?:words|in other)|they differ in a value|the entity it belongs"
+    r"|an entity without facts|its file is gone"
+    rf"|a later text has another|{_NUMBER} (?:facts, more|days old)|read \d)"
+)
 _TRAILERS = re.compile(
     "|".join(
         (
@@ -81,9 +90,17 @@ _TRAILERS = re.compile(
             r"(?:, replacing [a-z2-7, ]{8,200})?(?: in \S{1,100})?",
             rf"(?:Stored|Replaced) [a-z2-7]{{13}}\.{_REMARKS}",
             rf"Restored {_IDS}\.",
+            rf"Marked {_IDS}\.",
+            rf"Noted: {_IDS} (?:good|wrong|none)\.",
+            rf"(?:{'|'.join(REVIEW_KINDS)})  {_REASONS}.{{0,400}}",
+            r"→ (?:plait .{1,900}|memory_(?:mark|delete)\(.{1,900}\)|ask the user to purge it)",
+            rf"(?:{_NUMBER} findings? left out: .{{1,80}}\. )?"
+            r"Ask the user before you settle any of them\.",
             r"Already stored as [a-z2-7]{13}; nothing was added\.",
             rf"Stored .{{1,60}} \({_NUMBER} messages?{_OTHERS}\)"
             r"(?: in \S{1,100})?",
+            rf"(?:Restored|Would restore) {_NUMBER} documents?:",
+            rf"(?:Deleted|Would delete) {_NUMBER} documents?, {_NUMBER} passages?:",
             rf"(?:Deleted|Purged|Would delete) {_NUMBER} documents?, {_NUMBER} passages?: "
             r"[^\s,]{1,80}(?:, [^\s,]{1,80}){0,8}"
             r"(?: To undo within 30 days: undo=true, same ids\.)?"
@@ -118,6 +135,7 @@ _SENTENCES = (
     "Nothing in that time.",
     "No hits.",
     "Nothing to show.",
+    "Nothing to settle.",
     "Nothing in memory is relevant to that.",
     "Nothing in memory is relevant to that. Try other words with memory_search.",
     "Nothing else in memory is relevant to that.",
@@ -188,7 +206,7 @@ def _is_empty(value: Any) -> bool:
     inner = value.get("structuredContent")
     if isinstance(inner, dict):
         return _is_empty(inner)
-    return value.get("results") == [] and not {"receipt", "tokens"}.isdisjoint(value)
+    return value.get("results") == [] and not {"receipt", "tokens", "counts"}.isdisjoint(value)
 
 
 def _ids(value: Any, depth: int = 0) -> Iterator[str]:
@@ -196,9 +214,10 @@ def _ids(value: Any, depth: int = 0) -> Iterator[str]:
     if depth > _DEEPEST:
         return
     if isinstance(value, dict):
-        id_ = value.get("id")
-        if isinstance(id_, str) and is_id(id_):
-            yield id_
+        listed = value.get("ids")
+        for id_ in (value.get("id"), *(listed if isinstance(listed, list) else ())):
+            if isinstance(id_, str) and is_id(id_):
+                yield id_
         value = list(value.values())
     if isinstance(value, list):
         for part in value:

@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from plait.types import TRUSTS, Document, Origin
+from plait.types import STATUSES, TRUSTS, Document, Origin
 
 # Agents and tools save on their own, and may save what they were shown.
 MACHINES: tuple[Origin, ...] = ("agent", "tool")
@@ -116,7 +116,7 @@ def without_recall_marks(text: str, names_of: Callable[[str], str | None]) -> st
         start, end = dated.span() if dated else (len(rest), len(rest))
         # A line with more words than the document's own names is a statement.
         words = set(_LINE_NUMBERS.sub("", rest[:start]).split())
-        return rest[end:] if words <= {*names.split(), *TRUSTS} else head[0]
+        return rest[end:] if words <= {*names.split(), *TRUSTS, *STATUSES} else head[0]
 
     own = _SECTION_LINE.sub("", _FENCE.sub("", text).replace(PREFACE, ""))
     return _HEAD.sub(without_head, own)

@@ -24,7 +24,7 @@ _NEGATING = (
     "not no never none neither nor without cannot nunca jamás tampoco sin nicht kein keine keinen "
     "nie niemals ohne ne pas jamais sans não nem"
 )
-_NEGATIONS = frozenset(_NEGATING.split())
+NEGATIONS = frozenset(_NEGATING.split())
 _CONTRACTED = re.compile(r"\b\w*n['\u2019]t\b", re.I)
 _CLOSING = ",.;:!\"')]"
 _OPENING = "\"'(["
@@ -132,7 +132,7 @@ def _words(text: str) -> list[str]:
 def content_words(text: str) -> frozenset[str]:
     """Return the words without function words and negations, or all if nothing else is left."""
     all_words = frozenset(_words(text))
-    return (all_words - empty_words() - _NEGATIONS) or all_words
+    return (all_words - empty_words() - NEGATIONS) or all_words
 
 
 def in_common(first: Collection[str], second: Collection[str]) -> float:
@@ -158,4 +158,4 @@ def _numbers(text: str) -> frozenset[str]:
 
 
 def _is_negated(text: str) -> bool:
-    return not _NEGATIONS.isdisjoint(_words(text))
+    return not NEGATIONS.isdisjoint(_words(text))

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from plait.errors import UsageError, is_plain_name
-from plait.types import Origin
+from plait.facts.echo import MACHINES
+from plait.types import Document, Origin
 from plait.types.guarding import check_type
 
 _PERSONS = ("user", "human")
@@ -69,6 +70,15 @@ def is_person(role: str | None) -> bool:
 def is_instruction(role: str | None) -> bool:
     """Tell whether a role gives an agent instructions, instead of talking to it."""
     return (role or "").strip().lower() in _INSTRUCTIONS
+
+
+def speaks_as_another(message: Document) -> bool:
+    """Tell whether a message has the role of a person or of instructions, but is not theirs.
+
+    An agent that stores a message says itself whose words they are.
+    """
+    claims = is_person(message.role) or is_instruction(message.role)
+    return claims and (message.trust != "trusted" or message.origin in MACHINES)
 
 
 def read_message(message: Mapping[str, Any]) -> ChatMessage:

@@ -12,6 +12,7 @@ from plait.facts.trust import outranks
 from plait.protocols import Rivals, State, Store
 from plait.times import DAY_MS, LAST_MOMENT
 from plait.types import Document
+from plait.types.ids import ITEM_FIELD
 
 # More than the error of a clock that was set to local time instead of UTC.
 CLOCKS_DIFFER_MS = DAY_MS
@@ -196,9 +197,10 @@ def check_superseded(
             subject=old.id,
             advice=advise("store_in_project", project=old.project or "personal"),
         )
-    if old.kind not in REPLACEABLE:
+    if old.kind not in REPLACEABLE or ITEM_FIELD in old.metadata:
+        kind = "an item of a program" if ITEM_FIELD in old.metadata else f"of kind {old.kind}"
         raise UsageError(
-            f"{old.id} is of kind {old.kind}; only an observation or a note can be superseded.",
+            f"{old.id} is {kind}; only an observation or a note can be superseded.",
             code="not_replaceable",
             subject=old.id,
         )

@@ -34,7 +34,7 @@ from plait.text import single_spaced
 from plait.text.normal_form import composed
 from plait.times import Moment, as_moment
 from plait.types import TRUSTS, Document, Filter, Origin, Trust
-from plait.types.guarding import guarded
+from plait.types.guarding import guarded, recorded
 from plait.types.ids import ENTITY_SOURCE
 from plait.types.relations import Relation
 from plait.types.reports import Deleted, NewEntity, Stored
@@ -68,6 +68,7 @@ class Graph(ReadableGraph):
 
     # -- writing ---------------------------------------------------------------------------
 
+    @recorded("create")
     def create(
         self,
         entities: Iterable[NewEntity],
@@ -159,6 +160,7 @@ class Graph(ReadableGraph):
         document = part._replace(kind="observation", project=self._project)
         return Change(writer.prepare(document), entity=name, belongs=belongs)
 
+    @recorded("observe")
     def observe(
         self,
         additions: Iterable[tuple[str, Sequence[str]]],
@@ -222,6 +224,7 @@ class Graph(ReadableGraph):
             added.append(added_from(name, own)._replace(trouble=writer.trouble, lowered=lowered))
         return added
 
+    @recorded("forget")
     def forget(self, deletions: Iterable[tuple[str, Sequence[str]]]) -> Forgotten:
         """Delete observations by their text or id; unknown ones are ignored."""
         given = [
@@ -246,6 +249,7 @@ class Graph(ReadableGraph):
             observations.fill_profiles(self._begin())
         return Forgotten(len(gone), tuple(name for name, _ in given if name not in ids))
 
+    @recorded("relate")
     def relate(
         self,
         relations: Iterable[Relation],
@@ -272,11 +276,13 @@ class Graph(ReadableGraph):
         fresh = edges.relate(self._store, wanted, self._project)
         return [relation for relation, new in zip(wanted, fresh, strict=True) if new]
 
+    @recorded("unrelate")
     def unrelate(self, relations: Iterable[Relation], *, end: Moment | None = None) -> int:
         """Remove edges, or end them at the moment ``end``; return how many there were."""
         moment = as_moment(end, "end")
         return edges.unrelate(self._store, list(relations), self._project, end=moment)
 
+    @recorded("delete")
     def delete(self, names: Sequence[str], *, purge: bool = False) -> Erased:
         """Delete entities and all that belongs to them; undo within 30 days unless ``purge``.
 

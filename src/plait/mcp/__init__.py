@@ -1,5 +1,5 @@
 """The interface for agents: an MCP server. Only this folder imports the SDK.
 
-`schemas`, `arguments`, `tool`, `replies`, `reading` and the profiles (`core`, `layers`, `graph`)
-do not know the SDK. `server` connects them to it; `stdio` and `http` are the transports.
+The tools themselves belong to `plait.tools`, which does not know the SDK. `server` connects them to
+it; `stdio` and `http` are the transports.
 """

@@ -21,29 +21,24 @@ from mcp.server.lowlevel import Server
 
 from plait import __version__
 from plait.errors import NotFound, PlaitError, UsageError, quotable
-from plait.mcp import core, graph, layers, work
-from plait.mcp.arguments import check_arguments
 from plait.mcp.lazy import LazyMemory
-from plait.mcp.replies import Reply
-from plait.mcp.schemas import object_of, string
-from plait.mcp.tool import Call, Tool
-from plait.mcp.wording import worded, wording_for
 from plait.memory import Memory
 from plait.present.text import document_text, on_a_line, passage_text
 from plait.searching.recall import fence_recalled
 from plait.text import visible
+from plait.tools.arguments import check_arguments
+from plait.tools.calling import tool_named
+from plait.tools.formats import mcp_definition
+from plait.tools.profiles import DEFAULT_PROFILES, tools_of
+from plait.tools.replies import Reply
+from plait.tools.schemas import object_of, string
+from plait.tools.tool import Call, Tool
+from plait.tools.wording import worded, wording_for
 from plait.types import Document
+from plait.types.audit import acting
 
-PROFILES: dict[str, tuple[Tool, ...]] = {
-    "core": core.CORE_TOOLS,
-    "layers": layers.LAYERS_TOOLS,
-    "graph": graph.GRAPH_TOOLS,
-    "work": work.WORK_TOOLS,
-}
-DEFAULT_PROFILES = ("core",)
-# Clients of the reference memory server read the data of its tools.
-_TYPED = frozenset(tool.name for tool in graph.GRAPH_TOOLS)
 SCHEME = "memory://"
+KNOWLEDGE_GRAPH = f"{SCHEME}knowledge-graph"
 MARKDOWN = "text/markdown"
 RESOURCES_LISTED = 20
 # Where the list of resources names documents that cannot be read.
@@ -60,27 +55,6 @@ INSTRUCTIONS = (
 )
 Result = TypeVar("Result")
 Context = ServerRequestContext[Any, Any]
-
-
-def tools_of(profiles: Sequence[str]) -> tuple[Tool, ...]:
-    """Return the tools of some profiles, always in the order of `PROFILES`.
-
-    Raises:
-        UsageError: There is no such profile; the code is "unknown_profile".
-    """
-    for name in profiles:
-        if name not in PROFILES:
-            raise UsageError(
-                f"There is no profile '{name}'. Choose from: {', '.join(PROFILES)}.",
-                code="unknown_profile",
-                subject=name,
-            )
-    return tuple(
-        tool
-        for name in PROFILES
-        if name in (profiles or DEFAULT_PROFILES)
-        for tool in PROFILES[name]
-    )
 
 
 def create_server(handlers: "Handlers") -> Server[Any]:
@@ -127,6 +101,8 @@ class Handlers:
         self._lazy = LazyMemory.opened(memory) if isinstance(memory, Memory) else memory
         self._tools = {tool.name: tool for tool in tools_of(profiles)}
         self._has_graph = "graph" in profiles
+        # Clients of the reference memory server read the data of its tools.
+        self._typed = {tool.name for tool in tools_of(["graph"])} if self._has_graph else set()
         self._wording = wording_for(self._tools)
         self._with_data = with_data
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="plait")
@@ -163,11 +139,10 @@ class Handlers:
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         """Call a tool; every failure becomes a sentence for the model."""
-        name = core.ALIASES.get(params.name, params.name)
-        tool = self._tools.get(name)
-        if tool is None:
-            names = ", ".join(self._tools)
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r}. Use: {names}.")
+        try:
+            tool = tool_named(params.name, self._tools)
+        except UsageError as error:
+            raise MCPError(types.INVALID_PARAMS, self._worded(error)) from error
         session = _session(params.meta)
         try:
             reply = await self._in_worker(lambda: self._answer(tool, params.arguments, session))
@@ -184,12 +159,13 @@ class Handlers:
         )
 
     def _is_typed(self, tool: Tool) -> bool:
-        return self._with_data or tool.name in _TYPED
+        return self._with_data or tool.name in self._typed
 
     def _answer(self, tool: Tool, arguments: object, session: str | None) -> Reply:
         values = check_arguments(tool.name, tool.input, arguments, strict=tool.strict)
         memory = self._lazy.get(create=tool.writes)
-        return tool.run(Call(memory, values, session, self._wording, self._with_data))
+        with acting(door="mcp", session=session):
+            return tool.run(Call(memory, values, session, self._wording, self._with_data))
 
     # -- resources -------------------------------------------------------------------------
 
@@ -213,7 +189,7 @@ class Handlers:
             resources.insert(
                 0,
                 types.Resource(
-                    uri=graph.KNOWLEDGE_GRAPH,
+                    uri=KNOWLEDGE_GRAPH,
                     name="knowledge-graph",
                     title="Knowledge Graph",
                     description="The full knowledge graph with all entities and relations",
@@ -256,8 +232,10 @@ class Handlers:
 
     def _read(self, uri: str) -> tuple[str, str]:
         memory = self._lazy.get()
-        if self._has_graph and uri == graph.KNOWLEDGE_GRAPH:
-            return "application/json", graph.whole_graph(memory)
+        if self._has_graph and uri == KNOWLEDGE_GRAPH:
+            from plait.tools.graph import whole_graph
+
+            return "application/json", whole_graph(memory)
         if not uri.startswith(SCHEME):
             raise NotFound(
                 f"There is no resource {uri}. Resources are named {SCHEME}ID.",
@@ -319,20 +297,7 @@ RECALL = types.Prompt(
 
 
 def _tool_description(tool: Tool, *, typed: bool) -> types.Tool:
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=dict(tool.input),
-        output_schema=dict(tool.output) if typed and tool.output else None,
-        # Only what is not the protocol's default: it is in the context of every conversation.
-        annotations=types.ToolAnnotations(
-            read_only_hint=None if tool.writes else True,
-            destructive_hint=tool.destroys if tool.writes else None,
-            idempotent_hint=(tool.idempotent or None) if tool.writes else None,
-            open_world_hint=False,
-        ),
-    )
+    return types.Tool.model_validate(mcp_definition(tool, typed=typed))
 
 
 def _refusal(sentence: str) -> types.CallToolResult:

@@ -226,13 +226,14 @@ class Memory(StoringMemory):
             UsageError: The query is empty or a value is out of range.
         """
         from plait.searching import conversations, recall
-        from plait.searching.openings import is_opening
+        from plait.searching.openings import at_its_time, is_opening
         from plait.searching.readable import readable_passages
 
         if not query.strip():
             raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
         budget = recall.check_budget(limit, budget_tokens)
         if not strict and is_opening(query):
+            where = at_its_time(where, query)
             return self.overview(budget_tokens=budget, where=where, all_projects=all_projects)
         answer = self.search(
             query,

@@ -14,13 +14,14 @@ from plait.searching.where import Where
 from plait.settings.loading import Config, load
 from plait.settings.schema import IN_MEMORY
 from plait.stores import open_store
-from plait.types import TRUSTS, Document, Filter, check_choice
-from plait.types.guarding import guarded
+from plait.types import TRUSTS, Document, Filter, check_choice, check_range
+from plait.types.guarding import guarded, recorded
 from plait.types.ids import SCOPE_PREFIX
 
 if TYPE_CHECKING:
     from plait.exporting.jsonl import ExportPart
     from plait.exporting.reading import Importable
+    from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import (
         Exported,
         Finding,
@@ -34,10 +35,14 @@ if TYPE_CHECKING:
     from plait.writing.writer import Writer
 
 
+MOST_LOGGED = 10_000
+
+
 @guarded
 class MaintainedMemory(OpenMemory):
     """An opened memory with the maintenance verbs."""
 
+    @recorded("reindex")
     def reindex(
         self,
         *,
@@ -75,6 +80,7 @@ class MaintainedMemory(OpenMemory):
 
         return Stats(path=self.path)
 
+    @recorded("doctor")
     def doctor(self, *, fix: bool = False) -> list[Finding]:
         """Check the memory; with ``fix``, repair what can be repaired."""
         from plait.types.reports import Finding
@@ -92,6 +98,16 @@ class MaintainedMemory(OpenMemory):
             for notice in self.outdated_rules()
         ]
         return [*findings, *self._embedder.check()]
+
+    def log(self, wanted: AuditQuery | None = None, *, limit: int = 20) -> list[AuditEntry]:
+        """Return who changed what, the newest first: documents by id and hash, never their text."""
+        from plait.types.audit import AuditQuery
+
+        check_range("limit", limit, 1, MOST_LOGGED)
+        chosen = wanted or AuditQuery()
+        if chosen.projects is None:
+            chosen = chosen._replace(scopes=False)
+        return [] if self._store is None else self._store.audit(chosen, limit)
 
     @classmethod
     def examine(
@@ -302,6 +318,7 @@ class MaintainedMemory(OpenMemory):
             damaged=damaged,
         )
 
+    @recorded("import")
     def import_lines(
         self,
         lines: Iterable[str],
@@ -328,6 +345,7 @@ class MaintainedMemory(OpenMemory):
 
         return self._import(read_lines(lines), trust, dry_run=dry_run, scopes=scopes)
 
+    @recorded("import")
     def import_from(
         self,
         path: str | os.PathLike[str],

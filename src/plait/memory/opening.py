@@ -27,7 +27,7 @@ from plait.errors import (
 from plait.protocols import State, Store
 from plait.searching.where import Where, check_fields, given_fields, to_filter
 from plait.settings.loading import Config, changed, load
-from plait.settings.schema import IN_MEMORY, OF_EMBEDDER, OF_OLLAMA
+from plait.settings.schema import IN_MEMORY, OF_EMBEDDER, of_ollama
 from plait.stores import exists, make_folders, open_store
 from plait.types import EVERYTHING, Cut, Document, Filter, Passage, Space
 from plait.types.guarding import guarded
@@ -179,7 +179,7 @@ def _embedder_of(state: State | None, config: Config) -> Embedder:
 
 def _implied(config: Config) -> str | None:
     """Return the embedder that settings such as ``model`` mean for a new memory."""
-    return "ollama" if changed(config.origins, OF_OLLAMA) else None
+    return "ollama" if changed(config.origins, of_ollama(config.settings)) else None
 
 
 def _ineffective(config: Config, embedder: Embedder) -> list[Notice]:

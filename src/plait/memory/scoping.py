@@ -15,7 +15,7 @@ from plait.stores.confined import ConfinedStore
 from plait.stores.confined_writes import not_here, shared_only
 from plait.text.normal_form import composed
 from plait.types import EVERYTHING, Cut, Document, Filter
-from plait.types.guarding import guarded
+from plait.types.guarding import guarded, recorded
 from plait.types.ids import ID_LENGTH, SCOPE_PREFIX
 from plait.types.reports import Erasure
 
@@ -129,6 +129,7 @@ class ScopedMemory(Memory):
         """Write what was postponed; the memory stays open for other users."""
         self._flush()
 
+    @recorded("erase")
     def erase(self) -> Erasure:
         """Purge everything of this user, for good, and prove that nothing is left.
 
@@ -158,6 +159,8 @@ class ScopedMemory(Memory):
             trashed += len(deleted)
             ids = [*(row.id for row in living), *(row.document.id for row in deleted)]
             # Without any, too: what expired from the trash may have left bytes.
+            with store.transaction() as transaction:
+                transaction.unrecord(own)
             copies = deleting.delete(store, ids, purge=True, home=own).copies
             left = self._left(mine)
             if not left:

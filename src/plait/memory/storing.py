@@ -12,18 +12,20 @@ from plait.searching.where import Where, narrows, widened
 from plait.settings.loading import parse_setting
 from plait.text import clean
 from plait.times import Moment, as_moment
-from plait.types import Document, Filter, MemoryType, Origin, Trust
-from plait.types.guarding import guarded
+from plait.types import Document, DocumentStatus, Filter, MemoryType, Origin, Trust, check_choice
+from plait.types.guarding import guarded, recorded
 from plait.types.ids import is_id
 
 if TYPE_CHECKING:
     from plait.facts.names import Reach
     from plait.settings.project import OwnFiles
     from plait.types.reports import Deleted, IngestReport, OnFile, Stored
+    from plait.types.review import MarkedDocuments
     from plait.writing.backfill import Progress
 
 # When a document was written; the memory fills in what is 0.
 _STAMPS = ("created_at", "updated_at", "indexed_at")
+VERDICTS = ("good", "wrong")
 _TIMES = ("event_at", "valid_from", "valid_to", *_STAMPS)
 
 
@@ -33,6 +35,7 @@ class StoringMemory(MaintainedMemory):
 
     # -- putting in ------------------------------------------------------------------------
 
+    @recorded("store")
     def store(
         self,
         text: str,
@@ -51,6 +54,7 @@ class StoringMemory(MaintainedMemory):
         trust: Trust = "trusted",
         importance: float | None = None,
         pinned: bool = False,
+        status: DocumentStatus | None = None,
         event_at: Moment | None = None,
         path: str | None = None,
         lines: Sequence[int] = (),
@@ -71,7 +75,8 @@ class StoringMemory(MaintainedMemory):
         recalled from this memory, and refused if it holds a private key, token or password, unless
         ``allow_secret``. The ``origin`` is "user" unless the role is another's. ``personal``: it
         belongs to no project and is seen in every one. ``provenance`` says which ``model`` or
-        ``tool`` wrote it, on which ``branch`` and ``commit``; it is kept in the metadata.
+        ``tool`` wrote it, on which ``branch`` and ``commit``; it is kept in the metadata. A
+        ``status`` of done or archived ranks it lower; what replaces it keeps it.
 
         Times (``event_at``, ``valid_from``) are a datetime, a date, a text such as ``2026-03-01``
         or ``7d``, or seconds or milliseconds since 1970. ``path`` is the file that the text was
@@ -81,6 +86,7 @@ class StoringMemory(MaintainedMemory):
             NotFound: The document to supersede does not exist.
             UsageError: There is no text, a field has a bad value, or an agent stores a secret.
         """
+        from plait.searching.conversations import joined_session
         from plait.text.normal_form import composed
         from plait.types.reports import Stored
         from plait.writing.documents import new_document, with_provenance
@@ -99,10 +105,11 @@ class StoringMemory(MaintainedMemory):
             summary=summary,
             origin=origin,
             trust=trust,
-            session=session,
+            session=joined_session(session, self._filter),
             role=role,
             importance=importance,
             pinned=pinned,
+            status=status,
             event_at=as_moment(event_at, "event_at"),
             entity=entity,
             topic=topic,
@@ -144,6 +151,7 @@ class StoringMemory(MaintainedMemory):
                     else advise("key_of_id", key=known.key),
                 )
 
+    @recorded("store_many")
     def store_many(
         self, documents: Iterable[Document], *, allow_secret: bool = False
     ) -> list[Stored]:
@@ -165,6 +173,7 @@ class StoringMemory(MaintainedMemory):
         self._required().tidy()
         return stored
 
+    @recorded("store")
     def add_messages(
         self,
         messages: Iterable[Mapping[str, Any]],
@@ -178,21 +187,20 @@ class StoringMemory(MaintainedMemory):
 
         A message has a ``role``, a ``content`` (a text or a list of parts), and may have a ``time``
         (also ``created_at``, ``timestamp``), an ``id`` under which it is stored once, and a
-        ``name``. Calls of tools become text. A message in which nothing was said is left out; the
-        ``id`` of its result is empty.
+        ``name``. Calls of tools become text. One without words is left out: its result has no id.
 
         Raises:
             UsageError: A message is refused; ``subject`` names it, as in ``messages[2]``.
         """
         if self.is_off:
             return []
+        from plait.searching.conversations import joined_session
         from plait.writing.conversations import add_messages
         from plait.writing.writer import BATCH_DOCUMENTS
 
-        if self.is_off:
-            return []
+        joined = joined_session(session, self._filter) or session
         writer = self._begin(allow_secret=allow_secret)
-        stored = add_messages(writer, messages, session, origin=origin, trust=trust)
+        stored = add_messages(writer, messages, joined, origin=origin, trust=trust)
         self._after_writing(writer)
         if len(stored) > BATCH_DOCUMENTS:
             self._required().tidy()
@@ -202,6 +210,7 @@ class StoringMemory(MaintainedMemory):
         self._check_key(document)
         return _with_moments(document)
 
+    @recorded("ingest")
     def ingest(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -274,6 +283,7 @@ class StoringMemory(MaintainedMemory):
 
     # -- taking out ------------------------------------------------------------------------
 
+    @recorded("delete")
     def delete(
         self,
         *names: str,
@@ -320,6 +330,7 @@ class StoringMemory(MaintainedMemory):
             return deleting.forecast(store, doomed)
         return self._deleted(doomed, purge=purge)
 
+    @recorded("prune")
     def prune(
         self,
         *,
@@ -377,12 +388,15 @@ class StoringMemory(MaintainedMemory):
             self._after_writing(self._begin())
         return deleted
 
-    def undo(self, *names: str, dry_run: bool = False) -> list[Document]:
+    @recorded("undo")
+    def undo(
+        self, *names: str, dry_run: bool = False, all_projects: bool = False
+    ) -> list[Document]:
         """Restore what the latest delete or ingest in this project removed, or the named documents.
 
         A document whose name a newer one has taken stays in the trash; the earlier version of a
         note that was replaced changes places with the present one. With ``dry_run``, only return
-        what would be restored.
+        what would be restored. ``all_projects``: names and the latest delete of any project.
 
         Raises:
             NotFound: No such document was deleted here in the last 30 days.
@@ -391,10 +405,84 @@ class StoringMemory(MaintainedMemory):
 
         if self.is_off:
             return []
-        back = undo_named(self._required(), names, self.config.project, dry_run=dry_run)
+        home = None if all_projects else self.config.project or ""
+        back = undo_named(self._required(), names, home, dry_run=dry_run)
         if not dry_run:
             self._begin().backfill.catch_up()
         return back
+
+    # -- settling --------------------------------------------------------------------------
+
+    @recorded("mark")
+    def mark(
+        self,
+        *names: str,
+        status: DocumentStatus | None = None,
+        superseded_by: str | None = None,
+        entity: str | None = None,
+        all_projects: bool = False,
+    ) -> MarkedDocuments:
+        """Change what is known about documents, not their text; `unmark` takes the result back.
+
+        Args:
+            names: Ids, keys or unique id prefixes, of this project or personal.
+            status: active, done or archived.
+            superseded_by: The document that they end in favour of: they are kept as its history.
+            entity: The entity that the facts are to belong to; created if needed.
+            all_projects: The names may be those of another project.
+
+        Raises:
+            NotFound: One of the names is unknown.
+            UsageError: There is nothing to change, or it cannot be; nothing is changed.
+        """
+        from plait.types.review import MarkedDocuments
+        from plait.writing import marking
+
+        if not names or (status, superseded_by, entity) == (None, None, None):
+            raise UsageError("Name the documents, and what to change.", code="nothing_to_mark")
+        if self.is_off:
+            return MarkedDocuments()
+        reach: Reach = "everything" if all_projects else "change"
+        rows = [self._named(name, reach)[0] for name in names]
+        self._check_changeable(rows)
+        self._check_writable()
+        by = None if superseded_by is None else self._named(superseded_by, reach)[0].id
+        ids = [row.id for row in rows]
+        done = marking.mark(self._required(), ids, status=status, superseded_by=by, entity=entity)
+        self._begin().backfill.catch_up()  # the profiles of their entities have changed
+        return done
+
+    @recorded("mark")
+    def unmark(self, marked: MarkedDocuments) -> None:
+        """Restore what a `mark` changed; what others changed since then stays."""
+        from plait.writing import marking
+
+        if not self.is_off and marked.before:
+            self._check_writable()
+            marking.unmark(self._required(), marked)
+            self._begin().backfill.catch_up()
+
+    @recorded("feedback")
+    def feedback(self, name: str, verdict: str | None) -> Document:
+        """Say that a hit was good or wrong; ``None`` takes all feedback on it back.
+
+        It changes the score of the passage, or of all passages of a document, by up to a fifth.
+
+        Raises:
+            NotFound: Nothing has that name.
+            UsageError: The verdict is neither good nor wrong.
+        """
+        if verdict is not None:
+            check_choice("verdict", verdict, VERDICTS)
+        document, passage = self._named(name, "change")
+        self._check_changeable([document])
+        self._check_writable()
+        store = self._required()
+        parts = store.passages(document.id) if passage is None else [passage]
+        with store.transaction() as transaction:
+            refs = [part.ref for part in parts]
+            transaction.judge(refs, good=int(verdict == "good"), wrong=int(verdict == "wrong"))
+        return document
 
 
 def _with_moments(document: Document) -> Document:

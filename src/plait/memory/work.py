@@ -58,7 +58,7 @@ def about(
     if not file or memory._store is None:
         return []
     where = _messages(memory, all_projects=all_projects)
-    steps = memory.engine.steps(where, StepName(file=file), _MOST_STEPS)
+    steps = memory._required().steps(where, StepName(file=file), _MOST_STEPS)
     chosen = [
         row
         for row in steps
@@ -87,7 +87,7 @@ def _file_session(memory: "Memory", rows: Sequence[StepTaken]) -> FileSession:
     last = (edits or rows)[0]
     path = last.step.path or ""
     request, answer = _turn(memory, last.document)
-    message = next(iter(memory.engine.load([last.document])), None)
+    message = next(iter(memory._required().load([last.document])), None)
     return FileSession(
         path,
         last.session or "",
@@ -98,7 +98,7 @@ def _file_session(memory: "Memory", rows: Sequence[StepTaken]) -> FileSession:
         last.document,
         request,
         answer,
-        message is not None and bool(written_since(memory.engine, message, [path])),
+        message is not None and bool(written_since(memory._required(), message, [path])),
     )
 
 
@@ -116,7 +116,7 @@ def _naming(memory: "Memory", path: str, where: Filter) -> Iterator[Document]:
 def _mention(memory: "Memory", path: str, message: Document) -> FileSession:
     request, answer = _turn(memory, message.id)
     at = message.event_at or message.created_at
-    changed = bool(written_since(memory.engine, message, [path]))
+    changed = bool(written_since(memory._required(), message, [path]))
     place = (path, message.session or "", message.project, at)
     return FileSession(*place, 0, 0, message.id, request, answer, changed)
 
@@ -126,10 +126,10 @@ def request_before(memory: "Memory", id_: str) -> Document | None:
 
     ``None`` if there is none, or if a program wrote it: its words are not the user's.
     """
-    message = next(iter(memory.engine.load([id_])), None)
+    message = next(iter(memory._required().load([id_])), None)
     if message is None or message.session is None:
         return None
-    return _request(memory.engine, message)
+    return _request(memory._required(), message)
 
 
 def _request(store: "Store", message: Document) -> Document | None:
@@ -149,7 +149,7 @@ def _session_of(message: Document) -> Filter:
 
 def _turn(memory: "Memory", id_: str) -> tuple[str, str]:
     """Return the first line of what the user asked before a message, and of the last answer."""
-    store = memory.engine
+    store = memory._required()
     message = next(iter(store.load([id_])), None)
     if message is None or message.session is None:
         return "", ""
@@ -167,7 +167,7 @@ def _turn(memory: "Memory", id_: str) -> tuple[str, str]:
 
 def _first_words(memory: "Memory", message: Document) -> str:
     """Return the first line of an answer that is not about a tool."""
-    tools = {step.tool for step in stored_steps(memory.engine, message.id)}
+    tools = {step.tool for step in stored_steps(memory._required(), message.id)}
     rows = (row for row in message.text.splitlines() if row.strip())
     return first_line(next((row for row in rows if row.partition(":")[0] not in tools), ""))
 
@@ -198,7 +198,7 @@ def how(
     if program is None or memory._store is None:
         return []
     where = _messages(memory, all_projects=all_projects)
-    store = memory.engine
+    store = memory._required()
     rows = store.steps(where, StepName(program=program), _MOST_STEPS)
     told = _invocations(rows, words_of(command) - {program}, memory.config.project)
     if not told:
@@ -248,7 +248,7 @@ def fixed(memory: "Memory", error: str, *, limit: int = 3, all_projects: bool = 
     if failure is None or memory._store is None:
         return []
     where = _messages(memory, all_projects=all_projects)
-    rows = memory.engine.steps(where, StepName(failure=failure), _MOST_STEPS)
+    rows = memory._required().steps(where, StepName(failure=failure), _MOST_STEPS)
     # A number of 32 bits may be that of another error.
     rows = [row for row in rows if same_error(row.step.error or "") == same_error(line)]
     named = same_error(line, names=True)
@@ -264,7 +264,7 @@ def fixed(memory: "Memory", error: str, *, limit: int = 3, all_projects: bool = 
 def _fix(memory: "Memory", failed: StepTaken, named: str) -> Fix | None:
     """Return what followed the last time that a session had an error; ``None``: nobody knows."""
     where = Filter(projects=(failed.project,), session=failed.session, kinds=("message",))
-    rows = sorted(memory.engine.steps(where), key=lambda row: row.order)
+    rows = sorted(memory._required().steps(where), key=lambda row: row.order)
     later = [row for row in rows if row.order > failed.order]
     again = next((n for n, row in enumerate(later) if _is_proof(row.step, failed.step)), None)
     if again is None:

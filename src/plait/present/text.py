@@ -221,13 +221,13 @@ def caveats(
     secret: Sequence[str] = (),
     earlier: int = 0,
 ) -> list[str]:
-    """Return what to know about a document: trust, topic, facts replaced, end, secrets."""
-    trust = "" if document.trust == "trusted" else document.trust
+    """Return what to know about a document: trust, status, topic, facts replaced, end, secrets."""
+    told = [name for name in (document.trust, document.status) if name not in ("trusted", "active")]
     topic = f"topic {quotable(document.topic)}" if document.topic else ""
     replaced = f"{earlier:,} earlier" if earlier else ""
     end = show_end(document.valid_to, superseded_by and superseded_by[:SHORT_ID])
     held = f"secret: {', '.join(secret)}" if secret else ""
-    return [caveat for caveat in (trust, topic, replaced, end, held) if caveat]
+    return [caveat for caveat in (*told, topic, replaced, end, held) if caveat]
 
 
 def _bracketed(

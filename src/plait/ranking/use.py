@@ -1,9 +1,10 @@
 """Rank by use (the limbic score): salience, recency and co-occurrence, as pure arithmetic.
 
 Two scores come from the same history. `rank` is the composite score of mcp-memory, for
-``search_semantic``. `weigh` gives the factor by which plain search multiplies a score; its bounds
-keep it from overturning the ranking. Nothing here reads a clock or a store: moments are UTC
-milliseconds, and ``now`` is an argument.
+``search_semantic``. `weigh` gives the one factor by which plain search multiplies a score after
+everything else: use, age, importance, feedback and status together. Its bounds keep it from
+overturning the ranking, and `relevance` does not know it. Nothing here reads a clock or a store:
+moments are UTC milliseconds, and ``now`` is an argument.
 """
 
 import math
@@ -12,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from plait.protocols import Use
-from plait.types import KINDS, Document, Kind, Ref, Trust
+from plait.types import KINDS, Document, DocumentStatus, Kind, Ref, Trust
 
 _Item = TypeVar("_Item", bound=Hashable)
 
@@ -35,7 +36,7 @@ HALF_LIVES: Mapping[Kind, float] = MappingProxyType({"message": 7.0})
 
 
 class Constants(NamedTuple):
-    """The tunable numbers: the first eight are mcp-memory's, the last five are for plain search.
+    """The tunable numbers: the first eight are mcp-memory's, the others are for plain search.
 
     ``half_lives`` gives the decay of a kind in days, above 0; infinity means that it never ages.
     Other kinds decay by ``lambda_hourly``, a half-life of 289 days.
@@ -58,6 +59,11 @@ class Constants(NamedTuple):
     full_days: int = 10
     # Half a step each way: whoever stores a text says how much it matters, but not to which query.
     importance_weight: float = 0.1
+    # How far feedback goes that is all good or all wrong; the first judgement goes half as far.
+    feedback_weight: float = 0.2
+    # How much lower what is done, and what is archived, ranks.
+    done_cost: float = 0.1
+    archived_cost: float = 0.2
 
 
 DEFAULT_CONSTANTS = Constants()
@@ -92,6 +98,7 @@ class History(NamedTuple):
 
     ``days`` counts distinct days with a read. ``moment`` is when it happened, else when it was
     created. ``together`` has (count, last time) for each other candidate it was read with.
+    ``good`` and ``wrong`` count the feedback.
     """
 
     reads: int = 0
@@ -100,6 +107,8 @@ class History(NamedTuple):
     degree: int = 0
     moment: int | None = None
     together: tuple[tuple[int, int], ...] = ()
+    good: int = 0
+    wrong: int = 0
 
 
 class EntityCandidate(NamedTuple):
@@ -126,7 +135,8 @@ class Scoring(NamedTuple):
 class Weight(NamedTuple):
     """The factor of plain search, and the factors whose product it is before its bounds.
 
-    ``stated`` comes from the importance that the document was stored with; ``None`` if it has none.
+    ``stated`` comes from the importance that the document was stored with, ``feedback`` from what
+    was judged good or wrong, ``status`` from being done or archived; ``None`` without any.
     """
 
     factor: float = NEUTRAL
@@ -134,12 +144,16 @@ class Weight(NamedTuple):
     together: float = NEUTRAL
     age: float = NEUTRAL
     stated: float | None = None
+    feedback: float | None = None
+    status: float | None = None
 
     @property
     def product(self) -> float:
         """The factors multiplied, before the bounds."""
-        stated = NEUTRAL if self.stated is None else self.stated
-        return self.use * self.together * self.age * stated
+        product = self.use * self.together * self.age
+        for factor in (self.stated, self.feedback, self.status):
+            product *= NEUTRAL if factor is None else factor
+        return product
 
 
 def history_of(
@@ -157,7 +171,9 @@ def history_of(
     if use is None:
         return History(moment=moment)
     pairs = tuple(times for mate, times in use.together.items() if among is None or mate in among)
-    return History(use.reads, use.days, use.last_read, use.degree, moment=moment, together=pairs)
+    return History(
+        use.reads, use.days, use.last_read, use.degree, moment, pairs, use.good, use.wrong
+    )
 
 
 def importance(
@@ -255,10 +271,12 @@ def weigh(
     trust: Trust = "trusted",
     pinned: bool = False,
     stated: float | None = None,
+    status: DocumentStatus | None = None,
 ) -> Weight:
     """Return the factor of plain search, in 0.8..1.25, with its parts; 1 without history.
 
     ``stated`` is the importance that the document was stored with, 0 to 1; 0.5 changes nothing.
+    Only here do use, age, importance, feedback and status meet, and all of them share the bounds.
 
     >>> used = History(reads=5, days=3, last_read=0, moment=0)
     >>> round(weigh(used, now=0).factor, 4), weigh(History(moment=0), now=0).factor
@@ -266,6 +284,7 @@ def weigh(
     """
     if not constants.enabled:
         return Weight()
+    feedback = _feedback_factor(history, constants, trust)
     if trust != "trusted":
         # An attacker who plants a text can also have it read: reads must not even keep it young.
         history = History(moment=history.moment)
@@ -273,12 +292,14 @@ def weigh(
     together = 1.0 + constants.gamma * cooccurrence(history.together, now, constants)
     age = _cost_of_age(history, now, constants, kind)
     low = NEUTRAL if pinned else LOWEST
-    weight = Weight(NEUTRAL, use, together, age, _stated_factor(stated, constants, trust))
+    importance_factor = _stated_factor(stated, constants, trust)
+    lowered = _status_factor(status, constants)
+    weight = Weight(NEUTRAL, use, together, age, importance_factor, feedback, lowered)
     return weight._replace(factor=min(HIGHEST, max(low, weight.product)))
 
 
 def explain_weight(weight: Weight, history: History) -> str:
-    """Explain in one line how use and age changed a score.
+    """Explain in one line how use, age, importance, feedback and status changed a score.
 
     >>> explain_weight(Weight(1.0494, 1.06, 1.0, 0.99), History(reads=3, days=2))
     'limbic x 1.0494: use 1.0600 (3 reads on 2 days), together 1.0000, age 0.9900'
@@ -287,10 +308,15 @@ def explain_weight(weight: Weight, history: History) -> str:
     days = "1 day" if history.days == 1 else f"{history.days} days"
     product = weight.product
     bound = "" if math.isclose(product, weight.factor) else f", bounded from {product:.4f}"
-    stated = "" if weight.stated is None else f", importance {weight.stated:.4f}"
+    others = "" if weight.stated is None else f", importance {weight.stated:.4f}"
+    if weight.feedback is not None:
+        judged = f"{history.good} good, {history.wrong} wrong"
+        others += f", feedback {weight.feedback:.4f} ({judged})"
+    if weight.status is not None:
+        others += f", status {weight.status:.4f}"
     return (
         f"limbic x {weight.factor:.4f}: use {weight.use:.4f} ({reads} on {days}), "
-        f"together {weight.together:.4f}, age {weight.age:.4f}{stated}{bound}"
+        f"together {weight.together:.4f}, age {weight.age:.4f}{others}{bound}"
     )
 
 
@@ -301,6 +327,29 @@ def _stated_factor(stated: float | None, constants: Constants, trust: Trust) -> 
     factor = NEUTRAL + constants.importance_weight * (2.0 * stated - 1.0)
     # Whoever plants a text also says how important it is.
     return factor if trust == "trusted" else min(NEUTRAL, factor)
+
+
+def _feedback_factor(history: History, constants: Constants, trust: Trust) -> float | None:
+    """Return the factor of feedback: its balance, which one more judgement changes less and less.
+
+    >>> used = (History(good=1), History(good=3), History(wrong=1))
+    >>> [_feedback_factor(each, DEFAULT_CONSTANTS, "trusted") for each in used]
+    [1.1, 1.15, 0.9]
+    """
+    judged = history.good + history.wrong
+    if judged <= 0:
+        return None
+    balance = (history.good - history.wrong) / (judged + 1)
+    factor = max(0.0, NEUTRAL + constants.feedback_weight * balance)
+    # Whoever plants a text may also praise it.
+    return factor if trust == "trusted" else min(NEUTRAL, factor)
+
+
+def _status_factor(status: DocumentStatus | None, constants: Constants) -> float | None:
+    if status is None or status == "active":
+        return None
+    cost = constants.done_cost if status == "done" else constants.archived_cost
+    return max(0.0, NEUTRAL - cost)
 
 
 def _lift_of_use(history: History, now: int, constants: Constants, kind: Kind) -> float:

@@ -1,7 +1,7 @@
 """Read what was said in a session, in its order."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from plait.errors import AmbiguousId, PlaitError
 from plait.facts.messages import is_instruction
@@ -55,6 +55,19 @@ def whole_session(store: Store, where: Filter) -> Filter:
             f"'{name}' matches {len(begun)} sessions. Write more of the name.", subject=name
         )
     return where._replace(session=begun[0]) if begun else where
+
+
+def joined_session(
+    session: str | None, filter_of: Callable[[Mapping[str, str]], Filter]
+) -> str | None:
+    """Return the session that a text belongs to; it may name an imported one in short.
+
+    Raises:
+        AmbiguousId: Several sessions begin so.
+    """
+    if not isinstance(session, str) or ":" not in session:
+        return session
+    return filter_of({"session": session, "kind": "message"}).session
 
 
 def _has_messages(store: Store, where: Filter) -> bool:

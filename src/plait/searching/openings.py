@@ -2,11 +2,16 @@
 
 The whole question must be made of the phrases listed here: "what should I know about this repo?" is
 one, "what should I know about OAuth tokens?" is not. A word alone, as "continue", is not: people
-say it in the middle of a session.
+say it in the middle of a session. A question about the past may name a time, as in "what did we do
+yesterday?": then it asks for the overview of that time.
 """
 
 import re
 from functools import cache
+
+from plait.searching.where import Where, given_fields
+from plait.times import show_time, span_of
+from plait.types import Filter
 
 # Phrases by their words.
 Phrases = frozenset[tuple[str, ...]]
@@ -61,6 +66,58 @@ _PLACES = {
     "{lugar}": "este repo|este repositorio|este proyecto|el proyecto|este código",
     "{lieu}": "ce dépôt|ce projet|le projet|ce repo|ce code",
 }
+# Questions about the past: with a time, they ask for that time.
+_PAST = (
+    "where were we|where was i|where did we stop|where did i stop|where did we leave off|"
+    "where did i leave off|where did we leave it|where we were|"
+    "what were we doing|what was i doing|what were we working on|what was i working on|"
+    "what have we been working on|what have i been working on|what have we been doing|"
+    "what have we done|what did we do|what did i do|what did we work on|what did i work on|"
+    "what did we talk about|what did we discuss|what did we decide|what have we decided|"
+    "what was the last thing we did|what we were doing|what we did|"
+    # German, Spanish, French
+    "wo waren wir|wo war ich|wo waren wir stehengeblieben|wo waren wir stehen geblieben|"
+    "wo haben wir aufgehört|wo habe ich aufgehört|woran haben wir gearbeitet|"
+    "woran haben wir zuletzt gearbeitet|woran habe ich gearbeitet|"
+    "was haben wir gemacht|was haben wir getan|was habe ich gemacht|"
+    "dónde estábamos|donde estábamos|donde estabamos|dónde lo dejamos|donde lo dejamos|"
+    "dónde nos quedamos|donde nos quedamos|en qué estábamos|en que estabamos|"
+    "en qué estábamos trabajando|en qué trabajábamos|qué hicimos|que hicimos|"
+    "où en étions nous|ou en étions nous|où en étais je|où on en était|on en était où|"
+    "sur quoi travaillions nous|sur quoi on travaillait|quavons nous fait|quest ce quon a fait|"
+    # Italian, Portuguese, Dutch
+    "dove eravamo|dove eravamo rimasti|a cosa stavamo lavorando|"
+    "onde estávamos|onde paramos|no que estávamos trabalhando|o que fizemos|"
+    "waar waren we|waar waren we gebleven|waar werkten we aan"
+)
+# These ask for nothing in particular only with a time: alone, they may be about what is on screen.
+_ONLY_WITH_TIME = (
+    "what happened|what has happened|what was done|what got done|what changed|recap|summarize|"
+    "summarise|give me a recap|give me a summary of|was ist passiert|was war los|was wurde gemacht|"
+    "qué pasó|que pasó|quest ce qui sest passé|que sest il passé"
+)
+# Times as people name them, by the words that `plait.times` knows.
+_TIMES = {
+    "today": "today|this morning|heute|heute morgen|hoy|aujourdhui|oggi|hoje|vandaag",
+    "yesterday": "yesterday|gestern|ayer|hier soir|ieri|ontem|gisteren",
+    "this week": "this week|diese woche|esta semana|cette semaine|questa settimana|deze week",
+    "last week": (
+        "last week|the last week|letzte woche|la semana pasada|la semaine dernière|"
+        "la settimana scorsa|na semana passada|vorige week"
+    ),
+    "this month": "this month|diesen monat|este mes|ce mois ci|questo mese|este mês|deze maand",
+    "last month": (
+        "last month|letzten monat|el mes pasado|le mois dernier|il mese scorso|mês passado|"
+        "no mês passado|vorige maand"
+    ),
+    **{
+        day: f"{day}|on {day}|last {day}"
+        for day in ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+    },
+}
+# Words of the longest of them, and of a date with one of these words before it.
+_LONGEST_TIME = 4
+_BEFORE_DATES = ("on", "from", "of", "am", "vom", "el", "le", "il", "em", "op")
 _QUESTIONS = (
     # What to know
     "what should i know|what do i need to know|what should we know|what must i know|"
@@ -73,8 +130,7 @@ _QUESTIONS = (
     "recall everything|load your memory|load my memory|read your memory|"
     "check your memory|load the context|load context|"
     # Where it stopped
-    "where were we|where was i|where are we|where did we stop|where did i stop|"
-    "where did we leave off|where did i leave off|where did we leave it|where have we got to|"
+    "where are we|where have we got to|"
     "where do things stand|where do we stand|whats the state of things|"
     "whats the state of {place}|what is the state of {place}|whats the status of {place}|"
     "whats the current state of {place}|what is the current state of {place}|"
@@ -88,21 +144,16 @@ _QUESTIONS = (
     "pick up from where we left off|pick it up where we left off|"
     "carry on where we left off|keep going where we left off|start where we left off|"
     # What was done
-    "what were we doing|what was i doing|what were we working on|what was i working on|"
-    "what are we working on|what am i working on|what have we been working on|"
-    "what have i been working on|what have we been doing|what have we done|what did we do|"
-    "what did i do|what did we work on|what did i work on|what did we talk about|"
-    "what did we discuss|what did we decide|what have we decided|what was the last thing we did|"
+    "what are we working on|what am i working on|"
     "whats the latest|what is the latest|whats been going on|"
     # Bring me up to date
     "catch me up|catch us up|catch up|bring me up to speed|get me up to speed|"
     "bring me up to date|get up to speed|get yourself up to speed|fill me in|brief me|"
     "give me an overview|give me the context|give an overview|"
-    "summarize where we are|summarise where we are|where we were|where we left off|"
+    "summarize where we are|summarise where we are|where we left off|"
     "summarize our last session|summarise our last session|summarize the last session|"
     "summarise the last session|"
-    "where i left off|what we were doing|"
-    "what you know|what you remember|what we did|what i should know|"
+    "where i left off|what you know|what you remember|what i should know|"
     # What is open
     "what is still open|whats still open|what is left to do|whats left to do|"
     "what are the open ends|what is unfinished|whats unfinished|"
@@ -116,50 +167,40 @@ _QUESTIONS = (
     "was sollte ich über {ort} wissen|was muss ich über {ort} wissen|"
     "was sollte ich wissen|was muss ich wissen|was soll ich wissen|was solltest du wissen|"
     "was weißt du|was weisst du|was weiß du|woran erinnerst du dich|erinnerst du dich|"
-    "wo waren wir|wo war ich|wo sind wir|wo stehen wir|wo waren wir stehengeblieben|"
-    "wo waren wir stehen geblieben|wo sind wir stehengeblieben|wo sind wir stehen geblieben|"
-    "wo haben wir aufgehört|wo habe ich aufgehört|weiter wo wir aufgehört haben|"
+    "wo sind wir|wo stehen wir|wo sind wir stehengeblieben|wo sind wir stehen geblieben|"
+    "weiter wo wir aufgehört haben|"
     "mach weiter wo wir aufgehört haben|mach da weiter wo wir aufgehört haben|"
     "weitermachen wo wir aufgehört haben|dort weitermachen wo wir aufgehört haben|"
     "da weitermachen wo wir aufgehört haben|machen wir weiter wo wir aufgehört haben|"
-    "woran haben wir gearbeitet|woran haben wir zuletzt gearbeitet|"
-    "woran habe ich gearbeitet|woran arbeiten wir|"
-    "was haben wir gemacht|was haben wir getan|was habe ich gemacht|was ist noch offen|"
-    "was ist offen|was bleibt zu tun|was steht noch an|bring mich auf den stand|"
-    "bring mich auf den neuesten stand|bring mich auf den aktuellen stand|"
+    "woran arbeiten wir|was ist noch offen|was ist offen|was bleibt zu tun|was steht noch an|"
+    "bring mich auf den stand|bring mich auf den neuesten stand|bring mich auf den aktuellen stand|"
     "gib mir einen überblick|"
     # Spanish
     "qué debería saber|qué debo saber|que debo saber|que debería saber|qué necesito saber|"
-    "qué sabes|que sabes|qué recuerdas|que recuerdas|dónde estábamos|donde estábamos|"
-    "donde estabamos|dónde lo dejamos|donde lo dejamos|dónde nos quedamos|donde nos quedamos|"
-    "en qué estábamos|en que estabamos|en qué estábamos trabajando|en qué trabajábamos|"
+    "qué sabes|que sabes|qué recuerdas|que recuerdas|"
     "continúa donde lo dejamos|continua donde lo dejamos|continuar donde lo dejamos|"
     "continuemos donde lo dejamos|sigamos donde lo dejamos|sigue donde lo dejamos|"
-    "retomemos donde lo dejamos|qué hicimos|que hicimos|qué queda por hacer|"
+    "retomemos donde lo dejamos|qué queda por hacer|"
     "que queda por hacer|qué queda pendiente|qué está pendiente|ponme al día|ponme al dia|"
     # French
     "que dois je savoir|que devrais je savoir|quest ce que je dois savoir|"
     "quest ce que je devrais savoir|que sais tu|que savez vous|quest ce que tu sais|"
-    "de quoi te souviens tu|où en étions nous|ou en étions nous|où en étais je|où en est on|"
-    "où on en était|on en était où|on en est où|où en sommes nous|où nous sommes nous arrêtés|"
-    "où sest on arrêté|"
+    "de quoi te souviens tu|où en est on|on en est où|où en sommes nous|"
+    "où nous sommes nous arrêtés|où sest on arrêté|"
     "reprends où on sest arrêté|reprends là où on sest arrêté|reprenons où on sest arrêté|"
     "reprenons là où nous nous étions arrêtés|reprenons là où on sest arrêté|"
     "reprenons là où nous nous sommes arrêtés|"
     "reprendre là où on sest arrêté|continue là où on sest arrêté|continuons où on sest arrêté|"
-    "continuons là où on sest arrêté|sur quoi travaillions nous|sur quoi on travaillait|"
-    "quavons nous fait|quest ce quon a fait|que reste t il à faire|quest ce quil reste à faire|"
+    "continuons là où on sest arrêté|que reste t il à faire|quest ce quil reste à faire|"
     "mets moi à jour|fais le point|"
     # Italian, Portuguese, Dutch
-    "cosa dovrei sapere|cosa devo sapere|cosa sai|cosa ricordi|dove eravamo|dove eravamo rimasti|"
+    "cosa dovrei sapere|cosa devo sapere|cosa sai|cosa ricordi|"
     "continua da dove eravamo rimasti|riprendiamo da dove eravamo rimasti|"
-    "a cosa stavamo lavorando|cosa resta da fare|aggiornami|"
+    "cosa resta da fare|aggiornami|"
     "o que devo saber|o que eu devo saber|o que preciso saber|o que você sabe|o que sabes|"
-    "o que você lembra|onde estávamos|onde paramos|continue de onde paramos|"
-    "continua de onde paramos|vamos continuar de onde paramos|no que estávamos trabalhando|"
-    "o que fizemos|o que falta fazer|"
-    "wat moet ik weten|wat weet je|wat herinner je je|waar waren we|waar waren we gebleven|"
-    "ga verder waar we gebleven waren|waar werkten we aan|"
+    "o que você lembra|continue de onde paramos|continua de onde paramos|"
+    "vamos continuar de onde paramos|o que falta fazer|"
+    "wat moet ik weten|wat weet je|wat herinner je je|ga verder waar we gebleven waren|"
     # Russian, Turkish, Japanese, Chinese, Korean
     "что мне нужно знать|что я должен знать|что ты знаешь|что ты знаешь обо мне|"  # noqa: RUF001
     "что ты помнишь|на чём мы остановились|на чем мы остановились|где мы остановились|"
@@ -183,10 +224,52 @@ def is_opening(query: str) -> bool:
     >>> is_opening("what should I know about OAuth tokens"), is_opening("")
     (False, False)
     """
+    questions = _phrases()[0]
+    return _asks_only(_words(query), questions) or bool(time_asked(query))
+
+
+def time_asked(query: str) -> str:
+    """Return the time that an opening question about the past names; empty if there is none.
+
+    >>> time_asked("What did we do yesterday?"), time_asked("was haben wir letzte Woche gemacht")
+    ('yesterday', 'last week')
+    >>> time_asked("What happened on 2026-03-01?"), time_asked("What should I do today?")
+    ('2026-03-01', '')
+    """
+    words = _words(query)
+    past = _past()
+    for length in range(_LONGEST_TIME, 0, -1):
+        for start in range(len(words) - length + 1):
+            time = _time_of(words[start : start + length])
+            if time and _asks_only(words[:start] + words[start + length :], past):
+                return time
+    return ""
+
+
+def at_its_time(
+    where: Filter | Where | None, query: str, now: int | None = None
+) -> Filter | Where | None:
+    """Return the filter for an opening question: if it names a time, for what happened then.
+
+    A filter that has a time of its own stays as it is.
+    """
+    span = span_of(time_asked(query), now)
+    fields = given_fields(where) if span else {}
+    if span is None or not fields.keys().isdisjoint(("since", "until")):
+        return where
+    since, until = map(show_time, span)
+    return {**fields, "since": since, "until": until}
+
+
+def _words(query: str) -> tuple[str, ...]:
     if len(query) > LONGEST_OPENING:
-        return False
-    words = tuple(_NO_WORDS.sub(" ", query.translate(_APOSTROPHES).lower()).split())
-    questions, before, behind = _phrases()
+        return ()
+    return tuple(_NO_WORDS.sub(" ", query.translate(_APOSTROPHES).lower()).split())
+
+
+def _asks_only(words: tuple[str, ...], questions: Phrases) -> bool:
+    """Tell whether words are one of the questions, with what may stand before and behind it."""
+    _, before, behind = _phrases()
     starts, ends = {0}, {len(words)}
     for start in range(len(words)):
         if start in starts:
@@ -197,10 +280,32 @@ def is_opening(query: str) -> bool:
     return any(words[start:end] in questions for start in starts for end in ends)
 
 
+def _time_of(words: tuple[str, ...]) -> str:
+    """Return the time that a phrase is, as `span_of` takes it."""
+    if words[0] in _BEFORE_DATES:
+        words = words[1:]
+    if len(words) == 3 and [len(word) for word in words] == [4, 2, 2]:
+        date = "-".join(words)
+        return date if date.replace("-", "").isdecimal() and date.isascii() else ""
+    return _times().get(words, "")
+
+
 @cache
 def _phrases() -> tuple[Phrases, Phrases, Phrases]:
     """Return the questions, and what may stand before and behind one, each as its words."""
-    return _split(_QUESTIONS), _split(_BEFORE), _split(_BEHIND)
+    return _split(f"{_QUESTIONS}|{_PAST}"), _split(_BEFORE), _split(_BEHIND)
+
+
+@cache
+def _past() -> Phrases:
+    """Return the questions that may name a time."""
+    return _split(f"{_PAST}|{_ONLY_WITH_TIME}")
+
+
+@cache
+def _times() -> dict[tuple[str, ...], str]:
+    """Return what each phrase of a time means."""
+    return {phrase: time for time, phrases in _TIMES.items() for phrase in _split(phrases)}
 
 
 def _split(phrases: str) -> Phrases:

@@ -343,15 +343,14 @@ class Scorer:
         return explain_score(fused, hit.relevance, hit.signals, self._chance, look)
 
     def _weighed(self, hits: list[Hit]) -> list[Hit]:
-        """Return the hits with their scores adjusted by use and age."""
+        """Return the hits with their scores times the one factor of `plait.ranking.use`."""
         changed = self._request.limbic
         if changed is None or self._request.fusion != "weighted":
             return hits  # a caller who asks for another system's fusion wants its scores
         refs = [hit.passage.ref for hit in hits]
         uses = {row.passage.ref: row.use for row in self._evidence.read(refs)}
-        plain = (hit.document.kind == "file" and hit.document.importance is None for hit in hits)
-        if not any(uses.values()) and all(plain):
-            return hits  # files do not age, and nobody has read any of these
+        if not any(uses.values()) and all(map(_is_plain, hits)):
+            return hits  # files do not age, and nobody has read or judged any of these
         from plait.ranking import use
 
         constants = use.constants_from(changed)
@@ -369,6 +368,7 @@ class Scorer:
                 trust=document.trust,
                 pinned=document.pinned,
                 stated=document.importance,
+                status=document.status,
             )
             reasons = (*hit.reasons, use.explain_weight(weight, history)) if hit.reasons else ()
             weighed.append(hit._replace(score=hit.score * weight.factor, reasons=reasons))
@@ -427,3 +427,8 @@ def _with_answers(hits: list[Hit]) -> list[Hit]:
 
 def _ranks(branch: list[Scored] | None) -> dict[Ref, int]:
     return {ref: rank for rank, (ref, _) in enumerate(branch or (), start=1)}
+
+
+def _is_plain(hit: Hit) -> bool:
+    document = hit.document
+    return (document.kind, document.importance, document.status) == ("file", None, None)

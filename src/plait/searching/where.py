@@ -6,7 +6,16 @@ from typing import Any
 
 from plait.errors import UsageError, advise
 from plait.times import as_moment
-from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Document, Filter, check_choice
+from plait.types import (
+    KINDS,
+    MEMORY_TYPES,
+    ORIGINS,
+    STATUSES,
+    TRUSTS,
+    Document,
+    Filter,
+    check_choice,
+)
 from plait.types.guarding import check_type
 
 # Fields of `Filter` by name; times may be texts, lists may be single values.
@@ -15,7 +24,7 @@ Where = Mapping[str, Any]
 _TIMES = ("since", "until", "as_of")
 _LISTS = frozenset(
     {"projects", "kinds", "memory_types", "types", "tags", "keys", "origins", "trusts", "metadata"}
-    | {"parents", "topics", "named", "mentions"}
+    | {"parents", "topics", "named", "mentions", "statuses"}
 )
 # A filter has the name of the field that it tests; these are the fields of `Filter`, which take
 # several values.
@@ -28,6 +37,7 @@ _FIELD_OF = {
     "key": "keys",
     "origin": "origins",
     "trust": "trusts",
+    "status": "statuses",
     "topic": "topics",
     "parent": "parents",
     "path": "path_prefix",
@@ -36,8 +46,8 @@ _FIELD_OF = {
 # The names to choose from, as an error lists them.
 FILTER_NAMES = (
     *("project", "kind", "memory_type", "type", "tags", "key", "key_prefix", "path", "source"),
-    *("session", "origin", "trust", "metadata", "since", "until", "as_of", "all_versions"),
-    *("entity", "topic", "pinned", "named", "mentions"),
+    *("session", "origin", "trust", "status", "metadata", "since", "until", "as_of"),
+    *("all_versions", "entity", "topic", "pinned", "named", "mentions"),
 )
 _TYPES = {
     **dict.fromkeys(_TIMES, "Moment | None"),
@@ -53,6 +63,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "memory_types": MEMORY_TYPES,
     "origins": ORIGINS,
     "trusts": TRUSTS,
+    "statuses": STATUSES,
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from plait.errors import Advice, Notice, advise
 from plait.settings.loading import changed
-from plait.settings.schema import OF_EMBEDDER, OF_OLLAMA, OF_SEARCH, Origins, Settings
+from plait.settings.schema import OF_EMBEDDER, OF_OLLAMA, OF_SEARCH, Origins, Settings, of_ollama
 
 # The origin of a value that a caller of `Memory.search` passed.
 OF_CALL = "this call"
@@ -28,6 +28,7 @@ def without_effect_on_embedder(
     named = rest.partition("#")[2] if kind == "custom" else rest
     if named not in ("", settings.model):
         idle.add("model")
+    idle -= set(OF_OLLAMA) - set(of_ollama(settings))
     idle &= set(changed(origins, OF_EMBEDDER))
     advice = None
     if settings.embedding_provider is None and idle & set(OF_OLLAMA):

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from plait.embedders import LOCAL_PROVIDERS, PROVIDERS
+from plait.embedders import LOCAL_PROVIDERS, PROVIDERS, Provider
 from plait.errors import ConfigError, Notice, UsageError, advise
 from plait.settings.private import is_private
 from plait.settings.schema import Settings, Source, suggestion
@@ -25,10 +25,21 @@ from plait.settings.secrets import (
 )
 
 SHARED_KEY_VARIABLE = "API_KEY"
-PROVIDERS_WITH_KEYS = tuple(name for name, provider in PROVIDERS.items() if provider.takes_key)
+# Embedders, and who only has chat models.
+_KNOWN = {
+    **PROVIDERS,
+    "anthropic": Provider(
+        "Anthropic, for plait chat",
+        local=False,
+        takes_key=True,
+        key_variable="ANTHROPIC_API_KEY",
+        key_origin="https://api.anthropic.com:443",
+    ),
+}
+PROVIDERS_WITH_KEYS = tuple(name for name, provider in _KNOWN.items() if provider.takes_key)
 PROVIDERS_WITHOUT_KEYS = ({*PROVIDERS} | {*LOCAL_PROVIDERS}) - {*PROVIDERS_WITH_KEYS}
 # Providers whose key is for one server only.
-_HOMES = {name: one.key_origin for name, one in PROVIDERS.items() if one.key_origin}
+_HOMES = {name: one.key_origin for name, one in _KNOWN.items() if one.key_origin}
 KEYRING = "keyring"
 
 Server = tuple[str, str]  # provider and origin
@@ -120,7 +131,7 @@ class Keys:
 
     def _from_environment(self, server: Server) -> Iterator[_Candidate]:
         provider, origin = server
-        known = PROVIDERS.get(provider)
+        known = _KNOWN.get(provider)
         if known and origin == known.key_origin and self._environ.get(known.key_variable):
             variable = known.key_variable
             yield f"environment {variable}", lambda: self._variable(variable)
@@ -149,6 +160,11 @@ class Keys:
         ]
         if address := _ollama_url_in(own):
             servers.append(server_of({**address, "embedding_provider": ("ollama", "")}))
+        servers += [
+            chat_server_of({**_ollama_url_in(own), **source.given})
+            for source in own
+            if "chat_model" in source.given
+        ]
         return [server for server in servers if server is not None]
 
     def _bound(self) -> list[Server]:
@@ -184,6 +200,19 @@ def server_of(given: Mapping[str, tuple[Any, str]]) -> Server | None:
         return None
     origin = origin_of(url)
     return None if origin is None else (provider, origin)
+
+
+def chat_server_of(given: Mapping[str, tuple[Any, str]]) -> Server | None:
+    """Return the server of the chat model that settings name, or ``None`` if it has a bad name."""
+    from plait.settings.chat_models import parse_chat_model
+
+    spec, _ = given["chat_model"]
+    url, _ = given.get("ollama_url", (Settings._field_defaults["ollama_url"], ""))
+    try:
+        model = parse_chat_model(spec, url)
+    except ConfigError:  # told when it is used
+        return None
+    return model.key_provider, model.address.origin
 
 
 def named_server(spec: str, url: str | None, configured: Callable[[], Settings]) -> Server:
@@ -256,7 +285,7 @@ def keep_key(folder: str, server: Server, key: Secret) -> str:
     except ConfigError as error:
         if error.notice.code != CRYPTOGRAPHY_MISSING:
             raise
-        known = PROVIDERS.get(server[0])
+        known = _KNOWN.get(server[0])
         variable = known.key_variable if known and known.key_variable else SHARED_KEY_VARIABLE
         raise ConfigError(
             "There is no keyring here, and the encrypted file needs the package cryptography.",

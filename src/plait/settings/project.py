@@ -172,8 +172,7 @@ def _trusted(path: str, data: bytes, environ: Mapping[str, str]) -> ProjectFile:
     for name, raw in strict_settings(path, data, notices).items():
         if name in SETTINGS and SETTINGS[name].from_project == "never":
             ignored.append(name)
-            text = f"Ignored {name} in {path}: everyone with a clone can read it."
-            notices.append(Notice(text, "key_in_project_file", path, advise("set_keys")))
+            notices.append(_never(name, path))
             continue
         value = accept(name, raw, path, os.path.dirname(path), environ)
         if SETTINGS[name].from_project == "files":
@@ -181,6 +180,15 @@ def _trusted(path: str, data: bytes, environ: Mapping[str, str]) -> ProjectFile:
         else:
             given[name] = value, path
     return ProjectFile(path, "trusted", given, for_files, tuple(ignored), tuple(notices))
+
+
+def _never(name: str, path: str) -> Notice:
+    """Return why a setting does not count even in a trusted file."""
+    if name == "api_key":
+        text = f"Ignored {name} in {path}: everyone with a clone can read it."
+        return Notice(text, "key_in_project_file", path, advise("set_keys"))
+    text = f"Ignored {name} in {path}: whom you talk to is set in your own settings."
+    return Notice(text, "own_setting", path)
 
 
 def strict_settings(path: str, data: bytes, warnings: list[Notice]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ Durability = Literal["full", "normal"]
 SignalsCount = Literal["read", "listed"]
 # When a setting in a project's plait.toml counts. Such a file comes with a clone, so this is an
 # allow-list: "search" tunes searches made there, "files" how the files below it are read, and both
-# count at once. The rest counts when the user has trusted the file; a key never does.
+# count at once. The rest counts when the user has trusted the file; a key never does, nor does the
+# server that a chat is sent to.
 FromProject = Literal["search", "files", "trusted", "never"]
 # How a value is parsed; `plait.settings.loading` has one function for each.
 ValueType = Literal[
@@ -75,6 +76,7 @@ class Settings(NamedTuple):
     embedding_provider: str | None = None
     model: str | None = None
     api_key: "Secret | None" = None
+    chat_model: str | None = None
     ollama_url: str = "http://localhost:11434"
     dims: int | None = None
     vector_weight: float | None = None
@@ -109,6 +111,13 @@ OF_SEARCH = (
     *("keyword_weight", "vector_weight", "floor", "rrf_k", "expansion_factor"),
     "limbic_constants",
 )
+
+
+def of_ollama(settings: Settings) -> tuple[str, ...]:
+    """Return the settings that mean Ollama; its address does not if the chat model needs it."""
+    is_for_chat = (settings.chat_model or "").startswith("ollama:")
+    return tuple(name for name in OF_OLLAMA if not (is_for_chat and name == "ollama_url"))
+
 
 # Where the value of each setting comes from.
 Origins = Mapping[str, str]
@@ -170,8 +179,8 @@ SETTINGS: dict[str, Setting] = {
     "memory_dir": Setting("path", "The folder that `plait ingest` reads if you give no path."),
     "auto_save": Setting(
         "switch",
-        "Save agents' sessions by their hooks; off, because a session holds more than you would "
-        "store yourself.",
+        "Save agents' sessions by their hooks, chats, and turns by plait.tools; off, because a "
+        "session holds more than you would store yourself.",
     ),
     "auto_hydrate": Setting(
         "switch",
@@ -190,6 +199,12 @@ SETTINGS: dict[str, Setting] = {
         "api_key",
         "The key for the embedder that the same file names; `plait config set-key` is safer.",
         example="one line of printable ASCII without spaces",
+        from_project="never",
+    ),
+    "chat_model": Setting(
+        "text",
+        "The model of `plait chat` and `plait digest`; unset: name one with --model.",
+        example="a name such as ollama:NAME, anthropic:NAME, openai:NAME or custom:URL#NAME",
         from_project="never",
     ),
     "ollama_url": Setting(
@@ -327,6 +342,7 @@ FLAGS = {
     "chunk_overlap": "--overlap",
     "patterns": "--pattern",
     "embedding_provider": "--embedder",
+    "chat_model": "--model",
 }
 
 

@@ -293,7 +293,7 @@ def _cipher() -> "type[ChaCha20Poly1305]":
 
 
 def _set_key(provider: str, origin: str) -> Advice:
-    if provider == "openai":
+    if provider in ("openai", "anthropic"):
         return advise("set_key", provider=provider)
     return advise("set_server_key", provider=provider, url=origin)
 

@@ -30,6 +30,7 @@ from plait.types.queries import Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
 
 if TYPE_CHECKING:
+    from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import Finding, Stats
     from plait.types.steps import StepName, StepTaken
 
@@ -254,6 +255,12 @@ class ConfinedStore:
     def remembered(self, prefix: str) -> dict[str, str]:
         """Return nothing: what a caller keeps there is about the whole memory."""
         return {}
+
+    def audit(self, wanted: AuditQuery, limit: int) -> list[AuditEntry]:
+        """Return entries about the scope's own documents."""
+        if wanted.projects is not None and self.own not in wanted.projects:
+            return []
+        return self._store.audit(wanted._replace(projects=(self.own,)), limit)
 
     @contextmanager
     def transaction(self, *, patient: bool = True) -> Iterator[Transaction]:

@@ -252,6 +252,17 @@ class ConfinedTransaction:
         mine = [[ref for ref in answer if ref in own] for answer in answers]
         self._transaction.touch([answer for answer in mine if answer])
 
+    def judge(self, refs: Sequence[Ref], *, good: int = 0, wrong: int = 0) -> None:
+        """Add to the feedback on passages of the scope."""
+        own = self._store.own_refs(refs)
+        self._transaction.judge([ref for ref in refs if ref in own], good=good, wrong=wrong)
+
+    def unrecord(self, project: str) -> None:
+        """Drop the scope's entries from the audit log."""
+        if project != self._own:
+            raise not_here("What is not in this scope cannot be changed.")
+        self._transaction.unrecord(project)
+
     def cache(self, vectors: Mapping[str, Vector], used: Iterable[str], most: int) -> None:
         """Cache vectors by the name of their text."""
         self._transaction.cache(vectors, used, most)

@@ -53,6 +53,7 @@ def meets(document: Document, where: Filter, moment: int) -> bool:
             for name, value in where.metadata
         )
         and where.pinned in (None, document.pinned)
+        and (not where.statuses or (document.status or "active") in where.statuses)
         and bool(where.scopes or where.projects or not _is_scoped(document))
         and _in_time(document, where, moment)
     )

@@ -18,9 +18,10 @@ from plait.protocols import (
     Transaction,
     Trashed,
     Unembedded,
-    Use,
     Vector,
 )
+from plait.testing.audit import find as find_entries
+from plait.testing.audit import record
 from plait.testing.filters import check_values, is_valid, same
 from plait.testing.hashing import cosine
 from plait.testing.keyword import (
@@ -36,6 +37,7 @@ from plait.testing.tables import PLAIN_ANALYZER, Tables, checked, taken_steps
 from plait.testing.transaction import InMemoryTransaction
 from plait.text import beginnings, names_of
 from plait.types import EVERYTHING, TRUSTS, Document, Filter, Passage, Ref, Space
+from plait.types.audit import AuditEntry, AuditQuery
 from plait.types.ids import ENTITY_SOURCE, ID_LENGTH, ID_PREFIX, SESSION_SOURCE
 from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
@@ -94,7 +96,9 @@ class InMemoryStore:
         try:
             self._writer = get_ident()
             tables = self._tables.copy()
-            yield InMemoryTransaction(tables, self._analyze, tables.state(), self._clock())
+            transaction = InMemoryTransaction(tables, self._analyze, tables.state(), self._clock())
+            yield transaction
+            record(self._latest, tables, transaction.now)
             self._latest = tables
         finally:
             self._writer = None
@@ -224,7 +228,7 @@ class InMemoryStore:
                     if terms is None or token[2] in terms
                 ],
                 self._name_terms(passage, document),
-                self._use(tables, ref, known),
+                tables.use_of(ref, known, self._clock()),
                 successors.get(document.id),
             )
             for ref in known
@@ -234,27 +238,6 @@ class InMemoryStore:
         names = names_of(document, passage.ordinal)
         terms = with_parts(f"{names}\n{passage.heading}", self._analyze)
         return frozenset(term for _, _, term in terms)
-
-    def _use(self, tables: Tables, ref: Ref, asked: Sequence[Ref]) -> Use | None:
-        if not tables.reads:
-            return None
-        reads = tables.reads.get(ref)
-        use = Use() if reads is None else Use(reads.reads, reads.days, reads.last_read)
-        together = {
-            mate: tables.pairs[pair]
-            for mate in asked
-            if (pair := (min(ref, mate), max(ref, mate))) in tables.pairs
-        }
-        ends = [
-            edge
-            for edge in tables.edges.values()
-            if edge.valid_to is None or edge.valid_to > self._clock()
-        ]
-        id_ = tables.owners[ref]
-        degree = sum((edge.source_id == id_) + (edge.target_id == id_) for edge in ends)
-        if reads is None and not together and not degree:
-            return None
-        return use._replace(degree=degree, together=together)
 
     def passages(self, document: str, first: int = 0, last: int | None = None) -> list[Passage]:
         """Return passages of one document by ordinal."""
@@ -410,6 +393,10 @@ class InMemoryStore:
         """Return vectors that were made before, by the name of their text."""
         cache = self._tables.cache
         return {name: cache[name][1] for name in names if name in cache}
+
+    def audit(self, wanted: AuditQuery, limit: int) -> list[AuditEntry]:
+        """Return entries of the audit log, the newest first."""
+        return find_entries(self._tables.audit, wanted, limit)
 
     def remembered(self, prefix: str) -> dict[str, str]:
         """Return the values of `remember` whose names begin with this prefix."""

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plait.errors import EmbedderError
-from plait.protocols import State, Trashed, Unembedded, Vector
+from plait.protocols import PassageUse, State, Trashed, Unembedded, Use, Vector
 from plait.testing.filters import begins_or_ends, meets, mentions, same
 from plait.testing.keyword import Indexed
 from plait.times import LAST_MOMENT
 from plait.types import Document, Filter, Passage, Ref, Space
+from plait.types.audit import AuditEntry
 from plait.types.ids import share_files
 from plait.types.queries import Chance
 from plait.types.relations import Relation
@@ -28,12 +29,28 @@ EdgeKey = tuple[str, str, str, int]
 
 
 class Reads(NamedTuple):
-    """How often a passage was read, on how many days, the last day, and the last time."""
+    """How often a passage was read, on how many days, the last day and time; and the feedback."""
 
-    reads: int
-    days: int
-    last_day: int
-    last_read: int
+    reads: int = 0
+    days: int = 0
+    last_day: int = -1
+    last_read: int = 0
+    good: int = 0
+    wrong: int = 0
+
+    def as_use(self) -> Use:
+        """Return it as ranking reads it."""
+        last = self.last_read or None
+        return Use(self.reads, self.days, last, good=self.good, wrong=self.wrong)
+
+    def once_more(self, day: int, now: int) -> "Reads":
+        """Return it with one more read; a clock that was set back adds no day."""
+        return self._replace(
+            reads=self.reads + 1,
+            days=self.days + (day > self.last_day),
+            last_day=max(self.last_day, day),
+            last_read=max(self.last_read, now),
+        )
 
 
 class VectorTable:
@@ -108,6 +125,8 @@ class Tables:
         self.trash: dict[str, Trashed] = {}
         self.trashed_edges: list[tuple[int, Relation]] = []
         self.reads: dict[Ref, Reads] = {}
+        self.audit: list[AuditEntry] = []
+        self.purged: list[str] = []  # by the present transaction
         self.pairs: dict[tuple[Ref, Ref], tuple[int, int]] = {}
         self.cache: dict[str, tuple[int, Vector]] = {}
         self.facts: dict[str, str] = {}
@@ -120,6 +139,74 @@ class Tables:
             setattr(twin, name, value if isinstance(value, int) else value.copy())
         twin.generations = [generation.copy() for generation in self.generations]
         return twin
+
+    def forget(self, ids: Sequence[str], *, edges: bool) -> None:
+        """Drop documents from the trash; with ``edges``, note that nothing may tell of them."""
+        self.trash = {id_: row for id_, row in self.trash.items() if id_ not in ids}
+        if not edges:
+            return
+        self.trashed_edges = [
+            (at, edge)
+            for at, edge in self.trashed_edges
+            if not {edge.source_id, edge.target_id} & {*ids}
+        ]
+        self.purged += ids
+
+    def use_by_id(self, document: str) -> dict[str, tuple[int, ...]]:
+        """Return how the passages of a document were read and judged, alone and with others."""
+        own = self.refs.get(document, ())
+        alone = {self.passages[ref].id: tuple(self.reads[ref]) for ref in own if ref in self.reads}
+        together = {
+            f"{self.passages[one].id} {self.passages[other].id}": tuple(times)
+            for (one, other), times in self.pairs.items()
+            if one in own or other in own
+        }
+        return {**alone, **together}
+
+    def restore_use(self, document: str, use: PassageUse) -> None:
+        """Give passages that came back what is known about their use."""
+        for ref in self.refs[document]:
+            if self.passages[ref].id in use:
+                self.reads.setdefault(ref, Reads(*use[self.passages[ref].id]))
+        refs = {passage.id: ref for ref, passage in self.passages.items()}
+        for name, (times, last) in ((name, row) for name, row in use.items() if " " in name):
+            ids = name.split(" ")
+            mates = sorted(refs[id_] for id_ in ids if id_ in refs)
+            if len(mates) == len(ids):
+                self.pairs.setdefault((mates[0], mates[1]), (times, last))
+                continue
+            for id_, row in self.trash.items():  # it waits for the other one
+                if {*row.names} & {*ids}:
+                    self.trash[id_] = row._replace(use={**(row.use or {}), name: (times, last)})
+
+    def judge(self, refs: Sequence[Ref], good: int, wrong: int) -> None:
+        """Add to the feedback on passages; without both, take all of it back."""
+        for ref in dict.fromkeys(ref for ref in refs if ref in self.passages):
+            reads = self.reads.get(ref, Reads())
+            added = (reads.good + good, reads.wrong + wrong) if good or wrong else (0, 0)
+            self.reads[ref] = reads._replace(good=added[0], wrong=added[1])
+            if self.reads[ref] == Reads():
+                del self.reads[ref]
+
+    def use_of(self, ref: Ref, asked: Sequence[Ref], now: int) -> Use | None:
+        """Return how a passage was read, alone and together with others asked for."""
+        if not self.reads:
+            return None
+        reads = self.reads.get(ref)
+        use = Use() if reads is None else reads.as_use()
+        together = {
+            mate: self.pairs[pair]
+            for mate in asked
+            if (pair := (min(ref, mate), max(ref, mate))) in self.pairs
+        }
+        ends = [
+            edge for edge in self.edges.values() if edge.valid_to is None or edge.valid_to > now
+        ]
+        id_ = self.owners[ref]
+        degree = sum((edge.source_id == id_) + (edge.target_id == id_) for edge in ends)
+        if reads is None and not together and not degree:
+            return None
+        return use._replace(degree=degree, together=together)
 
     def new_ref(self) -> Ref:
         """Return a ref that was never used."""

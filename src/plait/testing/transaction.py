@@ -185,6 +185,7 @@ class InMemoryTransaction:
         pending = self._write_passages(document, old, entry)
         for reads, pairs in use:
             self._hand_on(first[0], document.id, reads, pairs)
+        tables.restore_use(document.id, entry.use)
         return Written(len(entry.passages), pending)
 
     def _refuse_conflict(self, document: Document) -> None:
@@ -310,11 +311,11 @@ class InMemoryTransaction:
             passages = [passage._replace(ref=0) for passage in row.passages]
             names = row.names or tuple(passage.id for passage in passages)
             place = tables.places.get(row.document.id, 0)
-            own = tables.steps.get(row.version_of or row.document.id, ())
-            steps = own if row.steps is None else tuple(row.steps)
-            tables.trash[row.document.id] = row._replace(
-                deleted_at=moment, passages=passages, names=names, place=place, steps=steps
-            )
+            source = row.version_of or row.document.id
+            steps = tables.steps.get(source, ()) if row.steps is None else tuple(row.steps)
+            use = tables.use_by_id(source) if row.use is None else row.use
+            kept = row._replace(deleted_at=moment, passages=passages, names=names, place=place)
+            tables.trash[row.document.id] = kept._replace(steps=steps, use=use)
         gone = {row.document.id for row in documents}
         tables.trashed_edges += [
             (max(documents[0].deleted_at, latest + 1), edge)
@@ -329,16 +330,8 @@ class InMemoryTransaction:
                 self._tables.trash[id_] = self._tables.trash[id_]._replace(batch="")
 
     def forget(self, ids: Sequence[str], *, edges: bool = True) -> None:
-        """Drop documents from the trash, and the deleted ``edges`` that touch them."""
-        tables = self._tables
-        for id_ in ids:
-            tables.trash.pop(id_, None)
-        if edges:
-            tables.trashed_edges = [
-                (at, edge)
-                for at, edge in tables.trashed_edges
-                if not {edge.source_id, edge.target_id} & {*ids}
-            ]
+        """Drop documents from the trash; with ``edges``, their edges and audit entries too."""
+        self._tables.forget(ids, edges=edges)
 
     def restore_edges(self) -> None:
         """Restore deleted edges whose two ends exist again."""
@@ -383,13 +376,18 @@ class InMemoryTransaction:
                 if ref in tables.owners and tables.documents[tables.owners[ref]].trust == "trusted"
             ]
             for ref in read:
-                old = tables.reads.get(ref, Reads(0, 0, -1, 0))
-                days = old.days + (day > old.last_day)
-                last = max(old.last_day, day), max(old.last_read, self.now)
-                tables.reads[ref] = Reads(old.reads + 1, days, *last)
+                tables.reads[ref] = tables.reads.get(ref, Reads()).once_more(day, self.now)
             for pair in combinations(sorted(read[:MOST_PAIRED]), 2):
                 times, last_read = tables.pairs.get(pair, (0, 0))
                 tables.pairs[pair] = (times + 1, max(last_read, self.now))
+
+    def judge(self, refs: Sequence[Ref], *, good: int = 0, wrong: int = 0) -> None:
+        """Add to the feedback on passages; without both, take all of it back."""
+        self._tables.judge(refs, good, wrong)
+
+    def unrecord(self, project: str) -> None:
+        """Drop all entries of a project from the audit log."""
+        self._tables.audit = [row for row in self._tables.audit if row.project != project]
 
     def _use_of(self, ref: Ref) -> tuple[Reads | None, dict[Ref, tuple[int, int]]]:
         pairs = {

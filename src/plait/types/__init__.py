@@ -16,6 +16,7 @@ Kind = Literal["file", "note", "observation", "entity", "message"]
 MemoryType = Literal["semantic", "procedural", "episodic"]
 Origin = Literal["user", "agent", "tool", "file", "web", "import"]
 Trust = Literal["trusted", "untrusted", "quarantined"]
+DocumentStatus = Literal["active", "done", "archived"]
 Mode = Literal["hybrid", "keyword", "vector"]
 Fusion = Literal["weighted", "rrf", "max"]
 # The names that callers may use, with those of earlier versions and other systems.
@@ -28,6 +29,7 @@ KINDS: tuple[Kind, ...] = ("file", "note", "observation", "entity", "message")
 MEMORY_TYPES: tuple[MemoryType, ...] = ("semantic", "procedural", "episodic")
 ORIGINS: tuple[Origin, ...] = ("user", "agent", "tool", "file", "web", "import")
 TRUSTS: tuple[Trust, ...] = ("trusted", "untrusted", "quarantined")
+STATUSES: tuple[DocumentStatus, ...] = ("active", "done", "archived")
 MODES: tuple[Mode, ...] = ("hybrid", "keyword", "vector")
 FUSIONS: tuple[Fusion, ...] = ("weighted", "rrf", "max")
 # Other names for them, from earlier versions.
@@ -71,11 +73,10 @@ def check_range(name: str, value: float, least: float, most: float) -> None:
 MAX_TURN = 2**53
 # In the order of a session: other documents come after all messages.
 AFTER_TURNS = 2**62
+MIN_CUT_SIZE = 50  # characters; shorter passages are fragments of sentences
 # Which files of a folder count unless told otherwise: what people write and read, not code.
-FILE_PATTERNS = (
-    "*.md", "*.markdown", "*.txt", "*.rst", "*.org",
-    "*.html", "*.htm", "*.ipynb", "*.docx", "*.srt", "*.vtt",
-)  # fmt: skip
+_ENDINGS = "md markdown txt rst org html htm ipynb docx srt vtt"
+FILE_PATTERNS = tuple(f"*.{ending}" for ending in _ENDINGS.split())
 
 # Fields of the metadata with other names of a note, as Obsidian writes them.
 ALIAS_FIELDS = ("aliases", "alias")
@@ -150,9 +151,6 @@ class Tuning(NamedTuple):
     max_chars: int = 8_000
 
 
-MIN_CUT_SIZE = 50  # characters; shorter passages are fragments of sentences
-
-
 class Cut(NamedTuple):
     """How texts are cut into passages, in characters; ``rules`` counts up when chunking changes.
 
@@ -201,7 +199,7 @@ class Passage(NamedTuple):
 class Document(NamedTuple):
     """A stored text. ``text`` is complete when it comes from ``get`` or goes into the store.
 
-    ``event_at`` is when it happened; ``None`` only before it is stored.
+    ``event_at`` is when it happened, ``None`` before it is stored. ``status`` ``None`` is active.
     """
 
     id: str = ""
@@ -227,6 +225,7 @@ class Document(NamedTuple):
     supersedes: str | None = None
     importance: float | None = None
     pinned: bool = False
+    status: DocumentStatus | None = None
     created_at: int = 0
     updated_at: int = 0
     event_at: int | None = None
@@ -273,8 +272,8 @@ class Filter(NamedTuple):
     else only current ones count, unless ``all_versions``. ``parents`` are ids of entities.
     ``pinned`` selects pinned ones or the others. Without ``scopes``, those of users do not count.
     A tag also selects those below it: ``ops`` selects ``ops/ssh``. ``named`` are parts of a key or
-    of the aliases, ``mentions`` words of the text, as written; one of each must be there. Both
-    ignore the case of ASCII letters.
+    of the aliases, ``mentions`` words of the text, as written, but for the case of ASCII letters;
+    one of each must be there.
     """
 
     projects: tuple[str | None, ...] | None = None
@@ -289,6 +288,7 @@ class Filter(NamedTuple):
     session: str | None = None
     origins: tuple[Origin, ...] = ()
     trusts: tuple[Trust, ...] = ("trusted", "untrusted")
+    statuses: tuple[DocumentStatus, ...] = ()
     metadata: tuple[tuple[str, str], ...] = ()
     since: int | None = None
     until: int | None = None

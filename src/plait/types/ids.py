@@ -16,6 +16,9 @@ ENTITY_SOURCE = "entity"
 SESSION_SOURCE = "session:"
 # In the metadata of an imported message: whose history it is of.
 AGENT_FIELD = "agent"
+# Of a note that is an item of a program's store: how its key begins, and where its value is kept.
+ITEM_PREFIX = "langgraph/"
+ITEM_FIELD = "langgraph_value"
 # What stands before the name of a session of an agent where its imported messages are counted.
 IMPORTED_SESSION = "history:said:"
 # Characters of a session's id that are shown behind its agent's name: the first part of a UUID.
@@ -54,3 +57,12 @@ def new_id(length: int = ID_LENGTH) -> str:
 def is_id(text: str) -> bool:
     """Tell whether a text has the form of an id."""
     return len(text) == ID_LENGTH and not set(text) - set(_ALPHABET)
+
+
+def is_item_key(key: str) -> bool:
+    """Tell whether a key is that of an item of a program's store, not of a note or a file.
+
+    >>> is_item_key("langgraph/users/=prefs"), is_item_key("langgraph/README.md")
+    (True, False)
+    """
+    return key.startswith(ITEM_PREFIX) and key.rpartition("/")[2].startswith("=")

@@ -47,6 +47,7 @@ def hit_dict(hit: Hit) -> dict[str, Any]:
         "project": hit.document.project,
         "origin": hit.document.origin,
         "trust": hit.document.trust,
+        "status": hit.document.status or "active",
         "event_at": time_text(hit.document.event_at),
         **turn_dict(hit.document),
         **period_dict(hit.document, hit.superseded_by),
@@ -138,6 +139,7 @@ def document_dict(
         "tags": list(document.tags),
         "source_path": document.path,
         "file_mtime": time_text(document.mtime),
+        "status": document.status or "active",
     }
     for name in ("created_at", "updated_at", "event_at", "indexed_at"):
         fields[name] = time_text(fields[name])

@@ -5,14 +5,14 @@ profile is then rebuilt. Rivals are read, `plait.facts` decides and the result i
 one transaction, so that concurrent processes get the same result as sequential ones.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from plait.facts import profiles, trash, versions
 from plait.facts.fingerprints import fingerprint
 from plait.facts.names import entity_named, unknown_entity
 from plait.facts.trust import may_replace
-from plait.protocols import Entry, Store, Transaction, Trashed
+from plait.protocols import Entry, PassageUse, Store, Transaction, Trashed
 from plait.types import DEFAULT_ENTITY_TYPE, Document, Passage, Trust
 from plait.types.ids import ENTITY_SOURCE, new_id
 from plait.writing.replacing import (
@@ -120,12 +120,14 @@ class Changes:
         self._transaction = transaction
         self._start: int | None = None
         self._changed_at = transaction.state.changed_at
-        # Entities whose profile must be rebuilt, those created here, and ids with another name.
-        self._touched: dict[str, None] = {}
+        # Entities whose profile must be rebuilt and whether it tells anything new, those created
+        # here, and ids with another name.
+        self._touched: dict[str, bool] = {}
         self._created: set[str] = set()
         self._known_as: dict[str, str] = {}
-        # The ids of profiles in an export.
+        # The ids of profiles in an export or in the trash, and how the latter were used.
         self._profile_ids: dict[str, str] = {}
+        self._profile_uses: dict[str, PassageUse] = {}
         self._turns = Turns(transaction)
         self._has_dates = False
         self._facts: dict[str, str | None] = {}
@@ -301,15 +303,19 @@ class Changes:
             # It was said before what has its number now.
             self._transaction.free_turn(document.project, document.session, document.turn)
         document = self._turns.placed(trash.detached(document), present, undated=False)
-        entry = Entry(document, row.passages, steps=row.steps)
-        self._transaction.write(entry, fingerprint=mark)
-        self._touch(document.id if document.kind == "entity" else document.parent)
+        use = row.use or {}
+        self._transaction.write(
+            Entry(document, row.passages, steps=row.steps, use=use), fingerprint=mark
+        )
+        if document.kind == "entity" and row.names:
+            self._profile_ids[document.id], self._profile_uses[document.id] = row.names[0], use
+        self._touch(document.id if document.kind == "entity" else document.parent, news=False)
         return document
 
     def delete(self, documents: Sequence[Document]) -> int:
         """Delete documents; return the number of their passages."""
         for document in documents:
-            self._touch(document.parent)
+            self._touch(document.parent, news=False)
         return self._transaction.delete([document.id for document in documents])
 
     def _is_still(self, expected: Document) -> bool:
@@ -411,7 +417,11 @@ class Changes:
         """Record values of a caller, in the same transaction."""
         self._facts.update(values)
 
-    def refresh(self, entities: Sequence[str]) -> None:
+    def create(self, entity: Document) -> str:
+        """Create an entity and return its id."""
+        return self._put_entity(entity).id
+
+    def refresh(self, entities: Iterable[str]) -> None:
         """Have the profiles of these entities rebuilt by `finish`."""
         for entity in entities:
             self._touch(entity)
@@ -451,15 +461,17 @@ class Changes:
             return
         passage_id = before[0].id if before else self._profile_ids.get(id_, "")
         document = entity._replace(text=text, chunk_count=1)
-        if id_ not in self._created:
+        if self._touched[id_] and id_ not in self._created:
             moment = self._transaction.now
             document = document._replace(updated_at=moment, indexed_at=moment)
         passage = Passage(text, end_line=text.count("\n") + 1, id=passage_id)
-        self._transaction.write(Entry(document, [passage]), keep_use=True)
+        use = self._profile_uses.get(id_, {})
+        self._transaction.write(Entry(document, [passage], use=use), keep_use=True)
 
-    def _touch(self, parent: str | None) -> None:
+    def _touch(self, parent: str | None, *, news: bool = True) -> None:
+        """Have a profile rebuilt; what was deleted or brought back makes no entity younger."""
         if parent is not None:
-            self._touched[parent] = None
+            self._touched[parent] = news or self._touched.get(parent, False)
 
     # -- time ------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Delete documents by name, with everything that belongs to them."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from plait.errors import NotFound, Notice, PlaitError, StoreBusy, StoreFull, UsageError, advise
 from plait.facts import names
@@ -45,7 +45,7 @@ def delete(
     before it are gone and the others untouched; calling again deletes the rest. On a full disk, the
     slices become smaller.
     """
-    batch, left = new_id(), list(dict.fromkeys(ids))
+    batch, left = new_id(), dict.fromkeys(ids)
     gone: list[tuple[str, str, int]] = []
     try:
         _delete_slices(store, left, gone, batch=batch, purge=purge, home=home, still=still)
@@ -67,7 +67,7 @@ def delete(
 
 def _delete_slices(
     store: Store,
-    left: list[str],
+    left: dict[str, None],
     gone: list[tuple[str, str, int]],
     *,
     batch: str,
@@ -94,7 +94,8 @@ def _delete_slices(
             most //= 4  # the failure has emptied the journal, and a smaller slice needs less room
             continue
         gone += deleted
-        left[:] = [id_ for id_ in left if id_ not in doomed]
+        for id_ in doomed:
+            left.pop(id_, None)
         held += time.monotonic() - since
         if left:
             held = give_turn(held)
@@ -109,7 +110,7 @@ def give_turn(held: float) -> float:
 
 
 def _next_slice(
-    transaction: Transaction, ids: Sequence[str], most: int
+    transaction: Transaction, ids: Iterable[str], most: int
 ) -> dict[str, Document | None]:
     """Return the documents to delete next, what belongs to an entity before the entity.
 

@@ -18,8 +18,10 @@ from plait.types import (
     MEMORY_TYPES,
     ORIGINS,
     PROVENANCE,
+    STATUSES,
     TRUSTS,
     Document,
+    DocumentStatus,
     Passage,
     check_choice,
     check_range,
@@ -98,6 +100,7 @@ def new_document(
     importance: float | None,
     entity: str | None,
     topic: str | None,
+    status: str | None = None,
     **fields: Any,
 ) -> Document:
     """Return a text as a document: a message with a role, a note with a key, or an observation.
@@ -134,6 +137,7 @@ def new_document(
         origin=check_choice("origin", origin or "user", ORIGINS),
         trust=check_choice("trust", trust, TRUSTS),
         importance=importance,
+        status=None if status is None else check_choice("status", status, STATUSES),
         topic=None if topic is None else clean(topic),
         mtime=_modified(fields.get("path")),
         **fields,
@@ -346,7 +350,14 @@ def _with_front_matter(document: Document, values: FrontMatter, body_start: int)
         tags=(document.tags or _tags(values.get("tags"))) + inside,
         metadata={**rest, **document.metadata},
         summary=document.summary or _text(values.get("summary")),
+        status=document.status or _status(values),
     )
+
+
+def _status(values: FrontMatter) -> DocumentStatus | None:
+    """Return the status that the front matter states; other words for one are only metadata."""
+    stated = str(values.get("status", "")).strip().lower()
+    return next((status for status in STATUSES if status == stated), None)
 
 
 def _file_name(document: Document) -> str:

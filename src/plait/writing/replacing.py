@@ -41,7 +41,11 @@ def replacing(
         if title and title == (document.key or "")[-TITLE_CHARS:]:
             title = (old.key or "")[-TITLE_CHARS:]  # source code is called by its key
         document = document._replace(kind="file", key=old.key, source=old.source, title=title)
-    return document._replace(id=old.id, created_at=old.created_at, trust=trust)
+    # A file that was edited, or a note with a new text, is as done or archived as before, unless
+    # only its front matter said so.
+    stated = old.metadata.get("status", "").lower() == old.status
+    status = document.status or (None if stated else old.status)
+    return document._replace(id=old.id, created_at=old.created_at, trust=trust, status=status)
 
 
 def existing(transaction: Transaction, document: Document) -> Document | None:
@@ -178,4 +182,5 @@ def raised(entity: Document, by: Document, *, imported: bool = False) -> Documen
         importance=None,
         pinned=False,
         memory_type=None,
+        status=None,
     )

@@ -23,7 +23,8 @@ def undo_named(
 ) -> list[Document]:
     """Restore what the latest delete in a project removed, or the named documents.
 
-    With ``dry_run``, only return what would be restored.
+    The project is empty for none, and ``None`` for any. With ``dry_run``, only return what would be
+    restored.
 
     Raises:
         NotFound: No such document was deleted here in the last 30 days; nothing is restored.
@@ -31,7 +32,12 @@ def undo_named(
     trash = store.trashed(texts=False)
     ids: list[str] = []
     for name in wanted:
-        rows = trash_rules.newest(trash_rules.named(trash, clean(name), project))
+        matching = (
+            trash_rules.matching(trash, clean(name))
+            if project is None
+            else trash_rules.named(trash, clean(name), project or None)
+        )
+        rows = trash_rules.newest(matching)
         if not rows:
             raise _not_in_trash(trash, name)
         ids += [row.document.id for row in rows if row.document.id not in ids]
@@ -41,8 +47,10 @@ def undo_named(
     return back
 
 
-def undo(store: Store, ids: Sequence[str] = (), project: str | None = None) -> list[Document]:
+def undo(store: Store, ids: Sequence[str] = (), project: str | None = "") -> list[Document]:
     """Restore documents from the trash; without ids, those of the latest delete in a project.
+
+    The project is empty for none, and ``None`` for any.
 
     A document that cannot be restored, because a newer one has its name or repeats it, stays in the
     trash under its id only, so that the next call without ids reaches an older delete.
@@ -51,7 +59,7 @@ def undo(store: Store, ids: Sequence[str] = (), project: str | None = None) -> l
     before it are restored and the others are still in the trash; calling again restores the rest.
     """
     trash = store.trashed(texts=False)
-    latest = trash_rules.latest_batch(trash, project or "")
+    latest = trash_rules.latest_batch(trash, project)
     rows = trash_rules.family(trash, ids) if ids else latest
     back: dict[str, Document] = {}
     left, held = len(rows), 0.0
@@ -79,10 +87,10 @@ def undo(store: Store, ids: Sequence[str] = (), project: str | None = None) -> l
     return list(back.values())
 
 
-def forecast(store: Store, ids: Sequence[str] = (), project: str | None = None) -> list[Document]:
+def forecast(store: Store, ids: Sequence[str] = (), project: str | None = "") -> list[Document]:
     """Return what `undo` would restore; nothing changes."""
     trash = store.trashed(texts=False)
-    rows = trash_rules.family(trash, ids) if ids else trash_rules.latest_batch(trash, project or "")
+    rows = trash_rules.family(trash, ids) if ids else trash_rules.latest_batch(trash, project)
     back: dict[str, Document] = {}
     # subtle: in one transaction, because what is restored may depend on what came before it.
     with suppress(_OnlyAsked), store.transaction() as transaction:

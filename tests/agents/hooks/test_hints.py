@@ -305,6 +305,12 @@ def test_an_error_on_any_line_of_what_gemini_prints_is_known_again(shop: Home, o
         ("create_file", {"filePath": "a.py"}, (None, "a.py")),
         ("apply_patch", {"command": "*** Begin Patch\n*** Update File: a.py\n"}, (None, "a.py")),
         ("apply_patch", {"input": "*** Begin Patch\n*** Add File: b.py\n+x"}, (None, "b.py")),
+        *(
+            (tool, {"command": edit, "path": "a.py"}, (None, "a.py"))
+            for tool in ("str_replace_based_edit_tool", "str_replace_editor", "text_editor")
+            for edit in ("create", "str_replace", "insert")
+        ),
+        ("memory", {"command": "delete", "path": "a.py"}, (None, "a.py")),
         ("bash", '{"command": "make"}', ("make", None)),
         ("bash", "{", (None, None)),
         ("bash", ["make"], (None, None)),
@@ -318,6 +324,16 @@ def test_a_call_is_read_as_the_agents_write_it(
     read = call_of({"tool_name": tool, "tool_input": given})
     assert (read.command, read.path) == call
     assert read.is_edit == (call[1] is not None)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"command": "view", "path": "a.py"}, {"command": "rename", "old_path": "a.py"}],
+    ids=lambda given: given["command"],
+)
+def test_what_else_a_text_editor_does_is_neither_an_edit_nor_a_command(given: object) -> None:
+    read = call_of({"tool_name": "str_replace_based_edit_tool", "tool_input": given})
+    assert (read.command, read.path, read.is_edit) == (None, "a.py", False)
 
 
 def test_of_a_long_output_both_ends_are_kept() -> None:

@@ -258,7 +258,7 @@ def test_a_record_that_cannot_be_written_costs_no_answer(home: Home) -> None:
 def test_log_tells_what_was_shown_and_what_it_cost(home: Home, capsys: Any) -> None:
     home.ask()
     home.ask(prompt="fix it")
-    assert main(["log"]) == 0
+    assert main(["log", "--door", "hook"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [row["did"] for row in told["results"]] == ["silent", "shown"]
     assert main(["log", "--injected"]) == 0
@@ -273,12 +273,12 @@ def test_log_tells_what_was_shown_and_what_it_cost(home: Home, capsys: Any) -> N
 
 def test_a_line_of_the_log_is_one_line(home: Home, capsys: Any) -> None:
     home.ask(agent="nobody\nplait: all is well", event="x\r\ny")
-    assert main(["log", "--format", "text"]) == 0
+    assert main(["log", "--door", "hook", "--format", "text"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 def test_log_of_a_memory_without_hooks_is_empty(home: Home, capsys: Any) -> None:
-    assert main(["log"]) == 3
+    assert main(["log", "--door", "hook"]) == 3
     assert json.loads(capsys.readouterr().out) == {"results": [], "count": 0, "tokens": 0}
 
 
@@ -338,6 +338,8 @@ def test_a_save_takes_in_the_transcript_and_answers_nothing(
     told = [(row.did, row.why) for row in home.entries()]
     assert told == [("saved", "taken_in"), ("silent", "nothing_new")]
     assert {(row.session, row.origin) for row in saved(home)} == {("claude-code:t", "user")}
+    with home.open() as memory:
+        assert {(row.door, row.verb) for row in memory.log(limit=2)} == {("hook", "import")}
 
 
 @pytest.mark.parametrize("value", ["off", "false", "0", None])

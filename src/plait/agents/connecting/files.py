@@ -8,7 +8,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from errno import EACCES
 from hashlib import sha256
 from itertools import pairwise
@@ -111,16 +111,21 @@ def apply(
     with locked(folder, CONNECT_LOCK):
         for _ in range(WRITE_TRIES):
             records = read_records(folder)
-            changes = plan(records)
+            changes = _with_folders(plan(records), records)
             _write_records(folder, records, changes)
             try:
                 backups = _write_all(changes, private=private)
             except (ChangedMeanwhile, ConfigError) as error:
+                _remove_folders(row.record for row in changes if row.before is None)
                 _write_records(folder, records)
                 if isinstance(error, ConfigError):
                     raise
                 continue
-            _write_records(folder, _changed_records(records, changes))
+            news = _changed_records(records, changes)
+            # First the folders: a process that is killed here leaves a record of them.
+            left = {path for path, row in news.items() if _is_left_alone(path, row)}
+            _remove_folders(news[path] for path in left)
+            _write_records(folder, {path: row for path, row in news.items() if path not in left})
             return changes, backups
     raise ConfigError(
         f"{changes[0].path} changes all the time. Stop the agent, then try again.",
@@ -239,6 +244,45 @@ def _give_mode(aside: str, target: str, *, private: bool) -> None:
             os.chown(aside, status.st_uid, status.st_gid)
 
 
+# -- folders ---------------------------------------------------------------------------------
+
+
+def _with_folders(
+    changes: Sequence[FileChange], records: Mapping[str, FileRecord]
+) -> list[FileChange]:
+    """Return changes whose records name the folders that plait made for the files, or makes now."""
+    noted = []
+    for change in changes:
+        folders = records.get(change.path, FileRecord()).folders
+        if change.before is None and change.after is not None:
+            folders = tuple(dict.fromkeys((*folders, *_missing_folders(change.path))))
+        noted.append(change._replace(record=change.record._replace(folders=folders)))
+    return noted
+
+
+def _missing_folders(path: str) -> list[str]:
+    """Return the folders that have to be made for a file."""
+    missing = []
+    folder = os.path.dirname(os.path.realpath(path))
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    return missing
+
+
+def _is_left_alone(path: str, record: FileRecord) -> bool:
+    """Tell whether only folders are left of what was made for a file."""
+    return record == FileRecord(folders=record.folders) and not os.path.lexists(path)
+
+
+def _remove_folders(records: Iterable[FileRecord]) -> None:
+    """Remove the folders of records that are empty, the innermost first."""
+    folders = {folder for record in records for folder in record.folders}
+    for folder in sorted(folders, key=len, reverse=True):
+        with contextlib.suppress(OSError):  # somebody else uses it
+            os.rmdir(folder)
+
+
 # -- backups ---------------------------------------------------------------------------------
 
 
@@ -286,10 +330,11 @@ def read_records(folder: str) -> dict[str, FileRecord]:
 
 
 def _record_of(path: str, row: dict[str, Any]) -> FileRecord:
+    folders = tuple(map(str, row.get("folders", ())))  # they may be there all the same
     if BEFORE in row and row[BEFORE] == _hash_now(path):
         row = row[EARLIER]
     made = tuple(tuple(keys) for keys in row["made"])
-    return FileRecord(bool(row["is_new"]), row["blank"], made)
+    return FileRecord(bool(row["is_new"]), row["blank"], made, folders)
 
 
 def _hash_now(path: str) -> str:
@@ -307,7 +352,10 @@ def _changed_records(
     records: Mapping[str, FileRecord], changes: Sequence[FileChange]
 ) -> dict[str, FileRecord]:
     news = {
-        change.path: FileRecord() if change.after is None else change.record for change in changes
+        change.path: FileRecord(folders=change.record.folders)
+        if change.after is None
+        else change.record
+        for change in changes
     }
     kept = {**records, **news}
     return {path: record for path, record in kept.items() if record != FileRecord()}

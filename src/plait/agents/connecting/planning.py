@@ -45,7 +45,7 @@ FORM_NAMES: dict[FileForm, str] = {
 
 
 class FileRecord(NamedTuple):
-    """What was made only for plait in a file.
+    """What was made only for plait in a file, and the folders that were made for it.
 
     ``blank`` is what the file held before if that was nothing to read: ``None`` for no file.
     """
@@ -53,6 +53,7 @@ class FileRecord(NamedTuple):
     is_new: bool = False
     blank: str | None = None
     made: tuple[tuple[str, ...], ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 Records = Mapping[str, FileRecord]

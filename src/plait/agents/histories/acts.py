@@ -16,10 +16,14 @@ _MOST_MASKED = 8_000
 # such as a key, is recognised by its first line.
 _MOST_ANSWER = 100_000
 # The names that tools give to the same thing.
-_PATHS = ("file_path", "filePath", "path", "notebook_path", "absolute_path", "target_file")
+_PATHS = (
+    *("file_path", "filePath", "path", "notebook_path", "absolute_path", "target_file"),
+    "old_path",
+)
 _COMMANDS = ("command", "cmd", "script")
-# What the text editor of Anthropic's models is told to do with a file: no commands of a shell.
-_EDITS = ("view", "create", "str_replace", "insert", "undo_edit")
+# What the text editor and the memory of Anthropic's models are told to do with a file: no commands
+# of a shell.
+_EDITS = ("view", "create", "str_replace", "insert", "undo_edit", "delete", "rename")
 _PATCHES = ("patch", "input")
 _OTHERS = ("query", "pattern", "url", "description", "prompt", "skill", "name", "title")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.M)
@@ -38,10 +42,8 @@ def act_of(tool: str, given: Mapping[str, Any]) -> Act:
     >>> act_of("Bash", {"command": "pytest -q"}).line, act_of("Edit", {"file_path": "a.py"}).line
     ('Bash: pytest -q', 'Edit: a.py')
     """
-    tool = on_one_line(tool) or "tool"
-    path, command = _text(given, _PATHS), _text(given, _COMMANDS)
-    if path is not None and command in _EDITS:
-        tool, command = command, None
+    name, path, command = _named(tool, given)
+    tool = on_one_line(name) or "tool"
     # Before the cut: half of a block is not recognised.
     shown = command or path or _text(given, _OTHERS) or ""
     shown = on_one_line(_kept(shown))
@@ -68,18 +70,24 @@ def unframed(text: str) -> str:
     return "\n".join(row.removeprefix("Output: ") for row in rows)
 
 
-def target_of(given: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the file that a tool is given, and the command; of a patch, its first file.
+def target_of(tool: str, given: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
+    """Return what a tool does, to which file, and the command; of a patch, its first file.
 
-    >>> target_of({"file_path": "a.py"}), target_of({"command": ["bash", "-lc", "make"]})
-    (('a.py', None), (None, 'make'))
+    >>> target_of("Edit", {"file_path": "a.py"}), target_of("sh", {"command": ["sh", "-c", "make"]})
+    (('Edit', 'a.py', None), ('sh', None, 'make'))
     """
     line = given.get("command")
     if isinstance(line, list) and len(line) == 3 and line[1] in ("-lc", "-c"):
-        return None, line[2] if isinstance(line[2], str) else None
-    path, command = _text(given, _PATHS), _text(given, _COMMANDS)
+        return tool, None, line[2] if isinstance(line[2], str) else None
+    tool, path, command = _named(tool, given)
     files = patched_files(command or _text(given, _PATCHES) or "")
-    return (files[0], None) if files else (path, command)
+    return (tool, files[0], None) if files else (tool, path, command)
+
+
+def _named(tool: str, given: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
+    """Return tool, file and command; a tool that does several things to files is what it does."""
+    path, command = _text(given, _PATHS), _text(given, _COMMANDS)
+    return (command, path, None) if path and command in _EDITS else (tool, path, command)
 
 
 def relative_path(path: str, folder: str | None, root: str | None) -> str:

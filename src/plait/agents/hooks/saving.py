@@ -7,6 +7,7 @@ from plait.errors import UsageError, quotable
 from plait.memory import Memory
 from plait.settings.loading import Config
 from plait.types import Document
+from plait.types.audit import acting
 
 # Agents whose transcript is the file that `plait import` reads. Cursor's editor names a copy of
 # what is in its database under other ids: saved from both, every message would be there twice.
@@ -34,7 +35,7 @@ def save_transcript(config: Config, agent: str, path: str) -> str:
         return "no_transcript"
     if agent not in SAVED_BY_HOOKS:
         return "not_by_hooks"
-    with Memory.open(config=config) as memory:
+    with acting(door="hook"), Memory.open(config=config) as memory:
         report = import_transcript(memory, agent, path)
     if report.messages:
         return "taken_in"

@@ -56,14 +56,18 @@ def call_of(sent: Mapping[str, Any]) -> ToolCall:
             given = json.loads(given)
         except (ValueError, RecursionError):
             given = None
-    path, command = target_of(given) if isinstance(given, Mapping) else (None, None)
+    tool = _first(sent, _NAMES)
+    name = tool if isinstance(tool, str) else ""
+    path: str | None = None
+    command: str | None = None
+    if isinstance(given, Mapping):
+        name, path, command = target_of(name, given)
     output, has_failed = _ending(sent)
     line = _exit_line(output)
     if line is not None and line[1]:  # Gemini CLI's frame, which the importer takes off, too
         output = unframed(output)
-    tool = _first(sent, _NAMES)
-    name = tool[:_LONGEST_NAME] if isinstance(tool, str) else ""
-    return ToolCall(_sound(name), _sound(path), _sound(command), _sound(output), has_failed)
+    name = _sound(name[:_LONGEST_NAME])
+    return ToolCall(name, _sound(path), _sound(command), _sound(output), has_failed)
 
 
 def _ending(sent: Mapping[str, Any]) -> tuple[str, bool]:

@@ -26,10 +26,13 @@ from plait.types import TRUSTS
 from plait.types.ids import is_id
 
 # Tables with rowids, then those without, whose rows lie in index pages. The rest is made again.
-ROWID_TABLES = ("documents", "passages", "relations", "trashed_relations", "generations", "signals")
+ROWID_TABLES = (
+    *("documents", "passages", "relations", "trashed_relations", "generations", "signals"),
+    "audit",
+)
 KEYED_TABLES = ("meta", "histories", "steps", "trash", "signal_pairs", "embedding_cache")
 # What a memory knows about itself and a copy of it should; the rest belongs to the one file.
-META_COPIED = ("embedder", "chunker", "latest_turn", "profiles_due")
+META_COPIED = ("embedder", "chunker", "latest_turn", "profiles_due", "audit_key")
 META_NAMES = (*META_COPIED, "passages", "analyzer", "counted_passages")
 _LEAST_FIT = 0.75  # share of columns with a fitting type, below which a row is not of a table
 _COPY_BYTES = 1 << 16  # SQLite reads and writes at most 128 KiB at a time

@@ -19,7 +19,7 @@ from plait.errors import PlaitError, StoreBusy, StoreError, UsageError, advise
 from plait.stores import exists
 
 # The number of migrations in `plait.stores.sqlite.schema`, which an ordinary opening does not load.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 APPLICATION_ID = 0x706C6169  # "plai": lets `file` and doctor tell a memory from other databases
 WAIT_STEP_MS = 5_000  # SQLite waits this long by itself; then we retry, until the caller's limit.
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024

@@ -8,7 +8,7 @@ import apsw
 
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.filters import Clause, joined, spellings_of
-from plait.types import AFTER_TURNS, KINDS, ORIGINS, TRUSTS, Document, Passage, Ref
+from plait.types import AFTER_TURNS, KINDS, ORIGINS, STATUSES, TRUSTS, Document, Passage, Ref
 from plait.types.ids import ID_LENGTH, ID_PREFIX, SCOPE_PREFIX
 from plait.types.queries import LAST_CHARS, Turn
 
@@ -32,7 +32,10 @@ _ID_AT = FIELDS.index("id")
 # anything; what passes here can be shown, sorted and written as JSON.
 _NONE = type(None)
 _CHOICES = {"kind": KINDS, "origin": ORIGINS, "trust": TRUSTS}
-_CHOSEN = tuple((FIELDS.index(name), frozenset(values)) for name, values in _CHOICES.items())
+_CHOSEN = (
+    *((FIELDS.index(name), frozenset[str | None](values)) for name, values in _CHOICES.items()),
+    (FIELDS.index("status"), frozenset((None, *STATUSES))),
+)
 _TEXTS = ("id", "title", "source", "project", "tags", "metadata", *_CHOICES)
 _NUMBERS = ("pinned", "created_at", "updated_at", "event_at", "indexed_at", "chunk_count")
 _OPTIONAL_NUMBERS = ("turn", "valid_from", "valid_to", "size", "mtime")

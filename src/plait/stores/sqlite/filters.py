@@ -56,6 +56,7 @@ _IN = {
     "types": "d.type IN (SELECT value FROM json_each(?))",
     "keys": "d.key IN (SELECT value FROM json_each(?))",
     "origins": "d.origin IN (SELECT value FROM json_each(?))",
+    "statuses": "coalesce(d.status, 'active') IN (SELECT value FROM json_each(?))",
     "parents": "d.parent IN (SELECT value FROM json_each(?))",
     "topics": "d.topic IN (SELECT value FROM json_each(?))",
 }

@@ -14,7 +14,7 @@ from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
 
 # Of what plait makes, without the keyword index, which can be made again from the passages.
-OWN_SCHEMA = "b4d4e0bb726fb39b7ba1b76a00cc35ce29744a98d202e99ba1cb42fa42c5f89d"
+OWN_SCHEMA = "a38901299107d7c05f9ed5a1e8bc7543e4202b0f2510923758aa79ac19d05d80"
 _LEFT_OUT = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4", *KEYWORD_TABLES)
 _MADE = f"""
 SELECT name, type, tbl_name, sql FROM sqlite_schema

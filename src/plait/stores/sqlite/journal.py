@@ -45,6 +45,7 @@ from plait.errors import StoreDamaged, StoreError, UsageError, advise
 from plait.stores.sqlite import pages
 
 LINEAGE = "lineage"
+LOOKS = 5  # Another process may be writing what is read here: a mismatch must last.
 _RANDOM = 16  # characters of a number that are random
 _NUMBER = 24  # and with their checksum
 # A commit writes its number and its predecessor's.

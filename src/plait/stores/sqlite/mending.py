@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from plait.protocols import Vector
-from plait.stores.sqlite import steps
+from plait.stores.sqlite import audit, steps
 from plait.stores.sqlite.cache import is_vector
 from plait.stores.sqlite.documents import (
     DOCUMENT_TYPES,
@@ -30,7 +30,7 @@ from plait.stores.sqlite.state import (
 )
 from plait.stores.sqlite.trash import trashed_from
 from plait.times import LAST_MOMENT
-from plait.types import KINDS, MEMORY_TYPES, ORIGINS, TRUSTS, Space
+from plait.types import KINDS, MEMORY_TYPES, ORIGINS, STATUSES, TRUSTS, Space
 from plait.types.ids import is_id, new_id
 
 Row = dict[str, Any]
@@ -163,6 +163,7 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
     "meta": _meta_is_sound,
     "histories": _history_is_sound,
     "steps": _step_is_sound,
+    "audit": lambda row: audit.is_sound([value for name, value in row.items() if name != "rowid"]),
     "generations": _generation_is_sound,
     "embedding_cache": _cache_is_sound,
     "frequent_terms": lambda row: isinstance(row["term"], str) and isinstance(row["passages"], int),
@@ -174,7 +175,7 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
 }
 CHECKED_TABLES = tuple(_CHECKS)
 # What is damaged in these is dropped: it comes again with use, or is told by a text as well.
-DROPPED_TABLES = ("signals", "signal_pairs", "embedding_cache", "histories", "steps")
+DROPPED_TABLES = ("signals", "signal_pairs", "embedding_cache", "histories", "steps", "audit")
 
 
 # -- what can be kept ----------------------------------------------------------------------
@@ -208,6 +209,8 @@ def _mended_document(row: Row) -> Row:
     fixed["event_at"] = fixed["event_at"] or fixed["created_at"]
     if fixed["memory_type"] not in MEMORY_TYPES:
         fixed["memory_type"] = None
+    if fixed["status"] not in STATUSES:
+        fixed["status"] = None
     for name, (values, least) in _CHOICES.items():
         fixed[name] = row[name] if row[name] in values else least
     for name in ("title", "source"):

@@ -19,6 +19,7 @@ from plait.stores.sqlite.connection import (
     Connections,
     Mark,
     has_journal,
+    has_pages,
     is_restoring,
     translate,
     version_of,
@@ -33,7 +34,8 @@ class ReadingConnections(Connections):
     A file with a journal is read through it, as writers do. Without one, nobody is writing, and
     SQLite is told that the file does not change: otherwise it would create a journal, which it
     cannot in a folder that may not be written. A journal that appears later is noticed before the
-    next act.
+    next act. So it is if the journal is empty and its index belongs to the file that had the name
+    before `mv`: writers set such a journal aside, readers leave it alone.
     """
 
     def renew(self) -> None:
@@ -62,31 +64,52 @@ class ReadingConnections(Connections):
 
     def _open(self) -> tuple[apsw.Connection, Mark | None]:
         deadline = time.monotonic() + self.timeout
+        misfits = 0
         while True:
-            self.real = os.path.realpath(self.path)
-            before = self.mark()
-            if before is None:
-                raise StoreError(
-                    f"There is no memory at {self.path} any more.",
-                    code="no_memory",
-                    subject=self.path,
-                )
-            journal.check_beside(self.real, self.vfs)
+            before = self._present()
+            # An empty journal has nothing of the file: it can be read without a foreign index.
+            shares = self._shares_index(before) and misfits < journal.LOOKS
             try:
                 if not is_restoring(self.real):
-                    if has_journal(self.real) and journal.belongs(self.real, self.vfs) is False:
-                        raise journal.foreign_journal(self.path)
-                    return self._connect_reading(still=before.journal is None), before
-                if time.monotonic() > deadline:
+                    connection = self._connect_fitting(before, shares=shares)
+                    if connection is not None:
+                        return connection, before
+                    misfits += 1
+                elif time.monotonic() > deadline:
                     raise StoreBusy(f"{self.path} is being replaced. Try again in a moment.")
-                time.sleep(PAUSE_S)
             except (apsw.BusyError, apsw.LockedError) as error:
                 if time.monotonic() > deadline:
                     raise translate(error, self.path) from error
-                time.sleep(PAUSE_S)
             except (apsw.Error, UnicodeDecodeError) as error:
-                if self.mark() == before:
+                if not shares and self.mark() == before:
                     raise translate(error, self.path, opening=True) from error
+                misfits += shares
+            if misfits >= journal.LOOKS and journal.belongs(self.real, self.vfs) is False:
+                raise journal.foreign_journal(self.path)
+            time.sleep(PAUSE_S)
+
+    def _present(self) -> Mark:
+        """Return which files are there; refuse those that SQLite must not meet."""
+        self.real = os.path.realpath(self.path)
+        mark = self.mark()
+        if mark is None:
+            raise StoreError(
+                f"There is no memory at {self.path} any more.",
+                code="no_memory",
+                subject=self.path,
+            )
+        journal.check_beside(self.real, self.vfs)
+        return mark
+
+    def _connect_fitting(self, before: Mark, *, shares: bool) -> apsw.Connection | None:
+        """Connect, unless the journal, or the index that an empty one shares, is another file's."""
+        if has_journal(self.real) and journal.belongs(self.real, self.vfs) is False:
+            return None
+        connection = self._connect_reading(still=not (shares or has_journal(self.real)))
+        if not shares or has_journal(self.real) or has_pages(connection, before):
+            return connection
+        connection.close(force=True)
+        return None
 
     def _connect_reading(self, *, still: bool) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI

@@ -23,8 +23,6 @@ from plait.stores.sqlite.connection import (
     is_restoring,
 )
 
-# Another process may be writing what is read here: a mismatch must last.
-LOOKS = 5
 PAUSE_S = 0.01
 
 
@@ -134,7 +132,7 @@ def is_replaced(connections: Connections, connection: apsw.Connection, mark: Mar
     Only checkpoints change the file in place; every commit, and so every checkpoint, leaves a
     number in it.
     """
-    for _ in range(LOOKS):
+    for _ in range(journal.LOOKS):
         now = connections.mark()
         if now is None or not _are_same(mark, now):
             return True
@@ -155,7 +153,7 @@ def set_index_aside(connections: Connections) -> bool:
     Raises:
         StoreDamaged: The journal cannot be set aside.
     """
-    for _ in range(LOOKS):
+    for _ in range(journal.LOOKS):
         now = connections.mark()
         if now is None or now.journal is None or has_journal(connections.real):
             return False
@@ -201,7 +199,7 @@ def examine(connections: Connections) -> Mark:
     """
     path = connections.path
     journal.check_beside(connections.real, connections.vfs)
-    for _ in range(LOOKS):
+    for _ in range(journal.LOOKS):
         if is_restoring(connections.real):
             from plait.stores.sqlite.restoring import settle
 

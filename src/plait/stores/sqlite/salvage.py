@@ -140,7 +140,7 @@ class _Copier:
         self._documents()
         self._passages()
         plain = ("relations", "trashed_relations", "trash", "steps", "signals", "signal_pairs")
-        for table in plain:
+        for table in (*plain, "audit"):
             for row in self._rows[table].values():
                 self._plain(table, row)
         lost = self._hints.edges - {key[0] for key in self._keys("relations")}
@@ -179,7 +179,7 @@ class _Copier:
     def _documents(self) -> None:
         present = set()
         for row in sorted(self._rows["documents"].values(), key=lambda row: int(row["rowid"])):
-            row = {"role": None, "turn": None, **row}
+            row = {"role": None, "turn": None, "status": None, **row}
             name = row["key"] or row["id"]
             fixed = self._readable("documents", row, str(name))
             if fixed is not None and self._add_document(fixed):

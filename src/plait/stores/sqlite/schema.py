@@ -285,7 +285,29 @@ CREATE INDEX documents_tagged ON documents (event_at, id) WHERE tags <> '[]';
 CREATE INDEX documents_by_type ON documents (type) WHERE type IS NOT NULL;
 """
 
-MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004, _M005, _M006)
+_M007 = """
+-- NULL is active.
+ALTER TABLE documents ADD COLUMN status TEXT;
+ALTER TABLE signals ADD COLUMN good INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE signals ADD COLUMN wrong INTEGER NOT NULL DEFAULT 0;
+
+-- Who changed which document, by which door and verb; hashes before and after, keyed for this file.
+CREATE TABLE audit (
+    rowid INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    origin TEXT NOT NULL,
+    door TEXT NOT NULL,
+    verb TEXT NOT NULL,
+    session TEXT,
+    project TEXT NOT NULL,
+    document TEXT NOT NULL,
+    before BLOB,
+    after BLOB
+);
+CREATE INDEX audit_by_document ON audit (document);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004, _M005, _M006, _M007)
 
 
 # How many of the first rows of the passages, and of the index's own tables, are another table's: a

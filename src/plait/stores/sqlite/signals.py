@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import apsw
 
-from plait.protocols import Use
+from plait.protocols import PassageUse, Use
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.times import DAY_MS
 from plait.types import Ref
@@ -35,8 +35,23 @@ _TOGETHER = (
     "last_read = max(last_read, excluded.last_read)"
 )
 _USES = (
-    "SELECT passage, reads, days, last_read FROM signals "
+    "SELECT passage, reads, days, last_read, good, wrong FROM signals "
     "WHERE passage IN (SELECT value FROM json_each(?))"
+)
+# What was never read has a row without days as soon as somebody judges it.
+_JUDGED = (
+    "INSERT INTO signals (passage, reads, days, last_day, last_read, good, wrong) "
+    "SELECT value, 0, 0, -1, 0, ?2, ?3 FROM json_each(?1) "
+    "WHERE value IN (SELECT rowid FROM passages) "
+    "ON CONFLICT (passage) DO UPDATE SET good = good + excluded.good, "
+    "wrong = wrong + excluded.wrong"
+)
+_UNJUDGED = (
+    "UPDATE signals SET good = 0, wrong = 0 WHERE passage IN (SELECT value FROM json_each(?))"
+)
+_FORGET_EMPTY = (
+    "DELETE FROM signals WHERE reads = 0 AND good = 0 AND wrong = 0 "
+    "AND passage IN (SELECT value FROM json_each(?))"
 )
 _PAIRS_AMONG = (
     "SELECT one, other, times, last_read FROM signal_pairs "
@@ -52,6 +67,42 @@ _DEGREES = (
     "WHERE target = e.value AND (valid_to IS NULL OR valid_to > ?2)) FROM json_each(?1) AS e"
 )
 _PAIRS_OF = "SELECT one, other, times, last_read FROM signal_pairs WHERE one = ?1 OR other = ?1"
+_KEPT = "reads, days, last_day, last_read, good, wrong"
+_WIDTH = 6
+_PAIR = 2
+_OF_DOCUMENT = (
+    f"SELECT p.id, {_KEPT} FROM documents AS d JOIN passages AS p "  # noqa: S608
+    "ON p.document = d.rowid JOIN signals AS s ON s.passage = p.rowid WHERE d.id = ?"
+)
+_RESTORE = (
+    f"INSERT INTO signals (passage, {_KEPT}) SELECT rowid, ?, ?, ?, ?, ?, ? "  # noqa: S608
+    "FROM passages WHERE id = ? AND document = ? ON CONFLICT (passage) DO NOTHING"
+)
+# CROSS, because an order that SQLite chooses itself may begin with all pairs.
+_TOGETHER_WITH = (
+    "SELECT p.id || ' ' || mate.id, t.times, t.last_read FROM documents AS d "
+    "CROSS JOIN passages AS p ON p.document = d.rowid "
+    "CROSS JOIN signal_pairs AS t ON t.one = p.rowid "
+    "CROSS JOIN passages AS mate ON mate.rowid = t.other WHERE d.id = ?1 UNION ALL "
+    "SELECT mate.id || ' ' || p.id, t.times, t.last_read FROM documents AS d "
+    "CROSS JOIN passages AS p ON p.document = d.rowid "
+    "CROSS JOIN signal_pairs AS t ON t.other = p.rowid "
+    "CROSS JOIN passages AS mate ON mate.rowid = t.one WHERE d.id = ?1"
+)
+_RESTORE_PAIR = (
+    "INSERT INTO signal_pairs (one, other, times, last_read) "
+    "SELECT min(a.rowid, b.rowid), max(a.rowid, b.rowid), ?1, ?2 "
+    "FROM passages AS a, passages AS b "
+    "WHERE a.id = ?3 AND b.id = ?4 AND a.rowid <> b.rowid AND ?5 IN (a.document, b.document) "
+    "ON CONFLICT (one, other) DO NOTHING"
+)
+_IS_THERE = "SELECT count(*) FROM passages WHERE id IN (?, ?)"
+# What was read with a passage that is still deleted waits for that one.
+_WAIT = (
+    "UPDATE trash SET document = json_set(document, '$.use.\"' || ?1 || '\"', json_array(?2, ?3)) "
+    "WHERE id IN (SELECT t.id FROM trash AS t, json_each(CASE WHEN json_valid(t.document) "
+    "THEN t.document ELSE '{}' END, '$.names') AS n WHERE n.value IN (?4, ?5))"
+)
 _FIRST_PASSAGE = "SELECT rowid FROM passages WHERE document = ? ORDER BY ordinal LIMIT 1"
 
 
@@ -74,10 +125,23 @@ def count(connection: apsw.Connection, answers: Sequence[Sequence[Ref]], now: in
         connection.executemany(_TOGETHER, [(*pair, now) for pair in pairs])
 
 
+def judge(connection: apsw.Connection, refs: Sequence[Ref], good: int, wrong: int) -> None:
+    """Add to the feedback on passages; nothing of both takes all of it back."""
+    wanted = json.dumps(sorted({*refs}))
+    if good or wrong:
+        connection.execute(_JUDGED, (wanted, good, wrong))
+    else:
+        connection.execute(_UNJUDGED, (wanted,))
+        connection.execute(_FORGET_EMPTY, (wanted,))
+
+
 def uses(connection: apsw.Connection, refs: Sequence[Ref], now: int) -> dict[Ref, Use]:
     """Return how these passages were read, alone and together; unread ones are absent."""
     wanted = (json.dumps(list(refs)),)
-    read = {ref: Use(*row) for ref, *row in _numbers(connection, _USES, wanted)}
+    read = {
+        ref: Use(reads, days, last or None, good=max(0, good), wrong=max(0, wrong))
+        for ref, reads, days, last, good, wrong in _numbers(connection, _USES, wanted)
+    }
     entities = {document: ref for ref, document in rows(connection, _ENTITIES, wanted)}
     if entities:
         for document, degree in rows(connection, _DEGREES, (json.dumps(list(entities)), now)):
@@ -99,6 +163,33 @@ def _numbers(connection: apsw.Connection, sql: str, values: tuple[str]) -> list[
     return [row for row in listed if all(isinstance(value, int) for value in row)]
 
 
+def of_document(connection: apsw.Connection, document: str) -> dict[str, tuple[int, ...]]:
+    """Return how the passages of a document were read and judged, alone and with others."""
+    listed = rows(connection, _OF_DOCUMENT, (document,))
+    if listed:  # what was never read was not read with others
+        listed += rows(connection, _TOGETHER_WITH, (document,))
+    return {id_: tuple(row) for id_, *row in _numbered(listed)}
+
+
+def _numbered(listed: Sequence[SQLRow]) -> list[SQLRow]:
+    return [row for row in listed if all(isinstance(value, int) for value in row[1:])]
+
+
+def restore(connection: apsw.Connection, document: int, use: PassageUse) -> None:
+    """Give passages that came back what is known about their use."""
+    for id_, row in use.items():
+        ids = id_.split(" ")
+        if not all(isinstance(value, int) for value in row):
+            continue
+        if len(ids) == 1 and len(row) == _WIDTH:
+            connection.execute(_RESTORE, (*row, id_, document))
+        elif len(ids) == len(row) == _PAIR:
+            if connection.execute(_IS_THERE, ids).get == _PAIR:
+                connection.execute(_RESTORE_PAIR, (*row, *ids, document))
+            else:
+                connection.execute(_WAIT, (id_, *row, *ids))
+
+
 def keep(connection: apsw.Connection, document: int) -> Kept | None:
     """Return what is known about the use of a document's first passage, before it is replaced."""
     ref = connection.execute(_FIRST_PASSAGE, (document,)).get
@@ -106,7 +197,7 @@ def keep(connection: apsw.Connection, document: int) -> Kept | None:
         return None
     read = rows(
         connection,
-        "SELECT reads, days, last_day, last_read FROM signals WHERE passage = ?",
+        "SELECT reads, days, last_day, last_read, good, wrong FROM signals WHERE passage = ?",
         (ref,),
     )
     pairs = [
@@ -123,8 +214,8 @@ def hand_on(connection: apsw.Connection, kept: Kept, document: int) -> None:
         return
     for row in kept.reads:
         connection.execute(
-            "INSERT INTO signals (passage, reads, days, last_day, last_read) "
-            "VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO signals (passage, reads, days, last_day, last_read, good, wrong) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (ref, *row),
         )
     connection.executemany(

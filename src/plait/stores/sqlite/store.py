@@ -41,6 +41,7 @@ from plait.types.queries import Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
 
 if TYPE_CHECKING:
+    from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import Finding, Stats
     from plait.types.steps import StepName, StepTaken
 
@@ -371,6 +372,13 @@ class SQLiteStore:
 
         with self._guard:
             return histories.find(self._connections.get(), prefix)
+
+    def audit(self, wanted: AuditQuery, limit: int) -> list[AuditEntry]:
+        """Return entries of the audit log, the newest first."""
+        from plait.stores.sqlite import audit
+
+        with self._guard:
+            return audit.find(self._connections.get(), wanted, limit)
 
     # -- maintenance -----------------------------------------------------------------------
 

@@ -20,8 +20,10 @@ from plait.protocols import (
     Written,
 )
 from plait.stores.sqlite import cache, documents, generations, histories, relations, signals, trash
+from plait.stores.sqlite.audit import Recorder, erase_project
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import (
+    BY_ID,
     DOCUMENT_COLUMNS,
     FIELDS,
     document_from,
@@ -87,6 +89,7 @@ class SQLiteTransaction:
         self._documents = connection
         self._analyzer = analyzer
         self._opened: DocumentWriter | None = None
+        self._recorder = Recorder(connection)
         self._state: State | None = None
         self.now = now
 
@@ -108,11 +111,15 @@ class SQLiteTransaction:
     @property
     def _writer(self) -> DocumentWriter:
         if self._opened is None:
-            self._opened = DocumentWriter(self._documents)
+            self._opened = DocumentWriter(self._documents, self._recorder)
         return self._opened
 
     def finish(self) -> None:
-        """Write what was postponed: the vectors of new passages."""
+        """Write what was postponed to the end: vectors of new passages, and who changed what."""
+        self._write_vectors()
+        self._recorder.finish(self.now)
+
+    def _write_vectors(self) -> None:
         if self._opened is not None:
             self._opened.finish()
             self._opened = None
@@ -229,7 +236,12 @@ class SQLiteTransaction:
         values = [row[place] for place in places]
         changes = ", ".join(f"{FIELDS[place]} = ?" for place in places)
         sql = f"UPDATE documents SET {changes} WHERE id = ?"  # noqa: S608
+        before = self._documents.execute(BY_ID, (id,)).fetchone()
         self._connection.execute(sql, (*values, id))
+        if before is not None:
+            changed = dict(zip(places, values, strict=True))
+            after = [changed.get(place, value) for place, value in enumerate(before[1:])]
+            self._recorder.change(id, before[1:], after)
         if {"title", "tags", "key", "metadata"} & fields.keys():
             self._writer.retitle(id)
 
@@ -240,10 +252,12 @@ class SQLiteTransaction:
     def put_edge(self, relation: Relation) -> None:
         """Write an edge; it replaces the one with the same ends, type and ``created_at``."""
         relations.put(self._connection, relation)
+        self._recorder.relate(relation)
 
     def drop_edge(self, relation: Relation) -> None:
         """Delete an edge."""
         relations.drop(self._connection, relation)
+        self._recorder.relate(relation, dropped=True)
 
     def trash(self, documents: Sequence[Trashed]) -> None:
         """Copy documents that are about to be deleted, and their edges, to the trash."""
@@ -254,8 +268,10 @@ class SQLiteTransaction:
         trash.set_aside(self._connection, ids)
 
     def forget(self, ids: Sequence[str], *, edges: bool = True) -> None:
-        """Drop documents from the trash, and the deleted ``edges`` that touch them."""
+        """Drop documents from the trash; with ``edges``, their edges and audit entries too."""
         trash.forget(self._connection, ids, edges=edges)
+        if edges:
+            self._recorder.purge(ids)
 
     def restore_edges(self) -> None:
         """Restore deleted edges whose two ends exist again."""
@@ -280,6 +296,15 @@ class SQLiteTransaction:
         """Count passages as read."""
         signals.count(self._connection, answers, self.now)
 
+    def judge(self, refs: Sequence[Ref], *, good: int = 0, wrong: int = 0) -> None:
+        """Add to the feedback on passages; without both, take all of it back."""
+        self._recorder.judge(refs, good, wrong)
+        signals.judge(self._connection, refs, good, wrong)
+
+    def unrecord(self, project: str) -> None:
+        """Drop all entries of a project from the audit log."""
+        erase_project(self._connection, project)
+
     def cache(self, vectors: Mapping[str, Vector], used: Iterable[str], most: int) -> None:
         """Cache vectors by the name of their text; keep the ``most`` recently used ones."""
         cache.keep(self._connection, vectors, used, most, self.now)
@@ -297,7 +322,7 @@ class SQLiteTransaction:
         resume: bool = True,
     ) -> bool:
         """Make sure that vectors of this space can be written; return whether searches use them."""
-        self.finish()  # the next write must know the new space
+        self._write_vectors()  # the next write must know the new space
         begun = generations.begin(
             self._connection, space, afresh=afresh, sample=sample, resume=resume
         )
@@ -307,10 +332,10 @@ class SQLiteTransaction:
         self, space: Space, vectors: Sequence[tuple[Unembedded, Vector | None]], *, building: bool
     ) -> int:
         """Write vectors of passages that are still the same; ``None`` marks one as keyword-only."""
-        self.finish()  # first, because the new vectors may replace these
+        self._write_vectors()  # first, because the new vectors may replace these
         return generations.fill(self._connection, space, vectors, building=building)
 
     def swap(self, space: Space) -> bool:
         """Make searches use this space if no passage is pending in it; drop the others."""
-        self.finish()
+        self._write_vectors()
         return generations.swap(self._connection, space)

@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 
 from plait.protocols import Trashed
-from plait.stores.sqlite import relations, steps
+from plait.stores.sqlite import relations, signals, steps
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.documents import document_from_record, passage_from
 from plait.types import Passage
@@ -41,6 +41,15 @@ _DISTRUSTED = (
 _ALONE = "WHERE id IN (SELECT value FROM json_each(?1))"
 _FORGET = "DELETE FROM trash WHERE id IN (SELECT value FROM json_each(?))"
 _SET_ASIDE = "UPDATE trash SET batch = '' WHERE id IN (SELECT value FROM json_each(?))"
+_SOUND = "CASE WHEN json_valid(t.document) THEN t.document ELSE '{}' END"
+_PAIRS = (
+    f"SELECT t.id, u.key FROM trash AS t, json_each({_SOUND}, '$.use') AS u "  # noqa: S608
+    # The first is far cheaper than reading JSON, and few were read with others.
+    "WHERE instr(t.document, '\"use\":') > 0 AND instr(u.key, ' ') > 0"
+)
+_NAMES = f"SELECT n.value FROM trash AS t, json_each({_SOUND}, '$.names') AS n"  # noqa: S608
+_ANY_GONE = "SELECT count(*) FROM json_each(?) WHERE value NOT IN (SELECT id FROM passages)"
+_FORGET_PAIR = "UPDATE trash SET document = json_remove(document, ?) WHERE id = ?"
 _LATEST = "SELECT max(deleted_at) FROM trash"
 _PLACE = "SELECT rowid FROM documents WHERE id = ?"
 
@@ -61,7 +70,7 @@ def keep(connection: apsw.Connection, documents: Sequence[Trashed]) -> None:
         taken = row.steps
         if taken is None:
             taken = steps.of_document(connection, row.version_of or row.document.id)
-        record = {
+        record: dict[str, Any] = {
             "document": row.document._asdict(),
             "passages": [_piece(passage) for passage in row.passages],
             "place": rowid or 0,
@@ -70,6 +79,11 @@ def keep(connection: apsw.Connection, documents: Sequence[Trashed]) -> None:
             "version_of": row.version_of,
             **({"steps": taken} if taken else {}),
         }
+        use = row.use
+        if use is None:
+            use = signals.of_document(connection, row.version_of or row.document.id)
+        if use:
+            record["use"] = dict(use)
         data = json.dumps(record, ensure_ascii=False)
         moment = max(row.deleted_at, latest + 1)
         belongs = (row.document.parent, row.version_of or None)
@@ -145,8 +159,9 @@ def _trashed(batch: str, deleted_at: int, record: dict[str, Any]) -> Trashed:
     place = record.get("place", 0)
     home, version_of = record.get("home"), record.get("version_of", "")
     taken = tuple(step_from(step) for step in record.get("steps", ()))
+    use = {str(id_): tuple(row) for id_, row in record.get("use", {}).items()}
     return Trashed(
-        batch, deleted_at, document, passages, place, tuple(names), home, version_of, taken
+        batch, deleted_at, document, passages, place, tuple(names), home, version_of, taken, use
     )
 
 
@@ -169,6 +184,19 @@ def forget(connection: apsw.Connection, ids: Collection[str], *, edges: bool) ->
     connection.execute(_FORGET, (json.dumps(list(ids)),))
     if edges:
         relations.forget(connection, list(ids))
+        _forget_mates(connection)
+
+
+def _forget_mates(connection: apsw.Connection) -> None:
+    """Drop what others were read with that is neither in the memory nor in the trash any more."""
+    listed = rows(connection, _PAIRS)
+    if not listed:
+        return
+    there = {id_ for (id_,) in rows(connection, _NAMES)}
+    for id_, pair in listed:
+        mates = json.dumps([mate for mate in pair.split(" ") if mate not in there])
+        if connection.execute(_ANY_GONE, (mates,)).get:
+            connection.execute(_FORGET_PAIR, (f'$.use."{pair}"', id_))
 
 
 def expire(connection: apsw.Connection, before: int) -> None:

@@ -9,9 +9,11 @@ import apsw
 
 from plait.protocols import Entry, Vector, Written
 from plait.stores.sqlite import signals, steps, vectors
+from plait.stores.sqlite.audit import Recorder
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import (
     BY_ID,
+    DOCUMENT_COLUMNS,
     FIELDS,
     document_from,
     document_row,
@@ -23,7 +25,6 @@ from plait.text import names_of, split_columns, split_terms
 from plait.types import Document, Passage, Ref, Space
 from plait.types.ids import new_id
 
-_STORED = "SELECT rowid, title, sha256 FROM documents WHERE id = ?"
 _CHUNK_COUNT_AT = FIELDS.index("chunk_count")
 _OLD_PASSAGES = (
     "SELECT rowid, hash, ordinal, start, start_line, end_line FROM passages WHERE document = ?"
@@ -52,7 +53,12 @@ _PASSAGES_OF = (
     "SELECT p.rowid FROM json_each(?) AS wanted JOIN documents AS d ON d.id = wanted.value "
     "JOIN passages AS p ON p.document = d.rowid"
 )
+_DOOMED = (
+    f"SELECT d.id, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
+    "WHERE d.id IN (SELECT value FROM json_each(?))"
+)
 _DELETE_DOCUMENTS = "DELETE FROM documents WHERE id IN (SELECT value FROM json_each(?))"
+_TITLE, _HASH = map(FIELDS.index, ("title", "sha256"))
 _PASSAGE_ID_TAKEN = "SELECT 1 FROM passages WHERE id = ?"
 _MOVE_PASSAGE = (
     "UPDATE passages SET ordinal = ?, start = ?, start_line = ?, end_line = ? WHERE rowid = ?"
@@ -82,8 +88,9 @@ class DocumentWriter:
     writes out its part of the index, which for single ones takes longer than to read their words.
     """
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, recorder: Recorder) -> None:
         self._connection = connection
+        self._recorder = recorder
         self._generations = generations(connection)
         self._rows: dict[int, dict[Ref, bytes | None]] = {
             generation.id: {} for generation in self._generations
@@ -121,9 +128,13 @@ class DocumentWriter:
             self._generations = [begin(self._connection, entry.space)]
             self._rows[self._generations[0].id] = {}
         document = entry.document
-        values = [*document_row(document), _preface(entry), fingerprint]
-        values[_CHUNK_COUNT_AT] = len(entry.passages)
-        row = self._connection.execute(_STORED, (document.id,)).fetchone()
+        fields = document_row(document)
+        fields[_CHUNK_COUNT_AT] = len(entry.passages)
+        values = [*fields, _preface(entry), fingerprint]
+        row = self._connection.execute(BY_ID, (document.id,)).fetchone()
+        if not keep_use:  # a profile repeats what other documents say
+            self._recorder.change(document.id, row and row[1:], fields)
+            self._recorder.wrote(document.id, document.origin)
         if row is None:
             self._connection.execute(_INSERT_DOCUMENT, values)
             rowid, old_title, use = self._connection.last_insert_rowid(), None, None
@@ -131,7 +142,7 @@ class DocumentWriter:
                 steps.add(self._connection, rowid, entry.steps)
         else:
             self.settle()  # its passages may be among those
-            rowid, old_title, old_hash = row
+            rowid, old_title, old_hash = row[0], row[1 + _TITLE], row[1 + _HASH]
             # Other words may tell of other steps.
             if entry.steps is not None or old_hash != document.sha256:
                 steps.write(self._connection, rowid, entry.steps or ())
@@ -141,6 +152,9 @@ class DocumentWriter:
         if use is not None:
             self.settle()
             signals.hand_on(self._connection, use, rowid)
+        if entry.use:
+            self.settle()
+            signals.restore(self._connection, rowid, entry.use)
         return Written(len(entry.passages), pending)
 
     def _passages(self, rowid: int, document: Document, old_title: str | None, entry: Entry) -> int:
@@ -253,6 +267,8 @@ class DocumentWriter:
         self.settle()
         listed = json.dumps(list(ids))
         refs = [ref for (ref,) in rows(self._connection, _PASSAGES_OF, (listed,))]
+        for id_, *row in rows(self._connection, _DOOMED, (listed,)):
+            self._recorder.change(id_, row, None)
         self.remove(refs)
         self._connection.execute(_DELETE_DOCUMENTS, (listed,))
         return len(refs)

@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from plait.facts.names import changed_mark, distinct_names
-from plait.mcp.replies import below_a_row, on_one_line
-from plait.mcp.tool import Call
 from plait.present.text import caveats, sort_of
 from plait.protocols import Token
 from plait.searching.conversations import short_sessions
@@ -17,6 +15,8 @@ from plait.searching.recall import fence_recalled, most_that_fit, other_project,
 from plait.searching.search import BYTES_PER_TOKEN
 from plait.searching.snippets import snippet
 from plait.times import show_day
+from plait.tools.replies import below_a_row, on_one_line
+from plait.tools.tool import Call
 from plait.types import Document, Hit
 from plait.types.ids import SHORT_ID
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from plait.errors import NotFound, UsageError
 from plait.facts.trust import lowered_to
 from plait.graph import Entity, Graph, Subgraph, reference_relation
-from plait.mcp.replies import Reply
-from plait.mcp.schemas import Schema, array_of, boolean, integer, object_of, string, strings
-from plait.mcp.tool import Call, Tool
 from plait.present.text import counted
 from plait.text.normal_form import composed
+from plait.tools.replies import Reply
+from plait.tools.schemas import Schema, array_of, boolean, integer, object_of, string, strings
+from plait.tools.tool import Call, Tool
 from plait.types import Trust
 from plait.types.relations import Relation
 from plait.types.reports import NewEntity
@@ -23,7 +23,6 @@ from plait.types.reports import NewEntity
 if TYPE_CHECKING:
     from plait.memory import Memory
 
-KNOWLEDGE_GRAPH = "memory://knowledge-graph"
 MAX_QUERY_CHARS = 2_048  # the reference server's limit
 SEMANTIC_LIMIT = 10
 MAX_SEMANTIC_LIMIT = 50

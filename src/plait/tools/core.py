@@ -1,16 +1,20 @@
 """The profile ``core``: search, recall, get, timeline, store and delete, for any agent."""
 
-from plait.errors import quotable
+from plait.errors import UsageError, quotable
 from plait.facts.names import PERSONAL
-from plait.mcp.arguments import as_written, separated
-from plait.mcp.reading import memory_get, memory_recall, memory_search, memory_timeline
-from plait.mcp.replies import Reply, with_cost
-from plait.mcp.schemas import Schema, boolean, decimal, integer, object_of, string, strings
-from plait.mcp.tool import Call, Tool
 from plait.present.json import deleted_dict, stored_dict
 from plait.present.text import NAMES_SHOWN, counted
 from plait.searching.recall import DEFAULT_BUDGET, DEFAULT_RECALLED, MAX_RECALLED
+from plait.text import clean
+from plait.text.normal_form import composed
+from plait.tools.arguments import as_written, separated
+from plait.tools.reading import memory_get, memory_search, memory_timeline
+from plait.tools.recalling import memory_recall
+from plait.tools.replies import Reply, with_cost
+from plait.tools.schemas import Schema, boolean, decimal, integer, object_of, string, strings
+from plait.tools.tool import Call, Tool
 from plait.types import Trust
+from plait.types.ids import is_item_key
 from plait.types.reports import Stored
 
 SEARCH_TOKENS = 2_000
@@ -36,6 +40,12 @@ def memory_store(call: Call) -> Reply:
         fields["tags"] = separated(fields["tags"])
     if "supersedes" in fields:
         fields["supersedes"] = as_written(fields["supersedes"])
+    if is_item_key(composed(clean(fields.get("key") or "")).strip()):
+        raise UsageError(
+            "This key belongs to a program that keeps its items here. Use another key.",
+            code="program_item",
+            subject="key",
+        )
     # Whatever the role: it is the agent that says who said it.
     stored = call.memory.store(
         body, origin="agent", trust=trust, session=session, personal=personal, **fields
@@ -43,7 +53,7 @@ def memory_store(call: Call) -> Reply:
     project = None if personal else call.memory.config.project
     # It is outside of the fence, and a clone may have chosen it.
     data = stored_dict(stored, project and quotable(project))
-    return with_cost(Reply(_stored_text(stored), data), with_data=call.with_data)
+    return with_cost(call.sentence(_stored_text(stored), data), with_data=call.with_data)
 
 
 def _stored_text(stored: Stored) -> str:
@@ -77,9 +87,10 @@ def memory_delete(call: Call) -> Reply:
     names = list(map(as_written, call.arguments["ids"]))
     if call.arguments["undo"]:
         ids = [document.id for document in call.memory.undo(*names)]
-        restored = Reply(f"Restored {', '.join(ids)}.", {"restored": ids})
+        restored = call.sentence(f"Restored {', '.join(ids)}.", {"restored": ids})
         return with_cost(restored, with_data=call.with_data)
-    doomed = call.memory.engine.load(call.memory.delete(*names, dry_run=True).ids[:NAMES_SHOWN])
+    first = call.memory.delete(*names, dry_run=True).ids[:NAMES_SHOWN]
+    doomed = call.memory._required().load(first)
     earlier = sum(row.supersedes is not None and row.valid_to is None for row in doomed)
     deleted = call.memory.delete(*names)
     documents = counted(len(deleted.ids), "document")
@@ -92,7 +103,7 @@ def memory_delete(call: Call) -> Reply:
     )
     if earlier:
         text += f" What {'it' if earlier == 1 else 'they'} had replaced stays outdated."
-    return with_cost(Reply(text, deleted_dict(deleted)), with_data=call.with_data)
+    return with_cost(call.sentence(text, deleted_dict(deleted)), with_data=call.with_data)
 
 
 # -- the tools -----------------------------------------------------------------------------
@@ -227,5 +238,3 @@ CORE_TOOLS = (
         destroys=True,
     ),
 )
-# Other systems' names for our tools.
-ALIASES = {"recall": "memory_recall"}

@@ -1,15 +1,10 @@
-"""The reading tools of the profile ``core``: search, recall, get and timeline, within a budget."""
+"""The reading tools of the profile ``core``: search, get and timeline, within a budget."""
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
 from plait.errors import Notice, UsageError, quotable
-from plait.mcp.arguments import as_written, separated
-from plait.mcp.lines import day_lines, hit_lines
-from plait.mcp.replies import Reply, fence_with_notes, fit_to_budget, with_cost
-from plait.mcp.tool import Call
-from plait.mcp.wording import damaged_remark
 from plait.memory.beyond import Beyond, beyond, documents_elsewhere, is_foreign
 from plait.memory.work import changed_since
 from plait.present.json import changed_dict, document_dict, links_dict, passage_dict
@@ -28,6 +23,12 @@ from plait.searching.links import Links
 from plait.searching.recall import most_that_fit, tokens_of
 from plait.searching.where import Where, page_end, page_start
 from plait.times import show_time
+from plait.tools.arguments import as_written, separated
+from plait.tools.lines import day_lines, hit_lines
+from plait.tools.replies import Reply, fit_to_budget, with_cost
+from plait.tools.rows import hit_row, readable_row
+from plait.tools.tool import Call
+from plait.tools.wording import damaged_remark
 from plait.types import WEAK_RELEVANCE, Document, Hit, Passage
 from plait.types.ids import ID_LENGTH, is_id
 from plait.types.shapes import corrections_of
@@ -44,7 +45,7 @@ Readable = tuple[Document, Passage | None]
 def memory_search(call: Call) -> Reply:
     """Return hits as ids, scores and snippets."""
     arguments = call.arguments
-    where = _where(arguments)
+    where = where_of(arguments)
     answer = call.memory.search(
         arguments["query"],
         limit=arguments["limit"],
@@ -57,11 +58,9 @@ def memory_search(call: Call) -> Reply:
     if all(hit.is_weak for hit in answer):
         rest = look_beyond(call, arguments["query"], where)
 
-    def render(hits: Sequence[Hit], left_out: int) -> Reply:
+    def render(hits: Sequence[Hit], left_out: int, whole: int = 0) -> Reply:
         data: dict[str, Any] = {
-            "results": [
-                {**hit.to_dict(), "project": foreign_project(call, hit.document)} for hit in hits
-            ]
+            "results": [_hit_data(call, hit, whole=rank < whole) for rank, hit in enumerate(hits)]
         }
         if degraded:
             data["degraded"] = degraded
@@ -76,9 +75,28 @@ def memory_search(call: Call) -> Reply:
         told = " ".join(filter(None, notes))
         spelling = corrections_text(answer.receipt)
         lines = [spelling, *hit_lines(call, hits, earlier, spelling, told)]
-        return Reply(fence_with_notes("\n".join(filter(None, lines)), *degraded, told), data)
+        return call.reply("\n".join(filter(None, lines)), data, *degraded, told)
 
-    return fit_to_budget(answer.hits, render, arguments["max_tokens"], with_data=call.with_data)
+    def fitted(whole: int) -> Reply:
+        return fit_to_budget(
+            answer.hits,
+            lambda hits, left_out: render(hits, left_out, whole),
+            arguments["max_tokens"],
+            with_data=call.with_data,
+        )
+
+    if not call.as_rows:
+        return fitted(0)
+    # The best hits have their whole passages, as many as leave room for the others' snippets.
+    return fitted(
+        most_that_fit(len(answer.hits), lambda whole: "left_out" not in fitted(whole).data)
+    )
+
+
+def _hit_data(call: Call, hit: Hit, *, whole: bool) -> dict[str, Any]:
+    if call.as_rows:
+        return {**hit_row(hit, whole=whole), **project_mark(call, hit.document)}
+    return {**hit.to_dict(), "project": foreign_project(call, hit.document)}
 
 
 def look_beyond(call: Call, query: str, where: Where | None = None) -> Beyond:
@@ -125,7 +143,7 @@ def _time(moment: int | None) -> str | None:
     return None if moment is None else show_time(moment)
 
 
-def _where(arguments: dict[str, Any]) -> dict[str, Any]:
+def where_of(arguments: dict[str, Any]) -> dict[str, Any]:
     """Return the filter that the arguments ask for; a text with commas is several values."""
     names = ("type", "tags", "since", "until", "entity", "as_of", "session")
     where = {name: arguments[name] for name in names if arguments.get(name)}
@@ -140,63 +158,6 @@ def _count_note(shown: int, left_out: int, noun: str) -> str:
     if left_out:
         return f"{counted(left_out, f'more {noun}')} did not fit: raise max_tokens."
     return "" if shown else f"{counted(0, noun)}."
-
-
-# -- recall --------------------------------------------------------------------------------
-
-
-def memory_recall(call: Call) -> Reply:
-    """Return one text within the budget: the best passages, whole, or an overview."""
-    arguments = call.arguments
-    where = _where(arguments)
-    reach: dict[str, Any] = {
-        "budget_tokens": arguments["budget_tokens"],
-        "where": where,
-        "all_projects": arguments["all_projects"],
-    }
-    query = arguments.get("query") or ""
-    # A model that has no question may send an empty one.
-    if arguments["overview"] or not query.strip():
-        recalled = call.memory.overview(**reach)
-    else:
-        recalled = call.memory.recall(query, limit=arguments["limit"], **reach)
-    degraded = [call.worded(reason) for reason in recalled.receipt.degraded]
-    data: dict[str, Any] = {
-        "text": recalled.text,
-        "tokens": recalled.tokens,
-        "results": [
-            {
-                "id": item.hit.id,
-                "relevance": round(item.hit.relevance, 4),
-                "whole": item.whole,
-                **({"pinned": True} if item.hit.document.pinned else {}),
-                **project_mark(call, item.hit.document),
-                **changed_dict(item.hit.changed_since),
-            }
-            for item in recalled.items
-        ],
-    }
-    if recalled.left_out:
-        data["left_out"] = recalled.left_out
-    if degraded:
-        data["degraded"] = degraded
-    if recalled.receipt.corrections:
-        data["corrections"] = corrections_of(recalled.receipt)
-    note = ""
-    if recalled.left_out:
-        more = counted(recalled.left_out, "more line" if recalled.is_overview else "more hit")
-        note = f"{more} did not fit: raise budget_tokens."
-    elif recalled.is_overview:
-        note = "" if recalled.items else "Nothing to show."
-    elif not any(item.hit.relevance for item in recalled.items):  # what is pinned is always there
-        rest = look_beyond(call, query, where)
-        data.update({name: count for name, count in rest._asdict().items() if count})
-        nothing = f"Nothing {'else ' if recalled.items else ''}in memory is relevant to that."
-        advice = beyond_notes(rest, "memory_search with ")
-        note = " ".join([nothing, *(advice or ["Try other words with memory_search."])])
-    # The searched word is out of a stored text, so it stands in a fence, too.
-    spelling = fence_with_notes(corrections_text(recalled.receipt))
-    return Reply("\n".join(filter(None, [recalled.text, spelling, *degraded, note])), data)
 
 
 # -- get -----------------------------------------------------------------------------------
@@ -241,7 +202,7 @@ def memory_get(call: Call) -> Reply:
     def data_of(readable: Readable) -> dict[str, Any]:
         id_ = readable[0].id
         more = {**_more_facts(unshown.get(id_)), **changed_dict(changed.get(id_, ()))}
-        return {**_readable_data(readable, *about(readable)), **more}
+        return {**_readable_data(call, readable, *about(readable)), **more}
 
     def render(kept: Sequence[tuple[int, Readable]], left_out: int) -> Reply:
         shown = [row for _, row in sorted(kept, key=itemgetter(0))]
@@ -257,7 +218,7 @@ def memory_get(call: Call) -> Reply:
             note = f"{more} did not fit: earlier ones; raise max_tokens."
         facts = [call.worded(unshown[row.id]) for row, _ in shown if row.id in unshown]
         errors = (call.worded(trouble) for trouble in troubles.values())
-        return Reply(fence_with_notes(body, note, *facts, *errors), data)
+        return call.reply(body, data, note, *facts, *errors)
 
     reply = fit_to_budget(ranked, render, budget, with_data=call.with_data)
     if reply.data["results"]:
@@ -288,7 +249,8 @@ def _cut_to_budget(
             return with_cost(reply, with_data=with_data)
         total = tokens_of(body)
         note = f"Cut: the whole is about {total:,} tokens. Raise max_tokens, or search for a part."
-        shortened = Reply(f"{reply.text}\n{note}", {**reply.data, "cut": True})
+        told = {"note": f"{reply.data['note']} {note}"} if "note" in reply.data else {}
+        shortened = Reply(f"{reply.text}\n{note}", {**reply.data, "cut": True, **told})
         return with_cost(shortened, with_data=with_data)
 
     count = most_that_fit(len(body), lambda count: cut(count).data["tokens"] <= budget)
@@ -304,9 +266,15 @@ def _cut_to_budget(
 
 
 def _readable_data(
-    readable: Readable, superseded_by: str | None, secret: Sequence[str], links: Links | None
+    call: Call,
+    readable: Readable,
+    superseded_by: str | None,
+    secret: Sequence[str],
+    links: Links | None,
 ) -> dict[str, Any]:
     document, passage = readable
+    if call.as_rows:
+        return readable_row(document, passage, superseded_by, secret)
     if passage is not None:
         fields = passage_dict(passage, document, superseded_by, secret)
     else:
@@ -316,6 +284,7 @@ def _readable_data(
         if links is not None:
             shown = Links(links.links[:LINKS_SHOWN], links.backlinks[:LINKS_SHOWN])
             fields.update(links_dict(shown))
+        fields["status"] = document.status  # that one is active costs no tokens
     return {name: value for name, value in fields.items() if value not in (None, "", [], {}, False)}
 
 
@@ -354,7 +323,7 @@ def memory_timeline(call: Call) -> Reply:
     if arguments.get("anchor"):
         around = {name: arguments[name] for name in ("anchor", "older", "newer")}
     damaged: list[str] = []
-    where = _where(arguments)
+    where = where_of(arguments)
     if around:
         around["anchor"] = as_written(around["anchor"])
     documents = call.memory.timeline(
@@ -403,7 +372,7 @@ def memory_timeline(call: Call) -> Reply:
             notes.append(f"{'Later' if in_session else 'Older'} ones: cursor={data['next']}.")
         lines = day_lines(call, shown, remarks)
         told = " ".join(filter(None, notes))
-        return Reply(fence_with_notes("\n".join(lines), remark, told), data)
+        return call.reply("\n".join(lines), data, remark, told)
 
     return fit_to_budget(documents, render, arguments["max_tokens"], with_data=call.with_data)
 

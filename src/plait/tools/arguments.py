@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plait.errors import UsageError
-from plait.mcp.schemas import Schema
+from plait.tools.schemas import Schema
 from plait.types.guarding import VALUE_CHARS
 
 _NAMES = {
@@ -90,15 +90,19 @@ def _object(
     tool: str, schema: Schema, arguments: Mapping[str, Any], path: str, *, strict: bool
 ) -> dict[str, Any]:
     properties: Mapping[str, Schema] = schema.get("properties", {})
-    arguments = {_spelled(name, properties): value for name, value in arguments.items()}
+    # A program that decodes something else than JSON may have other names than texts.
+    arguments = {_spelled(str(name), properties): value for name, value in arguments.items()}
     unknown = [name for name in arguments if name not in properties]
     if unknown and strict:
         raise _unknown(tool, f"{path}{unknown[0]}", unknown[0], properties)
     values: dict[str, Any] = {}
     for name, inner in properties.items():
         value = arguments.get(name)
+        required = name in schema.get("required", ())
+        if value == "" and not required:
+            value = None  # models fill in every argument, also those that they leave open
         if value is None:
-            if name in schema.get("required", ()):
+            if required:
                 raise UsageError(
                     f"{tool} needs {path}{name}, {_allowed(inner)}. Call it again with {name}.",
                     code="missing_argument",

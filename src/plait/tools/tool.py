@@ -4,17 +4,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from plait.errors import Notice, PlaitError
-from plait.mcp.replies import Reply
-from plait.mcp.schemas import Schema
-from plait.mcp.wording import FOR_MODELS, worded
+from plait.facts.echo import PREFACE
 from plait.memory import Memory
+from plait.tools.replies import Reply, fence_with_notes
+from plait.tools.rows import without_empty
+from plait.tools.schemas import Schema
+from plait.tools.wording import FOR_MODELS, worded
 
 
 class Call(NamedTuple):
     """One call of a tool: the memory, the checked arguments, and the caller's session.
 
     ``wording`` is the next step by act, in tools that this server has. ``with_data``: the answer is
-    sent as data too, for programs.
+    sent as data too, for programs. ``as_rows``: only the data are sent, to a model, in rows with
+    the fields of `plait.tools.rows`.
     """
 
     memory: Memory
@@ -22,10 +25,23 @@ class Call(NamedTuple):
     session: str | None = None
     wording: Mapping[str, str] = FOR_MODELS
     with_data: bool = False
+    as_rows: bool = False
 
     def worded(self, message: PlaitError | Notice | str) -> str:
         """Return a message with its advice worded for this server's tools."""
         return worded(message, self.memory.config, self.wording)
+
+    def sentence(self, text: str, data: Mapping[str, Any]) -> Reply:
+        """Return what was done, in a sentence and as data."""
+        return Reply(text, {**without_empty(data), "note": text} if self.as_rows else data)
+
+    def reply(self, body: str, data: Mapping[str, Any], *notes: str) -> Reply:
+        """Return recalled text in its fence with the notes below, and the same as data."""
+        text = fence_with_notes(body, *notes)
+        if not self.as_rows:
+            return Reply(text, data)
+        told = " ".join(filter(None, [PREFACE if body else "", *notes]))
+        return Reply(text, {**data, "note": told} if told else data)
 
 
 class Tool(NamedTuple):

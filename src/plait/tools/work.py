@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plait.mcp.replies import MAX_TOKENS, Reply, fence_with_notes, fit_to_budget
-from plait.mcp.schemas import ROWS, boolean, integer, object_of, string
-from plait.mcp.tool import Call, Tool
 from plait.memory.work import about, fixed, how
 from plait.present.text import counted
 from plait.present.work import about_dict, about_text, fixed_dict, fixed_text, how_dict, how_text
+from plait.tools.replies import MAX_TOKENS, Reply, fit_to_budget
+from plait.tools.schemas import ROWS, boolean, integer, object_of, string
+from plait.tools.tool import Call, Tool
 
 WORK_TOKENS = 800
 # What can be asked: the function that answers, and the two forms of its rows.
@@ -31,7 +31,7 @@ def memory_work(call: Call) -> Reply:
             data["left_out"] = left_out
             note = f"{counted(left_out, 'row')} left out: raise max_tokens."
         text = as_text(shown, call.memory.config.project)
-        return Reply(fence_with_notes(text, note), data)
+        return call.reply(text, data, note)
 
     budget = call.arguments["max_tokens"]
     return fit_to_budget(rows, render, budget, with_data=call.with_data)

@@ -5,27 +5,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from plait.errors import quotable
-from plait.mcp.core import GET_TOKENS, SEARCH_TOKENS, TIMELINE_TOKENS
-from plait.mcp.lines import day_lines, hit_lines
-from plait.mcp.reading import (
+from plait.memory.beyond import Beyond, documents_elsewhere
+from plait.present.text import caveats, corrections_text, counted
+from plait.times import show_time
+from plait.tools.core import GET_TOKENS, SEARCH_TOKENS, TIMELINE_TOKENS
+from plait.tools.lines import day_lines, hit_lines
+from plait.tools.reading import (
     beyond_notes,
     elsewhere_note,
     look_beyond,
     memory_get,
     project_mark,
 )
-from plait.mcp.replies import (
+from plait.tools.replies import (
     MAX_TOKENS,
     Reply,
-    fence_with_notes,
     fit_to_budget,
 )
-from plait.mcp.schemas import ROWS, boolean, integer, object_of, string, strings
-from plait.mcp.tool import Call, Tool
-from plait.mcp.wording import damaged_remark
-from plait.memory.beyond import Beyond, documents_elsewhere
-from plait.present.text import caveats, corrections_text, counted
-from plait.times import show_time
+from plait.tools.schemas import ROWS, boolean, integer, object_of, string, strings
+from plait.tools.tool import Call, Tool
+from plait.tools.wording import damaged_remark
 from plait.types import Document, Hit
 from plait.types.shapes import corrections_of
 
@@ -73,7 +72,7 @@ def timeline(call: Call) -> Reply:
             data["elsewhere"] = elsewhere
             advice += f" {elsewhere_note(elsewhere)}"
         lines = day_lines(call, shown, remarks)
-        return Reply(fence_with_notes("\n".join(lines), remark, f"{note} {advice}".strip()), data)
+        return call.reply("\n".join(lines), data, remark, f"{note} {advice}".strip())
 
     return fit_to_budget(page, render, arguments["max_tokens"], with_data=call.with_data)
 
@@ -146,7 +145,7 @@ def search_memories(call: Call) -> Reply:
         told = f"{more} {advice}".strip()
         spelling = corrections_text(answer.receipt)
         lines = [spelling, *hit_lines(call, hits, earlier, spelling, told)]
-        return Reply(fence_with_notes("\n".join(filter(None, lines)), *degraded, told), data)
+        return call.reply("\n".join(filter(None, lines)), data, *degraded, told)
 
     return fit_to_budget(
         answer.hits, render, call.arguments["max_tokens"], with_data=call.with_data

@@ -1,0 +1,76 @@
+"""mark, feedback: say what has become of a document, and whether a hit was any good."""
+
+from argparse import ArgumentParser, Namespace
+
+from plait.cli import Output
+from plait.cli.shared import open_existing, or_empty
+from plait.cli.store import STATUS_HELP
+from plait.errors import UsageError
+from plait.present.text import counted
+from plait.types import STATUSES
+from plait.types.ids import SHORT_ID
+
+TAKEN_BACK = "none"
+# Documents that a suggested command names.
+MOST_SUGGESTED = 5
+
+
+def mark_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait mark``."""
+    parser.add_argument("names", nargs="+", metavar="NAME", help="ids, id prefixes or keys")
+    parser.add_argument("--status", choices=STATUSES, metavar="X", help=STATUS_HELP)
+    parser.add_argument(
+        "--superseded-by",
+        metavar="NAME",
+        help="end it in favour of this document; it is kept as its history",
+    )
+    parser.add_argument(
+        "--entity", metavar="NAME", help="let the fact belong to this entity; created if missing"
+    )
+
+
+def mark_run(arguments: Namespace, out: Output) -> int:
+    """Change what is known about documents."""
+    wanted = (arguments.status, arguments.superseded_by, arguments.entity)
+    if wanted == (None, None, None):
+        raise UsageError("Say what to change: --status, --superseded-by or --entity.")
+    with open_existing(out) as memory, or_empty(out, {"marked": []}):
+        marked = memory.mark(
+            *arguments.names,
+            status=arguments.status,
+            superseded_by=arguments.superseded_by,
+            entity=arguments.entity,
+        )
+    text = f"Marked {', '.join(id_[:SHORT_ID] for id_ in marked.ids)}." if marked.ids else ""
+    out.result({"marked": list(marked.ids)}, text)
+    if 0 < len(marked.ids) <= MOST_SUGGESTED and arguments.status not in (None, "active"):
+        names = " ".join(id_[:SHORT_ID] for id_ in marked.ids)
+        out.suggest(f"plait mark {names} --status active", "take the status back")
+    return 0
+
+
+def feedback_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait feedback``."""
+    parser.add_argument("name", metavar="ID", help="the id of a hit, or of a whole document")
+    parser.add_argument(
+        "verdict",
+        choices=("good", "wrong", TAKEN_BACK),
+        metavar="VERDICT",
+        help="good or wrong: it ranks higher or lower; none: all feedback on it is taken back",
+    )
+
+
+def feedback_run(arguments: Namespace, out: Output) -> int:
+    """Count feedback on a hit."""
+    verdict = None if arguments.verdict == TAKEN_BACK else arguments.verdict
+    with open_existing(out) as memory, or_empty(out, {"id": None, "verdict": None}):
+        document = memory.feedback(arguments.name, verdict)
+    id_ = document.id[:SHORT_ID]
+    if verdict is None:
+        text = f"Took all feedback on {id_} back."
+    else:
+        text = f"Noted that {id_} was {verdict} ({counted(document.chunk_count, 'passage')})."
+    out.result({"id": document.id, "verdict": verdict}, text)
+    if verdict is not None:
+        out.suggest(f"plait feedback {id_} {TAKEN_BACK}", "take it back")
+    return 0

@@ -1,0 +1,248 @@
+"""Settle what a review found: change a document's status, end it in favour of another, move it.
+
+No text changes. `unmark` restores what was changed, exactly as it was.
+"""
+
+from collections.abc import Sequence
+
+from plait.errors import UsageError, quoted
+from plait.facts import versions
+from plait.facts.names import entity_named
+from plait.facts.trust import outranks
+from plait.protocols import Store, Transaction
+from plait.text import clean
+from plait.text.normal_form import composed
+from plait.types import DEFAULT_ENTITY_TYPE, EVERYTHING, Document, DocumentStatus
+from plait.types.ids import new_id
+from plait.types.review import MarkedDocuments
+from plait.writing.changes import Changes
+from plait.writing.replacing import raised
+
+# What a profile that is made anew changes of its entity.
+_STAMPS = ("updated_at", "indexed_at")
+# What `raised` changes of an entity that gets a more trusted fact.
+_RAISED = ("trust", "type", "tags", "metadata", "summary", "importance", "pinned", "memory_type")
+_REMADE = ("text", "chunk_count", *_STAMPS)
+
+
+def mark(
+    store: Store,
+    ids: Sequence[str],
+    *,
+    status: DocumentStatus | None = None,
+    superseded_by: str | None = None,
+    entity: str | None = None,
+) -> MarkedDocuments:
+    """Change documents in one transaction; return what takes it back.
+
+    Args:
+        store: The memory.
+        ids: The documents to change.
+        status: Their new status.
+        superseded_by: The id of the document that they end in favour of.
+        entity: The name of the entity that the facts are to belong to; created if needed.
+
+    Raises:
+        NotFound: A document does not exist any more.
+        UsageError: One cannot be superseded or moved; nothing is changed.
+    """
+    with store.transaction() as transaction:
+        marking = _Marking(transaction, ids)
+        if status is not None:
+            marking.set_status(status)
+        if superseded_by is not None:
+            marking.supersede(superseded_by)
+        if entity is not None:
+            marking.move(entity)
+        return marking.finish()
+
+
+class _Marking:
+    """The changes of one call, inside a transaction."""
+
+    def __init__(self, transaction: Transaction, ids: Sequence[str]) -> None:
+        self._transaction = transaction
+        self._changes = Changes(transaction)
+        self._before: dict[str, Document] = {}
+        self._created: list[str] = []
+        self._changed_at = transaction.state.changed_at
+        self._moment: int | None = None
+        self._rows = [self._noted(id_) for id_ in dict.fromkeys(ids)]
+        self.ids = tuple(row.id for row in self._rows)
+
+    def _noted(self, id_: str) -> Document:
+        """Return a document, and remember it and its entity as they are now."""
+        row = self._transaction.known(Document(id=id_))
+        if row is None:
+            raise UsageError(
+                f"{id_} was deleted meanwhile. Nothing was changed.",
+                code="unknown_name",
+                subject=id_,
+            )
+        self._before.setdefault(id_, row)
+        if row.parent is not None and row.parent not in self._before:
+            entity = self._transaction.known(Document(id=row.parent))
+            if entity is not None:
+                self._before[entity.id] = entity
+        return row
+
+    def set_status(self, status: DocumentStatus) -> None:
+        """Give the documents a status; active is the same as none."""
+        stored = None if status == "active" else status
+        for row in self._rows:
+            self._transaction.amend(row.id, status=stored)
+
+    def supersede(self, successor: str) -> None:
+        """End the documents in favour of another one."""
+        new = self._noted(successor)
+        moment = versions.next_moment(self._transaction.state, self._transaction.now)
+        self._moment = moment
+        if versions.is_over(new, moment):
+            # Nothing would be left that holds, and two facts could end each other.
+            later = self._transaction.successors([new.id]).get(new.id)
+            by = f" by {later}. Name that one." if later else "."
+            raise UsageError(
+                f"{new.id} was already superseded{by}", code="already_superseded", subject=new.id
+            )
+        for old in self._rows:
+            if old.id == new.id:
+                raise UsageError(
+                    f"{old.id} cannot supersede itself.", code="bad_value", subject="superseded_by"
+                )
+            follower = self._transaction.successors([old.id]).get(old.id)
+            versions.check_superseded(old, new._replace(supersedes=old.id), moment, follower)
+            if outranks(old.trust, new.trust):
+                raise UsageError(
+                    f"{quoted(old.doc_id)} is {old.trust}, and a text that is {new.trust} does "
+                    "not replace it.",
+                    code="more_trusted",
+                    subject=old.doc_id,
+                )
+            self._transaction.amend(old.id, valid_to=versions.end_of(old, moment))
+            self._transaction.amend(self._earliest(new).id, supersedes=old.id)
+            self._changes.refresh(filter(None, [old.parent]))
+        self._changes.advance(moment)
+
+    def _earliest(self, row: Document) -> Document:
+        """Return the oldest document in the history of one: what ends next comes before it."""
+        row = self._transaction.known(Document(id=row.id)) or row
+        passed = {row.id}
+        while row.supersedes is not None and row.supersedes not in passed:
+            before = self._transaction.known(Document(id=row.supersedes))
+            if before is None:
+                break  # it was deleted: its place in the history is free
+            passed.add(before.id)
+            self._before.setdefault(before.id, before)
+            row = before
+        return row
+
+    def move(self, name: str) -> None:
+        """Let facts belong to another entity."""
+        name = composed(clean(name)).strip()
+        if not name:
+            raise UsageError("The entity is empty.", code="empty_name", subject="entity")
+        for row in self._rows:
+            if row.kind != "observation":
+                raise UsageError(
+                    f"{row.id} is of kind {row.kind}; only an observation belongs to an entity.",
+                    code="not_a_fact",
+                    subject=row.id,
+                )
+            home = self._home(name, row)
+            self._transaction.amend(row.id, parent=home.id)
+            self._changes.refresh(filter(None, [row.parent, home.id]))
+
+    def _home(self, name: str, row: Document) -> Document:
+        """Return the entity of a name, as a new fact would get it; created if needed."""
+        for project in dict.fromkeys((row.project, None)):
+            home = self._transaction.known(entity_named(name, project))
+            if home is not None:
+                if home.id not in self._created:
+                    self._before.setdefault(home.id, home)
+                _amend(self._transaction, home, raised(home, row), _RAISED)
+                return home
+        before = self._before.get(row.parent or "")
+        type_ = before.type if before is not None else DEFAULT_ENTITY_TYPE
+        made = entity_named(name, row.project)._replace(
+            id=new_id(), title=name, origin=row.origin, trust=row.trust, type=type_
+        )
+        self._created.append(self._changes.create(made))
+        return made._replace(id=self._created[-1])
+
+    def finish(self) -> MarkedDocuments:
+        """Rebuild the profiles, and return what takes all of it back."""
+        self._changes.finish()
+        moments = (self._changed_at, self._moment)
+        before = tuple(self._before.values())
+        created = tuple(self._created)
+        changed = (*self._before, *created)
+        after = tuple(filter(None, (self._transaction.known(Document(id=id_)) for id_ in changed)))
+        return MarkedDocuments(self.ids, before, created, moments, after)
+
+
+def unmark(store: Store, marked: MarkedDocuments) -> None:
+    """Restore what `mark` changed; if nobody changed it meanwhile, exactly as it was.
+
+    What others changed or deleted since then stays as they left it.
+    """
+    with store.transaction() as transaction:
+        changes = Changes(transaction)
+        after = {row.id: row for row in marked.after}
+        untouched = []
+        for old in marked.before:
+            row = transaction.known(Document(id=old.id))
+            if row is not None and old.id in after:
+                changes.refresh([row.id] if row.kind == "entity" else filter(None, [row.parent]))
+                _take_back(transaction, row, after[old.id], old)
+                if row.kind == "entity" and _has_stamps_of(row, after[old.id]):
+                    untouched.append(old)
+        made = [after[id_] for id_ in marked.created if id_ in after]
+        transaction.delete([row.id for row in made if _is_unused(store, transaction, row)])
+        former, latest = marked.changed_at
+        if latest is not None and transaction.state.changed_at == latest:
+            changes.note({"changed_at": None if former is None else str(former)})
+        changes.finish()
+        # The profiles have the same text as before, and so the same age.
+        for old in untouched:
+            transaction.amend(old.id, **{name: getattr(old, name) for name in _STAMPS})
+
+
+def _amend(transaction: Transaction, row: Document, wanted: Document, names: Sequence[str]) -> None:
+    """Give a stored document some fields of another one."""
+    fields = {name: getattr(wanted, name) for name in names}
+    changed = {name: value for name, value in fields.items() if value != getattr(row, name)}
+    if changed:
+        transaction.amend(row.id, **changed)
+
+
+def _take_back(transaction: Transaction, row: Document, left: Document, old: Document) -> None:
+    """Restore the fields that `mark` changed, unless somebody has changed them again."""
+    fields = {
+        name: value
+        for name, value in old._asdict().items()
+        if name not in _REMADE and value != getattr(left, name) == getattr(row, name)
+    }
+    home = fields.get("parent")
+    if home is not None and transaction.known(Document(id=home)) is None:
+        del fields["parent"]  # the entity was deleted meanwhile: it would belong to nothing
+    if fields:
+        transaction.amend(row.id, **fields)
+
+
+def _has_stamps_of(row: Document, left: Document) -> bool:
+    return all(getattr(row, name) == getattr(left, name) for name in _STAMPS)
+
+
+def _is_unused(store: Store, transaction: Transaction, made: Document) -> bool:
+    """Tell whether an entity is as `mark` created it, without facts and relations."""
+    row = transaction.known(Document(id=made.id))
+    as_made = row is not None and all(
+        value == getattr(made, name) for name, value in row._asdict().items() if name not in _REMADE
+    )
+    # subtle: the store reads what is committed; nobody else can commit during a transaction.
+    everything = EVERYTHING._replace(all_versions=True)
+    return (
+        as_made
+        and not transaction.members([made.id])
+        and not store.relations([made.id], everything)
+    )

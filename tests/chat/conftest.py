@@ -1,0 +1,73 @@
+"""Commands of the chat in this process, against a server that speaks a provider's protocol."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from plait import Memory
+from plait.cli import main
+from tests.chat.server import PROTOCOLS, ChatServer
+from tests.interfaces.command import Ran
+
+Chat = Callable[..., Ran]
+
+for _package in ("anthropic", "ollama", "openai", "prompt_toolkit"):
+    pytest.importorskip(_package, reason="needs: pip install 'plait[chat]'")
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, outside any project, and a memory that knows a few things."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PLAIT_DB", str(folder / "memory.db"))
+    with Memory.open(project="") as memory:
+        memory.store("We deploy on Fridays, after lunch.", key="deploys", title="Deploys")
+        memory.store("Herons fish at dawn.", key="herons")
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with ChatServer() as opened:
+        yield opened
+
+
+@pytest.fixture(params=PROTOCOLS)
+def protocol(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def plait(work: Path, capsys: pytest.CaptureFixture[str]) -> Chat:
+    """Run a command line in this process."""
+
+    def run(*words: str) -> Ran:
+        capsys.readouterr()
+        code = main(words)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def chat(plait: Chat, server: ChatServer, protocol: str) -> Chat:
+    """Ask one question of the server, by one of the protocols."""
+    return lambda *words: plait("chat", *server.options(protocol), *words)
+
+
+@pytest.fixture
+def on_screen(work: Path) -> Callable[..., tuple[int, str, str]]:
+    """Run a command with stdout and stderr on terminals of their own."""
+    from tests.interfaces.test_terminal import terminals
+
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.MonkeyPatch.context() as patch, terminals(patch) as (out, err):
+            code = main(words)
+        return code, out.text(), err.text()
+
+    return run
