@@ -18,7 +18,7 @@ rest := tests src $(patsubst %,--ignore=%,$(reliability) $(doors) $(growth))
 PARTS := $(MEASURED) growth
 PYTEST := pytest -q -p no:cacheprovider
 
-.PHONY: help demo test soak check bench conformance integrations clean $(PARTS)
+.PHONY: help demo test soak check bench bench-large conformance integrations clean $(PARTS)
 .DEFAULT_GOAL := help
 
 help:
@@ -26,7 +26,8 @@ help:
 	@echo "make test   all checks and tests, with coverage, then make conformance and integrations"
 	@echo "make check  only the static checks"
 	@echo "make soak   the long reliability tests"
-	@echo "make bench  speed, memory and search quality"
+	@echo "make bench  speed and memory of every operation, and of other systems"
+	@echo "make bench-large  the same, also with a million passages"
 	@echo "make conformance  the official MCP suite and Inspector, if npm is installed"
 	@echo "make integrations  adapters and examples with the real frameworks, if pip reaches them"
 
@@ -72,6 +73,9 @@ soak: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py
+
+bench-large: $(INSTALLED)
+	$(BIN)/python benchmarks/run.py --million
 
 conformance: $(INSTALLED)
 	PYTHONPATH=src $(BIN)/python tests/mcp/conformance.py

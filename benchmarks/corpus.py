@@ -150,3 +150,26 @@ def queries(passages: list[Passage], number: int = 200, seed: int = SEED) -> lis
                 first = chosen.randrange(len(words) - length)
                 asked.append(" ".join(words[first : first + length]) + "?")
     return asked
+
+
+# Questions that a search cannot narrow down by rare words.
+STOP_WORDS_ALONE = (
+    "in the beginning",
+    "who is it",
+    "to be or not to be",
+    "what is this",
+    "how do you do",
+)
+
+
+def stop_word_questions(passages: list[Passage], number: int = 40, seed: int = SEED) -> list[str]:
+    """Return stop words beside one word of a passage, and, each fourth, stop words alone."""
+    chosen = random.Random(seed)
+    asked: list[str] = []
+    while len(asked) < number:
+        words = [word for word in _WORD.findall(chosen.choice(passages).text) if len(word) > 4]
+        if len(asked) % 4 == 3:
+            asked.append(STOP_WORDS_ALONE[len(asked) // 4 % len(STOP_WORDS_ALONE)])
+        elif words:
+            asked.append(f"{chosen.choice(('The', 'what is', 'about the'))} {chosen.choice(words)}")
+    return asked

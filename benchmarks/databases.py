@@ -1,10 +1,11 @@
 """The memories that are searched, built through the store from the corpus."""
 
 import time
+from array import array
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import corpus
 
@@ -22,18 +23,18 @@ TAGS = (("one", 1), ("half", 50), ("most", 99))
 
 
 class Built(NamedTuple):
-    """A finished memory and what it cost to build."""
+    """What a finished memory cost."""
 
-    path: Path
-    embedder: str
     passages: int
     documents: int
     seconds: float
     embedding_seconds: float
+    bytes: int
 
     @property
-    def bytes_per_passage(self) -> float:
-        return self.path.stat().st_size / self.passages
+    def rows_per_second(self) -> float:
+        """Passages a CPU second, vectors given."""
+        return self.passages / (self.seconds - self.embedding_seconds)
 
 
 def tags_of(number: int) -> tuple[str, ...]:
@@ -43,22 +44,25 @@ def tags_of(number: int) -> tuple[str, ...]:
 
 
 def embedded(
-    found: Sequence[corpus.Passage], embedder: Embedder, spent: list[float]
+    found: Sequence[corpus.Passage], embedder: Embedder, spent: list[float], copy: BinaryIO
 ) -> Iterator[Vector | None]:
-    """The vector of every passage, made in batches."""
+    """The vector of every passage, made in batches and also written to a file for other systems."""
+    none = array("f", bytes(4 * (embedder.dims or 0)))
     for start in range(0, len(found), EMBED_BATCH):
         texts = [passage.text for passage in found[start : start + EMBED_BATCH]]
         began = time.process_time()
         vectors = embedder.embed(texts, "passage")
+        for vector in vectors:
+            (vector or none).tofile(copy)
         spent[0] += time.process_time() - began
         yield from vectors
 
 
 def entries(
-    found: Sequence[corpus.Passage], embedder: Embedder, spent: list[float]
+    found: Sequence[corpus.Passage], embedder: Embedder, spent: list[float], copy: BinaryIO
 ) -> Iterator[Entry]:
     """Documents of up to eight neighbouring passages, with their vectors."""
-    made = embedded(found, embedder, spent)
+    made = embedded(found, embedder, spent, copy)
     for number, group in groupby(found, key=lambda passage: passage.document):
         texts = [passage.text for passage in group]
         vectors = [next(made) for _ in texts]
@@ -90,20 +94,22 @@ def _write(store: SQLiteStore, batch: Sequence[Entry]) -> None:
 
 
 def build(path: Path, found: Sequence[corpus.Passage], embedder: Embedder) -> Built:
-    """Write the corpus into a new memory."""
+    """Write the corpus into a new memory, and its vectors into a file beside it."""
+    for old in path.parent.glob(f"{path.name}*"):
+        old.unlink()
     store = SQLiteStore(str(path), durability="normal")
     spent = [0.0]
     documents = 0
     began = time.process_time()
     batch: list[Entry] = []
-    for entry in entries(found, embedder, spent):
-        batch.append(entry)
-        documents += 1
-        if len(batch) == BATCH_DOCUMENTS:
-            _write(store, batch)
-            batch = []
+    with path.with_suffix(".f32").open("wb") as copy:
+        for entry in entries(found, embedder, spent, copy):
+            batch.append(entry)
+            documents += 1
+            if len(batch) == BATCH_DOCUMENTS:
+                _write(store, batch)
+                batch = []
     _write(store, batch)
     store.tidy()
     store.close()
-    provider = embedder.space.provider
-    return Built(path, provider, len(found), documents, time.process_time() - began, spent[0])
+    return Built(len(found), documents, time.process_time() - began, spent[0], path.stat().st_size)

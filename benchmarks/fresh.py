@@ -1,18 +1,21 @@
-"""Measure searches by a fresh process: what an agent or a person at a shell waits for."""
+"""Commands as new processes: what an agent or a person at a shell waits for."""
 
 import os
 import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from measure import Process, Spread, plain_environment, processes, spread
+from measure import Process, plain_environment, processes
 
 ROOT = Path(__file__).resolve().parent.parent
-STARTS = 20
+
+
+HOW = "pip install . into a new virtual environment"
+Questions = dict[str, list[str]]
 
 
 class Installed(NamedTuple):
@@ -33,6 +36,8 @@ class Installed(NamedTuple):
 def install(folder: Path) -> Installed:
     """Install plait into a new environment; without a network, use the current one."""
     fresh = folder / "venv"
+    if (fresh / "bin" / "plait").exists():
+        return Installed(fresh, HOW)
     venv.create(fresh, with_pip=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(
@@ -43,60 +48,51 @@ def install(folder: Path) -> Installed:
         check=False,
     )
     if done.returncode == 0:
-        return Installed(fresh, "pip install . into a new virtual environment")
+        return Installed(fresh, HOW)
     shutil.rmtree(fresh)
     sys.stderr.write(f"pip install failed, measuring this environment instead:\n{done.stderr}\n")
     return Installed(Path(sys.prefix), "the environment that ran the benchmark")
 
 
-class Fresh(NamedTuple):
-    """CPU milliseconds and peak memory of fresh processes."""
-
-    cpu: Spread
-    rss_mb: float
+def _searching(kind: str, *options: str) -> Callable[[Questions], list[list[str]]]:
+    return lambda asked: [["search", *options, "--query", query] for query in asked[kind]]
 
 
-def _cost(costs: Sequence[Process]) -> Fresh:
+# What is asked of each command, by the name of the row.
+COMMANDS: dict[str, Callable[[Questions], list[list[str]]]] = {
+    "plait search, short question": _searching("short"),
+    "plait search, long question": _searching("long"),
+    "plait search --mode keyword": _searching("mixed", "--mode", "keyword"),
+    "plait search --mode vector": _searching("mixed", "--mode", "vector"),
+    "plait search, 1 % pass the filter": _searching("narrow", "--tag", "one"),
+    "plait search, stop words": _searching("stop"),
+    "plait recall": lambda asked: [["recall", "--query", query] for query in asked["mixed"]],
+    "plait get": lambda asked: [["get", key] for key in asked["keys"]],
+    "plait timeline": lambda asked: [["timeline"] for _ in asked["mixed"]],
+    "plait stats": lambda asked: [["stats"] for _ in asked["mixed"]],
+    "plait": lambda asked: [[] for _ in asked["mixed"]],
+    "plait store": lambda asked: [["store", f"New: {text[:200]}"] for text in asked["texts"]],
+    "plait delete": lambda asked: [["delete", key] for key in asked["keys"]],
+}
+WRITING = {"plait store", "plait delete"}
+
+
+def run(
+    installed: Installed, path: Path, name: str, asked: Questions, most: int
+) -> tuple[list[Process], int]:
+    """Run a command once per question; what each cost, and the bytes left in the journal."""
+    common = [installed.plait, "--db", str(path), "--project", "personal"]
+    environment = plain_environment(path.parent)
+    commands = [[*common, *words] for words in COMMANDS[name](asked)][: most + 1]
+    # The first one compiles the bytecode and fills the page cache.
+    costs = processes(commands, environment)[1:]
     failed = [process.code for process in costs if process.code not in (0, 3)]
     if failed:
-        raise SystemExit(f"a measured process ended with exit code {failed[0]}")
-    return Fresh(spread(cost.cpu_ms for cost in costs), max(cost.rss_mb for cost in costs))
+        raise SystemExit(f"{name} ended with exit code {failed[0]}")
+    journal = path.with_name(f"{path.name}-wal")
+    return costs, journal.stat().st_size if journal.exists() else 0
 
 
-def starts(installed: Installed, home: Path) -> dict[str, Fresh]:
-    """Measure processes that search nothing: the cost of Python and the imports."""
-    commands = {
-        "python -c pass": [installed.python, "-c", "pass"],
-        "import plait": [installed.python, "-c", "import plait"],
-        "import plait.memory": [installed.python, "-c", "import plait.memory"],
-        "plait --version": [installed.plait, "--version"],
-    }
-    # In turns, so that a busy moment of the machine affects all of them equally.
-    costs = processes(list(commands.values()) * (STARTS + 1), plain_environment(home))
-    number = len(commands)
-    return {name: _cost(costs[number + place :: number]) for place, name in enumerate(commands)}
-
-
-def modules(installed: Installed, home: Path, statement: str) -> int:
-    """Return how many modules a statement loads beyond the interpreter's own."""
-    counted = (
-        f"import sys; before = len(sys.modules); {statement}; print(len(sys.modules) - before)"
-    )
-    done = subprocess.run(
-        [installed.python, "-c", counted],
-        env=plain_environment(home),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return int(done.stdout)
-
-
-def search(
-    installed: Installed, home: Path, path: Path, asked: Sequence[str], *options: str
-) -> Fresh:
-    """Run ``plait search`` once per query, each in its own process."""
-    common = [installed.plait, "search", "--db", str(path), *options, "--query"]
-    environment = plain_environment(home)
-    processes([[*common, asked[0]]], environment)  # compiles the bytecode, fills the page cache
-    return _cost(processes([[*common, query] for query in asked], environment))
+def starting(installed: Installed, home: Path, most: int) -> list[Process]:
+    """The cost of Python itself, which every command pays."""
+    return processes([[installed.python, "-c", "pass"]] * most, plain_environment(home))

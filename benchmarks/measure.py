@@ -38,6 +38,17 @@ def cpu_ms(act: Callable[[], object]) -> float:
     return (time.thread_time() - began) * 1000
 
 
+def peak_mb() -> float:
+    """Return the most memory that this process had, without that of the one it was forked from."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text("ascii").partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
 class Process(NamedTuple):
     """The cost of one process."""
 

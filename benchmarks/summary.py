@@ -1,67 +1,225 @@
-"""Write the latest results, with their budgets and other systems' figures, into two pages.
+"""Write the latest results, their limits, their growth and other systems' figures into the pages.
 
 ``python benchmarks/summary.py`` writes the parts between ``<!-- results -->`` and
-``<!-- end of results -->`` in benchmarks/README.md and in README.md. The figures come
-from results/DATE.md and quality.md.
+``<!-- end of results -->`` in benchmarks/README.md and in README.md, and the picture
+``results/growth.svg``, from results/DATE.json and quality.md.
 """
 
+import json
 import re
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
+from math import log
 from pathlib import Path
-from typing import NamedTuple
+from textwrap import fill
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # also when it is run from elsewhere
+
+from picture import Panel, draw  # noqa: E402
+
 RESULTS = HERE / "results"
 QUALITY = HERE / "quality.md"
+PICTURE = RESULTS / "growth.svg"
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
+Results = dict[str, Any]
 
-Row = dict[str, str]
-Tables = dict[str, list[Row]]
+PAGE_WIDTH = 120
+# The slowest twentieth may take so many times as long as the median.
+MOST_SPREAD = 3.0
+SEARCH_NEW = {10_000: 65.0, 100_000: 95.0, 1_000_000: 160.0}
+SEARCH_WARM = {10_000: 4.0, 100_000: 20.0, 1_000_000: 200.0}
 
-FRESH = "A fresh process: `plait search`"
-WARM = "Warm hybrid search"
-BUILT_IN_MODE = "hybrid, built-in model"
-INGEST = re.compile(r"`ingest`, embedder (\w+): .* passages of ([\d,]+) characters")
-RATE = re.compile(r"([\d,]+) passages and ([\d.]+) MB per CPU second")
-NAMES = {"builtin": "built-in model", "hashing": "stand-in", "none": "no vectors"}
 
-FRESH_BUDGET_MS = {"10,000": 90.0, "100,000": 120.0}
-FRESH_BUDGET_MB = 45.0
-WARM_BUDGET_MS = {"10,000": 4.0, "100,000": 20.0, "1,000,000": 200.0}
-RECALL_BUDGET = 0.98
-INGEST_BUDGET = 2_000.0
-KEYWORD_BUDGET = 0.590
-HYBRID_BUDGET = 0.615
+def _always(limit: float) -> dict[int, float]:
+    return dict.fromkeys((10_000, 100_000, 1_000_000), limit)
 
-# Measured on another machine of this class before plait was written; see "Compared with others".
-FRESH_PEERS = {
-    "10,000": "sqlite-vec alone 29–40 ms; Chroma 982–1,271 ms; `qmd search` 1.4 s wall",
-    "100,000": "sqlite-vec alone 102–106 ms; Chroma 1,405 ms",
+
+# CPU milliseconds at most, or, of rates, at least.
+LIMITS: dict[str, dict[int, float]] = {
+    "plait search, short question": SEARCH_NEW,
+    "plait search, long question": SEARCH_NEW,
+    "search, short question": SEARCH_WARM,
+    "search, long question": SEARCH_WARM,
+    "search, stop words": _always(40.0),
+    "store": _always(5.0),
+    "fact of an entity that has 100": _always(6.0),
+    "ingest": _always(2_000.0),
+    "ingest, one passage a file": _always(1_600.0),
+    "rows, vectors given": _always(12_000.0),
 }
-WARM_PEERS = {
-    "10,000": "vectors only: Chroma 1.0 ms, sqlite-vec 5.9 ms",
-    "100,000": "vectors only: Chroma 1.6 ms, sqlite-vec 59 ms",
-    "1,000,000": "vectors only: sqlite-vec 602 ms",
+RATES = ("ingest", "ingest, one passage a file", "rows, vectors given")
+NEW_PEAK_MB, WARM_PEAK_MB = 45.0, 110.0
+WARM_SEARCHES = ("search, short question", "search, long question")
+FRONT = (
+    ("`plait search` as a new process", "plait search, long question"),
+    ("warm search", "search, long question"),
+    ("storing a note", "store"),
+)
+
+
+# -- figures ----------------------------------------------------------------------------------
+
+
+def number(value: float) -> str:
+    """Return a figure with three digits or so."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def held(ours: str, value: float, limit: float | None, *, least: bool = False) -> str:
+    """Return our figure, marked if it misses its limit."""
+    if limit is None:
+        return ours
+    return ours if (value >= limit if least else value <= limit) else f"{ours}, **missed**"
+
+
+def sizes_of(results: Results) -> list[int]:
+    return sorted({int(name.split("/")[0]) for name in results if name[0].isdigit()})
+
+
+def operations_of(results: Results) -> list[str]:
+    """Return the names of all operations, as first measured; rates last."""
+    names = dict.fromkeys(name.split("/", 1)[1] for name in results if name[0].isdigit())
+    return sorted(names, key=lambda name: (name in RATES, not name.startswith("plait")))
+
+
+def growth(costs: dict[int, float]) -> str:
+    """Return the exponents b of cost ~ size^b between one size and the next.
+
+    >>> growth({10_000: 2.0, 100_000: 20.0, 1_000_000: 20.0})
+    '1.00, 0.00'
+    """
+    sizes = sorted(size for size, cost in costs.items() if cost > 0)
+    exponents = [log(costs[b] / costs[a]) / log(b / a) for a, b in pairwise(sizes)]
+    return ", ".join(f"{exponent + 0.0:.2f}" for exponent in exponents)
+
+
+def _cell(row: Results | None, limit: float | None, *, rate: bool) -> str:
+    if row is None:
+        return ""
+    median = row["median"]
+    if rate:
+        return held(number(median), median, limit, least=True)
+    text = held(f"{number(median)} / {number(row['p95'])}", median, limit)
+    return text if row["p95"] <= MOST_SPREAD * median else f"{text} (uneven)"
+
+
+def _table(results: Results, names: Sequence[str]) -> str:
+    sizes = sizes_of(results)
+    lines = [
+        f"| | {' | '.join(f'{size:,}' for size in sizes)} | growth | limit |",
+        "|---" * (len(sizes) + 3) + "|",
+    ]
+    for name in names:
+        rows = {size: results.get(f"{size}/{name}") for size in sizes}
+        limits, rate = LIMITS.get(name, {}), name in RATES
+        cells = [_cell(row, limits.get(size), rate=rate) for size, row in rows.items()]
+        costs = {size: row["median"] for size, row in rows.items() if row is not None}
+        allowed = sorted({limits[size] for size in sizes if size in limits})
+        told = f"{'≥' if rate else '≤'} {', '.join(f'{limit:,.0f}' for limit in allowed)}"
+        shown = f"`{name}`" if name.startswith("plait") and "," not in name else name
+        grown = "" if rate else growth(costs)
+        lines.append(f"| {shown} | {' | '.join(cells)} | {grown} | {told if allowed else ''} |")
+    return "\n".join(lines)
+
+
+def _sizes_table(results: Results) -> str:
+    """Return memory and disk, at every size."""
+    sizes = sizes_of(results)
+    lines = [
+        f"| | {' | '.join(f'{size:,}' for size in sizes)} | limit |",
+        "|---" * (len(sizes) + 2) + "|",
+    ]
+    new, warm, left, disk = [], [], [], []
+    for size in sizes:
+        peaks = [results[f"{size}/{name}"]["peak_mb"] for name in SEARCHES_OF["plait"]]
+        new.append(held(number(max(peaks)), max(peaks), NEW_PEAK_MB))
+        peaks = [results[f"{size}/{name}"]["peak_mb"] for name in SEARCHES_OF["warm"]]
+        warm.append(held(number(max(peaks)), max(peaks), WARM_PEAK_MB))
+        commands = [n for n in operations_of(results) if n.startswith("plait")]
+        bytes_left = max(results[f"{size}/{name}"]["journal_bytes"] for name in commands)
+        left.append(held(f"{bytes_left:,}", bytes_left, 0.0))
+        disk.append(number(results[f"{size}/rows, vectors given"]["bytes"]))
+    for what, cells, limit in (
+        ("memory of a new process that searches, MB", new, f"≤ {NEW_PEAK_MB:.0f}"),
+        ("memory of a process that goes on searching, MB", warm, f"≤ {WARM_PEAK_MB:.0f}"),
+        ("left in the journal after a command, bytes", left, "0"),
+        ("file, bytes a passage", disk, ""),
+    ):
+        lines.append(f"| {what} | {' | '.join(cells)} | {limit} |")
+    return "\n".join(lines)
+
+
+SEARCHES_OF = {
+    "plait": ("plait search, short question", "plait search, long question"),
+    "warm": WARM_SEARCHES,
 }
-QUALITY_PEERS = "FTS5 alone 0.596; RRF 0.554; reference BM25 0.577"
 
 
-class Line(NamedTuple):
-    """One of our figures, its budget, and the best figure of other systems."""
-
-    what: str
-    ours: str
-    budget: str = ""
-    peer: str = ""
-
-    def __str__(self) -> str:
-        return "| " + " | ".join(self) + " |"
+# -- peers ------------------------------------------------------------------------------------
 
 
-def tables(text: str) -> Tables:
+def _peer_table(results: Results, size: int) -> str:
+    lines = [
+        f"{size:,} passages:",
+        "",
+        "| | ranks by | new process, short / long | warm, short / long | passages a CPU second "
+        "| disk, MB | memory new / warm, MB |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    own = {name: results[f"{size}/{name}"] for names in SEARCHES_OF.values() for name in names}
+    (new_short, new_long), (short, long) = SEARCHES_OF["plait"], SEARCHES_OF["warm"]
+    rows = results[f"{size}/rows, vectors given"]
+    lines.append(
+        "| **plait, which embeds the question itself** | both "
+        f"| {_pair(own[new_short], own[new_long])} "
+        f"| {_pair(own[short], own[long])} | {number(rows['median'])} "
+        f"| {number(rows['bytes'] * size / 1e6)} "
+        f"| {number(own[new_long]['peak_mb'])} / {number(own[long]['peak_mb'])} |"
+    )
+    for key, row in results.items():
+        if not key.startswith(f"peer/{size}/"):
+            continue
+        name = f"{key.split('/', 2)[2]} ({row['version']})"
+        lines.append(
+            f"| {name} | {row['ranks']} | {_pair(row['new, short'], row['new, long'])} "
+            f"| {_pair(row['short'], row['long'])} | {number(row['rows_per_second'])} "
+            f"| {number(row['disk_mb'])} "
+            f"| {number(row['new, long']['peak_mb'])} / {number(row['peak_mb'])} |"
+        )
+    return "\n".join(lines)
+
+
+def _pair(one: Results, other: Results) -> str:
+    return f"{number(one['median'])} / {number(other['median'])}"
+
+
+def _peers(results: Results) -> list[str]:
+    sizes = sorted({int(key.split("/")[1]) for key in results if key.startswith("peer/")})
+    parts = [_peer_table(results, size) for size in sizes]
+    skipped = [
+        f"{key.split('/', 1)[1]} ({row['why']})"
+        for key, row in results.items()
+        if key.startswith("skipped/")
+    ]
+    skipped.append(results["about"].get("not tried", ""))
+    return [*parts, _wrapped(f"Left out: {'; '.join(filter(None, skipped))}.")]
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, PAGE_WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+# -- quality ----------------------------------------------------------------------------------
+
+
+def tables(text: str) -> dict[str, list[dict[str, str]]]:
     """Return the first table under each second-level heading, as rows by column name."""
-    by_heading: Tables = {}
+    by_heading: dict[str, list[dict[str, str]]] = {}
     for part in re.split(r"^## ", text, flags=re.M)[1:]:
         head, _, body = part.partition("\n")
         rows: list[list[str]] = []
@@ -73,124 +231,6 @@ def tables(text: str) -> Tables:
         if len(rows) > 2:
             by_heading[head] = [dict(zip(rows[0], row, strict=False)) for row in rows[2:]]
     return by_heading
-
-
-def number(cell: str) -> float:
-    """Return the first number of a cell, as in ``1,234 / 5``."""
-    match = re.search(r"\d[\d,]*(?:\.\d+)?", cell)
-    if match is None:
-        raise ValueError(f"there is no number in {cell!r}")
-    return float(match[0].replace(",", ""))
-
-
-def held(ours: str, value: float, limit: float | None, *, least: bool = False) -> str:
-    """Return our figure, marked if it misses its budget."""
-    if limit is None:
-        return ours
-    return ours if (value >= limit if least else value <= limit) else f"{ours}, **missed**"
-
-
-def fresh_lines(results: Tables) -> list[Line]:
-    lines = []
-    for row in results[FRESH]:
-        size, mode = row["passages"], row["mode"]
-        if mode not in ("hybrid", BUILT_IN_MODE):
-            continue
-        embedder = NAMES["builtin" if mode == BUILT_IN_MODE else "hashing"]
-        what = f"fresh process: `plait search`, {size} passages, {embedder}"
-        cost = row["CPU ms, median / p95"]
-        limit = FRESH_BUDGET_MS.get(size)
-        budget = f"≤ {limit:g}" if limit else ""
-        lines.append(
-            Line(
-                f"{what}, CPU ms",
-                held(cost, number(cost), limit),
-                budget,
-                FRESH_PEERS.get(size, ""),
-            )
-        )
-        if size == "10,000":
-            peak = row["peak MB"]
-            lines.append(
-                Line(
-                    f"{what}, peak MB",
-                    held(peak, number(peak), FRESH_BUDGET_MB),
-                    f"≤ {FRESH_BUDGET_MB:g}",
-                )
-            )
-    return lines
-
-
-def warm_lines(results: Tables) -> list[Line]:
-    lines = []
-    for row in results[WARM]:
-        size, cost = row["passages"], row["total CPU ms, median / p95"]
-        limit = WARM_BUDGET_MS.get(size)
-        embedder = NAMES[row.get("embedder", "hashing")]
-        lines.append(
-            Line(
-                f"warm hybrid search, {size} passages, {embedder}, CPU ms",
-                held(cost, number(cost), limit),
-                f"≤ {limit:g}" if limit else "",
-                WARM_PEERS.get(size, ""),
-            )
-        )
-    return lines
-
-
-def start_lines(results: Tables) -> list[Line]:
-    return [
-        Line(f"starting {row['what']}, CPU ms", row["CPU ms, median / p95"])
-        for row in results["Starting a process"]
-    ]
-
-
-def filter_lines(results: Tables) -> list[Line]:
-    """Return the filters of the largest size that has a budget."""
-    lines = []
-    for row in results["Filters"]:
-        if row["passages"] != "100,000":
-            continue
-        what = f"filter that {row['documents that pass']} pass, {row['passages']} passages"
-        parts = [
-            f"{branch} {row[f'{branch}, first query']}, then {row[f'{branch}, later']}"
-            for branch in ("keyword", "vector")
-        ]
-        lines.append(Line(f"{what}, first query and later ones, CPU ms", "; ".join(parts)))
-    return lines
-
-
-def recall_lines(results: Tables) -> list[Line]:
-    rows = results["Recall@10 of the int8 scan against exact float32"]
-    return [
-        Line(
-            f"recall@10 of the vector scan against exact float32, {row['vectors']}",
-            held(row["recall"], number(row["recall"]), RECALL_BUDGET, least=True),
-            f"≥ {RECALL_BUDGET:g}",
-            "Chroma 0.95, usearch int8 0.88, both at 100,000",
-        )
-        for row in rows
-    ]
-
-
-def ingest_rates(results: Tables) -> dict[str, tuple[str, str]]:
-    """Return by embedder: passages per CPU second, and characters per passage."""
-    rates = {}
-    for row in results["Putting in"]:
-        what, speed = INGEST.match(row["what"]), RATE.match(row["result"])
-        if what is not None and speed is not None:
-            rates[what[1]] = (speed[1], what[2])
-    return rates
-
-
-def ingest_lines(results: Tables) -> list[Line]:
-    lines = []
-    for embedder, (rate, characters) in ingest_rates(results).items():
-        what = f"`ingest`, {NAMES[embedder]}: passages of {characters} characters per CPU second"
-        limit = INGEST_BUDGET if embedder == "builtin" else None
-        ours = held(rate, number(rate), limit, least=True)
-        lines.append(Line(what, ours, f"≥ {limit:,.0f}" if limit else ""))
-    return lines
 
 
 def quality_means(text: str) -> dict[str, str]:
@@ -212,95 +252,71 @@ def quality_means(text: str) -> dict[str, str]:
     return means
 
 
-def quality_lines(means: dict[str, str]) -> list[Line]:
-    what = "mean nDCG@10 over eight English collections"
-    keyword = held(means["keyword"], number(means["keyword"]), KEYWORD_BUDGET, least=True)
-    lines = [
-        Line(f"{what}, keyword", keyword, f"≥ {KEYWORD_BUDGET:.3f}", f"grep {means['grep']}"),
-    ]
-    if "hybrid" in means:
-        hybrid = held(means["hybrid"], number(means["hybrid"]), HYBRID_BUDGET, least=True)
-        lines.append(
-            Line(f"{what}, hybrid, built-in model", hybrid, f"≥ {HYBRID_BUDGET:.3f}", QUALITY_PEERS)
-        )
-    return lines
+# -- pages ------------------------------------------------------------------------------------
 
 
-def ingest_words(results: Tables) -> str:
-    """Return a remark on the budget of `ingest`."""
-    rates = ingest_rates(results)
-    words = ""
-    if "hashing" in rates and number(rates["hashing"][0]) < INGEST_BUDGET:
-        with_vectors, without = number(rates["hashing"][0]), number(rates["none"][0])
-        words = (
-            f"With the stand-in, `ingest` reaches {rates['hashing'][0]} passages a CPU second, "
-            f"below the 2,000 of the budget: {1 - with_vectors / without:.0%} of that time is the "
-            "stand-in itself, written in plain Python. The budget is meant for the built-in model"
-        )
-        words += _model_words(rates)
-    return words
+def results_part(name: str, results: Results) -> str:
+    """Return the part of benchmarks/README.md: every operation, then every peer."""
+    about = results["about"]
+    names = operations_of(results)
+    commands = [name for name in names if name.startswith("plait")]
+    calls = [name for name in names if name not in commands and name not in RATES]
+    rates = [name for name in names if name in RATES]
+    python = number(results["start/python -c pass"]["median"])
+    return "\n\n".join(
+        [
+            _wrapped(
+                f"Measured {about['date']}: {'; '.join(about['machine'])}; load {about['load']}. "
+                f"Text: {about['characters']} characters a passage. All figures: "
+                f"[results/{name}.json](results/{name}.json)."
+            ),
+            "![Cost of each operation against the number of passages](results/growth.svg)",
+            "### A command as a new process, CPU ms, median / 95th percentile",
+            f"Starting Python alone takes {python} of them.",
+            _table(results, commands),
+            "### In a process that is running, CPU ms, median / 95th percentile",
+            _table(results, calls),
+            "### Many at once, passages a CPU second",
+            _table(results, rates),
+            "### Memory and disk",
+            _sizes_table(results),
+            "### Other systems, in the same run, median CPU ms",
+            *_peers(results),
+        ]
+    )
 
 
-def _model_words(rates: dict[str, tuple[str, str]]) -> str:
-    if "builtin" not in rates:
-        return "; these results do not hold it yet."
-    rate, characters = rates["builtin"]
-    verdict = ", which misses it too" if number(rate) < INGEST_BUDGET else ", which keeps it"
-    return f"{verdict}: {rate} passages of {characters} characters."
-
-
-def results_part(name: str, text: str, quality: str) -> str:
-    """Return the part of benchmarks/README.md: all figures with a budget or a peer."""
-    results = tables(text)
-    machine = [line for line in text.split("\n## ")[0].splitlines()[1:] if line.strip()]
-    lines = [
-        *quality_lines(quality_means(quality)),
-        *fresh_lines(results),
-        *start_lines(results),
-        *warm_lines(results),
-        *filter_lines(results),
-        *recall_lines(results),
-        *ingest_lines(results),
-    ]
-    words = [
-        f"Measured {name}: {machine[0]}; {machine[1]}. In full: [results/{name}.md]"
-        f"(results/{name}.md), and for nDCG [quality.md](quality.md). Median / 95th percentile. "
-        "Peers were measured on another machine, by the same method: take them as orders of "
-        "magnitude.",
-        "| what | ours | budget | best peer today |\n|---|---|---|---|\n"
-        + "\n".join(map(str, lines)),
-    ]
-    return "\n\n".join(filter(None, [*words, ingest_words(results)]))
-
-
-def readme_part(name: str, text: str, quality: str) -> str:
+def readme_part(results: Results, quality: str) -> str:
     """Return the part of the front page: quality and speed in one small table."""
-    results, means = tables(text), quality_means(quality)
-    has_model = any(row["mode"] == BUILT_IN_MODE for row in results[FRESH])
-    mode, embedder = (BUILT_IN_MODE, "builtin") if has_model else ("hybrid", "hashing")
-    fresh = {r["passages"]: r["CPU ms, median / p95"] for r in results[FRESH] if r["mode"] == mode}
-    warm = {
-        row["passages"]: row["total CPU ms, median / p95"]
-        for row in results[WARM]
-        if row.get("embedder", "hashing") == embedder
-    }
-    machine = ", ".join(text.split("\n\n")[1].splitlines()[0].split(", ")[:2])
+    means = quality_means(quality)
     quality_row = " · ".join(f"{way} {means[way]}" for way in means if way != "grep")
+    sizes = sizes_of(results)
     lines = [
         f"| mean nDCG@10, eight English collections | {quality_row} · grep {means['grep']} |",
         *(
-            f"| {what}, {size} passages, CPU ms | {_median(costs[size])} |"
-            for what, costs in (("`plait search` as a new process", fresh), ("warm search", warm))
-            for size in FRESH_BUDGET_MS
-            if size in costs
+            f"| {what}, {_among(sizes)} passages, CPU ms | "
+            f"{' · '.join(number(results[f'{size}/{name}']['median']) for size in sizes)} |"
+            for what, name in FRONT
         ),
     ]
-    note = "" if has_model else " Times with the stand-in embedder, not yet with the model."
-    return "| | |\n|---|---|\n" + "\n".join(lines) + f"\n\nMedians, {name}, {machine}.{note}"
+    about = results["about"]
+    machine = ", ".join(about["machine"][0].split(", ")[:2])
+    return "| | |\n|---|---|\n" + "\n".join(lines) + f"\n\nMedians, {about['date']}, {machine}."
 
 
-def _median(cell: str) -> str:
-    return cell.partition(" / ")[0]
+def _among(sizes: Sequence[int]) -> str:
+    return " · ".join(f"{size:,}" for size in sizes)
+
+
+def picture(results: Results) -> str:
+    panels = []
+    for name in operations_of(results):
+        rows = {size: results.get(f"{size}/{name}") for size in sizes_of(results)}
+        costs = {size: row["median"] for size, row in rows.items() if row is not None}
+        limits = {size: limit for size, limit in LIMITS.get(name, {}).items() if size in costs}
+        unit = "passages a CPU second" if name in RATES else "CPU ms"
+        panels.append(Panel(name, unit, costs, limits))
+    return draw(panels)
 
 
 def page(path: Path, body: str) -> str:
@@ -314,14 +330,15 @@ def page(path: Path, body: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Return both pages, up to date."""
-    latest = max(RESULTS.glob("*.md"))
-    text, quality = latest.read_text(encoding="utf-8"), QUALITY.read_text(encoding="utf-8")
+    """Return both pages and the picture, up to date."""
+    latest = max(RESULTS.glob("*.json"))
+    results = json.loads(latest.read_text(encoding="utf-8"))
+    quality = QUALITY.read_text(encoding="utf-8")
+    own, front = HERE / "README.md", HERE.parent / "README.md"
     return {
-        HERE / "README.md": page(HERE / "README.md", results_part(latest.stem, text, quality)),
-        HERE.parent / "README.md": page(
-            HERE.parent / "README.md", readme_part(latest.stem, text, quality)
-        ),
+        own: page(own, results_part(latest.stem, results)),
+        front: page(front, readme_part(results, quality)),
+        PICTURE: picture(results),
     }
 
 
@@ -329,7 +346,7 @@ def refresh() -> Sequence[Path]:
     """Write the pages that are not up to date."""
     changed = []
     for path, text in pages().items():
-        if path.read_text(encoding="utf-8") != text:
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             changed.append(path)
     return changed

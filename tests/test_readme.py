@@ -179,6 +179,7 @@ def test_every_figure_comes_from_the_latest_results():
     assert {page.relative_to(ROOT).as_posix() for page in pages} == {
         "README.md",
         "benchmarks/README.md",
+        "benchmarks/results/growth.svg",
     }
     for page, text in pages.items():
         assert page.read_text(encoding="utf-8") == text, "run: python benchmarks/summary.py"

@@ -11,10 +11,11 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from plait.types import Document, Filter, Passage, Ref, Space, Trust
 from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
+from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 
 # float32, unit length or not: cosine is scale-free.
@@ -80,6 +81,7 @@ class Nearest(NamedTuple):
     hits: list[Scored]
     cosines: dict[Ref, float]
     among: int | None = None  # how many passages the filter selects, if that is known
+    approximate: bool = False  # a few of the nearest may be missing, as in very large memories
 
 
 class Unembedded(NamedTuple):
@@ -338,8 +340,7 @@ class Transaction(Protocol):
 class Store(Protocol):
     """Keeps documents, passages and vectors; answers by keyword and by vector.
 
-    Both searches return only refs and scores; `hydrate` reads the winners in one query. Every
-    method may be called from any thread.
+    Searches return only refs and scores, `hydrate` reads the winners; any thread may call these.
     """
 
     def state(self) -> State:
@@ -348,18 +349,22 @@ class Store(Protocol):
     def keyword(
         self, query: Query, limit: int, where: Filter, *, deadline: float | None = None
     ) -> list[Scored]:
-        """Return the best passages by BM25, higher is better.
-
-        Raises:
-            DeadlineExceeded: ``deadline`` (`time.monotonic`) has passed.
-        """
+        """Return the best passages by BM25; past ``deadline`` raise `DeadlineExceeded`."""
 
     def vector(
-        self, vector: Vector, space: Space, limit: int, where: Filter, *, also: Sequence[Ref] = ()
+        self,
+        vector: Vector,
+        space: Space,
+        limit: int,
+        where: Filter,
+        *,
+        also: Sequence[Ref] = (),
+        latest: bool = False,
     ) -> Nearest:
-        """Return the nearest passages by cosine, exact, among vectors of this space only.
+        """Return the nearest passages by cosine among vectors of this space only.
 
-        ``also`` lists passages whose cosines are wanted even if they are not near.
+        ``also`` lists passages whose cosines are wanted even if they are not near. ``latest``: a
+        large memory need not compare all passages, only the latest few thousand.
         """
 
     def vocabulary(
@@ -467,11 +472,7 @@ class Store(Protocol):
         """Return entries of the audit log, the newest first."""
 
     def transaction(self, *, patient: bool = True) -> AbstractContextManager[Transaction]:
-        """Begin a write transaction, one writer at a time.
-
-        Raises:
-            StoreBusy: Another writer did not finish in time; without ``patient``: at once.
-        """
+        """Begin a write transaction; `StoreBusy` if another one lasts, or at once if impatient."""
 
     def sample_chance(self, space: Space, foreign: Sequence[Vector]) -> None:
         """Sample `State.chance` anew, by questions that have nothing to do with the memory."""

@@ -18,7 +18,7 @@ from plait.types import Cut, Document, Filter, TextKind
 from plait.types.reports import FileReport, IngestReport, NewEntity
 from plait.writing import backfill, documents, folder, sources
 from plait.writing.changes import Change
-from plait.writing.writer import BATCH_DOCUMENTS, Writer, batches
+from plait.writing.writer import Writer, batches
 from tests.builders import Counting, Failing, entry, vector
 from tests.codes import has_code
 
@@ -193,7 +193,7 @@ def test_progress_is_told_file_by_file(memory: Memory, notes: Path) -> None:
 
 
 def test_many_files_are_written_in_several_batches(memory: Memory, tmp_path: Path) -> None:
-    count = 2 * BATCH_DOCUMENTS + 3
+    count = 2 * folder.BATCH_FILES + 3
     for number in range(count):
         write(tmp_path / "many", f"{number:03}.md", f"note number {number}\n")
     report = memory.ingest(tmp_path / "many")
@@ -387,7 +387,7 @@ def test_text_is_stored_and_found_while_the_embedder_is_down_and_vectors_follow(
 def test_an_embedder_that_fails_half_way_is_not_asked_again_in_the_same_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(folder, "BATCH_FILES", 2)
     for number in range(8):
         write(tmp_path / "many", f"{number}.md", f"note number {number}\n")
     embedder = Failing(calls=1)
@@ -463,7 +463,7 @@ def test_too_few_vectors_are_not_given_to_the_wrong_passages(
 def test_ctrl_c_keeps_what_is_done_and_the_next_run_goes_on(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr(folder, "BATCH_FILES", 2)
     for number in range(7):
         write(tmp_path / "many", f"{number}.md", f"note number {number}\n")
     real = sources.read_file
@@ -481,6 +481,20 @@ def test_ctrl_c_keeps_what_is_done_and_the_next_run_goes_on(
     assert memory.stats().doc_count == 4
     again = memory.ingest(tmp_path / "many", incremental=True)
     assert Counter(row.outcome for row in again.reports) == {"unchanged": 4, "added": 3}
+
+
+def test_ctrl_c_while_files_are_told_counts_all_that_is_written(
+    memory: Memory, tmp_path: Path
+) -> None:
+    for number in range(5):
+        write(tmp_path / "many", f"{number}.md", f"note number {number}\n")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    report = memory.ingest(tmp_path / "many", progress=interrupt)
+    assert report.interrupted
+    assert len(report.reports) == memory.stats().doc_count == 5
 
 
 def test_ctrl_c_while_writing_loses_the_batch_whole_and_says_so(

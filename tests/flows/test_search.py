@@ -87,10 +87,17 @@ class WatchedStore(InMemoryStore):
         return hits
 
     def vector(
-        self, vector: Vector, space: Space, limit: int, where: Filter, *, also: Sequence[Ref] = ()
+        self,
+        vector: Vector,
+        space: Space,
+        limit: int,
+        where: Filter,
+        *,
+        also: Sequence[Ref] = (),
+        latest: bool = False,
     ) -> Nearest:
         self.asked["vector"] = limit
-        return super().vector(vector, space, limit, where, also=also)
+        return super().vector(vector, space, limit, where, also=also, latest=latest)
 
 
 @pytest.fixture

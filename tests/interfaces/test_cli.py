@@ -27,7 +27,7 @@ HIT_FIELDS = {
 }
 RECEIPT_FIELDS = {
     *("mode_asked", "mode_used", "degraded", "candidates", "indexed_at", "milliseconds"),
-    *("tokens", "fusion", "weights", "pending_vectors"),
+    *("tokens", "fusion", "weights", "pending_vectors", "approximate"),
 }
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from plait import __version__
+from plait.writing.folder import BATCH_FILES
 from tests.interfaces.command import PATIENCE_S, PLAIT, environment, spawn
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="needs POSIX terminals and signals")
-BATCH = 64  # files that ingest writes in one transaction
 
 
 def on_terminal(*words: str, **env: str) -> tuple[int, str, str]:
@@ -272,7 +273,7 @@ def test_ctrl_c_during_ingest_keeps_what_is_done_and_the_next_run_goes_on(work):
     ) as child:
         os.close(theirs)
         # The bar moves once a batch is written.
-        read_terminal(ours, until=rb"\b%d/1,000" % BATCH)
+        read_terminal(ours, until=rb"\b%d/1,000" % BATCH_FILES)
         child.send_signal(signal.SIGINT)
         rest = read_terminal(ours)
         assert child.stdout is not None
@@ -282,7 +283,7 @@ def test_ctrl_c_during_ingest_keeps_what_is_done_and_the_next_run_goes_on(work):
     assert "interrupted" in rest
     assert "Traceback" not in rest
     kept = spawn("stats").json["doc_count"]
-    assert BATCH <= report["files"] == kept < 1_000
+    assert BATCH_FILES <= report["files"] == kept < 1_000
     assert spawn("doctor").json["ok"]
     again = spawn("ingest", "many", "--incremental").json
     assert (again["added"], again["unchanged"]) == (1_000 - kept, kept)
@@ -415,3 +416,63 @@ def next_line(child: subprocess.Popen[bytes], touched: Path | None = None) -> by
         if touched is not None:
             touched.touch()
     raise AssertionError("the change was never seen")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ingest", "notes"),
+        ("store", "We deploy on Fridays"),
+        ("search", "deploy keys"),
+        ("recall", "deploy keys"),
+        ("get", "TOOLS.md"),
+        ("delete", "TOOLS.md"),
+        ("reindex",),
+        ("stats",),
+        (),
+    ],
+    ids=lambda words: words[0] if words else "plait",
+)
+def test_no_command_leaves_a_journal_behind(filled, words):
+    memory = Path(filled("stats").json["path"])
+    assert filled(*words).code == 0
+    assert [path.name for path in memory.parent.glob(f"{memory.name}*")] == [memory.name]
+
+
+# -- the end of the process -------------------------------------------------------------------
+
+ENDING = """
+import atexit, sys, threading
+atexit.register(sys.stderr.write, "at exit")
+{before}
+from plait.__main__ import command
+sys.argv = ["plait", "--version"]
+try:
+    command()
+except SystemExit as end:
+    sys.stderr.write(f"as usual with {{end.code}}, ")
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [
+        ("", "at exit"),
+        ("sys.setprofile(lambda *_: None)", "as usual with 0, at exit"),
+        ("sys.settrace(lambda *_: None)", "as usual with 0, at exit"),
+        (
+            "threading.Thread(target=threading.main_thread().join).start()",
+            "as usual with 0, at exit",
+        ),
+    ],
+    ids=["at once", "profiled", "traced", "another thread"],
+)
+def test_a_process_ends_at_once_only_if_nothing_is_lost(before, told):
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING.format(before=before)],
+        capture_output=True,
+        encoding="utf-8",
+        env=environment(),
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"plait {__version__}\n", told)

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plait.embedders import builtin, open_embedder
@@ -93,7 +93,14 @@ def test_the_table_in_the_file_and_the_dictionary_cut_words_alike(text: str) -> 
     by_file, by_dictionary = _FRESH, _BULK
     assert by_file.words(text) == by_dictionary.words(text)
     for word in by_file.words(text):
-        assert by_file.sum_of(word, "passage") == by_dictionary.sum_of(word, "passage")
+        assert by_file.pieces(word) == by_dictionary.pieces(word)
+
+
+@given(st.text(st.sampled_from("aZ9 \n\t\x0b\x1c\x07\x85\u00a0.,-_é’Σσ密\u200b") | st.characters()))
+@example("a\x0bb c")  # this space is unseen: "ab"
+@example("ΑΣ ΑΣΑ x")  # the small sigma depends on its place in the word
+def test_a_bag_of_words_has_the_words_of_the_text(text: str) -> None:
+    assert sorted(_BULK.bag_of_words(text)) == sorted(_BULK.words(text))
 
 
 _FRESH, _BULK = Builtin()._file, Builtin()._file
@@ -119,6 +126,12 @@ def test_a_text_of_any_length_fits_its_lanes(model: Builtin) -> None:
     short = vector_of(model, "certificate renewal")
     assert short is not None
     assert cosine(vector, short) > 0.99
+
+
+def test_only_the_beginning_of_a_text_that_overflows_its_lanes_counts(model: Builtin) -> None:
+    beginning = "certificate renewal " * 50_000
+    assert vector_of(model, beginning + "otters swim " * 50) == vector_of(model, beginning)
+    assert vector_of(model, "otters swim " * 50 + beginning) != vector_of(model, beginning)
 
 
 @given(st.permutations(GOLDEN))

@@ -12,7 +12,7 @@ from plait.errors import StoreDamaged, StoreError, UsageError, advise
 from plait.memory import Memory
 from plait.protocols import Trashed
 from plait.stores import check_file
-from plait.stores.sqlite import carving, doctor, keyword, vectors
+from plait.stores.sqlite import blocks, carving, doctor, keyword, vectors
 from plait.stores.sqlite.mending import DROPPED_TABLES
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
@@ -63,7 +63,7 @@ def without_triggers(store: SQLiteStore, sql: str) -> None:
 
 
 def patch_vectors(store: SQLiteStore, ref: int, row: bytes | None) -> None:
-    vectors.write(store._connections.get(), 1, SPACE.dims, {ref: row})
+    blocks.write(store._connections.get(), 1, SPACE.dims, {ref: row})
 
 
 DAMAGES: dict[str, tuple[str, Callable[[SQLiteStore], None]]] = {
@@ -129,8 +129,8 @@ def test_a_sound_store_has_nothing_to_repair(store: SQLiteStore) -> None:
     findings = store.check()
     assert {row.level for row in findings} == {"ok"}, findings
     assert {"sqlite", "file system", "modes", "pages", "keyword index", "rows", "counts"} | {
-        *("indexes", "schema", "values", "texts"),
-        *("vectors", "journal"),
+        *("indexes", "schema", "values", "texts", "tags"),
+        *("vectors", "signs", "journal"),
     } == {row.check for row in findings}
 
 
@@ -164,7 +164,7 @@ def test_damage_in_a_generation_that_is_being_built_is_found_too(store: SQLiteSt
     first = store.pending(other, 1, building=True)
     fill(store, [(first[0].ref, X)], other, building=True)
     assert "not finished" in finding(store, "vectors being built").message
-    vectors.write(store._connections.get(), 2, SPACE.dims, {first[0].ref: None})
+    blocks.write(store._connections.get(), 2, SPACE.dims, {first[0].ref: None})
     assert finding(store, "vectors being built").level == "error"
     assert finding(store, "vectors being built", fix=True).fixed
 
@@ -274,11 +274,14 @@ def full(store: SQLiteStore) -> tuple[bytes, dict[str, int]]:
         ("signal_pairs", 1, 2, 1, 1),
         ("embedding_cache", "name", b"\0\0\x80\x3f\0\0\x80\x3f", 1, 1),
         ("frequent_terms", "apple", 1),
+        ("vector_signs", 1, 1, 0, bytes(vectors.BLOCK_ROWS)),
+        *(("vector_rows", ref, bytes(2)) for ref in range(9)),
         ("histories", "history:number", "1"),
         ("steps", 1, 0, "Bash", None, None, "make", "make", 2, "no rule", 7),
         ("meta", "latest_turn", "1"),
     ):
         run(store, f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", *values)
+    write(store, entry("tagged", "cherry", tags=("fruit",)))
     sql = "SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 1"
     store.tidy(compact=True)
     roots = dict(store._connections.get().execute(sql))
@@ -357,6 +360,21 @@ def test_a_lost_count_of_passages_is_told_and_comes_back(store: SQLiteStore) -> 
     assert meta_of(store)["passages"] == "2"
 
 
+@pytest.mark.parametrize("version", ["'text'", "7"])
+def test_an_unreadable_version_of_a_block_becomes_a_new_one(
+    store: SQLiteStore, version: str
+) -> None:
+    hits = by_vector(store, *X)
+    assert hits
+    damage_quietly(store, f"UPDATE block_versions SET version = {version}")
+    assert by_vector(store, *X) == hits
+    assert "1 mended, 0 dropped" in finding(store, "values", fix=True).message
+    assert {row.level for row in store.check()} <= {"ok", "warning"}
+    sql = "SELECT typeof(version), length(version) FROM block_versions"
+    assert list(store._connections.get().execute(sql)) == [("blob", 8)]
+    assert by_vector(store, *X) == hits
+
+
 @pytest.mark.parametrize(
     "change",
     ["dims = 'many'", "dims = 0", "canary = x'010203'", "canary = 'text'"],
@@ -393,7 +411,10 @@ def with_swapped_pages(data: bytes, first: int, second: int) -> bytes:
     return b"".join(pages)
 
 
-MADE_AGAIN = ("vector_blocks", "unembedded", "frequent_terms", "passages_fts_config")
+MADE_AGAIN = (
+    *("vector_blocks", "block_versions", "vector_signs", "vector_rows", "unembedded"),
+    *("frequent_terms", "tallies", "document_tags", "passages_fts_config"),
+)
 
 
 @pytest.mark.parametrize(
@@ -423,6 +444,26 @@ def test_a_fix_loses_no_row_whichever_two_root_pages_were_swapped(
     if name == "documents_by_key":
         assert outcomes["documents_by_session"] == "mended"
         assert outcomes["meta"] == outcomes["trash"] == "refused"
+
+
+@pytest.mark.parametrize("name", ["vector_rows", "vector_signs"])
+def test_rows_that_lie_where_a_small_memory_has_no_signs_are_noticed_and_kept(
+    full: tuple[bytes, dict[str, int]], tmp_path: Path, name: str
+) -> None:
+    data, roots = full
+    path = tmp_path / "swapped.db"
+    path.write_bytes(data)
+    connection = apsw.Connection(str(path))
+    connection.execute("DELETE FROM vector_signs; DELETE FROM vector_rows").fetchall()
+    connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+    connection.close()
+    empty, whole = path.read_bytes(), rows_in(path)
+    for other in ("signals", "relations", "audit", "passages", "signal_pairs"):
+        for file in tmp_path.glob("swapped.db-*"):
+            file.unlink()
+        path.write_bytes(with_swapped_pages(empty, roots[name], roots[other]))
+        assert outcome_of_a_fix(path) != "unnoticed", other
+        assert whole - rows_in(path) == set(), other
 
 
 def outcome_of_a_fix(path: Path) -> str:

@@ -245,7 +245,6 @@ def test_words_that_messages_mention_by_the_thousand_are_told_of_the_same_docume
         (Filter(kinds=NO_MESSAGES, mentions=("decided",)), "documents_but_messages"),
         (Filter(pinned=True), "documents_pinned"),
         (Filter(pinned=True, kinds=NO_MESSAGES), "documents_pinned"),
-        (Filter(tags=("decision",)), "documents_tagged"),
         (Filter(types=("decision",)), "documents_by_type"),
     ],
 )

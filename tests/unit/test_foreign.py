@@ -6,13 +6,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from plait.errors import StoreDamaged
+from plait.errors import SchemaTooNew, StoreDamaged
 from plait.memory import Memory
 from plait.stores import check_file
 from plait.stores.sqlite import connection as opening
 from plait.stores.sqlite import foreign, objects, schema
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
 from plait.stores.sqlite.store import SQLiteStore
+from plait.types import Filter
 from tests.builders import entry, write
 
 TABLES = sorted(
@@ -20,6 +21,7 @@ TABLES = sorted(
     for name, (kind, sql) in objects.own_objects().items()
     if kind == "table" and name not in KEYWORD_TABLES
 )
+TRIGGERS = sorted(name for name, (kind, sql) in objects.own_objects().items() if kind == "trigger")
 REFERS = "CREATE TABLE evil (x REFERENCES documents (rowid) ON DELETE RESTRICT)"
 
 
@@ -98,6 +100,24 @@ def test_an_altered_table_of_any_name_is_refused(path: str, table: str) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("trigger", TRIGGERS)
+def test_nothing_is_written_without_a_trigger_until_it_is_repaired(path: str, trigger: str) -> None:
+    with Memory.open(path) as memory:
+        memory.store("An apple", key="before", tags=["kept"])
+        run(path, f"DROP TRIGGER {trigger}")
+        assert memory.search("friend").hits
+        for verb in WRITES.values():
+            with pytest.raises(StoreDamaged, match=f"'{trigger}' is missing") as refused:
+                verb(memory)
+            assert refused.value.advice is not None
+            assert refused.value.advice.act == "doctor_fix"
+        memory.doctor(fix=True)
+        memory.store("A pear", key="after", tags=["kept"])
+        memory.delete("before")
+        hits = memory.search("apple pear friend", where=Filter(tags=("kept",)))
+        assert [hit.document.key for hit in hits] == ["after"]
+
+
 @pytest.mark.parametrize("conflict", ["REPLACE", "IGNORE"])
 def test_a_constraint_loses_no_note_and_salvage_leaves_it_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conflict: str
@@ -169,3 +189,41 @@ def test_tables_of_other_tools_may_stay(path: str) -> None:
     with Memory.open(path) as memory:
         memory.store("Another note", key="other")
         assert memory.delete("seed", purge=True)
+
+
+@pytest.mark.parametrize("verb", WRITES)
+@pytest.mark.parametrize("trigger", ["documents_inserted", "passages_deleted"])
+def test_no_verb_writes_where_a_trigger_is_missing(path: str, verb: str, trigger: str) -> None:
+    run(path, f"DROP TRIGGER {trigger}")
+    with Memory.open(path) as memory:
+        with pytest.raises(StoreDamaged, match=trigger):
+            WRITES[verb](memory)
+        memory.doctor(fix=True)
+        WRITES[verb](memory)
+        assert {row.level for row in memory.doctor()} <= {"ok", "warning"}
+
+
+NEWER = """
+CREATE TABLE newer (x);
+CREATE TRIGGER newest AFTER INSERT ON documents BEGIN SELECT 1; END;
+"""
+
+
+@pytest.mark.parametrize("verb", [*WRITES, "doctor", "fix"])
+def test_a_process_that_still_runs_changes_nothing_in_a_file_of_a_newer_plait(
+    path: str, verb: str
+) -> None:
+    acts: dict[str, Callable[[Memory], object]] = {
+        **WRITES,
+        "doctor": lambda memory: memory.doctor(),
+        "fix": lambda memory: memory.doctor(fix=True),
+    }
+    with Memory.open(path) as memory:
+        memory.store("A note before the other plait came")
+        run(path, NEWER, f"PRAGMA user_version = {opening.SCHEMA_VERSION + 1}")
+        with pytest.raises(SchemaTooNew):
+            acts[verb](memory)
+    file = apsw.Connection(path)
+    assert file.execute("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'newe%'").get == 2
+    assert file.execute("SELECT count(*) FROM documents").get == 2
+    file.close()

@@ -27,7 +27,7 @@ from plait.embedders.builtin import Builtin
 from plait.embedders.transport import _retry_after
 from plait.errors import PlaitError
 from plait.exporting import reference
-from plait.facts import copied, credentials, echo, fingerprints, likeness, masking, names
+from plait.facts import answers, copied, credentials, echo, fingerprints, likeness, masking, names
 from plait.memory import Memory
 from plait.present import text as present
 from plait.searching import evidence, recall, scoring, snippets
@@ -533,6 +533,17 @@ SCANNERS: dict[str, Scanner] = {
         ("writing/echoes.py:_without_answers",),
         BEHIND_ID,
     ),
+    "answers._trailers": Scanner(
+        lambda text: answers._trailers().fullmatch(text), ("facts/answers.py:_trailers",)
+    ),
+    "answers._secret_mark": Scanner(
+        lambda text: answers._secret_mark().sub("", text), ("facts/answers.py:_secret_mark",)
+    ),
+    "copied._word": Scanner(lambda text: copied._word().findall(text), ("facts/copied.py:_word",)),
+    "copied._unspaced": Scanner(
+        lambda text: (copied._unspaced().findall(text), copied._ideograph().findall(text)),
+        ("facts/copied.py:_unspaced", "facts/copied.py:_ideograph"),
+    ),
     "copied.windows": Scanner(copied.windows, ("facts/copied.py:_sentences",)),
     "copied.Sought": Scanner(
         lambda text: copied.Sought(copied.windows(text)).shared_with([text]),
@@ -593,7 +604,9 @@ SCANNERS: dict[str, Scanner] = {
         more=BEHIND_ID,
     ),
     "likeness.compare": Scanner(
-        lambda text: likeness.compare("a stored fact", text, 0.9),
+        lambda text: likeness.compare(
+            likeness.TextWords("a stored fact"), likeness.TextWords(text), 0.9
+        ),
         ("text/normal_form.py:compatible",),
     ),
     "fingerprints.fingerprint": Scanner(tolerant(fingerprints.fingerprint)),
@@ -605,10 +618,16 @@ SCANNERS: dict[str, Scanner] = {
     "spelling.corrected": Scanner(_corrected, ("searching/spelling.py:corrected",)),
     "text.visible": Scanner(visible),
     "evidence.parts": Scanner(evidence._parts_of_names, ("searching/evidence.py:_parts_of_names",)),
-    "text.parts": Scanner(parts, ("text/__init__.py:placed_parts", "text/__init__.py:_parts_of")),
+    "text.parts": Scanner(
+        parts,
+        tuple(f"text/__init__.py:{name}" for name in ("parts", "placed_parts", "_parts_of")),
+    ),
     "analysis.tokens_among": Scanner(_places, ("stores/sqlite/analysis.py:_begins_like",)),
     "builtin.interact": Scanner(_interact, ("embedders/builtin.py:sentences",)),
-    "text.split": Scanner(split, ("text/__init__.py:_runs", "text/__init__.py:_folded")),
+    "text.split": Scanner(
+        split,
+        tuple(f"text/__init__.py:{name}" for name in ("_needs_no_runs", "_runs", "_folded")),
+    ),
     "text.grams": Scanner(_pieces, ("text/__init__.py:_composed",)),
     "text.parse": Scanner(
         parse,

@@ -2,17 +2,21 @@
 
 import random
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.protocols import Entry, Vector
+from plait import stores
+from plait.memory import Memory
+from plait.protocols import Entry, Unembedded, Vector
+from plait.settings.loading import load
 from plait.stores.sqlite import vectors
 from plait.stores.sqlite.store import SQLiteStore
-from plait.types import Document, Filter, Passage, Space
-from tests.builders import cosines, keys_of, write
+from plait.types import Document, Filter, Passage, Ref, Space
+from tests.builders import cosines, delete, keys_of, refs_of, write
 
 DIMS = 8
 SPACE = Space("test", "scan", DIMS)
@@ -43,6 +47,21 @@ def test_nearest_is_the_head_of_the_whole_sorted_list(
         flags = None if chosen is None else vectors.flagged(chosen)
         hits = vectors.nearest(scan_of(blocks), limit, flags)
     assert hits == expected(blocks, limit, chosen)
+
+
+@given(
+    st.lists(st.integers(0, 255), max_size=30),
+    st.integers(1, 60),
+    st.integers(1, 5_000),
+    st.randoms(use_true_random=False),
+)
+def test_the_level_of_the_nearest_is_found_whatever_a_sample_tells(
+    few: list[int], times: int, wanted: int, chance: random.Random
+) -> None:
+    levels = few * times
+    chance.shuffle(levels)
+    near = [level for level in sorted(levels)[wanted - 1 : wanted] if level <= 0xEF]
+    assert vectors.level_of(bytes(levels), wanted) == (near[0] if near else 0xEF)
 
 
 @given(BLOCKS, st.lists(st.integers(0, 30), unique=True))
@@ -102,6 +121,176 @@ def test_blocks_are_kept_only_up_to_a_size_and_answer_the_same(kept_bytes: int) 
     assert answers[1:] == answers[:1] * 3
     assert keys_near(store, vector_of(7), 1, Filter()) == ["7"]
     store.close()
+
+
+# -- what a warm process keeps ---------------------------------------------------------------
+
+BLOCK = 4
+BLANK = "UPDATE vector_blocks SET data = zeroblob(length(data)) WHERE block = ?"
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few passages then fill several blocks."""
+    monkeypatch.setattr(vectors, "BLOCK_ROWS", BLOCK)
+
+
+def a_file(path: Path, passages: int = 5 * BLOCK) -> SQLiteStore:
+    store = SQLiteStore(str(path))
+    write(store, *[entry(f"{n}", vector_of(n)) for n in range(passages)])
+    return store
+
+
+def blocks_read(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch, also: Sequence[Ref] | None = None
+) -> set[int]:
+    """The blocks that the next search reads from the file: every one that it checks.
+
+    With ``also``, one that reads single passages only.
+    """
+    read: set[int] = set()
+    check = vectors.check_block
+
+    def noted(block: int, size: int, dims: int) -> None:
+        read.add(block)
+        check(block, size, dims)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vectors, "check_block", noted)
+        if also is None:
+            store.vector(vector_of(7), SPACE, 10, Filter())
+        else:
+            cosines(store, vector_of(7), also, SPACE)
+    return read
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("by_other", [False, True], ids=["own write", "other process"])
+def test_after_a_write_only_the_blocks_that_changed_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_other: bool
+) -> None:
+    mine = a_file(tmp_path / "memory.db")
+    writer = SQLiteStore(str(tmp_path / "memory.db")) if by_other else mine
+    assert blocks_read(mine, monkeypatch) == {0, 1, 2, 3, 4, 5}
+    assert blocks_read(mine, monkeypatch) == set()
+    [ref] = refs_of(writer, "9")
+    with writer.transaction() as tx:
+        tx.touch([[ref]])  # a write, but of no vector
+    assert blocks_read(mine, monkeypatch) == set()
+    write(writer, entry("new", vector_of(99)))
+    assert blocks_read(mine, monkeypatch) == {5}
+    delete(writer, "9")
+    assert blocks_read(mine, monkeypatch) == {ref // BLOCK}
+    assert "9" not in keys_near(mine, vector_of(9), 50, Filter())
+    assert keys_near(mine, vector_of(99), 1, Filter()) == ["new"]
+    mine.close()
+    writer.close()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_cosines_of_single_passages_come_from_kept_blocks_only_while_these_are_current(
+    tmp_path: Path,
+) -> None:
+    mine, other = a_file(tmp_path / "memory.db"), SQLiteStore(str(tmp_path / "memory.db"))
+    old, kept = refs_of(mine, "3", "12")
+    asked = vector_of(3)
+    mine.vector(asked, SPACE, 10, Filter())
+    before = cosines(mine, asked, [old, kept], SPACE)
+    delete(other, "3")
+    other._connections.get().execute(BLANK, (kept // BLOCK,))  # as no plait would
+    assert cosines(mine, asked, [old, kept], SPACE) == {kept: pytest.approx(before[kept])}
+    mine.close()
+    other.close()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("kept_bytes", [vectors.KEPT_BYTES, 0])
+def test_blocks_of_single_passages_are_kept_too_and_read_again_when_they_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_bytes: int
+) -> None:
+    store = a_file(tmp_path / "memory.db")
+    store.vectors.blocks.kept_bytes = kept_bytes
+    few = refs_of(store, "3", "12")
+    theirs = {ref // BLOCK for ref in few}
+    assert blocks_read(store, monkeypatch, few) == theirs
+    assert blocks_read(store, monkeypatch, few) == (set() if kept_bytes else theirs)
+    delete(store, "4")  # beside the first one
+    changed = {few[0] // BLOCK}
+    assert blocks_read(store, monkeypatch, few) == (changed if kept_bytes else theirs)
+    store.close()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_rolled_back_write_leaves_no_bytes_behind(tmp_path: Path) -> None:
+    store = a_file(tmp_path / "memory.db")
+    asked = vector_of(99)
+    expected = store.vector(asked, SPACE, 5, Filter()).hits
+    [ref] = refs_of(store, "3")
+    with pytest.raises(ZeroDivisionError), store.transaction() as tx:
+        tx.fill(SPACE, [(Unembedded(ref, "", "", "3"), asked)], building=False)
+        assert [hit for hit, _ in store.vector(asked, SPACE, 1, Filter()).hits] == [ref]
+        raise ZeroDivisionError
+    assert store.vector(asked, SPACE, 5, Filter()).hits == expected
+    store.close()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_blocks_of_a_file_that_was_replaced_are_not_answered_from(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = a_file(path)
+    store.backup(str(tmp_path / "backup.db"))
+    # As many writes to the same block here and, after the restore, there.
+    write(store, entry("new", vector_of(98)))
+    assert keys_near(store, vector_of(98), 1, Filter()) == ["new"]
+    stores.restore(str(path), str(tmp_path / "backup.db"))
+    other = SQLiteStore(str(path))
+    write(other, entry("new", vector_of(99)))
+    [(ref, cosine)] = store.vector(vector_of(99), SPACE, 1, Filter()).hits
+    assert keys_of(store, [ref]) == ["new"]
+    assert cosine == pytest.approx(1.0, abs=1e-3)
+    store.close()
+    other.close()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_block_without_a_version_is_read_each_time(tmp_path: Path) -> None:
+    store = a_file(tmp_path / "memory.db")
+    connection = store._connections.get()
+    connection.execute("DELETE FROM block_versions WHERE block = 1")
+    asked = vector_of(3)
+    [ref] = refs_of(store, "3")
+    for _ in range(2):
+        assert ref in dict(store.vector(asked, SPACE, 50, Filter()).hits)
+    connection.execute(BLANK, (1,))
+    assert ref not in dict(store.vector(asked, SPACE, 50, Filter()).hits)
+    store.close()
+
+
+@pytest.mark.parametrize("version", ["CAST(x'ff' AS TEXT)", "'text'", "7", "x''"])
+def test_whatever_stands_in_the_place_of_a_version_the_vectors_answer(
+    tmp_path: Path, version: str
+) -> None:
+    store = a_file(tmp_path / "memory.db")
+    expected = store.vector(vector_of(3), SPACE, 5, Filter())
+    store._connections.get().execute(f"UPDATE block_versions SET version = {version}")
+    assert [store.vector(vector_of(3), SPACE, 5, Filter()) for _ in range(3)] == [expected] * 3
+    write(store, entry("new", vector_of(99)))
+    assert keys_near(store, vector_of(99), 1, Filter()) == ["new"]
+    store.close()
+
+
+@pytest.mark.parametrize("brief", [False, True])
+def test_a_process_that_may_search_again_reads_the_blocks_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brief: bool
+) -> None:
+    path = tmp_path / "memory.db"
+    a_file(path).close()
+    config = load({"db_path": str(path), "project": ""})._replace(brief=brief)
+    with Memory.open(config=config) as memory:
+        store = memory.engine
+        assert isinstance(store, SQLiteStore)
+        read = [bool(blocks_read(store, monkeypatch)) for _ in range(3)]
+    assert read == [True, brief, False]
 
 
 # A short list; what the nearest few happen to hold; flags for every row.

@@ -11,7 +11,7 @@ import pytest
 from plait.errors import SchemaTooNew, StoreDamaged, StoreError, UsageError, advise
 from plait.stores import exists, open_store
 from plait.stores.sqlite import connection as opening
-from plait.stores.sqlite import schema, trash, vectors
+from plait.stores.sqlite import foreign, objects, schema, trash, vectors
 from plait.stores.sqlite.documents import passage_hash
 from plait.stores.sqlite.store import SQLiteStore
 from plait.stores.sqlite.transaction import LAST_TURN
@@ -241,8 +241,10 @@ def old_file(path: Path) -> Path:
         name = json.dumps(list(space))
         insert(connection, "generations", space=name, dims=4, current=current, filled_to=filled)
         made = refs if current else [refs[0], refs[2], refs[3], refs[5]]
-        rows: dict[int, bytes | None] = dict.fromkeys(made, bytes([127, 0, 0, 0]))
-        vectors.write(connection, number, 4, rows)
+        data = bytearray(4 * vectors.BLOCK_ROWS)
+        for ref in made:
+            data[4 * ref] = 127
+        insert(connection, "vector_blocks", generation=number, block=0, data=bytes(data))
     # Written again behind the mark, and declined by its nature.
     insert(connection, "unembedded", generation=2, passage=refs[1], reason="pending")
     insert(connection, "unembedded", generation=2, passage=refs[6], reason="declined")
@@ -299,6 +301,31 @@ def test_old_unfinished_vectors_list_what_they_lack(old_file: Path) -> None:
     assert store.state().space == OTHER
     assert {row.level for row in store.check()} <= {"ok", "warning"}
     assert store.stats().embedded_count == 7
+    store.close()
+
+
+def test_every_block_of_an_old_file_gets_a_version_of_its_own(old_file: Path) -> None:
+    store = SQLiteStore(str(old_file))
+    listed = list(
+        store._connections.get().execute(
+            "SELECT b.generation, v.version FROM vector_blocks AS b "
+            "LEFT JOIN block_versions AS v USING (generation, block)"
+        )
+    )
+    assert [generation for generation, _ in listed] == [1, 2]
+    assert len({version for _, version in listed} - {None}) == 2
+    store.close()
+
+
+def test_an_older_plait_that_still_runs_writes_no_vectors_without_versions(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SQLiteStore(str(path))
+    older = {name: own for name, own in objects.own_objects().items() if name != "block_versions"}
+    monkeypatch.setattr(objects, "own_objects", lambda: older)
+    monkeypatch.setattr(foreign, "OWN_SCHEMA", "of the older one")
+    with pytest.raises(StoreDamaged, match="block_versions"):
+        write(store, entry("k", "apple"))
     store.close()
 
 

@@ -2,16 +2,17 @@
 
 import math
 import random
+import sys
 from array import array
 from collections.abc import Iterator, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plait.errors import EmbedderError
 from plait.protocols import Vector
-from plait.stores.sqlite import vectors
+from plait.stores.sqlite import blocks, kernels, vectors
 from plait.stores.sqlite.store import SQLiteStore
 from plait.stores.sqlite.vectors import quantise
 from plait.testing.hashing import cosine
@@ -24,9 +25,9 @@ BLOCK = 4
 EVERYTHING = Filter()
 SMALL = st.lists(st.integers(-127, 127), min_size=DIMS, max_size=DIMS)
 KERNELS = {
-    "simsimd": vectors._by_simsimd,
-    "numpy": vectors._by_numpy,
-    "by hand": vectors._by_hand,
+    "simsimd": vectors.by_simsimd,
+    "numpy": kernels.by_numpy,
+    "by hand": kernels.by_hand,
 }
 
 
@@ -97,6 +98,15 @@ def test_the_largest_part_of_a_row_is_127_and_its_sign_is_kept(numbers: list[flo
     assert all(mine * theirs >= 0 for mine, theirs in zip(quantised, numbers, strict=True))
 
 
+@given(st.lists(FLOATS, min_size=1, max_size=16).filter(any))
+@example([127.0, 0.5, 1.5, -0.5, -1.5, 2.5])  # halves go to the even number
+def test_every_part_is_rounded_as_python_rounds(numbers: list[float]) -> None:
+    stored = vector(*numbers)
+    scale = 127 / max(map(abs, stored))
+    expected = [round(number * scale) for number in stored]
+    assert array("b", quantise(stored, len(numbers))).tolist() == expected
+
+
 @given(st.lists(st.floats(-1.0, 1.0, width=32), min_size=32, max_size=32).filter(any))
 def test_a_row_points_where_its_vector_points(numbers: list[float]) -> None:
     if max(map(abs, numbers)) > 1e-3:
@@ -142,15 +152,11 @@ def test_fast_kernels_agree_with_the_one_written_by_hand(
     assert mine == pytest.approx(theirs, abs=2e-3)
 
 
-def test_the_first_kernel_that_can_be_imported_is_taken() -> None:
-    def absent() -> vectors.Distances:
-        raise ImportError
-
-    def present() -> vectors.Distances:
-        return KERNELS["by hand"]()
-
-    assert vectors.kernel((absent, present)).__qualname__.startswith("_by_hand")
-    assert vectors.kernel((absent, absent, present)).__qualname__.startswith("_by_hand")
+def test_the_first_kernel_that_can_be_imported_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert vectors.kernel().__qualname__.startswith("by_simsimd")
+    monkeypatch.setitem(sys.modules, "simsimd", None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert vectors.kernel().__qualname__.startswith("by_hand")
 
 
 # The nearest, through the store
@@ -303,8 +309,8 @@ def test_a_vector_written_after_a_search_is_found_by_the_next(warm: int) -> None
 def test_doctor_reads_which_passages_have_a_vector_from_the_bytes_themselves() -> None:
     store = a_store()
     stock(store, [[1], None, [0, 0, -1], *[[5]] * BLOCK])
-    blocks = vectors.occupied(store._connections.get(), 1, DIMS)
-    assert [ref for refs in blocks for ref in refs] == [1, 3, 4, 5, 6, 7]
+    listed = blocks.occupied(store._connections.get(), 1, DIMS)
+    assert [ref for refs in listed for ref in refs] == [1, 3, 4, 5, 6, 7]
     store.close()
 
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import NamedTuple
 
 from plait.agents.histories import HistoryFile, reader_of
 from plait.errors import AmbiguousId, NotFound, PlaitError, UsageError, quoted
 from plait.settings.loading import config_folder
 from plait.types.ids import SHORT_SESSION
+from plait.types.records import NamedTuple
 
 # Patterns of folders whose sessions are never imported, one on each line.
 EXCLUDE_FILE = "import-exclude.txt"

@@ -7,7 +7,6 @@ Whatever stops an import, what was written stays, and the next one goes on from 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from plait.agents.choosing import Wanted, excluded_folders, is_excluded, with_whole_session
 from plait.agents.histories import (
@@ -37,6 +36,7 @@ from plait.times import DAY_MS, FIRST_MOMENT, LAST_MOMENT, show_day
 from plait.types import Document, Origin
 from plait.types.audit import acting
 from plait.types.ids import AGENT_FIELD, SESSION_SOURCE, new_id
+from plait.types.records import NamedTuple
 from plait.types.steps import Step
 from plait.writing.backfill import ON_THE_SIDE, Progress
 from plait.writing.changes import Change

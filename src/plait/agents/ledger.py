@@ -13,12 +13,13 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.agents.histories import Bookmark, HistoryFile
 from plait.facts.masking import masked
 from plait.protocols import Store
 from plait.types.ids import IMPORTED_SESSION
+from plait.types.records import NamedTuple
 
 _MARKS, _RUNS = "history:mark:", "history:run:"
 _NUMBER = "history:number"

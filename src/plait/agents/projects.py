@@ -2,11 +2,11 @@
 
 from os.path import isdir
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import NamedTuple
 
 from plait.errors import ConfigError
 from plait.settings.loading import find_project, load, project_name, repository_of
 from plait.types import EVERYTHING
+from plait.types.records import NamedTuple
 from plait.writing.writer import Writer
 
 

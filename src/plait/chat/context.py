@@ -6,7 +6,7 @@ name, each passage under a label such as ``[semantic:TOOLS.md:12-18]``.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import Notice, PlaitError, flattened
 from plait.facts.echo import PREFACE
@@ -18,6 +18,7 @@ from plait.searching.overview import ALWAYS_LOADED
 from plait.searching.recall import fence_recalled
 from plait.types import Document, Filter
 from plait.types.ids import SHORT_ID
+from plait.types.records import NamedTuple
 
 # The search on the first message, as in tars.
 FIRST_LIMIT = 5

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from plait.chat.context import block
 from plait.chat.models import patient_answer
@@ -15,6 +14,7 @@ from plait.facts.messages import speaks_as_another
 from plait.memory import Memory
 from plait.searching.recall import most_that_fit, tokens_of
 from plait.types import Document
+from plait.types.records import NamedTuple
 
 MOST_PROPOSED = 10
 FACT_CHARS = 300

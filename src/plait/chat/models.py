@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.chat.turns import ChatTurn, Model, ModelCall, Part
 from plait.embedders.transport import without_key
@@ -18,6 +18,7 @@ from plait.errors import Advice, ChatError, Notice, advise, quotable
 from plait.settings.chat_models import ChatModel
 from plait.settings.loading import Config
 from plait.text import clean
+from plait.types.records import NamedTuple
 
 CONNECT_S = 10.0
 # Seconds without a byte. A local model may need a minute to load.

@@ -1,6 +1,6 @@
 """The tools that a chat offers to its model: search, read and store; no others are run."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.chat.context import ShownSource, sources_of
 from plait.chat.turns import ModelCall
@@ -8,6 +8,7 @@ from plait.memory import Memory
 from plait.settings.chat_models import ChatModel
 from plait.tools.calling import reply_to
 from plait.tools.formats import definitions
+from plait.types.records import NamedTuple
 
 READING = ("memory_search", "memory_get")
 WRITING = ("memory_store",)

@@ -5,7 +5,6 @@ the answer, so that nothing in it is invented.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from plait.chat.context import block
 from plait.chat.turns import ChatTurn
@@ -16,6 +15,7 @@ from plait.memory import Memory
 from plait.searching.recall import most_that_fit, tokens_of
 from plait.types import Document
 from plait.types.ids import new_id
+from plait.types.records import NamedTuple
 
 # Tokens of the turns that a model gets; beyond them, the older half becomes the note.
 HISTORY_TOKENS = 16_000

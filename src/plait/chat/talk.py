@@ -1,7 +1,6 @@
 """Lead a conversation: search for the first message, let the model use tools, keep both sides."""
 
 from collections.abc import Generator, Iterator
-from typing import NamedTuple
 
 from plait.chat.context import (
     ChatContext,
@@ -30,6 +29,7 @@ from plait.memory import Memory
 from plait.searching.recall import tokens_of
 from plait.settings.chat_models import ChatModel
 from plait.types.ids import new_id
+from plait.types.records import NamedTuple
 
 # Rounds of tool calls for one question; then the model must answer with what it has.
 MOST_ROUNDS = 8

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 from plait.errors import Notice
+from plait.types.records import NamedTuple
 
 
 class ModelCall(NamedTuple):

@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 from select import select
-from typing import NamedTuple
 
 from plait.cli import NOTHING_FOUND, Output, as_integer, to_run, write_out
 from plait.cli.delete import files_on_disk, files_remain
@@ -18,6 +17,7 @@ from plait.memory.review import review
 from plait.present.review import commands_of, item_lines, review_dict
 from plait.present.text import counted
 from plait.types.ids import SHORT_ID
+from plait.types.records import NamedTuple
 from plait.types.review import REVIEW_KINDS, MarkedDocuments, Review, ReviewItem
 
 KEYS = "[y] do it  [n] leave it  [d] delete  [a] archive  [u] undo  [q] quit  "

@@ -180,7 +180,7 @@ def open_to_read(out: Output) -> Iterator[Memory]:
 
 def open_memory(out: Output, *, create: bool, undo: bool = False) -> Memory:
     """Open the memory in the project that is meant; ``undo``: a deleted one may be."""
-    memory = Memory.open(config=out.config, create=create)
+    memory = Memory.open(config=out.config._replace(brief=True), create=create)
     if out.arguments.project is None:
         return memory
     from plait.cli.projects import in_meant_project

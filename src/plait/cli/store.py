@@ -2,7 +2,6 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import NamedTuple
 
 from plait.cli import Output, as_number, as_path, to_run
 from plait.cli.search import key_and_value, split_commas
@@ -12,6 +11,7 @@ from plait.errors import SourceError, UsageError
 from plait.present.json import stored_dict
 from plait.present.text import pending_notice, stored_remarks, stored_text
 from plait.types import MEMORY_TYPES, ORIGINS, STATUSES, TRUSTS
+from plait.types.records import NamedTuple
 
 IMPORTANCE_HELP = "importance, 0 to 1: ranks it up to a tenth higher or lower; 0.5 changes nothing"
 STATUS_HELP = "active, done or archived; done and archived ones rank lower"

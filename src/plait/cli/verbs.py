@@ -1,6 +1,6 @@
 """The table of verbs: data only."""
 
-from typing import NamedTuple
+from plait.types.records import NamedTuple
 
 
 class Verb(NamedTuple):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from plait.errors import ConfigError, EmbedderError, Notice, advise
 from plait.protocols import Vector
 from plait.types import ONE_MODEL, Space, TextKind, Tuning
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding

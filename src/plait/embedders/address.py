@@ -4,9 +4,10 @@ Plain http is allowed for this machine and private networks only. Link-local add
 clouds serve credentials there.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from plait.errors import ConfigError, EmbedderError
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address

@@ -37,8 +37,15 @@ LANE_BYTES = 4
 MAX_WEIGHT_SUM = (2**32 - 1) // 255
 LONGEST_WORD = 60  # characters; training ignored longer ones too
 SHORTEST_ROOT = 4  # letters of a word before its ending
-CACHED_WORDS = 8_192  # about 1 KB each
+# About 1 KB each: the sums of words, and of the pieces of rarer words.
+CACHED_WORDS = 16_384
+CACHED_PIECE_SUMS = 8_192
 CACHED_PIECES = 16_384  # about 0.3 KB each
+MARKS = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+BLANKED = bytes.maketrans(MARKS, b" " * len(MARKS))
+NO_MARKS = bytes(sorted(frozenset(range(256)) - frozenset(MARKS)))
+# Spaces that the model does not see: words on both sides of one are a single word.
+UNSEEN_SPACES = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 ASCII_WORDS = re.compile(r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+")
 BULK_TEXTS = 16  # from this many texts on, reading the whole vocabulary (12 ms) pays off
 
@@ -67,7 +74,10 @@ class Builtin(Embedder):
         self.space = Space("builtin", "plait-static", self.dims, revision=self._file.revision)
         # Measured in benchmarks/quality.md.
         self.tuning = Tuning(keyword_weight=0.65, vector_weight=0.35, unrelated=0.22, spread=0.04)
-        self._sums: dict[TextKind, dict[str, tuple[int, int]]] = {"query": {}, "passage": {}}
+        self._sums: dict[TextKind, _Sums] = {
+            "query": _Sums(self._file, "query"),
+            "passage": _Sums(self._file, "passage"),
+        }
         self._known_pieces: dict[str, list[int]] = {}
         self._weights: dict[int, float] = {}  # at most one per piece
 
@@ -78,27 +88,26 @@ class Builtin(Embedder):
         return [self._embed_text(text, kind) for text in texts]
 
     def _embed_text(self, text: str, kind: TextKind) -> Vector | None:
-        known = self._sums[kind]
-        total = weight = 0
-        for word in self._file.words(text):
-            word_sum = known.get(word)
-            if word_sum is None:
-                word_sum = self._file.sum_of(word, kind)
-                if len(known) < CACHED_WORDS:
-                    known[word] = word_sum
-            if weight + word_sum[1] > MAX_WEIGHT_SUM:
-                break
-            total += word_sum[0]
-            weight += word_sum[1]
+        sums = self._sums[kind]
+        total = sum(map(sums.__getitem__, self._file.bag_of_words(text)))
+        weight = total >> sums.weight_at
+        if weight > MAX_WEIGHT_SUM:
+            total = weight = 0
+            for word in self._file.words(text):
+                more = weight + (sums[word] >> sums.weight_at)
+                if more > MAX_WEIGHT_SUM:
+                    break
+                total, weight = total + sums[word], more
         return self._unit(total, weight) if weight else None
 
     def _unit(self, total: int, weight: int) -> Vector | None:
-        lanes = array("I", total.to_bytes(self.dims * LANE_BYTES, "little"))
+        lanes = array("I", total.to_bytes((self.dims + 1) * LANE_BYTES, "little"))
         if sys.byteorder == "big":
             lanes.byteswap()
+        lanes.pop()  # the weight
         shift = ZERO * weight
         values = [lane - shift for lane in lanes]
-        length = math.sqrt(sum(value * value for value in values))
+        length = math.sqrt(sum(map(mul, values, values)))
         return array("f", [value / length for value in values]) if length else None
 
     def knows(self, text: str) -> bool:
@@ -181,6 +190,31 @@ def _distances(rows: Sequence[bytes], matrix: bytes, dims: int) -> list[list[flo
     return distances
 
 
+class _Sums(dict[str, int]):
+    """The weighted sum of each word's rows, as one integer of lanes; the last one is its weight."""
+
+    def __init__(self, file: "_Pieces", kind: TextKind) -> None:
+        super().__init__()
+        self._file = file
+        self._kind: TextKind = kind
+        self._of_pieces: dict[int, int] = {}
+        self.weight_at = 8 * LANE_BYTES * file.dims
+
+    def __missing__(self, word: str) -> int:
+        known = self._of_pieces
+        total = 0
+        for number in self._file.pieces(word):
+            piece_sum = known.get(number)
+            if piece_sum is None:
+                piece_sum = self._file.weighted_row(number, self._kind)
+                if len(known) < CACHED_PIECE_SUMS:
+                    known[number] = piece_sum
+            total += piece_sum
+        if len(self) < CACHED_WORDS:
+            self[word] = total
+        return total
+
+
 @cache
 def _shipped() -> "_Pieces":
     return _Pieces(FILE)
@@ -259,6 +293,24 @@ class _Pieces:
         split: list[str] = words.findall(invisible.sub("", text).lower())
         return split
 
+    def bag_of_words(self, text: str) -> list[str]:
+        """Return what `words` does, in any order, and faster."""
+        if UNSEEN_SPACES.search(text):
+            return self.words(text)
+        others = ""
+        if not text.isascii():
+            parts = text.split()
+            others = " ".join([part for part in parts if not part.isascii()])
+            text = " ".join(filter(str.isascii, parts))
+        elif not text.isprintable():
+            text = " ".join(text.split())
+        if not text.isprintable():
+            return self.words(f"{text} {others}")
+        plain = text.lower().encode()
+        words = plain.translate(BLANKED).decode().split()
+        words += plain.translate(None, NO_MARKS).decode()
+        return words + self.words(others) if others else words
+
     def sentences(self, text: str) -> list[list[str]]:
         """Return the words of each sentence, line of code or item of a list, without marks.
 
@@ -310,20 +362,12 @@ class _Pieces:
         """Tell whether a whole word is one piece."""
         return self._number(word) is not None
 
-    def sum_of(self, word: str, kind: TextKind) -> tuple[int, int]:
-        """Return the weighted sum of a word's pieces, and the sum of their weights."""
-        total = weight = 0
-        weights = self._weights[kind]
-        for number in self.pieces(word):
-            total += weights[number] * self._spread_row(number)
-            weight += weights[number]
-        return total, weight
-
-    def _spread_row(self, number: int) -> int:
+    def weighted_row(self, number: int, kind: TextKind) -> int:
+        """Return the weight of a piece times its row, spread into lanes; a 1 is behind the row."""
         place = self._at["rows"] + number * self.dims
-        wide = bytearray(self.dims * LANE_BYTES)
-        wide[::LANE_BYTES] = self._map[place : place + self.dims]
-        return int.from_bytes(wide, "little")
+        wide = bytearray((self.dims + 1) * LANE_BYTES)
+        wide[::LANE_BYTES] = self._map[place : place + self.dims] + b"\1"
+        return self._weights[kind][number] * int.from_bytes(wide, "little")
 
     def row(self, number: int) -> bytes:
         """Return the row of a piece as int8 values."""

@@ -12,12 +12,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from threading import local
-from typing import NamedTuple
 
 from plait.embedders import CANARY, Embedder, Learnt
 from plait.errors import EmbedderError, StoreError, advise
 from plait.protocols import Store, Vector
 from plait.types import Space, TextKind
+from plait.types.records import NamedTuple
 from plait.types.reports import Finding, finding_of
 
 # Cosine of two vectors of one text by one model. Rounding on other hardware stays far above it.

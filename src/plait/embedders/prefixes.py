@@ -5,9 +5,9 @@ are worse, and nothing reports it.
 """
 
 import re
-from typing import NamedTuple
 
 from plait.types import TextKind
+from plait.types.records import NamedTuple
 
 
 class Prefixes(NamedTuple):

@@ -9,10 +9,11 @@ import io
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from plait.embedders.address import Address, look_up
 from plait.errors import Advice, EmbedderError, advise, flattened
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse

@@ -10,12 +10,13 @@ are read in the form in which a memory stores them, with an accented letter as o
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import SourceError, UsageError, lacks_descriptors, too_many_files
 from plait.text import clean
 from plait.text.normal_form import composed
 from plait.types import Document
+from plait.types.records import NamedTuple
 from plait.writing.sources import Skipped, read_file, walk
 
 MOST_GRADE = 1_000_000

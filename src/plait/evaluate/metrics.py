@@ -3,9 +3,9 @@
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from plait.evaluate.collections import Question
+from plait.types.records import NamedTuple
 
 DEPTH = 10  # of nDCG and MRR, and the default limit of a search
 DEEP = 100  # of the recall that a re-ranker could start from

@@ -5,7 +5,7 @@ It tells whether notes are found by what they call themselves. Nothing is stored
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import UsageError
 from plait.evaluate.running import ReportLine, available_modes
@@ -13,6 +13,7 @@ from plait.memory import Memory
 from plait.searching.where import Where
 from plait.text import empty_words, parse
 from plait.types import Document, Hit, Mode
+from plait.types.records import NamedTuple
 
 FIRST_PAGE = 10  # hits of an ordinary search
 DOCUMENTS_AT_ONCE = 1_000

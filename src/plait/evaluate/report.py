@@ -1,9 +1,10 @@
 """Evaluations as a Markdown table or as JSON."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.evaluate.metrics import Quality, Run, Silence
+from plait.types.records import NamedTuple
 
 _COLUMNS = (
     "collection",

@@ -1,11 +1,12 @@
 """The variants of search that an evaluation compares."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from plait.errors import UsageError
 from plait.stores import Planner
 from plait.types import FUSIONS, MODES, Fusion, Mode
+from plait.types.records import NamedTuple
 
 PLANNERS: tuple[Planner, ...] = get_args(Planner)
 HALVES = ("odd", "even", "both")

@@ -6,7 +6,7 @@ other system's, so that a second import knows it again. What cannot be kept is t
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import UsageError, advise
 from plait.exporting import jsonl
@@ -25,6 +25,7 @@ from plait.protocols import Entry
 from plait.stores.sqlite.others import OtherDatabase, Row, opened_other
 from plait.types import MEMORY_TYPES
 from plait.types.ids import ENTITY_SOURCE
+from plait.types.records import NamedTuple
 
 Record = dict[str, Any]
 _LONGEST_OVERLAP, _SHORTEST_OVERLAP = 400, 10

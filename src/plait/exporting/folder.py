@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import (
     NotFound,
@@ -24,6 +24,7 @@ from plait.exporting import jsonl, markdown
 from plait.exporting.columns import size_of
 from plait.protocols import Entry
 from plait.types import Document
+from plait.types.records import NamedTuple
 from plait.writing.refusals import amount
 
 # It names the format, so that a folder of notes is not taken for a snapshot.

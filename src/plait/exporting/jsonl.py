@@ -7,7 +7,7 @@ made again.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import StoreDamaged, UsageError
 from plait.protocols import Entry, Store
@@ -27,6 +27,7 @@ from plait.types import (
     Passage,
 )
 from plait.types.ids import is_id
+from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 from plait.types.steps import Step, step_from
 

@@ -8,12 +8,13 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 from unicodedata import normalize
 
 from plait.exporting.jsonl import MOMENTS, ExportedRelation, places_of
 from plait.types import KINDS, Document, Passage
 from plait.types.ids import is_id
+from plait.types.records import NamedTuple
 from plait.types.steps import Step
 
 SNAPSHOT_VERSION = 1

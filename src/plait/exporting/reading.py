@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import UsageError, advise
 from plait.exporting import jsonl, reference
+from plait.types.records import NamedTuple
 
 # A transcript may begin with lines about the session.
 _LINES_LOOKED_AT = 5

@@ -7,9 +7,10 @@ graph as one object. Any other line is an error that names the line.
 import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import UsageError
+from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from plait.errors import UsageError, advise
 from plait.exporting import folder as folders
@@ -20,6 +19,7 @@ from plait.facts.credentials import document_secrets
 from plait.protocols import Store
 from plait.stores.sqlite.scratch import beside
 from plait.types import KINDS, Filter
+from plait.types.records import NamedTuple
 from plait.types.reports import Exported
 from plait.writing.removals import HANDFUL, LOST_SHARE
 

@@ -9,12 +9,14 @@ Text between fences belongs to `plait.facts.echo`; which ids are known is looked
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
 from plait.facts.credentials import SECRET_KINDS
 from plait.facts.echo import PREFACE, SECTIONS, section_line
 from plait.types import KINDS, STATUSES, TRUSTS
 from plait.types.ids import ID_LENGTH, SHORT_ID, is_id
+from plait.types.records import NamedTuple
 from plait.types.review import REVIEW_KINDS
 
 
@@ -43,7 +45,7 @@ _SCORE = re.compile(r"[01]\.\d\d|\d{1,3}%")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(?:T[\d:.+Z-]+)?")
 # The kinds of secrets in a document, as a caveat; the longest first, as one may begin another.
 _KIND = f"(?:{'|'.join(map(re.escape, sorted(SECRET_KINDS, key=len, reverse=True)))})"
-_SECRET_MARK = re.compile(rf"\bsecret: {_KIND}(?:, {_KIND}){{0,{len(SECRET_KINDS)}}}(?!\w)")
+_SECRET = "secret: "
 _SHORT = re.compile(rf"[a-z2-7]{{{SHORT_ID}}}")
 # How many copies of a hit were folded.
 _COPIES_MARK = re.compile(r"\(\+ [\d,]{1,9} cop(?:y|ies)\)")
@@ -79,42 +81,45 @@ _REASONS = (
     r"|an entity without facts|its file is gone"
     rf"|a later text has another|{_NUMBER} (?:facts, more|days old)|read \d)"
 )
-_TRAILERS = re.compile(
-    "|".join(
-        (
-            rf"(?:# ?)?{_RECEIPT}",
-            rf"{_COUNTED}\.",
-            r"On \d{4}-\d\d-\d\d:",
-            rf"(?:At least )?{_COUNTED} (?:did not fit|left out): .{{0,60}}\.",
-            rf"(?:Stored|Replaced|Already stored as) \S{{1,200}} \({_NUMBER} passages?\)"
-            r"(?:, replacing [a-z2-7, ]{8,200})?(?: in \S{1,100})?",
-            rf"(?:Stored|Replaced) [a-z2-7]{{13}}\.{_REMARKS}",
-            rf"Restored {_IDS}\.",
-            rf"Marked {_IDS}\.",
-            rf"Noted: {_IDS} (?:good|wrong|none)\.",
-            rf"(?:{'|'.join(REVIEW_KINDS)})  {_REASONS}.{{0,400}}",
-            r"→ (?:plait .{1,900}|memory_(?:mark|delete)\(.{1,900}\)|ask the user to purge it)",
-            rf"(?:{_NUMBER} findings? left out: .{{1,80}}\. )?"
-            r"Ask the user before you settle any of them\.",
-            r"Already stored as [a-z2-7]{13}; nothing was added\.",
-            rf"Stored .{{1,60}} \({_NUMBER} messages?{_OTHERS}\)"
-            r"(?: in \S{1,100})?",
-            rf"(?:Restored|Would restore) {_NUMBER} documents?:",
-            rf"(?:Deleted|Would delete) {_NUMBER} documents?, {_NUMBER} passages?:",
-            rf"(?:Deleted|Purged|Would delete) {_NUMBER} documents?, {_NUMBER} passages?: "
-            r"[^\s,]{1,80}(?:, [^\s,]{1,80}){0,8}"
-            r"(?: To undo within 30 days: undo=true, same ids\.)?"
-            r"(?: What (?:it|they) had replaced stays outdated\.)?",
-            r"Not stored: all of it was recalled from this memory",
-            r"Not stored: all of this text came from memory\. Store only what is new\.",
-            rf"{_NUMBER} more facts? (?:is|are) known about [a-z2-7]{{8}}\..{{0,400}}",
-            rf"Cut: the whole is about {_NUMBER} tokens\..{{0,60}}",
-            r"What my memory has about: .{0,400}",
-            r"(?:keyword|vector|neighbours|words|sentence|score) -?\d\.\d{4}.{0,120}",
-            r"relevance \d\.\d\d: matching words .{0,300}",
-            r"limbic x \d\.\d{4}: .{0,200}",
-        )
-    )
+_TRAILERS = (
+    rf"(?:# ?)?{_RECEIPT}",
+    rf"{_COUNTED}\.",
+    r"On \d{4}-\d\d-\d\d:",
+    rf"(?:At least )?{_COUNTED} (?:did not fit|left out): .{{0,60}}\.",
+    rf"(?:Stored|Replaced|Already stored as) \S{{1,200}} \({_NUMBER} passages?\)"
+    r"(?:, replacing [a-z2-7, ]{8,200})?(?: in \S{1,100})?",
+    rf"(?:Stored|Replaced) [a-z2-7]{{13}}\.{_REMARKS}",
+    rf"Restored {_IDS}\.",
+    rf"Marked {_IDS}\.",
+    rf"Noted: {_IDS} (?:good|wrong|none)\.",
+    rf"(?:{'|'.join(REVIEW_KINDS)})  {_REASONS}.{{0,400}}",
+    r"→ (?:plait .{1,900}|memory_(?:mark|delete)\(.{1,900}\)|ask the user to purge it)",
+    rf"(?:{_NUMBER} findings? left out: .{{1,80}}\. )?"
+    r"Ask the user before you settle any of them\.",
+    r"Already stored as [a-z2-7]{13}; nothing was added\.",
+    rf"Stored .{{1,60}} \({_NUMBER} messages?{_OTHERS}\)"
+    r"(?: in \S{1,100})?",
+    rf"(?:Restored|Would restore) {_NUMBER} documents?:",
+    rf"(?:Deleted|Would delete) {_NUMBER} documents?, {_NUMBER} passages?:",
+    rf"(?:Deleted|Purged|Would delete) {_NUMBER} documents?, {_NUMBER} passages?: "
+    r"[^\s,]{1,80}(?:, [^\s,]{1,80}){0,8}"
+    r"(?: To undo within 30 days: undo=true, same ids\.)?"
+    r"(?: What (?:it|they) had replaced stays outdated\.)?",
+    r"Not stored: all of it was recalled from this memory",
+    r"Not stored: all of this text came from memory\. Store only what is new\.",
+    rf"{_NUMBER} more facts? (?:is|are) known about [a-z2-7]{{8}}\..{{0,400}}",
+    rf"Cut: the whole is about {_NUMBER} tokens\..{{0,60}}",
+    r"What my memory has about: .{0,400}",
+    r"(?:keyword|vector|neighbours|words|sentence|score) -?\d\.\d{4}.{0,120}",
+    r"relevance \d\.\d\d: matching words .{0,300}",
+    r"limbic x \d\.\d{4}: .{0,200}",
+)
+# How each of them begins, but for those with a number.
+_TRAILER_STARTS = (
+    *("#", "On ", "At least ", "Stored ", "Replaced ", "Already stored ", "Restored ", "Marked "),
+    *("Noted: ", "→ ", "Ask the user ", "Deleted ", "Purged ", "Would ", "Not stored: "),
+    *("Cut: ", "What my memory has ", "relevance ", "limbic ", *REVIEW_KINDS),
+    *("keyword ", "vector ", "neighbours ", "words ", "sentence ", "score "),
 )
 _NEXT_STEPS = re.compile(
     rf"{_RECEIPT}|{_COUNTED}|about {_NUMBER} tokens?|older documents|later ones"
@@ -259,8 +264,16 @@ def _is_of_overview(line: str, look_up: LookUp) -> bool:
     return bool(words) and all(word in text for word in words)
 
 
+@cache
+def _secret_mark() -> re.Pattern[str]:
+    """Return the pattern of such a caveat; compiled when a line has one, because it takes 1 ms."""
+    return re.compile(rf"\b{_SECRET}{_KIND}(?:, {_KIND}){{0,{len(SECRET_KINDS)}}}(?!\w)")
+
+
 def _words(line: str) -> list[str]:
-    return _COPIES_MARK.sub("", _SECRET_MARK.sub("", line)).split()
+    if _SECRET in line:
+        line = _secret_mark().sub("", line)
+    return _COPIES_MARK.sub("", line).split()
 
 
 def _known(line: str, look_up: LookUp) -> About | None:
@@ -285,7 +298,15 @@ def _is_trailer(line: str) -> bool:
     for sentence in _SENTENCES:
         line = line.removesuffix(sentence).rstrip()
     line = _CURSOR.sub("", line)
-    return not line or _TRAILERS.fullmatch(line) is not None
+    if not line or not (line[0].isdecimal() or line.startswith(_TRAILER_STARTS)):
+        return not line
+    return _trailers().fullmatch(line) is not None
+
+
+@cache
+def _trailers() -> re.Pattern[str]:
+    """Return the pattern of such lines; compiled when one may be there, because it takes 4 ms."""
+    return re.compile("|".join(_TRAILERS))
 
 
 def _head(words: Sequence[str]) -> int | None:

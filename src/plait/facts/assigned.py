@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from math import log2
-from typing import AnyStr, Literal, NamedTuple
+from typing import AnyStr, Literal
+
+from plait.types.records import NamedTuple
 
 
 def pattern(source: AnyStr, flags: int = 0) -> Callable[[], re.Pattern[AnyStr]]:

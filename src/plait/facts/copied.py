@@ -7,6 +7,7 @@ copy: nobody can tell it from a text of one's own. `plait.writing.copies` looks 
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
@@ -32,12 +33,9 @@ _LETTERS = (
     "\u0e00-\u0e4e\u0e50-\u0e59\u0e80-\u0eff\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17dc-\u17ff"
     "\u1950-\u19df\u1a20-\u1a9f\u1b00-\u1b59\ua980-\ua9c0\ua9cf-\uaa7f"
 )
-_UNSPACED = re.compile(f"[{_IDEOGRAPHS}{_LETTERS}]")
-_IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
 _FIRST_UNSPACED = "\u0e00"
 # An underscore is Markdown's emphasis, or a space in a name.
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
-_WORD = re.compile(f"[{_IDEOGRAPHS}{_LETTERS}]|[^\\W_{_IDEOGRAPHS}{_LETTERS}]+")
 # The full stops of scripts without spaces need none behind them.
 _END = re.compile(r"(?<![.!?])[.!?]++(?=\s|$)|[\u104a\u104b\u17d4\u17d5\u3002]")
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
@@ -72,8 +70,26 @@ Window = tuple[str, ...]
 Gram = tuple[str, ...]
 
 
+# Compiled when a text needs them: these three take 2 ms each, and most texts are ASCII.
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_IDEOGRAPHS}{_LETTERS}]")
+
+
+@cache
+def _ideograph() -> re.Pattern[str]:
+    return re.compile(f"[{_IDEOGRAPHS}]")
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    return re.compile(f"[{_IDEOGRAPHS}{_LETTERS}]|[^\\W_{_IDEOGRAPHS}{_LETTERS}]+")
+
+
 def _words(folded: str) -> list[str]:
-    return (_ASCII_WORD if folded.isascii() else _WORD).findall(folded)
+    return (_ASCII_WORD if folded.isascii() else _word()).findall(folded)
 
 
 def _folded(text: str) -> str:
@@ -122,7 +138,7 @@ def _of_sentence(sentence: str) -> Iterator[Window]:
     words = tuple(_words(sentence))
     if words:
         size, run = WINDOW_WORDS, RUN_WORDS
-        if not sentence.isascii() and _UNSPACED.search(sentence):
+        if not sentence.isascii() and _unspaced().search(sentence):
             size, run = WIDE_WINDOW_WORDS, RUN_LETTERS
         for start in range(0, max(1, len(words) - run + 1), size - run):
             yield words[start : start + size]
@@ -152,9 +168,9 @@ def runs(window: Window) -> Iterator[Gram]:
 
 
 def _run_length(word: str) -> int:
-    if word < _FIRST_UNSPACED or not _UNSPACED.match(word):
+    if word < _FIRST_UNSPACED or not _unspaced().match(word):
         return RUN_WORDS
-    return RUN_IDEOGRAPHS if _IDEOGRAPH.match(word) else RUN_LETTERS
+    return RUN_IDEOGRAPHS if _ideograph().match(word) else RUN_LETTERS
 
 
 def _ngrams(row: Sequence[_T], length: int) -> Iterator[tuple[_T, ...]]:

@@ -12,7 +12,6 @@ YOUR_KEY, xxxx, <password>, ${VAR}, AKIAIOSFODNN7EXAMPLE.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from plait.errors import UsageError, advise
 from plait.facts.assigned import (
@@ -34,6 +33,7 @@ from plait.facts.assigned import (
     pattern,
 )
 from plait.types import Document
+from plait.types.records import NamedTuple
 
 # -- shapes ----------------------------------------------------------------------------------
 

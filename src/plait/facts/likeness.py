@@ -6,11 +6,11 @@ one number or in a "not" are almost equal texts. Pure; knows nothing of stores.
 
 import re
 from collections.abc import Collection
-from typing import NamedTuple
 
 from plait.text import empty_words
 from plait.text import split as split_scripts
 from plait.text.normal_form import compatible
+from plait.types.records import NamedTuple
 
 # The two rules of mcp-memory.
 NEAR_COSINE = 0.85
@@ -47,10 +47,24 @@ class Likeness(NamedTuple):
     cosine: float | None = None
 
 
-def compare(first: str, second: str, cosine: float | None = None) -> Likeness:
+class TextWords:
+    """A text and its words, read once for all comparisons."""
+
+    __slots__ = ("content", "length", "text", "unique", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.length = len(text.strip())
+        self.words = _words(text)
+        self.unique = frozenset(self.words)
+        self.content = _content(self.unique)
+
+
+def compare(first: TextWords, second: TextWords, cosine: float | None = None) -> Likeness:
     """Compare two texts; their order does not matter.
 
-    >>> compare("The API listens on port 8080", "The API listens on port 8443", 0.97).differences
+    >>> texts = ("The API listens on port 8080", "The API listens on port 8443")
+    >>> compare(*map(TextWords, texts), 0.97).differences
     ('numbers differ: 8080 and 8443',)
 
     Args:
@@ -58,28 +72,19 @@ def compare(first: str, second: str, cosine: float | None = None) -> Likeness:
         second: Another text.
         cosine: The cosine of their vectors; without it words alone decide.
     """
-    alike = similarity(first, second)
+    alike = in_common(first.content, second.content)
     contained = _containment(first, second)
     reason = _reason(first, second, cosine, alike, contained)
     differences = _differences(first, second) if reason else ()
     return Likeness(bool(reason), reason, differences, alike, contained, cosine)
 
 
-def similarity(first: str, second: str) -> float:
-    """Return the share of content words that two texts have in common, 0..1.
-
-    Negations do not count, so that a fact and its denial are about the same subject:
-
-    >>> similarity("We deploy on Fridays.", "We don't deploy on Fridays")
-    1.0
-    """
-    return in_common(content_words(first), content_words(second))
-
-
-def _reason(first: str, second: str, cosine: float | None, alike: float, contained: float) -> str:
+def _reason(
+    first: TextWords, second: TextWords, cosine: float | None, alike: float, contained: float
+) -> str:
     if cosine is not None and cosine >= NEAR_COSINE:
         return f"cosine {cosine:.2f}"
-    shorter, longer = sorted((_length(first), _length(second)))
+    shorter, longer = sorted((first.length, second.length))
     if longer >= LONGER_BY * shorter and contained >= NEAR_CONTAINMENT:
         return f"the longer text contains {contained:.0%} of the shorter one's words"
     if cosine is None and alike >= NEAR_SIMILARITY:
@@ -87,16 +92,16 @@ def _reason(first: str, second: str, cosine: float | None, alike: float, contain
     return ""
 
 
-def _differences(first: str, second: str) -> tuple[str, ...]:
+def _differences(first: TextWords, second: TextWords) -> tuple[str, ...]:
     differences = []
-    left, right = _numbers(first), _numbers(second)
+    left, right = _numbers(first.text), _numbers(second.text)
     if left != right:
         only_left = ", ".join(sorted(left - right)) or "none"
         only_right = ", ".join(sorted(right - left)) or "none"
         differences.append(f"numbers differ: {only_left} and {only_right}")
     if _is_negated(first) != _is_negated(second):
         differences.append("one of them is negated")
-    if _is_reordered(_words(first), _words(second)):
+    if _is_reordered(first.words, second.words):
         differences.append("the same words in another order")
     return tuple(differences)
 
@@ -118,21 +123,35 @@ def without_punctuation(text: str) -> str:
 
 def _words(text: str) -> list[str]:
     """List the words in order, folded; scripts without spaces are cut as in the index."""
-    import unicodedata
-
     split = split_scripts(text) or text
-    # Vowel signs belong to their word: without them Hindi falls into consonants.
-    kept = "".join(
-        character if character.isalnum() or unicodedata.category(character)[0] == "M" else " "
-        for character in compatible(_CONTRACTED.sub(" not", split))
-    )
-    return kept.casefold().split()
+    negated = _CONTRACTED.sub(" not", split)
+    return compatible(negated).translate(_KEPT).casefold().split()
+
+
+class _Kept(dict[int, int]):
+    """What becomes of each character: itself in a word, else a space. Filled as they occur."""
+
+    def __missing__(self, code: int) -> int:
+        import unicodedata
+
+        character = chr(code)
+        # Vowel signs belong to their word: without them Hindi falls into consonants.
+        in_word = character.isalnum() or unicodedata.category(character)[0] == "M"
+        kept = self[code] = code if in_word else ord(" ")
+        return kept
+
+
+_KEPT = _Kept()
 
 
 def content_words(text: str) -> frozenset[str]:
     """Return the words without function words and negations, or all if nothing else is left."""
-    all_words = frozenset(_words(text))
-    return (all_words - empty_words() - NEGATIONS) or all_words
+    return _content(frozenset(_words(text)))
+
+
+def _content(words: frozenset[str]) -> frozenset[str]:
+    # Negations do not count, so that a fact and its denial are about the same subject.
+    return (words - empty_words() - NEGATIONS) or words
 
 
 def in_common(first: Collection[str], second: Collection[str]) -> float:
@@ -141,21 +160,17 @@ def in_common(first: Collection[str], second: Collection[str]) -> float:
     return 2 * len(frozenset(first).intersection(second)) / total if total else 0.0
 
 
-def _containment(first: str, second: str) -> float:
+def _containment(first: TextWords, second: TextWords) -> float:
     """Return the share of the words of the shorter text that the longer one contains."""
-    left, right = frozenset(_words(first)), frozenset(_words(second))
+    left, right = first.unique, second.unique
     # If both are equally long, the one with fewer words is the shorter: order must not matter.
-    shorter = min((_length(first), len(left)), (_length(second), len(right)))[1]
+    shorter = min((first.length, len(left)), (second.length, len(right)))[1]
     return len(left & right) / shorter if shorter else 0.0
-
-
-def _length(text: str) -> int:
-    return len(text.strip())
 
 
 def _numbers(text: str) -> frozenset[str]:
     return frozenset(_NUMBER.findall(_THOUSANDS.sub("", text)))
 
 
-def _is_negated(text: str) -> bool:
-    return not NEGATIONS.isdisjoint(_words(text))
+def _is_negated(text: TextWords) -> bool:
+    return not NEGATIONS.isdisjoint(text.unique)

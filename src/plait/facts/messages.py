@@ -6,12 +6,13 @@ fetched: an image or another part that is not text is only named.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import UsageError, is_plain_name
 from plait.facts.echo import MACHINES
 from plait.types import Document, Origin
 from plait.types.guarding import check_type
+from plait.types.records import NamedTuple
 
 _PERSONS = ("user", "human")
 _INSTRUCTIONS = ("system", "developer")

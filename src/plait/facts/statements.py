@@ -7,10 +7,11 @@ each other if one value, or a "not", differs. Pure; a wrong answer costs a perso
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from plait.facts.likeness import NEGATIONS
 from plait.text import empty_words
+from plait.types.records import NamedTuple
 
 # Words in common, by Dice, where one text only says more than the other.
 SAME_SUBJECT = 0.75

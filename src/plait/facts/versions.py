@@ -5,7 +5,6 @@ with the moment at which it ended.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from plait.errors import NotFound, UsageError, advise, quoted
 from plait.facts.trust import outranks
@@ -13,6 +12,7 @@ from plait.protocols import Rivals, State, Store
 from plait.times import DAY_MS, LAST_MOMENT
 from plait.types import Document
 from plait.types.ids import ITEM_FIELD
+from plait.types.records import NamedTuple
 
 # More than the error of a clock that was set to local time instead of UTC.
 CLOCKS_DIFFER_MS = DAY_MS

@@ -6,7 +6,7 @@ profiles and observations alike, and an entity has the place of its best one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, Notice, StoreDamaged, UsageError, advise
@@ -16,6 +16,7 @@ from plait.ranking import hybrid, use
 from plait.searching.search import MATCHES, because, vectors_can_answer
 from plait.text import parse
 from plait.types import Document, Filter, Ref, check_range
+from plait.types.records import NamedTuple
 
 # As in mcp-memory: both branches fetch more, so that re-ranking has candidates to choose from.
 EXPANSION_FACTOR = 3

@@ -1,12 +1,13 @@
 """The results of the graph, and their form in the reference memory server."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import Notice, UsageError
 from plait.facts.trust import lowered_to
 from plait.text.normal_form import composed
 from plait.types import Document, Trust
+from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 from plait.types.reports import Deleted, NewEntity, Stored
 from plait.writing.changes import Change

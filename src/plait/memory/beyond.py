@@ -5,9 +5,10 @@ every interface says what the rest of the memory has.
 """
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from plait.searching.where import given_fields
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.memory import Memory

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
-from plait.embedders import (
-    LOCAL_PROVIDERS,
-    PROVIDERS,
-    Embedder,
-    EmbedderOptions,
-    open_embedder,
-)
+from plait.embedders import LOCAL_PROVIDERS, PROVIDERS, Embedder, EmbedderOptions, open_embedder
 from plait.embedders.none import NoEmbedder
 from plait.errors import (
     Advice,
@@ -31,6 +25,7 @@ from plait.settings.schema import IN_MEMORY, OF_EMBEDDER, of_ollama
 from plait.stores import exists, make_folders, open_store
 from plait.types import EVERYTHING, Cut, Document, Filter, Passage, Space
 from plait.types.guarding import guarded
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.facts.names import Reach
@@ -145,6 +140,7 @@ def _open_store(config: Config, *, create: bool) -> Store | None:
         timeout=settings.sqlite_open_timeout_secs,
         durability=settings.durability,
         read_only=settings.read_only,
+        brief=config.brief,
     )
 
 

@@ -8,7 +8,7 @@ decide; no language model is asked. A model that runs here may confirm that two 
 import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from plait.errors import EmbedderError
 from plait.facts import statements, trust, versions
@@ -23,6 +23,7 @@ from plait.text import single_spaced
 from plait.times import DAY_MS, show_day
 from plait.types import KINDS, TRUSTS, Document, Filter, Kind, check_choice, check_range
 from plait.types.ids import ITEM_FIELD, SHORT_ID
+from plait.types.records import NamedTuple
 from plait.types.review import REVIEW_KINDS, Review, ReviewAction, ReviewItem, ReviewKind
 
 if TYPE_CHECKING:

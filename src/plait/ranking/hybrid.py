@@ -12,10 +12,11 @@ The steps, in the order in which a search takes them:
 
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from plait.types import Ref
 from plait.types.queries import Turn
+from plait.types.records import NamedTuple
 
 _Item = TypeVar("_Item", bound=Hashable)
 

@@ -10,10 +10,11 @@ moments are UTC milliseconds, and ``now`` is an argument.
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from plait.protocols import Use
 from plait.types import KINDS, Document, DocumentStatus, Kind, Ref, Trust
+from plait.types.records import NamedTuple
 
 _Item = TypeVar("_Item", bound=Hashable)
 

@@ -7,13 +7,13 @@ step, and a link finds its target whenever that appears.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
 
 from plait.protocols import Store
 from plait.text.front_matter import front_matter
 from plait.text.links import Link, links_in
 from plait.text.normal_form import composed
 from plait.types import ALIAS_FIELDS, Document, Filter, Kind
+from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 
 # The type of the relation between two documents of which one links to the other.

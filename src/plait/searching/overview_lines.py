@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from plait.errors import Notice
 from plait.facts.echo import PREFACE, section_line
@@ -18,6 +17,7 @@ from plait.searching.recall import (
 )
 from plait.searching.scoring import with_entities
 from plait.types import Document, Hit, Passage, Receipt
+from plait.types.records import NamedTuple
 
 # Of a text, what is looked at to make a line of it.
 READ_CHARS = 2_400

@@ -6,7 +6,6 @@ their section, to the passages around it. A hit that would exceed the budget sta
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
 
 from plait.errors import quotable
 from plait.facts.echo import PREFACE, TAG_CHARS, fence
@@ -17,6 +16,7 @@ from plait.searching.search import tokens_of as tokens_of
 from plait.times import show_day, show_end
 from plait.types import Answer, Document, Hit, Passage, Receipt, Ref, check_range
 from plait.types.ids import SHORT_ID, new_id
+from plait.types.records import NamedTuple
 
 DEFAULT_RECALLED = 5
 # Five whole passages of the default size.

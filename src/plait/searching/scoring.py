@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
 
 from plait.embedders import Embedder
 from plait.errors import Notice
@@ -15,6 +14,7 @@ from plait.searching.snippets import snippet_of
 from plait.times import DAY_MS
 from plait.types import Branch, Document, Filter, Fusion, Hit, Mode, Passage, Ref, Signals
 from plait.types.queries import Chance, Turn
+from plait.types.records import NamedTuple
 
 DEADLINE_S = 2.0
 READ_AT_ONCE = 12  # candidates
@@ -60,6 +60,7 @@ class Branches(NamedTuple):
     vector: list[Scored] | None = None
     cosines: Mapping[Ref, float] = {}
     among: int | None = None
+    approximate: bool = False
     degraded: tuple[Notice, ...] = ()
 
     @property

@@ -6,7 +6,6 @@ receipt says what is missing.
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
 from plait.embedders import Embedder
 from plait.errors import (
@@ -27,6 +26,7 @@ from plait.text import parse, prefixes_of
 from plait.types import Answer, Filter, Hit, Mode, Receipt, Ref, Tuning, check_range
 from plait.types.guarding import weights_problem
 from plait.types.queries import Query, Vocabulary
+from plait.types.records import NamedTuple
 
 MAX_LIMIT = 1_000
 MAX_WINDOW = 5
@@ -116,6 +116,7 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
         degraded=degraded,
         keyword_candidates=len(branches.keyword or ()),
         vector_candidates=len(branches.vector or ()),
+        approximate=branches.approximate,
         candidates=fused,
         pending_vectors=_pending(plan),
         indexed_at=state.indexed_at,
@@ -353,7 +354,7 @@ def _by_vector(
     except StoreDamaged as error:
         degraded.append(because("vector search failed", error.notice))
         return Branches()
-    return Branches(vector=nearest.hits, cosines=nearest.cosines, among=nearest.among)
+    return Branches(None, nearest.hits, nearest.cosines, nearest.among, nearest.approximate)
 
 
 def vectors_can_answer(

@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 from plait.embedders.builtin import is_word
 from plait.errors import EmbedderError, StoreDamaged
@@ -19,6 +18,7 @@ from plait.text import empty_words, parts, spelling, words_in
 from plait.text.operators import without_exact
 from plait.types import Filter
 from plait.types.queries import Expression, Group, Query, Spelling, Term, Vocabulary
+from plait.types.records import NamedTuple
 
 # A passage that matches by a correction alone has this share of the evidence of the word itself.
 CERTAINTY = 0.7

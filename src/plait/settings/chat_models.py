@@ -3,12 +3,13 @@
 Nothing is sent here; `plait.chat` talks to the server.
 """
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from plait.embedders.address import Address, parse_address
 from plait.embedders.ollama import ollama_address
 from plait.embedders.openai import ANY_MODEL, OPENAI_URL
 from plait.errors import ConfigError, advise
+from plait.types.records import NamedTuple
 
 ChatProtocol = Literal["anthropic", "openai", "ollama"]
 ANTHROPIC_URL = "https://api.anthropic.com"

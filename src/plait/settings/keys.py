@@ -6,7 +6,7 @@ A key is used only for the scheme, host and port that it was given for. How secr
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.embedders import LOCAL_PROVIDERS, PROVIDERS, Provider
 from plait.errors import ConfigError, Notice, UsageError, advise
@@ -23,6 +23,7 @@ from plait.settings.secrets import (
     remove_from_keyring,
     to_keyring,
 )
+from plait.types.records import NamedTuple
 
 SHARED_KEY_VARIABLE = "API_KEY"
 # Embedders, and who only has chat models.

@@ -7,7 +7,7 @@ with a cloned repository: what counts of it is decided in `plait.settings.projec
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from plait.errors import ConfigError, Notice, advise
 from plait.settings.schema import (
@@ -27,6 +27,7 @@ from plait.settings.schema import (
 )
 from plait.settings.schema import Settings as Settings  # callers need it beside `Config`
 from plait.types.ids import SCOPE_PREFIX
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.settings.keys import Keys
@@ -45,8 +46,7 @@ MAX_SHOWN = 80
 class Config(NamedTuple):
     """The settings, the origin of each, and warnings about them.
 
-    ``project`` is the project to work in: the setting, or else the git repository; ``None``:
-    personal.
+    ``project``: the one to work in, by the setting or else the git repository; ``None``: personal.
     """
 
     settings: Settings
@@ -60,6 +60,7 @@ class Config(NamedTuple):
     # A function, not the keys: a config may be printed, and a function does not show them.
     keys: "Callable[[], Keys] | None" = None
     project_file: "ProjectFile | None" = None
+    brief: bool = False  # the process answers once and ends
 
     def is_own(self, name: str) -> bool:
         """Tell whether the user gave this setting: in his own files, the environment or a flag."""

@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from plait.errors import ConfigError, Notice, advise
 from plait.settings.file import by_one_name, settings_in
@@ -27,6 +27,7 @@ from plait.settings.schema import (
 )
 from plait.settings.trust import TrustedFiles, fingerprint
 from plait.types import Cut
+from plait.types.records import NamedTuple
 
 FileTrust = Literal["trusted", "changed", "untrusted"]
 

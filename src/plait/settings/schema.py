@@ -5,7 +5,7 @@ Nothing is read here: `plait.settings.loading` reads the settings and checks eac
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from plait.errors import Advice, ConfigError, advise
 from plait.types import (
@@ -17,6 +17,7 @@ from plait.types import (
     Fusion,
 )
 from plait.types.guarding import weights_problem
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.settings.secrets import Secret

@@ -7,10 +7,11 @@ and in which order, is in `plait.settings.keys`.
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from plait.errors import Advice, ConfigError, advise
 from plait.settings.private import cannot, locked, read_private, replace_private, write_aside
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305

@@ -26,6 +26,7 @@ def open_store(
     durability: str = "full",
     planner: Planner = "auto",
     read_only: bool = False,
+    brief: bool = False,
 ) -> Store:
     """Open the memory at this path (``:memory:`` for one that is never written to disk).
 
@@ -36,6 +37,7 @@ def open_store(
         durability: ``full`` (an acknowledged write survives a power cut) or ``normal``.
         planner: When long keyword queries are planned.
         read_only: Refuse every write, and open a file that cannot be written.
+        brief: Keep nothing for a second search after the first: the process will end before it.
 
     Raises:
         UsageError: The address names an engine that plait does not have.
@@ -58,6 +60,7 @@ def open_store(
         durability=durability,
         planner=planner,
         read_only=read_only,
+        brief=brief,
     )
 
 

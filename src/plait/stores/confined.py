@@ -91,13 +91,20 @@ class ConfinedStore:
         return self._store.keyword(local, limit, within, deadline=deadline)
 
     def vector(
-        self, vector: Vector, space: Space, limit: int, where: Filter, *, also: Sequence[Ref] = ()
+        self,
+        vector: Vector,
+        space: Space,
+        limit: int,
+        where: Filter,
+        *,
+        also: Sequence[Ref] = (),
+        latest: bool = False,
     ) -> Nearest:
         """Return the nearest passages that are visible here."""
         within = self._within(where)
         if within is None:
             return Nearest([], {})
-        return self._store.vector(vector, space, limit, within, also=also)
+        return self._store.vector(vector, space, limit, within, also=also, latest=latest)
 
     def vocabulary(
         self,

@@ -7,12 +7,12 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from plait.protocols import Token
 from plait.text import names_of, parts, placed_parts, spelling
 from plait.types import Document, Passage, Ref
 from plait.types.queries import Expression, Query, Spelling, Term, Vocabulary
+from plait.types.records import NamedTuple
 
 Analyze = Callable[[str], list[Token]]
 # A place of a term: column and position.

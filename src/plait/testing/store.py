@@ -121,7 +121,14 @@ class InMemoryStore:
         return _best(tables, hits, limit)
 
     def vector(
-        self, vector: Vector, space: Space, limit: int, where: Filter, *, also: Sequence[Ref] = ()
+        self,
+        vector: Vector,
+        space: Space,
+        limit: int,
+        where: Filter,
+        *,
+        also: Sequence[Ref] = (),
+        latest: bool = False,
     ) -> Nearest:
         """Return the nearest passages by cosine, exact, among vectors of this space only."""
         tables = self._tables

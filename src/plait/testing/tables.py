@@ -6,7 +6,6 @@ A transaction works on a copy, so that readers see one moment and a failure leav
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from plait.errors import EmbedderError
 from plait.protocols import PassageUse, State, Trashed, Unembedded, Use, Vector
@@ -17,6 +16,7 @@ from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.audit import AuditEntry
 from plait.types.ids import share_files
 from plait.types.queries import Chance
+from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 from plait.types.steps import Step, StepName, StepTaken
 

@@ -12,8 +12,7 @@ from functools import cache
 from plait.types import Document
 from plait.types.queries import Expression, Group, Query, Term
 
-# Version of the splitting rules: raise it when the result of `split` or `parts` changes; users then
-# reindex.
+# Version of the splitting rules: raise it when `split` or `parts` change; users then reindex.
 SPLIT_VERSION = 2
 
 MAX_QUERY_BYTES = 4_096  # A pasted page is cut here: more words give no better hits.
@@ -40,7 +39,6 @@ _TRIPLES = (
     "\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa7f"  # Burmese
 )
 _WIDE = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"  # Full-width digits and Latin letters
-_FIRST_SPACELESS = "\u0e01"
 _FIRST_VARIANT = "\U000e0100"
 _PIECE_OF_GROUP = (0, 2, 3, 1)
 
@@ -56,6 +54,8 @@ LEAST_NAME_CHARS = 4
 FEW_PARTS = 3
 MEAN_CHARS = 3
 LEAST_PART_CHARS = 2
+# A capital after a small letter or digit, or the last one of several before a small letter.
+_CAPITAL_INSIDE = "[A-Z](?:(?<=[a-z0-9].)|(?<=[A-Z].)(?=[a-z]))"
 
 # Porter stems English only: words of other languages also match by their beginning, less so many
 # letters. From benchmarks/quality.md.
@@ -98,7 +98,7 @@ def _runs() -> re.Pattern[str]:
 
 def is_unspaced(text: str) -> bool:
     """Tell whether all characters belong to one kind of script without spaces."""
-    return min(text) >= _FIRST_SPACELESS and bool(_runs().fullmatch(text))
+    return not _needs_no_runs(text) and bool(_runs().fullmatch(text))
 
 
 def single_spaced(text: str) -> str:
@@ -107,8 +107,8 @@ def single_spaced(text: str) -> str:
 
 
 def _needs_no_runs(text: str) -> bool:
-    # Much cheaper than the pattern, and true for all European, Semitic and Indic scripts.
-    return text.isascii() or max(text) < _FIRST_SPACELESS
+    # Much cheaper than the pattern of runs. Signs and dashes, which any text may have, are in none.
+    return text.isascii() or not re.search("[\u0e01-\u1fff\u2c00-\U0010ffff]", text)
 
 
 def _has_runs(text: str) -> bool:
@@ -214,14 +214,14 @@ def parts(text: str) -> list[str]:
     >>> parts("arrayToCSV of HTTPServer2, GitHub")
     ['array', 'to', 'csv', 'http', 'server2', 'server', 'git', 'hub']
     """
-    return list(dict.fromkeys(part for _, _, part in placed_parts(text)))
+    placed = placed_parts(text) if re.search(_CAPITAL_INSIDE, text) else ()
+    return list(dict.fromkeys(part for _, _, part in placed))
 
 
 def placed_parts(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the parts of a text's names of code with their places."""
     reached = 0
-    # A capital after a small letter or digit, or the last one of several before a small letter.
-    for inside in re.finditer("[A-Z](?:(?<=[a-z0-9].)|(?<=[A-Z].)(?=[a-z]))", text):
+    for inside in re.finditer(_CAPITAL_INSIDE, text):
         if inside.start() < reached:
             continue  # in a name that was read
         start, reached = inside.start(), inside.end()
@@ -302,9 +302,11 @@ def clean(text: str) -> str:
     """
     if "\0" in text:
         text = text.replace("\0", " ")
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 # Characters that a terminal obeys instead of showing them (C0 but tab and newline, DEL, C1), that

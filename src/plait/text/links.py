@@ -5,7 +5,8 @@ by `plait.searching.links`.
 """
 
 import re
-from typing import NamedTuple
+
+from plait.types.records import NamedTuple
 
 # Of one text. A page with more is a list made by a machine.
 MAX_LINKS = 1_000

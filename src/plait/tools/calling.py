@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from plait.errors import PlaitError, UsageError, flattened
 from plait.text import visible
@@ -14,6 +14,7 @@ from plait.tools.tool import Call, Tool
 from plait.tools.wording import worded, wording_for
 from plait.types.audit import acting
 from plait.types.guarding import VALUE_CHARS
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.memory import Memory

@@ -12,11 +12,11 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from plait.errors import NotFound, UsageError
 from plait.tools.paths import ROOT, folded, is_plain
 from plait.types.ids import ID_LENGTH, new_id
+from plait.types.records import NamedTuple
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700

@@ -5,12 +5,13 @@ that does.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from plait.errors import Notice, PlaitError
 from plait.facts.masking import masked
 from plait.searching.recall import DEFAULT_RECALLED
 from plait.searching.where import Where
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.memory import Memory

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.searching.recall import fence_recalled, most_that_fit, tokens_of
+from plait.types.records import NamedTuple
 
 MAX_TOKENS = 100_000
 

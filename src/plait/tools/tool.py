@@ -1,7 +1,7 @@
 """A tool: its name, its description for the model, its schemas, and the function that runs it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import Notice, PlaitError
 from plait.facts.echo import PREFACE
@@ -10,6 +10,7 @@ from plait.tools.replies import Reply, fence_with_notes
 from plait.tools.rows import without_empty
 from plait.tools.schemas import Schema
 from plait.tools.wording import FOR_MODELS, worded
+from plait.types.records import NamedTuple
 
 
 class Call(NamedTuple):

@@ -6,9 +6,10 @@ Named tuples, not dataclasses: ``dataclasses`` imports ``inspect``, which alone 
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from plait.errors import Notice, UsageError, is_plain_name
+from plait.types.records import NamedTuple
 
 # ``None`` is that of personal documents.
 Project = str | None
@@ -50,11 +51,8 @@ def check_choice(name: str, value: str, allowed: Sequence[_Choice]) -> _Choice:
     for choice in allowed:
         if choice == value:
             return choice
-    raise UsageError(
-        f"{name} is '{value}'; choose one of: {', '.join(allowed)}.",
-        code="bad_value",
-        subject=name,
-    )
+    text = f"{name} is '{value}'; choose one of: {', '.join(allowed)}."
+    raise UsageError(text, code="bad_value", subject=name)
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:
@@ -473,6 +471,7 @@ class Receipt(NamedTuple):
     tokens: int = 0
     ignored: tuple[Notice, ...] = ()
     corrections: tuple[tuple[str, str], ...] = ()
+    approximate: bool = False  # of a very large memory, a few of the nearest may be missing
 
 
 class Answer(tuple[Hit, ...]):

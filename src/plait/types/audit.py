@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from plait.text import clean
 from plait.types import Origin
+from plait.types.records import NamedTuple
 
 # "tools" are the tools that a program gives to a model: `plait.tools`, its adapters and the chat.
 Door = Literal["cli", "mcp", "tools", "library", "hook", "import"]

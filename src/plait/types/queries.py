@@ -5,7 +5,9 @@ Also what chance would find: the scale on which an answer is judged.
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
+
+from plait.types.records import NamedTuple
 
 LEAST_SPREAD = 0.01  # of the best cosines: a smaller one would make too much of a difference
 IQR_PER_SPREAD = 1.349  # of a normal distribution
@@ -54,7 +56,7 @@ class Query(NamedTuple):
     them: phrases, and beginnings of inflected words. ``left_out`` counts the words beyond the
     limit. ``misread``: it has operators, but not as an expression, and is read as words.
     ``local``: how rare a word is among the passages that may be returned decides its weight, and
-    nothing else does.
+    nothing else does. ``rarest``: only passages with its rarest words are wanted.
     """
 
     text: str
@@ -65,6 +67,7 @@ class Query(NamedTuple):
     left_out: int = 0
     local: bool = False
     misread: bool = False
+    rarest: bool = False
 
 
 def asks(text: str) -> bool:

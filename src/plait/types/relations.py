@@ -1,6 +1,6 @@
 """A typed edge between two entities."""
 
-from typing import NamedTuple
+from plait.types.records import NamedTuple
 
 
 class Relation(NamedTuple):

@@ -1,10 +1,11 @@
 """Results of the verbs that change or check a memory. A search does not load these."""
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from plait.errors import Advice, Notice, PlaitError
 from plait.types import Space, Trust
+from plait.types.records import NamedTuple
 
 
 class Near(NamedTuple):

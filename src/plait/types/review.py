@@ -1,8 +1,9 @@
 """What a review proposes: kinds of findings, and the one act that would settle each."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from plait.types import Document
+from plait.types.records import NamedTuple
 
 ReviewKind = Literal[
     "secret", "contradiction", "outdated", "duplicate", "orphan", "oversized", "unread", "stale"

@@ -97,6 +97,7 @@ def receipt_dict(receipt: Receipt, worded: Wording = str) -> dict[str, Any]:
             "vector": receipt.vector_candidates,
             "union": receipt.candidates,
         },
+        "approximate": receipt.approximate,
         "pending_vectors": receipt.pending_vectors,
         "indexed_at": time_text(receipt.indexed_at),
         "milliseconds": receipt.milliseconds,

@@ -1,7 +1,9 @@
 """What agents did, as data beside the messages that tell of it: files, commands, their ends."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from plait.types.records import NamedTuple
 
 # Parts of the names of tools that change files.
 _EDITING = ("edit", "write", "patch", "replace", "create", "insert", "delete", "update")

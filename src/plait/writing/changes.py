@@ -6,7 +6,7 @@ one transaction, so that concurrent processes get the same result as sequential 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from plait.facts import profiles, trash, versions
 from plait.facts.fingerprints import fingerprint
@@ -15,6 +15,7 @@ from plait.facts.trust import may_replace
 from plait.protocols import Entry, PassageUse, Store, Transaction, Trashed
 from plait.types import DEFAULT_ENTITY_TYPE, Document, Passage, Trust
 from plait.types.ids import ENTITY_SOURCE, new_id
+from plait.types.records import NamedTuple
 from plait.writing.replacing import (
     check_home,
     existing,
@@ -39,8 +40,7 @@ class Change(NamedTuple):
     ``expects`` is the stored document that it was made from: if the memory has another one by now,
     or none, nothing is written. ``entity`` names the entity that an observation belongs to.
     ``former`` is the document of the same file at another path or in the trash: its ids are kept.
-    ``imported``: it comes with its own id, project and trust. ``undated``: a new message has the
-    time that follows the last one of its session.
+    ``imported``: it has its own id, project and trust. ``undated``: it follows its session's last.
     """
 
     entry: Entry

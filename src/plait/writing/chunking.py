@@ -10,10 +10,11 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from plait.errors import UsageError
 from plait.types import MIN_CUT_SIZE, Cut, Passage
+from plait.types.records import NamedTuple
 from plait.writing.definitions import outline_code
 from plait.writing.outlines import (
     ITEM_MARK,

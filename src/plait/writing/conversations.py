@@ -6,7 +6,7 @@ leave out plait's own answers and to lower the trust of copies. A message with a
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import UsageError
 from plait.facts.credentials import document_secrets
@@ -17,6 +17,7 @@ from plait.times import Moment, as_moment
 from plait.types import Document, Filter, Trust
 from plait.types.guarding import check_type
 from plait.types.ids import SESSION_SOURCE
+from plait.types.records import NamedTuple
 from plait.types.reports import Stored
 from plait.writing import echoes
 from plait.writing.changes import Change

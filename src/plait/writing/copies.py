@@ -5,7 +5,6 @@ deleted or replaced and still lies in the trash. The rules are in `plait.facts.c
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from plait.facts import copied
 from plait.facts.trust import COPIED, COPYING, VOUCHING, below, outranks
@@ -13,6 +12,7 @@ from plait.protocols import Store
 from plait.text import parse
 from plait.types import Document, Filter
 from plait.types.queries import Expression, Group, Query
+from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 from plait.writing.documents import with_front_matter
 

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import UsageError, advise
 from plait.facts.messages import origin_of
@@ -26,6 +26,7 @@ from plait.types import (
     check_choice,
     check_range,
 )
+from plait.types.records import NamedTuple
 from plait.writing import chunking, filenames, sources
 from plait.writing.file_types import LANGUAGES
 from plait.writing.refusals import amount
@@ -61,6 +62,7 @@ _TEXT_FIELDS = tuple(
     if isinstance(default, str) or (default is None and name not in NUMBERS)
 )
 _TEXTS = itemgetter(*map(Document._fields.index, _TEXT_FIELDS))
+_NAMES_OF = itemgetter(*(Document._fields.index(name) for name in _TEXT_FIELDS if name != "text"))
 
 FrontMatter = dict[str, str | list[str]]
 
@@ -369,6 +371,9 @@ def _file_name(document: Document) -> str:
 
 def _cleaned(document: Document) -> Document:
     """Replace in every field what cannot be encoded as UTF-8."""
+    if _are_plain([*filter(None, _NAMES_OF(document)), *document.tags], document.metadata):
+        text = clean(document.text)
+        return document if text is document.text else document._replace(text=text)
     texts: dict[str, Any] = {
         name: cleaned
         for name, value in zip(_TEXT_FIELDS, _TEXTS(document), strict=True)
@@ -380,8 +385,17 @@ def _cleaned(document: Document) -> Document:
     return document._replace(**texts, tags=tuple(map(clean, document.tags)), metadata=metadata)
 
 
+def _are_plain(names: Iterable[object], metadata: Mapping[str, str]) -> bool:
+    """Tell whether names and metadata are of ASCII alone, which no rule on characters changes."""
+    texts = [*names, *metadata, *metadata.values()]
+    return all(isinstance(text, str) and text.isascii() and "\0" not in text for text in texts)
+
+
 def _composed_names(document: Document) -> dict[str, Any]:
     names = NAMES if document.kind == "file" else (*NAMES, "key")
+    given_names = [value for name in names if (value := getattr(document, name))]
+    if not document.tags and _are_plain(given_names, document.metadata):
+        return {}
     given = {name: getattr(document, name) for name in names}
     fields: dict[str, Any] = {name: value and composed(value) for name, value in given.items()}
     fields["tags"] = tuple(dict.fromkeys(bare_tag(composed(tag)) for tag in document.tags))

@@ -6,7 +6,6 @@ to `plait.writing.copies`.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from plait.errors import quotable
 from plait.facts import echo
@@ -17,6 +16,7 @@ from plait.searching.timeline import summary_of
 from plait.text import parse
 from plait.types import EVERYTHING, Document, Filter, Ref
 from plait.types.queries import Query
+from plait.types.records import NamedTuple
 from plait.types.reports import Stored
 from plait.writing.copies import New, with_trust_of_copies
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from plait.embedders import Embedder
 from plait.errors import Notice, SourceError, advise
@@ -10,13 +9,17 @@ from plait.facts.trash import is_detached
 from plait.protocols import State, Store
 from plait.types import Document
 from plait.types.ids import share_files
+from plait.types.records import NamedTuple
 from plait.types.reports import FileReport, IngestReport, OnFile, Outcome
 from plait.writing import deleting, documents, moves, removals, sources
 from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
 from plait.writing.formats import NotText
-from plait.writing.writer import BATCH_DOCUMENTS, Writer
+from plait.writing.writer import Writer
 
+# Files and characters that are written together. With fewer, each commit would write the pages that
+# all of them change once more.
+BATCH_FILES = 256
 BATCH_CHARS = 2_000_000
 # A file changed within this time of its last indexing may have kept its time stamp.
 RACY_MS = 2_000
@@ -76,7 +79,8 @@ class Ingest:
             known = dict(zip(files, self._known(files), strict=True))
             newcomers = [file for file in files if known[file] is None]
             self._moves = moves.follow(self._store, walk.root, newcomers, self._project)
-            known.update(zip(newcomers, self._known(newcomers), strict=True))
+            if self._moves.folders:
+                known.update(zip(newcomers, self._known(newcomers), strict=True))
             self._left = len(files) - list(known.values()).count(None)
             for entry in entries:
                 if isinstance(entry, sources.Skipped):
@@ -168,7 +172,7 @@ class Ingest:
                 entry = entry._replace(document=document._replace(id=former.id))
             self._batch.append((Change(entry, former=former), outcome))
             self._chars += len(document.text)
-            if len(self._batch) >= BATCH_DOCUMENTS or self._chars >= BATCH_CHARS:
+            if len(self._batch) >= BATCH_FILES or self._chars >= BATCH_CHARS:
                 self._flush()
         elif old is None or is_detached(old):
             self._report(FileReport(document.path or "", "skipped", reason=EMPTY))
@@ -194,10 +198,12 @@ class Ingest:
             return
         stored = self._writer.write([change for change, _ in batch], catch_up=False)
         self._batch, self._chars = [], 0
+        reports = []
         for (change, outcome), done in zip(batch, stored, strict=True):
             path = change.entry.document.path or ""
             remark = self._remarks.pop(path, "")
-            self._report(FileReport(path, outcome, done.chunks, remark, secret=done.secret))
+            reports.append(FileReport(path, outcome, done.chunks, remark, secret=done.secret))
+        self._report(*reports)
 
     def _drop_batch(self) -> None:
         for change, _ in self._batch:
@@ -263,14 +269,20 @@ class Ingest:
         missing = {old.id for old in documents if moves.is_missing(old.path or "")}
         return set(deleting.delete(self._store, list(doomed), still=still).ids)
 
-    def _report(self, report: FileReport) -> None:
-        if report.outcome in ("moved", "changed", "removed"):
-            report = report._replace(taken_from=self._moves.taken.get(report.path, ""))
-        self._reports.append(report)
-        if self._on_file is not None:
-            self._on_file(report)
-        if self._progress is not None:
-            self._progress(len(self._reports), self._total, report.path)
+    def _report(self, *reports: FileReport) -> None:
+        """Note what became of files, all before any is told: what is written counts as written."""
+        before = len(self._reports)
+        self._reports += [
+            report._replace(taken_from=self._moves.taken.get(report.path, ""))
+            if report.outcome in ("moved", "changed", "removed")
+            else report
+            for report in reports
+        ]
+        for number, report in enumerate(self._reports[before:], before + 1):
+            if self._on_file is not None:
+                self._on_file(report)
+            if self._progress is not None:
+                self._progress(number, self._total, report.path)
 
 
 def walk_known(

@@ -6,9 +6,9 @@ Opens no files and knows nothing of walks. Patterns that choose files are parsed
 import fnmatch
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from plait.errors import SourceError
+from plait.types.records import NamedTuple
 
 # Every name is compared with every rule that applies to it. Nobody writes as many by hand.
 MAX_RULES = 1_000

@@ -11,13 +11,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from plait.errors import SourceError
 from plait.facts.names import PERSONAL
 from plait.protocols import Store, Transaction
 from plait.types import EVERYTHING, Document
 from plait.types.ids import share_files
+from plait.types.records import NamedTuple
 from plait.writing import sources
 
 EVERY_FILE = EVERYTHING._replace(kinds=("file",))

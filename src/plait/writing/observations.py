@@ -7,7 +7,7 @@ from plait.facts import echo, likeness
 from plait.facts.credentials import secret_kinds
 from plait.facts.names import entity_named
 from plait.facts.trust import RAISING, at_least
-from plait.protocols import Entry
+from plait.protocols import Candidate, Entry, Store
 from plait.types import KINDS, TRUSTS, Document, Filter, Ref
 from plait.types.reports import Near, Stored
 from plait.writing import echoes
@@ -24,6 +24,10 @@ MOST_NEAR = 3
 NEAR_SNIPPET_CHARS = 100
 # Characters. Two long texts are never near duplicates by chance.
 LONGEST_COMPARED = 2_000
+# Of content words: only passages with so many in common are compared by vector too.
+LEAST_IN_COMMON = 0.25
+# Of vectors: what is farther away is near by its words or not at all.
+LEAST_COSINE = 0.7
 # Of a stored passage: only a fenced block, which is never cut, is longer than this.
 LONGEST_CANDIDATE = 10_000
 
@@ -248,21 +252,24 @@ def _similar(writer: Writer, entry: Entry, about: str | None) -> list[Near]:
     if about is not None:
         where = where._replace(projects=None, parents=(about,))
     store, space = writer.store, writer.embedder.space
-    refs = [ref for ref, _ in store.keyword(echoes.plain_query(text), COMPARED, where)]
+    query = echoes.plain_query(text)._replace(rarest=True)
+    refs = [ref for ref, _ in store.keyword(query, COMPARED, where)]
+    compared = _Compared(store, text)
+    compared.add(refs)
     vector = entry.vectors[0] if entry.vectors else None
     cosines: dict[Ref, float] = {}
     if vector is not None and writer.state.space == space:
-        nearest = store.vector(vector, space, COMPARED, where, also=refs)
-        refs += [ref for ref, _ in nearest.hits]
+        also = compared.in_common(LEAST_IN_COMMON)
+        nearest = store.vector(vector, space, COMPARED, where, also=also, latest=True)
+        compared.add([ref for ref, cosine in nearest.hits if cosine >= LEAST_COSINE])
         cosines = nearest.cosines
     near = []
-    for ref, candidate in store.hydrate(refs).items() if refs else ():
-        passage = candidate.passage
-        body = passage.text[:LONGEST_CANDIDATE]
-        verdict = likeness.compare(text, body, cosines.get(ref))
+    for ref, (candidate, wording) in compared.candidates.items():
+        body = wording.text
+        verdict = likeness.compare(compared.wording, wording, cosines.get(ref))
         if not verdict.near:
             # A small model may see less similarity than the words show.
-            verdict = likeness.compare(text, body)
+            verdict = likeness.compare(compared.wording, wording)
         if verdict.near:
             alike = verdict.similarity if verdict.cosine is None else verdict.cosine
             snippet = " ".join(body.split())[:NEAR_SNIPPET_CHARS]
@@ -278,3 +285,28 @@ def _similar(writer: Writer, entry: Entry, about: str | None) -> list[Near]:
                 )
             )
     return sorted(near, key=lambda other: (-other.similarity, other.id))
+
+
+class _Compared:
+    """Stored passages that a new text is compared with, each read once."""
+
+    def __init__(self, store: Store, text: str) -> None:
+        self._store = store
+        self.wording = likeness.TextWords(text)
+        self.candidates: dict[Ref, tuple[Candidate, likeness.TextWords]] = {}
+
+    def add(self, refs: Sequence[Ref]) -> None:
+        """Read passages that were not read yet."""
+        new = [ref for ref in refs if ref not in self.candidates]
+        for ref, candidate in self._store.hydrate(new).items() if new else ():
+            body = likeness.TextWords(candidate.passage.text[:LONGEST_CANDIDATE])
+            self.candidates[ref] = (candidate, body)
+
+    def in_common(self, least: float) -> list[Ref]:
+        """Return the passages with at least this share of content words in common."""
+        mine = self.wording.content
+        return [
+            ref
+            for ref, (_, other) in self.candidates.items()
+            if likeness.in_common(mine, other.content) >= least
+        ]

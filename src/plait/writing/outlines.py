@@ -5,9 +5,10 @@ Pure and in linear time. A line ends at ``\n`` and nowhere else.
 """
 
 import re
-from typing import NamedTuple
+from functools import lru_cache
 
 from plait.text.front_matter import front_matter
+from plait.types.records import NamedTuple
 
 # In passage sizes. A longer fence without an end is a typing error, and its text is not kept whole.
 MAX_UNCLOSED_FENCE = 20
@@ -68,6 +69,7 @@ def outline_plain(text: str, size: int) -> Outline:
     return [], {}
 
 
+@lru_cache(maxsize=1)  # a document is asked for its title, then for its passages
 def outline_markdown(text: str, size: int) -> Outline:
     """Return the headings outside front matter and fences, and the fences."""
     if not any(sign in text for sign in _MARKDOWN_SIGNS):

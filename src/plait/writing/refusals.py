@@ -6,7 +6,8 @@ Looks at statuses and errors only. Opens no files.
 import errno
 import os
 import stat
-from typing import NamedTuple
+
+from plait.types.records import NamedTuple
 
 NAME_NOT_UTF8 = "its name is not valid UTF-8; rename it"
 LINK_TO_FOLDER = "a link to a folder; links to folders are not followed"

@@ -8,9 +8,9 @@ at once, is kept until the user says otherwise.
 import os
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from plait.errors import Notice, advise
+from plait.types.records import NamedTuple
 from plait.writing.moves import is_bare, is_below
 
 # A folder that has lost this share of its files at once, and at least so many, is kept. Fewer than

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from plait.errors import SourceError, advise, lacks_descriptors, too_many_files
 from plait.types import FILE_PATTERNS
+from plait.types.records import NamedTuple
 from plait.writing import refusals
 from plait.writing.file_types import ending_of, expanded
 from plait.writing.formats import converted

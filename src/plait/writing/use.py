@@ -8,8 +8,8 @@ from plait.types import Ref
 
 # Returns those passages of some whose use one user may count.
 Own = Callable[[Collection[Ref]], set[Ref]]
-# Answers whose use is collected before it is written.
-MAX_UNWRITTEN = 16
+# Answers whose use is collected before it is written: one `get` in so many pays for that.
+MAX_UNWRITTEN = 32
 
 
 class UseCounter:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Sequence
 from shutil import which
-from typing import NamedTuple
 
 from plait.agents.connecting.files import reader
 from plait.agents.connecting.jsonc import NotEditable
@@ -29,6 +28,7 @@ from plait.agents.connecting.places import (
     ServerEntry,
 )
 from plait.errors import ConfigError, advise, quotable
+from plait.types.records import NamedTuple
 from plait.types.reports import Finding
 
 

@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.agents.connecting.places import Launch
 from plait.errors import PlaitError, flattened
+from plait.types.records import NamedTuple
 
 # A cold start on a loaded machine takes seconds; agents wait ten to thirty.
 HANDSHAKE_PATIENCE_S = 30.0

@@ -9,7 +9,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from plait.types.records import NamedTuple
 
 MAX_JSON_DEPTH = 200
 DEFAULT_INDENT = "  "

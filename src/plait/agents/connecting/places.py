@@ -3,7 +3,9 @@
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from plait.types.records import NamedTuple
 
 AgentScope = Literal["user", "project"]
 SCOPES: tuple[AgentScope, ...] = ("user", "project")

@@ -5,7 +5,7 @@ left empty stays when plait goes, one that plait made goes too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.agents.connecting import jsonc, toml, yaml
 from plait.agents.connecting.jsonc import NotEditable
@@ -34,6 +34,7 @@ from plait.agents.connecting.places import (
     ServerEntry,
 )
 from plait.errors import ConfigError
+from plait.types.records import NamedTuple
 
 EMPTY_OBJECT = "{\n}\n"
 FORM_NAMES: dict[FileForm, str] = {

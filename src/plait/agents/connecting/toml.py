@@ -7,9 +7,10 @@ line break with it, so the text is as it was before.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.agents.connecting.jsonc import NotEditable, line_break
+from plait.types.records import NamedTuple
 
 MAX_TOML_CHARS = 1_000_000
 # What a scanner must not look into, and what opens or closes a value of several lines. An end may

@@ -7,9 +7,10 @@ Any other form is refused, because nothing here reads YAML as a whole.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.agents.connecting.jsonc import NotEditable, line_break
+from plait.types.records import NamedTuple
 
 _YAML_KEY = re.compile(r"""(?P<name>[A-Za-z_][\w.-]*|"[^"\\]*"|'[^']*')[ \t]*:(?=[ \t\r\n]|$)""")
 _YAML_ENTRY = re.compile(r"[ ]+")

@@ -11,9 +11,10 @@ its utterances keep their ids, so that they are replaced and not doubled.
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 from plait.errors import UsageError
+from plait.types.records import NamedTuple
 
 Role = Literal["user", "assistant"]
 SessionKind = Literal["main", "subagent", "headless"]

@@ -11,9 +11,10 @@ import os
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from plait.agents.histories import Bookmark
+from plait.types.records import NamedTuple
 
 # Bytes. A longer line holds an image or a whole file, and is left out; it is never held in memory.
 LONGEST_LINE = 32 * 1024 * 1024

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from plait.agents.hooks import record
 from plait.agents.hooks.forms import (
@@ -20,6 +19,7 @@ from plait.agents.hooks.prompts import query_of
 from plait.agents.hooks.record import HookRun
 from plait.errors import PlaitError
 from plait.settings.loading import Config, load
+from plait.types.records import NamedTuple
 
 # Seconds to wait while others write: a hook has less than one.
 WRITERS_PATIENCE_S = 0.5
@@ -126,7 +126,7 @@ def _shown(
     context = InContext(_name_of(payload, entry), since)
     muted = frozenset(record.muted_ids(record.data_folder()))
     # Nothing is written, so nothing waits for a writer.
-    with Memory.open(config=config, create=False, read_only=True) as memory:
+    with Memory.open(config=config._replace(brief=True), create=False, read_only=True) as memory:
         if event.moment == "start":
             shown = for_start(memory, muted, context)
         else:
@@ -167,7 +167,7 @@ def _hinted(config: Config, event: Event, payload: Payload, entry: HookRun) -> t
     from plait.memory import Memory
 
     session = _name_of(payload, entry)
-    with Memory.open(config=config, create=False, read_only=True) as memory:
+    with Memory.open(config=config._replace(brief=True), create=False, read_only=True) as memory:
         if event.moment == "failure":
             hint = hint_after_failure(memory, call, session=session)
         else:

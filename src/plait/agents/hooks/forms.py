@@ -6,7 +6,9 @@ agent takes no text, there is no form, and the hook answers nothing.
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
+
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.agents.hooks.tools import ToolCall

@@ -4,7 +4,6 @@ Nothing is said unless it is sure, and never more than a few words. The words ar
 they stand between fences, as everything that is recalled.
 """
 
-from typing import NamedTuple
 from zlib import crc32
 
 from plait.agents.histories.acts import relative_path
@@ -16,6 +15,7 @@ from plait.text import single_spaced
 from plait.text.commands import is_alike, program_of
 from plait.times import show_day
 from plait.types.ids import new_id
+from plait.types.records import NamedTuple
 from plait.types.steps import StepName, StepTaken
 
 # Tokens of all that the model sees: the line and its fences.

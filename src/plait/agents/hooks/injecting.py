@@ -6,7 +6,7 @@ what is shown by itself would otherwise be shown more and more often.
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from plait.agents.hooks.prompts import query_of
 from plait.agents.hooks.record import HINTED
@@ -14,6 +14,7 @@ from plait.memory import Memory
 from plait.searching.search import tokens_of
 from plait.types import Answer, Document, Filter, Hit
 from plait.types.ids import SHORT_ID
+from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.agents.hooks.hints import Hint

@@ -8,7 +8,7 @@ import json
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.errors import PlaitError, StoreBusy
 from plait.settings.loading import default_db_path
@@ -20,6 +20,7 @@ from plait.settings.private import (
     read_private,
     replace_private,
 )
+from plait.types.records import NamedTuple
 
 LOG_NAME = "hooks.log"
 MUTED_NAME = "hooks-muted.txt"

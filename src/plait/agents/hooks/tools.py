@@ -7,9 +7,10 @@ are no proof.
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from plait.agents.histories.acts import target_of, unframed
+from plait.types.records import NamedTuple
 from plait.types.steps import Step
 
 # Characters of an output that are kept, at each end: errors stand first or last.

@@ -16,6 +16,7 @@ import apsw
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.documents import BY_ID, FIELDS
 from plait.stores.sqlite.state import get_meta, set_meta
+from plait.stores.sqlite.tallies import Tallies
 from plait.types import Ref
 from plait.types.audit import ACTORS, UNDO, AuditEntry, AuditQuery, caller
 from plait.types.ids import SCOPE_PREFIX
@@ -119,9 +120,12 @@ class Recorder:
         self._marks: list[tuple[str, tuple[object, ...], bool]] = []
         self._origins: dict[str, str] = {}
         self._purged: dict[str, int] = {}
+        # Of these, every change counts, also one that is nobody's doing.
+        self.tallies = Tallies()
 
     def change(self, id_: str, before: DocumentRow | None, after: DocumentRow | None) -> None:
         """Note a document as it was and as it is; ``None`` where there is none."""
+        self.tallies.move(before, after)
         first, _ = self._rows.get(id_, (before, None))
         self._rows[id_] = (first, after)
 
@@ -156,7 +160,8 @@ class Recorder:
             self._purged[home] = self._purged.get(home, 0) + 1
 
     def finish(self, now: int) -> None:
-        """Write the entries."""
+        """Write the entries, and how many documents there are now."""
+        self.tallies.finish(self._connection)
         if self._rows or self._marks or self._purged:
             entries = list(self._entries(now))
             if entries:

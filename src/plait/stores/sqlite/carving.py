@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
-from typing import NamedTuple
 
 import apsw
 
@@ -24,6 +23,7 @@ from plait.stores.sqlite.rowcheck import columns_of, key_of, raw_rows
 from plait.stores.sqlite.schema import MIGRATIONS
 from plait.types import TRUSTS
 from plait.types.ids import is_id
+from plait.types.records import NamedTuple
 
 # Tables with rowids, then those without, whose rows lie in index pages. The rest is made again.
 ROWID_TABLES = (
@@ -336,7 +336,9 @@ def _note(values: tuple[Value, ...], hints: Hints) -> None:
         case (str(project), str(source), str(key), int(rowid)):
             hints.names[rowid] = (project, source, key)
         case (str(trust), int(rowid)) if trust in TRUSTS:
-            hints.trusts[rowid] = trust
+            # A tag may read the same. What is lost must not gain trust by one.
+            known = hints.trusts.get(rowid, trust)
+            hints.trusts[rowid] = max(known, trust, key=TRUSTS.index)
         case (int(), str(id_)) if is_id(id_):
             hints.deleted.add(id_)
         case (int(), int(), str(), int(rowid)):

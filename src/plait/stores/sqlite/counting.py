@@ -5,16 +5,17 @@ import apsw
 from plait.stores.sqlite.connection import rows, version_of
 from plait.stores.sqlite.filters import Clause, joined
 from plait.stores.sqlite.state import answering
-from plait.types.ids import ENTITY_SOURCE, SESSION_SOURCE
+from plait.stores.sqlite.tallies import PARTS, counted, kept
 from plait.types.reports import Stats
 
+# Nothing here reads every document or passage.
 _COUNTS = (
-    "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM passages), "
+    "SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'passages'), "
     "(SELECT count(*) FROM trash), (SELECT min(event_at) FROM documents), "
     "(SELECT max(event_at) FROM documents), (SELECT max(indexed_at) FROM documents)"
 )
 _COUNTS_OF = (
-    "SELECT count(*), coalesce(sum(d.chunk_count), 0), 0, min(d.event_at), max(d.event_at), "
+    "SELECT sum(d.chunk_count), 0, min(d.event_at), max(d.event_at), "
     "max(d.indexed_at) FROM documents AS d WHERE "
 )
 _MISSING = "SELECT reason, count(*) FROM unembedded WHERE generation = ? GROUP BY reason"
@@ -35,7 +36,12 @@ def stats(connection: apsw.Connection, path: str, conditions: list[Clause] | Non
     counts = rows(connection, _COUNTS_OF + sql if selected else _COUNTS, values)[0]
     if not all(isinstance(count, int | None) for count in counts):
         raise apsw.CorruptError("a time of a document is not a number")
-    documents, chunks, trash, first, last, indexed = counts
+    chunks, trash, first, last, indexed = counts
+    chunks = chunks or 0
+    if selected:
+        tallies = {part: counted(connection, part, sql, values) for part in PARTS}
+    else:
+        tallies = {part: kept(connection, part) for part in PARTS}
     current = answering(connection)
     missing: dict[str, int] = {}
     if current is not None:
@@ -43,7 +49,7 @@ def stats(connection: apsw.Connection, path: str, conditions: list[Clause] | Non
         missing = dict(rows(connection, lacking, (current.id, *values)))
     pages = 0 if selected else connection.execute("PRAGMA page_count").get
     return Stats(
-        doc_count=documents,
+        doc_count=sum(count for _, count in tallies["kind"]),
         chunk_count=chunks,
         embedded_count=0 if current is None else chunks - sum(missing.values()),
         pending_count=missing.get("pending", 0),
@@ -52,29 +58,10 @@ def stats(connection: apsw.Connection, path: str, conditions: list[Clause] | Non
         path=path,
         schema=version_of(connection),
         space=None if current is None else current.named,
-        kinds=_tally(connection, "kind", sql, values),
-        projects=tuple(
-            (name or None, count) for name, count in _tally(connection, "project", sql, values)
-        ),
-        sources=tuple(
-            (name, count)
-            for name, count in _tally(connection, "source", sql, values)
-            if name not in ("", ENTITY_SOURCE) and not name.startswith(SESSION_SOURCE)
-        ),
+        kinds=tallies["kind"],
+        projects=tuple((name or None, count) for name, count in tallies["project"]),
+        sources=tallies["source"],
         first_event_at=first,
         last_event_at=last,
         indexed_at=indexed,
     )
-
-
-def _tally(
-    connection: apsw.Connection, column: str, condition: str, values: list[object]
-) -> tuple[tuple[str, int], ...]:
-    sql = (
-        f"SELECT d.{column}, count(*) FROM documents AS d WHERE {condition} "  # noqa: S608
-        "GROUP BY 1 ORDER BY 2 DESC, 1"
-    )
-    tally = rows(connection, sql, values)
-    if not all(isinstance(name, str) for name, _ in tally):
-        raise apsw.CorruptError(f"the {column} of a document cannot be read")
-    return tuple((name, count) for name, count in tally)

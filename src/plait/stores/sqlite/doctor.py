@@ -11,21 +11,18 @@ import apsw
 from plait.errors import StoreDamaged, advise
 from plait.stores.sqlite import (
     analysis,
+    blocks,
     integrity,
     keyword,
     objects,
     rebuilding,
     rowcheck,
     scratch,
-    vectors,
+    tags,
+    tallies,
 )
-from plait.stores.sqlite.connection import (
-    PRIVATE_FILE,
-    Connections,
-    WriteLock,
-    checkpoint,
-    rows,
-)
+from plait.stores.sqlite.connection import PRIVATE_FILE, Connections, WriteLock, checkpoint, rows
+from plait.stores.sqlite.foreign import refuse_newer
 from plait.stores.sqlite.generations import UNEMBEDDED
 from plait.stores.sqlite.modes import NETWORK_FILE_SYSTEMS, file_system, sqlite_version, wal_is_safe
 from plait.stores.sqlite.remaking import can_remake, remake
@@ -56,6 +53,8 @@ _ORPHANS = (
     "DELETE FROM unembedded WHERE passage NOT IN (SELECT rowid FROM passages) "
     "OR generation NOT IN (SELECT id FROM generations)",
     "DELETE FROM vector_blocks WHERE generation NOT IN (SELECT id FROM generations)",
+    "DELETE FROM block_versions WHERE generation NOT IN (SELECT id FROM generations)",
+    "DELETE FROM vector_signs WHERE generation NOT IN (SELECT id FROM generations)",
     "DELETE FROM steps WHERE document NOT IN (SELECT rowid FROM documents)",
     "DELETE FROM relations WHERE source NOT IN (SELECT rowid FROM documents) "
     "OR target NOT IN (SELECT rowid FROM documents)",
@@ -64,6 +63,7 @@ _ORPHANS = (
 
 def examine(connections: Connections, rebuild: Callable[[], int], *, fix: bool) -> list[Finding]:
     """Run every check; later ones rely on earlier ones, and damage ends them."""
+    refuse_newer(connections.get(), connections.path)
     findings = [_version(), *_place(connections, fix=fix)]
     try:
         for finding in _proofs(connections, rebuild, fix=fix):
@@ -101,9 +101,15 @@ def _proofs(
     yield _keywords(connections, rebuild, connection, misplaced, fix=fix)
     yield _references(connections, connection, misplaced, fix=fix)
     yield _counts(connections, connection, misplaced, fix=fix)
+    yield tags.check(connections, misplaced, fix=fix) or _unsafe(
+        connections, str(misplaced()), "tags"
+    )
     yield _texts(connections, connection, fix=fix)
     for generation in generations(connection):
         yield _vectors(connections, connection, generation, fix=fix)
+    yield blocks.check(connections, misplaced, fix=fix) or _unsafe(
+        connections, str(misplaced()), "signs"
+    )
     yield _journal(connections, fix=fix)
 
 
@@ -406,7 +412,7 @@ def _counts(
     *,
     fix: bool,
 ) -> Finding:
-    """Check the passage counts of documents, and that the memory has one of its own."""
+    """Check the passage counts of documents, and those that the memory keeps of itself."""
     wrong = int(connection.execute(_MISCOUNTED).get)
     if not keyword.is_counted(connection):
         if not fix:
@@ -419,15 +425,16 @@ def _counts(
             rebuilding.recount(connection)
             rowcheck.recount(connection)
         return Finding("counts", "ok", "the passages were counted again", fixed=True)
-    if not wrong:
-        return Finding("counts", "ok", "every document has the right passage count")
+    tallied = tallies.are_right(connection)
+    if not wrong and tallied:
+        return Finding("counts", "ok", "every count is right")
     if fix:
         with WriteLock(connections):
             rowcheck.recount(connection)
-        return Finding("counts", "ok", f"{wrong} passage counts corrected", fixed=True)
-    return Finding(
-        "counts", "warning", f"{wrong} documents have a wrong passage count.", advice=FIX
-    )
+            tallies.tally_again(connection)
+        return Finding("counts", "ok", "passages and documents were counted again", fixed=True)
+    text = f"{wrong} documents have a wrong passage count" if wrong else "Documents are miscounted"
+    return Finding("counts", "warning", f"{text}.", advice=FIX)
 
 
 def _vectors(
@@ -440,8 +447,8 @@ def _vectors(
     """Check that every vector has a passage, and every passage a vector or a reason."""
     name = "vectors" if generation.current else "vectors being built"
     with connection:  # One snapshot: others may be writing, which is not damage.
-        blocks = vectors.occupied(connection, generation.id, generation.dims)
-        present = {ref for refs in blocks for ref in refs}
+        listed = blocks.occupied(connection, generation.id, generation.dims)
+        present = {ref for refs in listed for ref in refs}
         refs = {ref for (ref,) in connection.execute(_PASSAGE_REFS)}
         excused = {ref: reason for ref, reason in rows(connection, _EXCUSED, (generation.id,))}
     ghosts = present - refs
@@ -473,7 +480,7 @@ def _repair_vectors(
     await_: set[Ref],
 ) -> None:
     with WriteLock(connections):
-        vectors.write(connection, generation.id, generation.dims, dict.fromkeys(clear))
+        blocks.write(connection, generation.id, generation.dims, dict.fromkeys(clear))
         connection.executemany(
             UNEMBEDDED, [(generation.id, ref, "pending") for ref in sorted(await_)]
         )

@@ -105,6 +105,8 @@ _BY_PATH = (
     f"AND (d.project = ?2 OR NOT (d.project GLOB '{SCOPE_PREFIX}*' OR ?2 GLOB '{SCOPE_PREFIX}*')) "
     "ORDER BY d.project <> ?2, d.rowid LIMIT 1"
 )
+# A new file has none. To sort even no rows, SQLite first makes a table, which takes 40 µs.
+_PATH_KNOWN = "SELECT 1 FROM documents WHERE kind = 'file' AND path = ?"
 _PIECES = "SELECT start, text FROM passages WHERE document = ? ORDER BY ordinal"
 _SCAN = f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
 _ROWIDS = "SELECT d.rowid FROM documents AS d WHERE "
@@ -377,7 +379,8 @@ def find_existing(connection: apsw.Connection, document: Document) -> tuple[int,
             row = row or connection.execute(_BY_NAME, name).fetchone()
     if row is None and document.kind == "file" and document.path is not None:
         place = (document.path, document.project or "")
-        row = connection.execute(_BY_PATH, place).fetchone()
+        if connection.execute(_PATH_KNOWN, place[:1]).get:
+            row = connection.execute(_BY_PATH, place).fetchone()
     return None if row is None else (row[0], document_from(row[1:]))
 
 

@@ -22,7 +22,10 @@ from plait.errors import (
 # Parts of SQLite's messages about the keyword index.
 _KEYWORD_NAMES = ("fts5 file format", "passages_fts", "passages_vocab")
 # And about the rest: plait's statements are valid, so what they name must have been there.
-_DAMAGE_SIGNS = ("malformed", "no such", "already exists", "duplicate", "cannot open", "vtable")
+_DAMAGE_SIGNS = (
+    *("malformed", "no such", "already exists", "duplicate", "cannot open", "vtable"),
+    "integer overflow",  # of stored numbers, when they are added up
+)
 
 # Files that SQLite opens for one connection: database, journal, its index, a folder to sync.
 NEEDED_FILES = 4

@@ -50,6 +50,7 @@ _SELECTED = (
 )
 _IS_AMONG = "p.rowid IN (SELECT value FROM json_each(?))"
 
+OF_PARENTS = "d.parent IN (SELECT value FROM json_each(?))"
 _IN = {
     "kinds": "d.kind IN (SELECT value FROM json_each(?))",
     "memory_types": "d.memory_type IN (SELECT value FROM json_each(?))",
@@ -57,7 +58,7 @@ _IN = {
     "keys": "d.key IN (SELECT value FROM json_each(?))",
     "origins": "d.origin IN (SELECT value FROM json_each(?))",
     "statuses": "coalesce(d.status, 'active') IN (SELECT value FROM json_each(?))",
-    "parents": "d.parent IN (SELECT value FROM json_each(?))",
+    "parents": OF_PARENTS,
     "topics": "d.topic IN (SELECT value FROM json_each(?))",
 }
 _IS = {"source": "d.source", "session": "d.session"}
@@ -73,7 +74,20 @@ _UNSCOPED = f"NOT (d.{_IN_SCOPES.format('d.')})"
 _TRUST = "d.trust IN (SELECT value FROM json_each(?))"
 # subtle: a partial index serves only a query that says its condition.
 _NO_MESSAGE = "d.kind <> 'message' AND "
-_TAG = "d.tags <> '[]' AND EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE {value})"
+_TAG = "d.tags <> '[]' AND EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE {})"
+# A tag by which at most this share of the documents is found is looked up in the list of tags.
+FEW_TAGGED = 0.05
+LEAST_TAGGED = 1_000
+# subtle: not joined by OR, for which SQLite would sort the documents.
+_WITH_TAG = (
+    "SELECT tag.document FROM document_tags AS tag WHERE {} "
+    "UNION ALL SELECT tag.document FROM document_tags AS tag WHERE {}"
+)
+_TAGGED = f"d.rowid IN ({_WITH_TAG})"
+_MANY_TAGGED = (
+    f"SELECT 1 FROM ({_WITH_TAG}) "  # noqa: S608
+    "LIMIT 1 OFFSET (SELECT max(?, CAST(? * coalesce(max(rowid), 0) AS INTEGER)) FROM documents)"
+)
 _METADATA = "EXISTS (SELECT 1 FROM json_each(d.metadata) AS m WHERE {name} AND {value})"
 
 # One list of any length: a condition for each name would be too deep an expression for SQLite.
@@ -115,6 +129,33 @@ _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.S)
 
 Clause = tuple[str, list[object]]
 
+_TAGS_OF = (
+    "json_each(CASE WHEN json_valid({0}.tags) THEN {0}.tags ELSE '[]' END) AS tag "
+    "WHERE tag.type = 'text'"
+)
+_ADD_TAGS = (
+    # A row that is there already, in a damaged list, must not keep a document from being written.
+    "INSERT OR IGNORE INTO document_tags (tag, document) "  # noqa: S608
+    f"SELECT DISTINCT tag.value, new.rowid FROM {_TAGS_OF.format('new')}"
+)
+_DROP_TAGS = (
+    "DELETE FROM document_tags WHERE document = old.rowid "  # noqa: S608
+    f"AND tag IN (SELECT tag.value FROM {_TAGS_OF.format('old')})"
+)
+# They keep the list of tags in step with the documents. Part of migration 8: never edit them.
+TAG_TRIGGERS = (
+    "CREATE TRIGGER documents_inserted AFTER INSERT ON documents WHEN new.tags <> '[]' BEGIN "
+    f"{_ADD_TAGS}; END",
+    "CREATE TRIGGER documents_deleted AFTER DELETE ON documents WHEN old.tags <> '[]' BEGIN "
+    f"{_DROP_TAGS}; END",
+    "CREATE TRIGGER documents_updated AFTER UPDATE OF tags ON documents "
+    f"WHEN new.tags <> old.tags BEGIN {_DROP_TAGS}; {_ADD_TAGS}; END",
+)
+LIST_TAGS = (
+    "INSERT INTO document_tags (tag, document) SELECT DISTINCT tag.value, d.rowid "  # noqa: S608
+    f"FROM documents AS d CROSS JOIN {_TAGS_OF.format('d')} AND d.tags <> '[]' ORDER BY 1, 2"
+)
+
 
 def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause]:
     """Return the conditions on a document ``d`` that not every document meets anyway."""
@@ -128,7 +169,7 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
         value = getattr(where, name)
         if value is not None:
             conditions.append(_equals(column, value))
-    conditions += [_has_tag(tag) for tag in where.tags]
+    conditions += [_has_tag(connection, tag) for tag in where.tags]
     conditions += [_has_metadata(name, value) for name, value in where.metadata]
     conditions += _named(where.named)
     conditions += _mentions(connection, where)
@@ -211,10 +252,17 @@ def _phrase(part: str) -> str:
     return 'text : "{}"'.format((pieces or words[0]).replace('"', '""'))
 
 
-def _has_tag(tag: str) -> Clause:
-    sql, forms = _equals("tag.value", tag)
-    below, ends = _begins("tag.value", f"{tag}/")
-    return _TAG.format(value=f"({sql} OR {below})"), forms + ends
+def _has_tag(connection: apsw.Connection, tag: str) -> Clause:
+    """Return the condition that a document has a tag, or one below it."""
+    same, forms = _equals("tag.tag", tag)
+    below, ends = _begins("tag.tag", f"{tag}/")
+    values = forms + ends
+    many = _MANY_TAGGED.format(same, below)
+    if not connection.execute(many, (*values, LEAST_TAGGED, FEW_TAGGED)).get:
+        return _TAGGED.format(same, below), values
+    # Of many, the tags of a document at hand are read faster than the list of all.
+    either = f"({same} OR {below})".replace("tag.tag", "tag.value")
+    return _TAG.format(either), values
 
 
 def _has_metadata(name: str, value: str) -> Clause:

@@ -4,17 +4,19 @@ A constraint acts like a trigger: ``ON CONFLICT REPLACE`` deletes one note when 
 Loaded by the first write; reading is not affected.
 """
 
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from weakref import WeakKeyDictionary
 
 import apsw
 
 from plait.errors import StoreDamaged, advise, quoted
-from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.connection import SCHEMA_VERSION, rows, version_of
+from plait.stores.sqlite.failures import too_new
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
 
 # Of what plait makes, without the keyword index, which can be made again from the passages.
-OWN_SCHEMA = "a38901299107d7c05f9ed5a1e8bc7543e4202b0f2510923758aa79ac19d05d80"
+OWN_SCHEMA = "fe4f7a2fcec14a39ae8fbed89605a16906dcb11ffbc03c084c88a2ef5c9723d8"
 _LEFT_OUT = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4", *KEYWORD_TABLES)
 _MADE = f"""
 SELECT name, type, tbl_name, sql FROM sqlite_schema
@@ -36,8 +38,9 @@ def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
     Other programs' tables and views may stay: tools for backups keep some.
 
     Raises:
+        SchemaTooNew: A newer plait has migrated the file since this process opened it.
         StoreDamaged: A table is altered, or another program's table refers to one of plait's.
-        apsw.CorruptError: An index, trigger or view is not plait's, and can be removed.
+        apsw.CorruptError: An index, trigger or view is not plait's, or a trigger is missing.
     """
     version = connection.execute("PRAGMA schema_version").get
     if _PROVEN.get(connection) == version:
@@ -45,10 +48,13 @@ def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
     if schema_mark(connection) == OWN_SCHEMA:
         _PROVEN[connection] = version
         return
+    refuse_newer(connection, path)
     from plait.stores.sqlite.objects import own_objects
 
     own = own_objects()
-    for name, kind, table, sql in rows(connection, _MADE):
+    made = rows(connection, _MADE)
+    _refuse_missing_triggers(own, [name for name, *_ in made])
+    for name, kind, table, sql in made:
         if own.get(name) == (kind, sql):
             continue
         if kind == "table" and name.lower() in own:
@@ -63,6 +69,27 @@ def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
             if name.lower().startswith("sqlite_"):  # SQLite removes nothing of that name
                 raise _refusal(path, problem)
             raise apsw.CorruptError(problem)
+
+
+def _refuse_missing_triggers(own: Mapping[str, tuple[str, str]], made: Collection[str]) -> None:
+    """Refuse to write what its words or tags would not find.
+
+    An older plait that is still running drops triggers that it does not know, if told to repair.
+    """
+    for name in sorted(own.keys() - set(made)):
+        if own[name][0] == "trigger":
+            raise apsw.CorruptError(f"its trigger {quoted(name)} is missing")
+
+
+def refuse_newer(connection: apsw.Connection, path: str) -> None:
+    """Refuse a file that a newer plait has migrated since it was opened.
+
+    Raises:
+        SchemaTooNew: It has.
+    """
+    version = version_of(connection)
+    if version > SCHEMA_VERSION:
+        raise too_new(path, version, SCHEMA_VERSION)
 
 
 def _refusal(path: str, problem: str) -> StoreDamaged:

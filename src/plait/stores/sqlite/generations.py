@@ -7,7 +7,7 @@ import apsw
 
 from plait.errors import EmbedderError
 from plait.protocols import Unembedded, Vector
-from plait.stores.sqlite import vectors
+from plait.stores.sqlite import blocks, vectors
 from plait.stores.sqlite.connection import Connections, WriteLock, rows
 from plait.stores.sqlite.keyword import passage_count
 from plait.stores.sqlite.state import Generation, answering, generations, set_chance, space_text
@@ -37,6 +37,12 @@ _PENDING_OF_PROJECT = (
     "AND u.reason = 'pending' AND o.project = ? ORDER BY u.passage LIMIT ?) ORDER BY p.rowid"
 )
 _LISTED = f"{_SEEN} (SELECT value FROM json_each(?))"  # noqa: S608
+_DISTRUSTED = (
+    "SELECT p.rowid FROM documents AS d JOIN passages AS p ON p.document = d.rowid "
+    "WHERE d.trust <> 'trusted'"
+)
+# Rows for the signs of the generation that answered; the new one gets its own.
+_DROP_ROWS = "DELETE FROM vector_rows"
 _IS_PENDING = "SELECT 1 FROM unembedded WHERE generation = ? AND reason = 'pending' LIMIT 1"
 
 
@@ -137,7 +143,7 @@ def fill(
         else:
             patches[ref] = vectors.quantise(vector, generation.dims)
             connection.execute(EMBEDDED, (generation.id, ref))
-    vectors.write(connection, generation.id, generation.dims, patches)
+    blocks.write(connection, generation.id, generation.dims, patches)
     return len(patches)
 
 
@@ -145,12 +151,15 @@ def swap(connection: apsw.Connection, space: Space) -> bool:
     """Make this space's generation current, unless passages are pending in it; drop the others."""
     if not space.dims:
         connection.execute("DELETE FROM generations")  # without an embedder there are no vectors
+        connection.execute(_DROP_ROWS)
         return True
     generation = latest(connection, space)
     if generation is None:
         return False
     if not generation.current and connection.execute(_IS_PENDING, (generation.id,)).get:
         return False
+    if not generation.current:
+        connection.execute(_DROP_ROWS)
     # This includes abandoned generations: every write would keep them up to date.
     connection.execute("DELETE FROM generations WHERE id <> ?", (generation.id,))
     connection.execute("UPDATE generations SET current = 1 WHERE id = ?", (generation.id,))
@@ -167,7 +176,38 @@ def sample_chance(
     connection = connections.get()
     with connection:  # One snapshot; nobody waits for the scan.
         passages = passage_count(connection)
-        cosines = search.best_cosines(connection, foreign, space)
+        cosines = _best_cosines(connection, search, foreign, space)
     if cosines:
         with WriteLock(connections, patient=False) as connection:
             set_chance(connection, Chance.of(cosines, passages), space)
+
+
+def _best_cosines(
+    connection: apsw.Connection,
+    search: vectors.NearestVectors,
+    foreign: Sequence[Vector],
+    space: Space,
+) -> list[float]:
+    """Return the cosine of the nearest of all trusted passages to each vector, in one scan."""
+    generation = answering(connection, space)
+    if generation is None:
+        return []
+    dims, distances = generation.dims, search.kernel()
+    queries = [vectors.quantise(vector, dims) for vector in foreign]
+    nearest_of_all = [vectors.NO_HIT] * len(queries)
+    distrusted: dict[int, list[int]] = {}
+    for (ref,) in rows(connection, _DISTRUSTED):
+        block, slot = divmod(ref, vectors.BLOCK_ROWS)
+        distrusted.setdefault(block, []).append(slot)
+    places = vectors.places_of(connection, generation.id)
+    for block, scanned_rows in search.blocks.scan(connection, places, dims):
+        data = scanned_rows
+        if block in distrusted:
+            kept = bytearray(data)
+            for slot in distrusted[block]:
+                kept[slot * dims : (slot + 1) * dims] = bytes(dims)
+            data = memoryview(kept)
+        for place, query in enumerate(queries):
+            near = min(distances(query, data, dims).tolist())
+            nearest_of_all[place] = min(nearest_of_all[place], near)
+    return [1.0 - distance for distance in nearest_of_all]

@@ -5,12 +5,12 @@ SQLite's own checks do most of it; what they say is sorted here by what can be d
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import apsw
 
 from plait.stores.sqlite import rebuilding
 from plait.stores.sqlite.connection import rows
+from plait.types.records import NamedTuple
 
 # SQLite lists this many problems; one is enough to act, several help to tell what is broken.
 MOST_PROBLEMS = 200
@@ -30,6 +30,7 @@ _PARTIAL_INDEXES = (
     "SELECT name, tbl_name, substr(sql, instr(sql, 'WHERE ') + 6) FROM sqlite_schema "
     "WHERE type = 'index' AND instr(sql, 'WHERE ')"
 )
+_SIZES = ("page_size", "page_count")
 _ENTRIES = "SELECT name, sum(ncell) FROM dbstat GROUP BY name"
 # Problems of an index alone: its table is whole, and it can be made again.
 _OF_INDEX = re.compile(
@@ -38,6 +39,7 @@ _OF_INDEX = re.compile(
 )
 _OF_TREE = re.compile(r"Tree (\d+)")
 _OF_VALUE = re.compile(r"(?:NULL|NUMERIC|TEXT|BLOB|INT|REAL) value in |CHECK constraint failed in ")
+_OF_ROOT = re.compile(r"2nd reference to page (\d+)$")
 _OF_SPACE = re.compile(r"Page \d+: never used|Freelist: ", re.I)
 # Terms that a search would not find under the place where the index lists them.
 _LOST_TERMS = (
@@ -68,7 +70,7 @@ def verdict(connection: apsw.Connection) -> FileProblems:
         of_index = _OF_INDEX.search(problem)
         if of_index:
             indexes[of_index["name"]] = None
-        elif _OF_SPACE.match(problem):
+        elif _OF_SPACE.match(problem) or _is_of_free_root(connection, problem):
             unused = True
         elif not _OF_VALUE.match(problem):  # every row is read apart
             broken.append(problem)
@@ -103,6 +105,15 @@ def _miscounted_indexes(connection: apsw.Connection) -> Iterator[str]:
             counted = f"SELECT total({condition}) FROM {table} NOT INDEXED"  # noqa: S608
             if entries.get(name) != connection.execute(counted).get:
                 yield str(name)
+
+
+def _is_of_free_root(connection: apsw.Connection, problem: str) -> bool:
+    """Tell whether a tree is only damaged in that its first page is on the list of free ones."""
+    of_root = _OF_ROOT.match(problem)
+    if of_root is None:
+        return False
+    size, pages = (int(connection.execute(f"PRAGMA {name}").get) for name in _SIZES)
+    return int(of_root[1]) in (_free_list(connection, size, pages) or ())
 
 
 def free_pages_are_right(connection: apsw.Connection) -> bool:

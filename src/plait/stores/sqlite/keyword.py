@@ -15,22 +15,17 @@ from plait.stores import Planner
 from plait.stores.sqlite import filters
 from plait.stores.sqlite.analysis import tokens
 from plait.stores.sqlite.connection import rows
-from plait.stores.sqlite.state import get_meta, get_number, set_meta
-from plait.text import beginnings
+from plait.stores.sqlite.state import get_meta, get_number
+from plait.text import beginnings, empty_words
 from plait.types import Ref
 from plait.types.queries import Expression, Group, Query, Term, Vocabulary
 
 # The index, the tables FTS5 keeps it in, and the view of its terms.
-KEYWORD_SHADOWS = (
-    "passages_fts_data",
-    "passages_fts_idx",
-    "passages_fts_docsize",
-    "passages_fts_config",
-)
+KEYWORD_SHADOWS = tuple(f"passages_fts_{part}" for part in ("data", "idx", "docsize", "config"))
 KEYWORD_TABLES = ("passages_fts", "passages_vocab", *KEYWORD_SHADOWS)
 
-# They keep the index, and the number of passages, in step with the passages. A memory has no other
-# triggers. Part of migration 1: never edit them.
+# They keep the index, and the number of passages, in step with the passages. Part of migration 1:
+# never edit them.
 TRIGGERS = (
     """CREATE TRIGGER passages_inserted AFTER INSERT ON passages BEGIN
     INSERT INTO passages_fts (rowid, title, heading, text)
@@ -70,15 +65,14 @@ PLAIN_OR_MATCHES = 5_000
 # Measured at 100,000 passages: 0.997 of plain OR's ten best, in 0.4 of its time.
 ANCHORED_ALONE = 1_500
 PAIRED_WORDS = 4
+# A word in this share of the passages selects nothing, whatever it means.
+EVERYWHERE_SHARE = 0.2
 # A longer question is an excerpt, and FTS5's own weights are good enough for it.
 NARROWED_WORDS = 16
 PROGRESS_STEPS = 500  # virtual machine steps between two looks at the clock: well under 1 ms
 # From here on the index is tidied after bulk writing: at 10,000 passages that takes 40 ms once and
-# saves every search 0.5 of 4 ms. Above the second number one merge would hold the file for seconds.
+# saves every search 0.5 of 4 ms.
 TIDY_PASSAGES = 1_000
-MERGED_PASSAGES = 200_000
-# Terms in more than this share of the passages are counted when they are indexed.
-FREQUENT_SHARE = 0.005
 # A rebuild makes writers wait, 2 to 3 s for this many passages: a larger index that is readable and
 # complete is left as it is.
 REBUILT_PASSAGES = 100_000
@@ -97,7 +91,6 @@ _FREQUENCY = "SELECT doc FROM passages_vocab WHERE term = ?"
 _LONGER = (
     "SELECT term FROM passages_vocab WHERE term > ? AND term < ? AND length(term) <= ? LIMIT ?"
 )
-_COUNT_FREQUENT = "INSERT INTO frequent_terms SELECT term, doc FROM passages_vocab WHERE doc > ?"
 # FTS5 ranks all that matches, whatever the conditions.
 _RANKED = (
     "SELECT rowid, -rank FROM passages_fts WHERE passages_fts MATCH ? AND rank MATCH ? "
@@ -237,11 +230,17 @@ def operands(query: Query) -> list[str]:
     return [*map(quote, query.words), *map(compile_expression, query.boosts)]
 
 
-def anchors(frequency: Mapping[str, int], alone: int = ANCHORED_ALONE) -> str | None:
+def anchors(
+    frequency: Mapping[str, int],
+    alone: int = ANCHORED_ALONE,
+    frequent: Collection[str] = (),
+    least: int = 0,
+) -> str | None:
     """Return which passages to rank: those with a rare word or two less rare ones.
 
     Nearly all of the best passages are among them. ``frequency`` counts the passages with each
-    word, which is FTS5 text. ``None``: all words together are rare enough to rank whatever matches.
+    word, which is FTS5 text; ``frequent`` ones are no pairs. ``None``: all words together are rare
+    enough to rank whatever matches, or fewer than ``least`` passages are certain to be left.
 
     >>> print(anchors({'"deploy"': 9000, '"zanzibar"': 3}))
     "zanzibar"
@@ -258,12 +257,12 @@ def anchors(frequency: Mapping[str, int], alone: int = ANCHORED_ALONE) -> str | 
     if not rest:
         return None
     paired = rest[:PAIRED_WORDS]
-    anchored += [
-        f"({first} AND {second})"
-        for place, first in enumerate(paired)
-        for second in paired[place + 1 :]
-    ]
-    return " OR ".join(anchored) or None
+    for place, first in enumerate(paired):
+        for second in paired[place + 1 :]:
+            if first not in frequent or second not in frequent:
+                matches += frequency[first]
+                anchored.append(f"({first} AND {second})")
+    return " OR ".join(anchored) or None if matches >= least else None
 
 
 # -- searching -----------------------------------------------------------------------------
@@ -358,6 +357,10 @@ class KeywordSearch:
         conditions: list[filters.Clause],
     ) -> list[Scored]:
         """Run the cheapest plan; all plans rank by the same words."""
+        if query.rarest and not query.local:
+            from plait.stores.sqlite import resembling
+
+            return resembling.by_rare_words(connection, query, limit, conditions)
         match = matching(query)
         where = ""
         values: list[object] = []
@@ -370,7 +373,9 @@ class KeywordSearch:
         if query.local:
             refs = filters.passing(connection, conditions)
             return self._best_among(connection, query, refs, limit)
-        anchored = self._anchors(connection, query)
+        counts = self._counts(connection, query)
+        frequent = self._frequent(connection, counts)
+        anchored = self._anchors(query, counts, frequent, limit)
         if anchored is not None:
             hits: list[Scored] = rows(
                 connection,
@@ -380,6 +385,14 @@ class KeywordSearch:
             # Otherwise words that never occur together would find too little.
             if len(hits) == limit:
                 return hits
+        if frequent:
+            from plait.stores.sqlite.frequent import Condition, best
+
+            def select(rest: Query) -> list[Scored]:
+                return self._best(connection, rest, limit, conditions)
+
+            condition = Condition(where, values)
+            return best(connection, query, counts, frequent, select, limit, condition)
         if not where:
             # FTS5's own sort by rank visits every match twice: 1.5 times as slow.
             return rows(connection, _SIFTED.replace("/*where*/", ""), (match, limit))
@@ -400,30 +413,60 @@ class KeywordSearch:
             from plait.stores.sqlite import narrow
 
             return narrow.best(connection, query, refs, limit)
-        among = (min(refs), max(refs), json.dumps(list(refs)))
-        sql = _SIFTED.replace("/*where*/", _AMONG)
-        return rows(connection, sql, (matching(query), *among, limit))
+        counts = self._counts(connection, query)
+        frequent = self._frequent(connection, counts)
+        if frequent:
+            from plait.stores.sqlite.frequent import among, best
 
-    def _anchors(self, connection: apsw.Connection, query: Query) -> str | None:
-        """Return which passages to rank; ``None`` for all that match."""
+            def select(rest: Query) -> list[Scored]:
+                return self._best_among(connection, rest, refs, limit)
+
+            return best(connection, query, counts, frequent, select, limit, among(refs))
+        listed = (min(refs), max(refs), json.dumps(list(refs)))
+        sql = _SIFTED.replace("/*where*/", _AMONG)
+        return rows(connection, sql, (matching(query), *listed, limit))
+
+    def _counts(self, connection: apsw.Connection, query: Query) -> dict[str, int]:
+        """Return how many passages contain each word, or begin like it; empty: all are few."""
         if query.expression is not None or self.planner == "never":
-            return None
-        forced = self.planner == "always"
-        if not forced and passage_count(connection) < self.passages:
-            return None
+            return {}
+        if self.planner != "always" and passage_count(connection) < self.passages:
+            return {}
         terms = {word: {term for _, _, term in tokens(connection, word)} for word in query.words}
-        counts = frequencies(connection, set().union(*terms.values()))
-        frequency = {
-            quote(word): min((counts[term] for term in stems), default=0)
-            for word, stems in terms.items()
+        known = frequencies(connection, set().union(*terms.values()))
+        counts = {
+            word: min((known[term] for term in stems), default=0) for word, stems in terms.items()
         }
         for word, start in beginnings(query.words).items():
-            del frequency[quote(word)]
-            begun = either_form(word, start)
-            frequency[begun] = connection.execute(HOLDING, (begun,)).get
-        if not forced and sum(frequency.values()) <= self.matches:
+            counts[word] = connection.execute(HOLDING, (either_form(word, start),)).get
+        return counts
+
+    def _frequent(self, connection: apsw.Connection, counts: Mapping[str, int]) -> set[str]:
+        """Return the words that so many passages contain that ranking all of them takes long."""
+        if max(counts.values(), default=0) <= self.matches:
+            return set()
+        everywhere = EVERYWHERE_SHARE * passage_count(connection)
+        return {
+            word
+            for word, count in counts.items()
+            if count > self.matches and (count > everywhere or word in empty_words())
+        }
+
+    def _anchors(
+        self, query: Query, counts: Mapping[str, int], frequent: Collection[str], limit: int
+    ) -> str | None:
+        """Return which passages to rank; ``None`` for all that match."""
+        if self.planner != "always" and sum(counts.values()) <= self.matches:
             return None
-        return anchors(frequency, self.alone)
+        if frequent and len(counts.keys() - empty_words()) < 2:
+            return None  # a single word selects by itself
+        starts = beginnings(query.words)
+        texts = {
+            word: either_form(word, starts[word]) if word in starts else quote(word)
+            for word in counts
+        }
+        frequency = {texts[word]: count for word, count in counts.items()}
+        return anchors(frequency, self.alone, {texts[word] for word in frequent}, limit)
 
 
 # -- the index as a whole ------------------------------------------------------------------
@@ -447,19 +490,6 @@ def is_complete(connection: apsw.Connection) -> bool:
             and get_meta(connection, COUNTED) in (None, str(passage_count(connection)))
         )
     return agrees
-
-
-def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:
-    """Merge the index and count its common terms.
-
-    FTS5 looks into every unmerged piece, and reads a term's whole list to count it.
-    """
-    passages = passage_count(connection)
-    if passages <= MERGED_PASSAGES:
-        connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
-    connection.execute("DELETE FROM frequent_terms")
-    connection.execute(_COUNT_FREQUENT, (max(least, passages) * FREQUENT_SHARE,))
-    set_meta(connection, "counted_passages", str(passages))
 
 
 def outgrown(connection: apsw.Connection, least: int = TIDY_PASSAGES) -> bool:

@@ -5,6 +5,7 @@ and `plait.stores.sqlite.salvage` read and write the rows.
 """
 
 import json
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import apsw
 
 from plait.protocols import Vector
-from plait.stores.sqlite import audit, steps
+from plait.stores.sqlite import audit, steps, tallies
 from plait.stores.sqlite.cache import is_vector
 from plait.stores.sqlite.documents import (
     DOCUMENT_TYPES,
@@ -29,6 +30,7 @@ from plait.stores.sqlite.state import (
     Generation,
 )
 from plait.stores.sqlite.trash import trashed_from
+from plait.stores.sqlite.vectors import is_block
 from plait.times import LAST_MOMENT
 from plait.types import KINDS, MEMORY_TYPES, ORIGINS, STATUSES, TRUSTS, Space
 from plait.types.ids import is_id, new_id
@@ -167,11 +169,27 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
     "generations": _generation_is_sound,
     "embedding_cache": _cache_is_sound,
     "frequent_terms": lambda row: isinstance(row["term"], str) and isinstance(row["passages"], int),
+    "tallies": lambda row: (
+        row["part"] in tallies.PARTS
+        and isinstance(row["name"], str)
+        and isinstance(row["documents"], int)
+    ),
     "unembedded": lambda row: (
         row["reason"] in REASONS
         and isinstance(row["generation"], int)
         and isinstance(row["passage"], int)
     ),
+    "block_versions": lambda row: (
+        isinstance(row["generation"], int)
+        and is_block(row["block"])
+        and isinstance(row["version"], bytes)
+    ),
+    "vector_signs": lambda row: (
+        isinstance(row["generation"], int)
+        and is_block(row["block"])
+        and isinstance(row["data"], bytes)
+    ),
+    "vector_rows": lambda row: isinstance(row["data"], bytes),
 }
 CHECKED_TABLES = tuple(_CHECKS)
 # What is damaged in these is dropped: it comes again with use, or is told by a text as well.
@@ -306,6 +324,11 @@ def _mended_generation(row: Row) -> Row | None:
     return fixed if is_sound("generations", fixed) else None
 
 
+def _mended_version(row: Row) -> Row | None:
+    fixed = row | {"version": os.urandom(8)}
+    return fixed if is_sound("block_versions", fixed) else None
+
+
 _RULES: dict[str, Callable[[Row], Row | None]] = {
     "documents": _mended_document,
     "passages": _mended_passage,
@@ -313,6 +336,7 @@ _RULES: dict[str, Callable[[Row], Row | None]] = {
     "trashed_relations": _mended_edge,
     "trash": _mended_trash,
     "unembedded": _mended_reason,
+    "block_versions": _mended_version,
     "meta": _mended_meta,
     "generations": _mended_generation,
 }

@@ -42,7 +42,13 @@ def best(
     passages, holding = keyword.passage_count(connection), _holding(connection, query)
     scores: dict[Ref, float] = {}
     for word in keyword.operands(query):
-        hits: list[Scored] = rows(connection, sql, (word, *values, *listed))
+        hits: list[Scored]
+        if holding.get(word, 0) > keyword.PLAIN_OR_MATCHES:
+            from plait.stores.sqlite.frequent import of_word
+
+            hits = of_word(connection, word, holding[word], refs)
+        else:
+            hits = rows(connection, sql, (word, *values, *listed))
         weight = 1.0
         if word in holding:
             weight = reweighed(passages, holding[word], len(refs), len(hits))

@@ -4,8 +4,6 @@ A file may be somebody else's: a trigger in it would change what its reader stor
 only to check, repair and restore, and to name what is foreign before a write.
 """
 
-from typing import NamedTuple
-
 import apsw
 
 from plait.errors import quoted
@@ -13,6 +11,7 @@ from plait.stores.sqlite import schema
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.journal import mark_changed
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
+from plait.types.records import NamedTuple
 
 _OBJECTS = "SELECT name, type, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'"
 # A name that begins like SQLite's own protects neither a trigger nor a view.

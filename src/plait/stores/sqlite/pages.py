@@ -7,7 +7,8 @@ clears what it deletes, so that no page holds rows of the past.
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from plait.types.records import NamedTuple
 
 PAGE_BYTES = 4_096  # what every memory is made with
 HEADER_BYTES = 100  # of the file, at the beginning of its first page

@@ -1,4 +1,4 @@
-"""Check the keyword index as a whole, and rebuild it from the passages. Not its queries."""
+"""Check the keyword index as a whole, tidy it, rebuild it from the passages. Not its queries."""
 
 from collections.abc import Iterator
 
@@ -9,17 +9,22 @@ from plait.stores.sqlite.connection import Connections, WriteLock
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, document_from
 from plait.stores.sqlite.keyword import (
     COUNTED,
+    PLANNER_PASSAGES,
     REBUILT_PASSAGES,
     is_complete,
     passage_count,
-    tidy,
 )
-from plait.stores.sqlite.state import get_meta
+from plait.stores.sqlite.state import get_meta, set_meta
 from plait.stores.sqlite.writer import title_columns
 from plait.text import split_columns
 from plait.types import Ref
 from plait.types.reports import Finding
 
+# With more passages, one merge would hold the file for seconds.
+MERGED_PASSAGES = 200_000
+# Terms in more than this share of the passages are counted when they are indexed.
+FREQUENT_SHARE = 0.005
+_COUNT_FREQUENT = "INSERT INTO frequent_terms SELECT term, doc FROM passages_vocab WHERE doc > ?"
 _RECOUNT = (
     "INSERT INTO meta (name, value) SELECT ?, count(*) FROM passages WHERE true "
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -67,6 +72,19 @@ def needs_rebuild(
         or not is_complete(connection)
         or not is_readable(connection)
     )
+
+
+def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:
+    """Merge the index and count its common terms.
+
+    FTS5 looks into every unmerged piece, and reads a term's whole list to count it.
+    """
+    passages = passage_count(connection)
+    if passages <= MERGED_PASSAGES:
+        connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
+    connection.execute("DELETE FROM frequent_terms")
+    connection.execute(_COUNT_FREQUENT, (max(least, passages) * FREQUENT_SHARE,))
+    set_meta(connection, "counted_passages", str(passages))
 
 
 def rebuild(connection: apsw.Connection) -> int:

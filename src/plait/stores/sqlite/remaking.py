@@ -12,6 +12,7 @@ from contextlib import suppress
 import apsw
 
 from plait.stores.sqlite import integrity, objects, rebuilding
+from plait.stores.sqlite.blocks import ALL_CHANGED
 from plait.stores.sqlite.carving import carved_rows, lost_rows
 from plait.stores.sqlite.connection import Connections, WriteLock, rows
 from plait.stores.sqlite.generations import mark_all_pending
@@ -20,15 +21,19 @@ from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, KEYWORD_TABLES
 from plait.stores.sqlite.mending import CHECKED_TABLES, DROPPED_TABLES, Row, is_sound
 from plait.stores.sqlite.rowcheck import columns_of, raw_rows
 from plait.stores.sqlite.state import generations
+from plait.stores.sqlite.tags import TAG_TABLE, list_again
+from plait.stores.sqlite.tallies import tally_again
 
 # SQLite makes these itself: the last number of each table, and what helps it to plan.
 _SEQUENCE = "sqlite_sequence"
 _STATISTICS = ("sqlite_stat1", "sqlite_stat4")
 _VECTORS = "vector_blocks"
+_VERSIONS = "block_versions"
+_SIGNS = frozenset({"vector_signs", "vector_rows"})  # made by the next tidying, as one
 _KEYWORDS = frozenset({*KEYWORD_TABLES, "frequent_terms"})
 _REMADE_TABLES = frozenset(
-    {*KEYWORD_SHADOWS, *DROPPED_TABLES, *_STATISTICS, _SEQUENCE, _VECTORS}
-    | {"frequent_terms", "unembedded"}
+    {*KEYWORD_SHADOWS, *DROPPED_TABLES, *_STATISTICS, _SEQUENCE, _VECTORS, *_SIGNS}
+    | {"frequent_terms", "tallies", "unembedded", _VERSIONS, TAG_TABLE}
 )
 _SCHEMA = "SELECT name, type, tbl_name, sql FROM sqlite_schema WHERE rootpage > 0 OR name IN "
 _SCHEMA += f"({', '.join(map(repr, KEYWORD_TABLES))})"
@@ -58,6 +63,8 @@ def remake(connections: Connections, damaged: frozenset[str]) -> None:
     """
     if damaged & _KEYWORDS:
         damaged |= _KEYWORDS
+    if damaged & {_VECTORS, *_SIGNS}:
+        damaged |= _SIGNS
     try:
         _refuse_mixed_up(_swapped(connections, damaged))
         with WriteLock(connections) as connection:
@@ -188,10 +195,16 @@ def _edit_schema(connection: apsw.Connection, edits: list[tuple[str, tuple[str, 
 
 
 def _fill(connection: apsw.Connection, damaged: frozenset[str]) -> None:
-    """Fill what is made from passages; vectors are made by the next reindex."""
+    """Fill what is made from rows that are whole; vectors are made by the next reindex."""
     if damaged & _KEYWORDS:
         rebuilding.rebuild(connection)
+    if "tallies" in damaged:
+        tally_again(connection)
+    if TAG_TABLE in damaged:
+        list_again(connection)
     if _VECTORS in damaged:
         connection.execute("DELETE FROM unembedded")
         for generation in generations(connection):
             mark_all_pending(connection, generation.id)
+    if _VERSIONS in damaged:
+        connection.execute(ALL_CHANGED)

@@ -20,7 +20,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import NamedTuple
 
 import apsw
 
@@ -53,6 +52,7 @@ from plait.stores.sqlite.connection import (
     patiently,
     translate,
 )
+from plait.types.records import NamedTuple
 from plait.types.reports import Restored
 
 _PAUSE_S = 0.02

@@ -1,7 +1,7 @@
 """Read every row of every table, report those that plait cannot read, and mend them."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 
@@ -9,7 +9,8 @@ from plait.stores.sqlite import rebuilding
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import LAST_ORDINAL, passage_hash
 from plait.stores.sqlite.mending import CHECKED_TABLES, Row, as_text, is_sound, mended
-from plait.stores.sqlite.vectors import BLOCK_ROWS
+from plait.stores.sqlite.vectors import BLOCK_ROWS, LAST_BLOCK
+from plait.types.records import NamedTuple
 
 # The key of each table, which is how a row is named and written.
 _KEYS = {
@@ -22,11 +23,13 @@ _KEYS = {
     "embedding_cache": ("text_hash",),
     "frequent_terms": ("term",),
     "unembedded": ("generation", "passage"),
+    "block_versions": ("generation", "block"),
     "trash": ("id",),
+    "tallies": ("part", "name"),
 }
 _BLOCKS = (
     "SELECT b.rowid FROM vector_blocks AS b LEFT JOIN generations AS g ON g.id = b.generation "
-    "WHERE g.id IS NULL OR typeof(b.block) <> 'integer' OR b.block < 0 "
+    "WHERE g.id IS NULL OR typeof(b.block) <> 'integer' OR b.block NOT BETWEEN 0 AND ? "
     "OR typeof(b.data) <> 'blob' OR length(b.data) <> ? * g.dims"
 )
 _MARKS = "SELECT rowid, id, heading, text, hash FROM passages"
@@ -199,7 +202,7 @@ def _match(table: str, row: Row) -> tuple[str, list[Any]]:
 
 def broken_blocks(connection: apsw.Connection) -> list[int]:
     """Return the rows of blocks that have a wrong size or belong to no vectors."""
-    return [rowid for (rowid,) in rows(connection, _BLOCKS, (BLOCK_ROWS,))]
+    return [rowid for (rowid,) in rows(connection, _BLOCKS, (LAST_BLOCK, BLOCK_ROWS))]
 
 
 def drop_blocks(connection: apsw.Connection, rowids: list[int]) -> None:

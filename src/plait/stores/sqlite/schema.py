@@ -10,6 +10,7 @@ import apsw
 
 from plait.stores.sqlite.analysis import TOKENIZER
 from plait.stores.sqlite.connection import APPLICATION_ID, version_of
+from plait.stores.sqlite.filters import LIST_TAGS, TAG_TRIGGERS
 from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, TRIGGERS
 
 SMALLEST_FILE = 512  # of any database
@@ -307,7 +308,57 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_document ON audit (document);
 """
 
-MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004, _M005, _M006, _M007)
+_TAG_TRIGGERS = "".join(f"{sql};\n" for sql in TAG_TRIGGERS)
+
+_M008 = """
+-- How many documents are of a kind, in a project, from a source: counting them would be linear.
+CREATE TABLE tallies (
+    part TEXT NOT NULL,
+    name TEXT NOT NULL,
+    documents INTEGER NOT NULL,
+    PRIMARY KEY (part, name)
+) WITHOUT ROWID;
+INSERT INTO tallies (part, name, documents)
+SELECT 'kind', kind, count(*) FROM documents GROUP BY kind
+UNION ALL SELECT 'project', project, count(*) FROM documents GROUP BY project
+UNION ALL SELECT 'source', source, count(*) FROM documents
+WHERE source NOT IN ('', 'entity') AND substr(source, 1, 8) <> 'session:' GROUP BY source;
+
+-- A block of vectors gets another random number with every write, so that a process that kept some
+-- reads only those again that changed. Of a table after the vectors' own: an older plait that is
+-- still running then refuses to write, which would leave the numbers as they are.
+CREATE TABLE block_versions (
+    generation INTEGER NOT NULL REFERENCES generations (id) ON DELETE CASCADE,
+    block INTEGER NOT NULL,
+    version BLOB NOT NULL,
+    PRIMARY KEY (generation, block)
+) WITHOUT ROWID;
+INSERT INTO block_versions (generation, block, version)
+SELECT generation, block, randomblob(8) FROM vector_blocks;
+
+-- Of large memories: the signs of a block's vectors as bits, and its rows singly, by their passage.
+-- A block has both or neither. The rows are of the vectors that have signs.
+CREATE TABLE vector_signs (
+    rowid INTEGER PRIMARY KEY,
+    generation INTEGER NOT NULL REFERENCES generations (id) ON DELETE CASCADE,
+    block INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    UNIQUE (generation, block)
+);
+CREATE TABLE vector_rows (rowid INTEGER PRIMARY KEY, data BLOB NOT NULL);
+"""
+_M008 += f"""
+-- The tags of documents, one a row: a filter by tag must not read every document.
+CREATE TABLE document_tags (
+    tag TEXT NOT NULL,
+    document INTEGER NOT NULL,
+    PRIMARY KEY (tag, document)
+) WITHOUT ROWID;
+{LIST_TAGS};
+{_TAG_TRIGGERS}
+"""
+
+MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004, _M005, _M006, _M007, _M008)
 
 
 # How many of the first rows of the passages, and of the index's own tables, are another table's: a

@@ -6,7 +6,6 @@ Only trusted passages are counted: a planted text must not rise because it was r
 import json
 from collections.abc import Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 import apsw
 
@@ -14,6 +13,7 @@ from plait.protocols import PassageUse, Use
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.times import DAY_MS
 from plait.types import Ref
+from plait.types.records import NamedTuple
 
 # Only pairs of an answer's first passages are counted: pairs grow with the square.
 MOST_PAIRED = 10

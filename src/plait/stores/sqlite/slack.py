@@ -7,9 +7,9 @@ moves rows and leaves their old copies in the part of the page that is free from
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple
 
 from plait.stores.sqlite.pages import HEADER_BYTES, LARGEST_PAGE, PAGE_HEADERS
+from plait.types.records import NamedTuple
 
 # A file of more pages could have an overflow page that begins like a page of rows: its first byte
 # is the highest of a page number. 128 GiB at 4 KiB a page.

@@ -5,14 +5,16 @@ beside it, see `plait.stores.sqlite.generations`.
 """
 
 import json
-from typing import NamedTuple
+from collections.abc import Collection
 
 import apsw
 
+from plait.errors import quoted
 from plait.protocols import State, Vector
 from plait.stores.sqlite.connection import rows
 from plait.types import Space
 from plait.types.queries import LEAST_SPREAD, Chance
+from plait.types.records import NamedTuple
 
 # Names in ``meta``: when one fact last replaced another, and when a profile is next out of date.
 CHANGED_AT = "latest_turn"
@@ -192,3 +194,18 @@ def read_state(connection: apsw.Connection, analyzer: str) -> State:
         unscrubbed=facts.get(UNSCRUBBED),
         vector_damage=damage,
     )
+
+
+def refuse_foreign_triggers(connection: apsw.Connection, own: Collection[str]) -> None:
+    """Refuse a file with a trigger that is not plait's: it would change what is stored next.
+
+    Raises:
+        SchemaTooNew: It is a newer plait's.
+        apsw.CorruptError: There is one.
+    """
+    for name, sql in rows(connection, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"):
+        if sql not in own:
+            from plait.stores.sqlite.foreign import refuse_newer
+
+            refuse_newer(connection, connection.filename)
+            raise apsw.CorruptError(f"its trigger {quoted(str(name))} is not plait's")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from plait.errors import StoreBusy, StoreDamaged, quoted
+from plait.errors import StoreBusy, StoreDamaged
 from plait.protocols import (
     Candidate,
     Nearest,
@@ -23,7 +23,7 @@ from plait.protocols import (
     Vector,
 )
 from plait.stores import Planner, refuse_to_write
-from plait.stores.sqlite import analysis, documents, filters, keyword
+from plait.stores.sqlite import analysis, documents, filters, keyword, state
 from plait.stores.sqlite.connection import (
     Connections,
     Guard,
@@ -80,6 +80,7 @@ class SQLiteStore:
         clock: Callable[[], int] = _now,
         planner: Planner = "auto",
         read_only: bool = False,
+        brief: bool = False,
     ) -> None:
         self.path = path if path == ":memory:" else os.path.abspath(path)
         self._clock = clock
@@ -93,6 +94,7 @@ class SQLiteStore:
         self.keywords = KeywordSearch(self.selections)
         self.keywords.planner = planner
         self.vectors = NearestVectors(self.selections)
+        self.vectors.blocks.keeps_first = not brief
         try:
             if not read_only:
                 with self._guard:
@@ -114,9 +116,9 @@ class SQLiteStore:
     def state(self) -> State:
         """Return the state of the memory."""
         with self._guard, self._connections.get() as connection:
-            _refuse_foreign_triggers(connection)
-            state = read_state(connection, self.analyzer)
-        return state
+            state.refuse_foreign_triggers(connection, keyword.TRIGGERS + filters.TAG_TRIGGERS)
+            present = read_state(connection, self.analyzer)
+        return present
 
     @contextmanager
     def transaction(self, *, patient: bool = True) -> Iterator[Transaction]:
@@ -151,18 +153,30 @@ class SQLiteStore:
         return hits
 
     def vector(
-        self, vector: Vector, space: Space, limit: int, where: Filter, *, also: Sequence[Ref] = ()
+        self,
+        vector: Vector,
+        space: Space,
+        limit: int,
+        where: Filter,
+        *,
+        also: Sequence[Ref] = (),
+        latest: bool = False,
     ) -> Nearest:
-        """Return the nearest passages by cosine, exact, among vectors of this space only."""
+        """Return the nearest passages by cosine among vectors of this space only."""
         with self._guard, self._connections.get() as connection:
             conditions = self._searched_for(connection, where)
             passages = keyword.passage_count(connection) if conditions else 0
-            hits = self.vectors.nearest(connection, vector, space, limit, conditions, passages)
-            cosines = dict(hits)
-            others = [ref for ref in also if ref not in cosines]
-            cosines |= self.vectors.cosines(connection, vector, space, others)
-            among = self.selections.size(connection, conditions, passages)
-        return Nearest(hits, cosines, among)
+            if latest:
+                from plait.stores.sqlite import resembling
+
+                parts = (connection, vector, space, limit, conditions, self.vectors)
+                near = resembling.latest(*parts)
+            else:
+                near = self.vectors.nearest(connection, vector, space, limit, conditions, passages)
+            cosines = dict(near.hits)
+            others = self.vectors.cosines(connection, vector, space, [*{*also} - cosines.keys()])
+            among = None if latest else self.selections.size(connection, conditions, passages)
+        return near._replace(cosines=cosines | others, among=among)
 
     def vocabulary(
         self,
@@ -394,6 +408,8 @@ class SQLiteStore:
         self, *, keywords: bool = False, compact: bool = False, purged: bool = False
     ) -> tuple[str, ...]:
         """Tidy up after many writes; see the protocol for the options."""
+        from plait.stores.sqlite import rebuilding, signs
+
         self._refuse_if_read_only()
         with self._guard:
             if keywords:
@@ -406,7 +422,8 @@ class SQLiteStore:
             connection = self._connections.get()
             if keyword.outgrown(connection, self.tidied_passages):
                 with WriteLock(self._connections) as connection:
-                    keyword.tidy(connection, self.keywords.passages)
+                    rebuilding.tidy(connection, self.keywords.passages)
+            signs.make(self._connections)
             if get_meta(connection, UNSCRUBBED) is not None:
                 with suppress(StoreBusy):  # not what the caller waits for
                     self._scrub(patience=0.0)
@@ -419,9 +436,8 @@ class SQLiteStore:
     def _rebuild_keywords(self, *, force: bool) -> int:
         from plait.stores.sqlite import rebuilding
 
-        return rebuilding.rebuild_where_needed(
-            self._connections, self.analyzer, self.rebuilt_passages, force=force
-        )
+        parts = (self._connections, self.analyzer, self.rebuilt_passages)
+        return rebuilding.rebuild_where_needed(*parts, force=force)
 
     def _repair_lost_keywords(self) -> None:
         """Rebuild the keyword index if it is lost or lists other passages than the memory has."""
@@ -482,14 +498,3 @@ class SQLiteStore:
         """Release every connection."""
         with Guard(self._connections, follows=False):
             self._connections.close()
-
-
-def _refuse_foreign_triggers(connection: apsw.Connection) -> None:
-    """Refuse a file with a trigger that is not plait's: it would change what is stored next.
-
-    Raises:
-        apsw.CorruptError: There is one.
-    """
-    for name, sql in rows(connection, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"):
-        if sql not in keyword.TRIGGERS:
-            raise apsw.CorruptError(f"its trigger {quoted(str(name))} is not plait's")

@@ -1,4 +1,4 @@
-"""Vectors as int8 rows in blocks, scanned exactly. No extension, no numpy.
+"""Vectors as int8 rows in blocks, scanned exactly or by their signs. No extension, no numpy.
 
 Passage ``r`` owns row ``r % BLOCK_ROWS`` of block ``r // BLOCK_ROWS``, so text and vector are
 written in one transaction and always agree. Cosine is scale-free: a row is just its int8 bytes,
@@ -9,36 +9,40 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 
 from plait.errors import EmbedderError
-from plait.protocols import Scored, Vector
+from plait.protocols import Nearest, Scored, Vector
 from plait.stores.sqlite import filters
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.state import Generation, answering
 from plait.types import Ref, Space
 
+if TYPE_CHECKING:
+    from plait.stores.sqlite.signs import SignedBlocks
+
 BLOCK_ROWS = 2_048
 LAST_BLOCK = (2**63 - 1) // BLOCK_ROWS
 INT8_MAX = 127
 NO_HIT = 1.0  # this distance is a cosine of 0
-# A process that searches more than once keeps this much of the blocks: 250,000 rows of 256 dims.
+# A process that may search again keeps this much of the blocks: 250,000 rows of 256 dims.
 KEPT_BYTES = 64 * 1024 * 1024
 # How many times the wanted number of neighbours is tested before a filter is listed in full.
 OVER_FETCH = 4
 
-_PLACES = "SELECT block, rowid FROM vector_blocks WHERE generation = ? ORDER BY block"
-_BLOCKS = "SELECT block, data FROM vector_blocks WHERE generation = ? ORDER BY block"
-_BLOCK = "SELECT data FROM vector_blocks WHERE generation = ? AND block = ?"
-_BLOCK_ROW = "SELECT rowid FROM vector_blocks WHERE generation = ? AND block = ?"
-_DISTRUSTED = (
-    "SELECT p.rowid FROM documents AS d JOIN passages AS p ON p.document = d.rowid "
-    "WHERE d.trust <> 'trusted'"
+_PLACES = (
+    "SELECT b.block, b.rowid, CAST(v.version AS BLOB), s.rowid FROM vector_blocks AS b "
+    "LEFT JOIN block_versions AS v ON v.generation = b.generation AND v.block = b.block "
+    "LEFT JOIN vector_signs AS s ON s.generation = b.generation AND s.block = b.block "
+    "WHERE b.generation = ? ORDER BY b.block"
 )
-_ADD_BLOCK = "INSERT INTO vector_blocks (generation, block, data) VALUES (?, ?, zeroblob(?))"
+_BLOCK = "SELECT data FROM vector_blocks WHERE generation = ? AND block = ?"
 
+# Added to a small double, this leaves its whole part, rounded half to even, in the lowest byte.
+_ROUNDING = 1.5 * 2**52
+_LOW_BYTE = 0 if sys.byteorder == "little" else 7
 # Of a double: the byte with the sign and most of the exponent, and the one after it.
 _TOP_BYTE, _LEVEL_BYTE = (7, 6) if sys.byteorder == "little" else (0, 1)
 _USUAL_TOP = 0x3F  # of doubles from 2**-15 to 2
@@ -46,12 +50,17 @@ _LAST_LEVEL = 0xEF  # of distances below `NO_HIT`
 _FARTHEST = 0xFF
 MANY_NEAR = 64  # rows of a block, such as copies of one text: all are read then, not one by one
 _ALL_LEVELS = bytes(range(256))
+_SAMPLED = 64  # one of so many tells nearly which level is wanted
 _HIDDEN = bytes([_FARTHEST, *[0] * 255])
 
 # Cosine distances from one row to many, as doubles.
 Distances = Callable[[bytes, memoryview, int], "memoryview[float]"]
 # The distances of all rows from one query, by block.
 Scan = dict[int, "memoryview[float]"]
+# A block: its number, its row in the file, its version, and the row of its signs, if it has any.
+Place = tuple[int, int, bytes | None, int | None]
+# The nearest passages, of all or of flagged ones.
+Best = Callable[[int, Mapping[int, bytearray] | None], list[Scored]]
 
 
 def quantise(vector: Vector, dims: int) -> bytes:
@@ -65,16 +74,22 @@ def quantise(vector: Vector, dims: int) -> bytes:
     """
     if len(vector) != dims:
         raise EmbedderError(f"The embedder returned {len(vector)} dimensions instead of {dims}.")
-    largest = max(map(abs, vector))
-    if not math.isfinite(sum(vector)) or not math.isfinite(largest):
+    values = vector.tolist()
+    largest = max(max(values), -min(values))
+    if not math.isfinite(sum(values)) or not math.isfinite(largest):
         raise EmbedderError("The embedder returned a vector that is not finite.")
     if largest == 0.0:
         raise EmbedderError("The embedder returned a zero vector.")
     scale = INT8_MAX / largest
-    return array("b", [round(value * scale) for value in vector]).tobytes()
+    return array("d", [value * scale + _ROUNDING for value in values]).tobytes()[_LOW_BYTE::8]
 
 
-def _by_simsimd() -> Distances:
+def by_simsimd() -> Distances:
+    """Return simsimd's way.
+
+    Raises:
+        ImportError: It is not installed.
+    """
     import simsimd
 
     def distances(query: bytes, rows: memoryview, dims: int) -> "memoryview[float]":
@@ -86,44 +101,19 @@ def _by_simsimd() -> Distances:
     return distances
 
 
-def _by_numpy() -> Distances:
-    import numpy  # type: ignore[import-not-found, unused-ignore]
-
-    def distances(query: bytes, rows: memoryview, dims: int) -> "memoryview[float]":
-        matrix = numpy.frombuffer(rows, dtype=numpy.int8).reshape(-1, dims).astype(numpy.float32)
-        wanted = numpy.frombuffer(query, dtype=numpy.int8).astype(numpy.float32)
-        norms = numpy.sqrt((matrix * matrix).sum(axis=1)) * numpy.sqrt((wanted * wanted).sum())
-        cosines: Any = (matrix @ wanted) / numpy.maximum(norms, 1e-9)
-        return cast("memoryview[float]", memoryview((1.0 - cosines).astype(numpy.float64)))
-
-    return distances
-
-
-def _by_hand() -> Distances:
-    def distances(query: bytes, rows: memoryview, dims: int) -> "memoryview[float]":
-        wanted = array("b", query)
-        length = math.sqrt(sum(value * value for value in wanted))
-        computed = array("d")
-        for start in range(0, len(rows), dims):
-            row = rows[start : start + dims].cast("b")
-            norm = math.sqrt(sum(value * value for value in row)) * length
-            dot = sum(map(int.__mul__, wanted, row))
-            computed.append(1.0 - dot / norm if norm else 1.0)
-        return cast("memoryview[float]", memoryview(computed))
-
-    return distances
-
-
-def kernel(
-    ladder: Sequence[Callable[[], Distances]] = (_by_simsimd, _by_numpy, _by_hand),
-) -> Distances:
+def kernel() -> Distances:
     """Return the fastest way to compare one vector with many on this machine."""
-    for build in ladder[:-1]:
-        try:
-            return build()
-        except ImportError:
-            continue
-    return ladder[-1]()
+    try:
+        return by_simsimd()
+    except ImportError:
+        from plait.stores.sqlite import kernels
+
+        return kernels.without_simsimd()
+
+
+def is_block(block: object) -> bool:
+    """Tell whether this is the number of a block."""
+    return isinstance(block, int) and 0 <= block <= LAST_BLOCK
 
 
 def check_block(block: object, size: int, dims: int) -> None:
@@ -132,7 +122,7 @@ def check_block(block: object, size: int, dims: int) -> None:
     Raises:
         apsw.CorruptError: It has not.
     """
-    if not isinstance(block, int) or not 0 <= block <= LAST_BLOCK or size != BLOCK_ROWS * dims:
+    if not is_block(block) or size != BLOCK_ROWS * dims:
         raise apsw.CorruptError(f"block {block!r} of the vectors cannot be read")
 
 
@@ -149,61 +139,111 @@ def flagged(refs: Iterable[Ref]) -> dict[int, bytearray]:
 
 
 class Blocks:
-    """Reads blocks from the file; the second scan of an unchanged file caches what it read."""
+    """Reads blocks from the file, and keeps them: only those that changed are read again.
+
+    Each write gives a block a new version, which is random: no other content of it, in this file or
+    in one that takes its place, ever has the same. So bytes of a known version are never out of
+    date, whoever wrote since, and one snapshot's versions never lead to another's bytes.
+    """
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self.kept_bytes = kept_bytes
-        self._kept: tuple[object, dict[int, bytes] | None] = (None, None)
+        # New memory costs more than reading the file: not for a process that searches once.
+        self.keeps_first = True
+        self.is_first = True
+        self._kept: dict[int, tuple[bytes, bytes]] = {}
+
+    def keeps(self, size: int) -> bool:
+        """Tell whether so many bytes are kept for the next search."""
+        return size <= self.kept_bytes and (self.keeps_first or not self.is_first)
 
     def scan(
-        self, connection: apsw.Connection, generation: int, dims: int, version: object
+        self, connection: apsw.Connection, places: Sequence[Place], dims: int
     ) -> Iterator[tuple[int, memoryview]]:
-        """Yield the blocks in order; asking for the next one may overwrite a view."""
-        key = (generation, version)
-        seen, kept = self._kept
-        if seen == key and kept is not None:
-            for block, data in kept.items():
-                yield block, memoryview(data)
-            return
-        places = rows(connection, _PLACES, (generation,))
+        """Yield these blocks in order; asking for the next one may overwrite a view."""
         size = BLOCK_ROWS * dims
-        keeps = seen == key and len(places) * size <= self.kept_bytes
-        fresh: dict[int, bytes] = {}
-        buffer = bytearray(0 if keeps else size)
-        if places:
-            with connection.blob_open("main", "vector_blocks", "data", places[0][1], False) as blob:
-                for block, place in places:
-                    blob.reopen(place)
-                    check_block(block, blob.length(), dims)
-                    if keeps:
-                        fresh[block] = blob.read()
+        keeps = self.keeps(len(places) * size)
+        # subtle: another thread may replace what is kept meanwhile, but changes nothing in it.
+        known, kept = self._kept, dict[int, tuple[bytes, bytes]]()
+        buffer = bytearray()
+        blob = None
+        try:
+            for block, place, version, _ in places:
+                same = known.get(block)
+                if same is None or same[0] != version:
+                    if blob is None:
+                        blob = connection.blob_open("main", "vector_blocks", "data", place, False)
                     else:
+                        blob.reopen(place)
+                    check_block(block, blob.length(), dims)
+                    if not keeps or version is None:
+                        buffer = buffer or bytearray(size)
                         blob.read_into(buffer)
-                    yield block, memoryview(fresh[block] if keeps else buffer)
-        self._kept = (key, fresh if keeps else None)
+                        yield block, memoryview(buffer)
+                        continue
+                    same = (version, blob.read())
+                kept[block] = same
+                yield block, memoryview(same[1])
+        finally:
+            if blob is not None:
+                blob.close()
+        self._kept, self.is_first = kept if keeps else {}, False
+
+    def _known(self, block: int, version: bytes | None) -> bytes | None:
+        """Return a block that was kept, if it is still of this version."""
+        same = self._kept.get(block)
+        return None if same is None or same[0] != version else same[1]
+
+    def _keep(self, block: int, version: bytes | None, data: bytes) -> None:
+        if version is not None:
+            self._kept = {**self._kept, block: (version, data)}
 
     def rows(
-        self,
-        connection: apsw.Connection,
-        generation: int,
-        dims: int,
-        version: object,
-        refs: Iterable[Ref],
+        self, connection: apsw.Connection, generation: int, dims: int, refs: Iterable[Ref]
     ) -> Iterator[tuple[Ref, bytes]]:
         """Yield the rows of these passages, except in blocks that do not exist."""
-        seen, kept = self._kept
-        at_hand = kept if kept is not None and seen == (generation, version) else {}
         by_block: dict[int, list[Ref]] = {}
         for ref in sorted(refs):
             by_block.setdefault(ref // BLOCK_ROWS, []).append(ref)
-        for block, members in by_block.items():
-            # A blob's pages are a linked list: reading its last row costs as much as reading all.
-            data = at_hand.get(block) or connection.execute(_BLOCK, (generation, block)).get
-            if data is not None:
-                check_block(block, len(data) if isinstance(data, bytes) else 0, dims)
-            for ref in members if data else ():
+        singly: list[Ref] = []
+        places = places_of(connection, generation)
+        keeps = self.keeps(len(places) * BLOCK_ROWS * dims)
+        for block, _, version, signed in places:
+            if block not in by_block:
+                continue
+            if signed is not None and self._known(block, version) is None:
+                singly += by_block[block]
+                continue
+            data = self._known(block, version)
+            if data is None:
+                # A blob is a linked list: reading its last row costs as much as reading all.
+                data = block_of(connection, generation, block, dims)
+                self._keep(block, version if keeps else None, data)
+            for ref in by_block[block]:
                 first = ref % BLOCK_ROWS * dims
                 yield ref, data[first : first + dims]
+        if singly:
+            from plait.stores.sqlite import signs
+
+            matrix = signs.single_rows(connection, singly, dims)
+            for number, ref in enumerate(singly):
+                yield ref, bytes(matrix[number * dims : (number + 1) * dims])
+
+
+def places_of(connection: apsw.Connection, generation: int) -> list[Place]:
+    """Return where the blocks are, in order."""
+    return rows(connection, _PLACES, (generation,))
+
+
+def block_of(connection: apsw.Connection, generation: int, block: int, dims: int) -> bytes:
+    """Return one block.
+
+    Raises:
+        apsw.CorruptError: It is damaged or missing.
+    """
+    data = connection.execute(_BLOCK, (generation, block)).get
+    check_block(block, len(data) if isinstance(data, bytes) else 0, dims)
+    return bytes(data)
 
 
 def scanned(blocks: Iterable[tuple[int, memoryview]], query: bytes, distances: Distances) -> Scan:
@@ -218,7 +258,7 @@ def nearest(scan: Scan, limit: int, flags: Mapping[int, bytearray] | None = None
         for block, distances in scan.items()
         if flags is None or block in flags
     }
-    last = _level_of(b"".join(levels.values()), limit)
+    last = level_of(b"".join(levels.values()), limit)
     is_near = bytes(level <= last for level in range(256))
     best: list[tuple[float, Ref]] = []
     bar = NO_HIT
@@ -241,15 +281,22 @@ def nearest(scan: Scan, limit: int, flags: Mapping[int, bytearray] | None = None
     return [(ref, 1.0 - distance) for distance, ref in best[:limit]]
 
 
-def _level_of(levels: bytes, wanted: int) -> int:
+def level_of(levels: bytes, wanted: int) -> int:
     """Return the least level that so many have or are below; the last one if there are fewer."""
     least, last = 0, _LAST_LEVEL
+    guesses: list[int] = []
+    if len(levels) > 2 * _SAMPLED:
+        # To count in the middle, where most are, takes ten times as long as near the end.
+        near = level_of(levels[::_SAMPLED], -(-wanted // _SAMPLED))
+        guesses = [near + 2, near + 1, near - 2, near - 1, near]
     while least < last:
-        middle = (least + last) // 2
-        if len(levels.translate(None, _ALL_LEVELS[middle + 1 :])) >= wanted:
-            last = middle
+        guess = guesses.pop() if guesses else (least + last) // 2
+        if not least <= guess < last:
+            continue
+        if len(levels.translate(None, _ALL_LEVELS[guess + 1 :])) >= wanted:
+            last = guess
         else:
-            least = middle + 1
+            least = guess + 1
     return last
 
 
@@ -267,8 +314,11 @@ def _levels(distances: "memoryview[float]", flags: bytearray | None) -> bytes | 
         for slot, top in enumerate(tops):
             if top != _USUAL_TOP:
                 levels[slot] = 0 if distances[slot] < NO_HIT else _FARTHEST
-    if flags is None:
-        return levels
+    return levels if flags is None else hidden_but(levels, flags)
+
+
+def hidden_but(levels: bytes | bytearray, flags: bytes | bytearray) -> bytes:
+    """Return levels of which only those that are flagged can be near."""
     hidden = int.from_bytes(flags.translate(_HIDDEN), "little")
     return (int.from_bytes(levels, "little") | hidden).to_bytes(len(levels), "little")
 
@@ -312,6 +362,7 @@ class NearestVectors:
         self.blocks = Blocks()
         self.distances: Distances | None = None
         self._latest: tuple[object, Scan] = (None, {})
+        self._signs: SignedBlocks | None = None
 
     def nearest(
         self,
@@ -321,11 +372,11 @@ class NearestVectors:
         limit: int,
         conditions: list[filters.Clause],
         passages: int,
-    ) -> list[Scored]:
-        """Return the nearest passages by cosine, exact; none for another space."""
+    ) -> Nearest:
+        """Return the nearest passages by cosine; none for another space."""
         generation = answering(connection, space)
         if generation is None:
-            return []
+            return Nearest([], {})
         query = quantise(vector, generation.dims)
         selection = None
         if conditions:
@@ -333,23 +384,61 @@ class NearestVectors:
             if selection.refs is not None and selection.short:
                 cosines = self._pick(connection, generation, query, selection.refs)
                 ranked = sorted((-cosine, ref) for ref, cosine in cosines.items() if cosine > 0.0)
-                return [(ref, -negative) for negative, ref in ranked[:limit]]
-        version = filters.data_version(connection)
-        blocks = self.blocks.scan(connection, generation.id, generation.dims, version)
-        scan = scanned(blocks, query, self._kernel())
-        self._latest = ((generation.id, version, query), scan)
+                return Nearest([(ref, -negative) for negative, ref in ranked[:limit]], {})
+        best, by_signs = self._ranking(connection, generation, query)
         if selection is None:
-            return nearest(scan, limit)
-        hits = nearest(scan, limit * self.over_fetch)
+            return Nearest(best(limit, None), {}, approximate=by_signs)
+        hits = best(limit * self.over_fetch, None)
         kept = self._first_passing(connection, conditions, hits, limit)
         if kept is not None:
-            return kept
+            return Nearest(kept, {}, approximate=by_signs)
         if selection.flags is None:
             refs = selection.refs
             selection.flags = flagged(
                 filters.passing(connection, conditions) if refs is None else refs
             )
-        return nearest(scan, limit, selection.flags)
+        return Nearest(best(limit, selection.flags), {}, approximate=by_signs)
+
+    def _ranking(
+        self, connection: apsw.Connection, generation: Generation, query: bytes
+    ) -> tuple[Best, bool]:
+        """Compare the query with all vectors, or first with the signs of those that have signs."""
+        places = places_of(connection, generation.id)
+        signed = [place for place in places if place[3] is not None]
+        chosen = self._by_signs(connection, generation, query, signed, len(places))
+        if chosen is not None:
+            places = [place for place in places if place[3] is None]
+        blocks = self.blocks.scan(connection, places, generation.dims)
+        scan = scanned(blocks, query, self.kernel())
+        self._latest = ((generation.id, filters.data_version(connection), query), scan)
+
+        def best(limit: int, flags: Mapping[int, bytearray] | None) -> list[Scored]:
+            hits = nearest(scan, limit, flags)
+            if chosen is not None:
+                hits = sorted(hits + chosen(limit, flags), key=lambda hit: (-hit[1], hit[0]))
+            return hits[:limit]
+
+        return best, chosen is not None
+
+    def _by_signs(
+        self,
+        connection: apsw.Connection,
+        generation: Generation,
+        query: bytes,
+        signed: list[Place],
+        blocks: int,
+    ) -> Best | None:
+        """Return how to rank by signs; ``None`` where everything is compared."""
+        if not signed:
+            return None
+        from plait.stores.sqlite import signs
+
+        if blocks * BLOCK_ROWS < signs.LEAST_PASSAGES:
+            return None
+        if self._signs is None:
+            self._signs = signs.SignedBlocks()
+        keeps, distances = self.blocks.keeps, self.kernel()
+        return self._signs.ranking(connection, signed, query, distances, keeps=keeps)
 
     def _first_passing(
         self,
@@ -372,32 +461,6 @@ class NearestVectors:
             if len(kept) >= limit:
                 return kept[:limit]
         return kept if len(hits) < limit * self.over_fetch else None
-
-    def best_cosines(
-        self, connection: apsw.Connection, vectors: Sequence[Vector], space: Space
-    ) -> list[float]:
-        """Return the cosine of the nearest of all trusted passages to each vector, in one scan."""
-        generation = answering(connection, space)
-        if generation is None:
-            return []
-        queries = [quantise(vector, generation.dims) for vector in vectors]
-        nearest_of_all = [NO_HIT] * len(queries)
-        version = filters.data_version(connection)
-        distances, dims = self._kernel(), generation.dims
-        distrusted: dict[int, list[int]] = {}
-        for (ref,) in rows(connection, _DISTRUSTED):
-            distrusted.setdefault(ref // BLOCK_ROWS, []).append(ref % BLOCK_ROWS)
-        for block, scanned_rows in self.blocks.scan(connection, generation.id, dims, version):
-            data = scanned_rows
-            if block in distrusted:
-                kept = bytearray(data)
-                for slot in distrusted[block]:
-                    kept[slot * dims : (slot + 1) * dims] = bytes(dims)
-                data = memoryview(kept)
-            for place, query in enumerate(queries):
-                near = min(distances(query, data, dims).tolist())
-                nearest_of_all[place] = min(nearest_of_all[place], near)
-        return [1.0 - distance for distance in nearest_of_all]
 
     def cosines(
         self, connection: apsw.Connection, vector: Vector, space: Space, refs: Sequence[Ref]
@@ -422,44 +485,11 @@ class NearestVectors:
     ) -> dict[Ref, float]:
         if not refs:
             return {}
-        version = filters.data_version(connection)
-        listed = self.blocks.rows(connection, generation.id, generation.dims, version, refs)
-        return pick(listed, query, self._kernel())
+        listed = self.blocks.rows(connection, generation.id, generation.dims, refs)
+        return pick(listed, query, self.kernel())
 
-    def _kernel(self) -> Distances:
+    def kernel(self) -> Distances:
+        """Return how vectors are compared."""
         if self.distances is None:
             self.distances = kernel()
         return self.distances
-
-
-def write(
-    connection: apsw.Connection, generation: int, dims: int, rows: Mapping[Ref, bytes | None]
-) -> None:
-    """Write rows of the blocks; ``None`` clears one. Call inside a write transaction."""
-    by_block: dict[int, list[tuple[int, bytes | None]]] = {}
-    for ref, row in rows.items():
-        by_block.setdefault(ref // BLOCK_ROWS, []).append((ref % BLOCK_ROWS * dims, row))
-    empty = bytes(dims)
-    for block, patches in by_block.items():
-        place = connection.execute(_BLOCK_ROW, (generation, block)).get
-        if place is None:
-            if all(row is None for _, row in patches):
-                continue
-            connection.execute(_ADD_BLOCK, (generation, block, BLOCK_ROWS * dims))
-            place = connection.last_insert_rowid()
-        with connection.blob_open("main", "vector_blocks", "data", place, True) as blob:
-            check_block(block, blob.length(), dims)
-            for offset, row in sorted(patches, key=lambda patch: patch[0]):
-                blob.seek(offset)
-                blob.write(empty if row is None else row)
-
-
-def occupied(connection: apsw.Connection, generation: int, dims: int) -> Iterable[list[Ref]]:
-    """Yield the passages that have a vector, block by block, from the bytes themselves."""
-    for block, data in connection.execute(_BLOCKS, (generation,)):
-        check_block(block, len(data) if isinstance(data, bytes) else 0, dims)
-        yield [
-            block * BLOCK_ROWS + slot
-            for slot in range(BLOCK_ROWS)
-            if data.count(0, slot * dims, (slot + 1) * dims) != dims
-        ]

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from plait.protocols import Entry, Vector, Written
-from plait.stores.sqlite import signals, steps, vectors
+from plait.stores.sqlite import blocks, signals, steps, vectors
 from plait.stores.sqlite.audit import Recorder
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import (
@@ -63,6 +63,10 @@ _PASSAGE_ID_TAKEN = "SELECT 1 FROM passages WHERE id = ?"
 _MOVE_PASSAGE = (
     "UPDATE passages SET ordinal = ?, start = ?, start_line = ?, end_line = ? WHERE rowid = ?"
 )
+_HAS_OTHER_TITLE = (
+    "SELECT 1 FROM passages "
+    "WHERE document = ?1 AND title_terms <> CASE WHEN ordinal = 0 THEN ?2 ELSE ?3 END LIMIT 1"
+)
 _RETITLE_FIRST = (
     "UPDATE passages SET title_terms = ?1 WHERE document = ?2 AND ordinal = 0 AND title_terms <> ?1"
 )
@@ -99,6 +103,8 @@ class DocumentWriter:
         self._added: list[tuple[Any, ...]] = []
         self._unembedded: list[tuple[int, Ref, str]] = []
         self._last: Ref | None = None
+        # The space of the last vector as `generations` has it: nearly always the same.
+        self._space: tuple[Space, str] | None = None
 
     def settle(self) -> None:
         """Write the passages that were collected; call it before anything reads passages."""
@@ -119,7 +125,7 @@ class DocumentWriter:
         self.settle()
         for generation in self._generations:
             patches = self._rows[generation.id]
-            vectors.write(self._connection, generation.id, generation.dims, patches)
+            blocks.write(self._connection, generation.id, generation.dims, patches)
 
     def write(self, entry: Entry, fingerprint: bytes | None, *, keep_use: bool) -> Written:
         """Write a whole document; it replaces the one with the same id."""
@@ -132,7 +138,9 @@ class DocumentWriter:
         fields[_CHUNK_COUNT_AT] = len(entry.passages)
         values = [*fields, _preface(entry), fingerprint]
         row = self._connection.execute(BY_ID, (document.id,)).fetchone()
-        if not keep_use:  # a profile repeats what other documents say
+        if keep_use:  # a profile repeats what other documents say
+            self._recorder.tallies.move(row and row[1:], fields)
+        else:
             self._recorder.change(document.id, row and row[1:], fields)
             self._recorder.wrote(document.id, document.origin)
         if row is None:
@@ -234,7 +242,7 @@ class DocumentWriter:
     ) -> int:
         """Write a passage's vector to every generation; return 1 if it stays pending."""
         waiting = 0
-        name = None if space is None else space_text(space)
+        name = None if space is None else self._name_of(space)
         for generation in self._generations:
             if vector is not None and generation.space == name:
                 self._rows[generation.id][ref] = vectors.quantise(vector, generation.dims)
@@ -247,6 +255,11 @@ class DocumentWriter:
                 self._unembedded.append((generation.id, ref, mine))
                 waiting += generation.current and mine == "pending"
         return waiting
+
+    def _name_of(self, space: Space) -> str:
+        if self._space is None or self._space[0] is not space:
+            self._space = (space, space_text(space))
+        return self._space[1]
 
     def remove(self, refs: Sequence[Ref]) -> None:
         """Delete passages; triggers take them out of the keyword index."""
@@ -281,6 +294,9 @@ class DocumentWriter:
 
     def _retitle(self, rowid: int, titles: tuple[str, str]) -> None:
         first, others = titles
+        # An update, even of nothing, makes FTS5 write out its part of the index.
+        if not self._connection.execute(_HAS_OTHER_TITLE, (rowid, first, others)).get:
+            return
         self._connection.execute(_RETITLE_FIRST, (first, rowid))
         self._connection.execute(_RETITLE_OTHERS, (others, rowid))
 

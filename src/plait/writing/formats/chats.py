@@ -5,8 +5,9 @@ Another JSON file stays as it is. A chat that was exported as text, as WhatsApp 
 
 import datetime
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from plait.types.records import NamedTuple
 from plait.writing.formats.encodings import Converted, decoded
 from plait.writing.formats.located import Lines, parsed, starts_of
 

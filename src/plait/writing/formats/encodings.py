@@ -2,9 +2,9 @@ r"""Decode the bytes of a text file: Unicode by its marks, else UTF-8, else Wind
 
 import codecs
 import re
-from typing import NamedTuple
 
 from plait.errors import SourceError
+from plait.types.records import NamedTuple
 from plait.writing import refusals
 
 # Bytes searched for a NUL, as git and grep do. The header of any binary format is shorter.
