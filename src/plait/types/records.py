@@ -1,7 +1,7 @@
 """`NamedTuple`, quick to define. Nothing here knows what a tuple is for.
 
-A search defines forty named tuples before it can begin, and `typing.NamedTuple` takes 0.13 ms for
-each, most of it for checks that mypy makes too. To its users, a class made here is the same.
+A search defines forty named tuples before it can begin, and `typing.NamedTuple` takes 0.08 ms for
+each, because it writes a function for each. To its users, a class made here is the same.
 """
 
 import sys
