@@ -3,27 +3,36 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Without compiled files each process of the tests would compile plait anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Above the overall floor of pyproject.toml: an error in one of these loses or hides somebody's notes.
 CRITICAL := src/plait/stores/* src/plait/ranking/* src/plait/facts/* src/plait/writing/chunking*
 CRITICAL_FLOOR := 95
 
-# Parts of the tests that run at the same time, because many wait for processes of their own. The
-# last one compares times: measuring coverage would only slow it down.
-MEASURED := reliability doors rest
+# Parts that run at the same time, the longest first: many tests wait for processes of their own.
+# The part `growth` compares times: measuring coverage would only slow it down.
+MEASURED := doors unit reliability others
 reliability := tests/reliability
 doors := tests/flows tests/interfaces tests/mcp
 growth := tests/unit/test_linear_time.py
-rest := tests src $(patsubst %,--ignore=%,$(reliability) $(doors) $(growth))
-PARTS := $(MEASURED) growth
-PYTEST := pytest -q -p no:cacheprovider
+unit := tests/unit src --ignore=$(growth)
+others := tests $(patsubst %,--ignore=%,$(reliability) $(doors) tests/unit)
+PARTS := $(MEASURED) integrations growth conformance
+# Folders of tests that passed are removed at once, because they may be in memory.
+PYTEST := pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed
 
-.PHONY: help demo test soak check bench bench-large conformance integrations clean $(PARTS)
+# Most of the waiting is for syncs of small files, and no test needs them: files go into memory, where
+# there is room (4 GB) and programs may run. TMPDIR=/tmp make test puts them elsewhere.
+MEMORY_DISK = $(shell mount | grep ' /dev/shm ' | grep -qv noexec && \
+	df -Pk /dev/shm | awk 'NR == 2 && $$4 > 4000000 { print $$6 }')
+
+.PHONY: help demo test soak check bench bench-large clean $(PARTS)
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo   try plait on the sample memory"
-	@echo "make test   all checks and tests, with coverage, then make conformance and integrations"
+	@echo "make test   all checks and tests, with coverage, conformance and integrations"
 	@echo "make check  only the static checks"
 	@echo "make soak   the long reliability tests"
 	@echo "make bench  speed and memory of every operation, and of other systems"
@@ -51,15 +60,13 @@ check: $(INSTALLED)
 # PYTHONWARNDEFAULTENCODING: a file opened without an encoding reads differently on another machine.
 test: check
 	$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory --jobs=3 $(PARTS)
+	@TMPDIR="$${TMPDIR:-$(MEMORY_DISK)}" $(MAKE) --no-print-directory --jobs=3 $(PARTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	@set -f; for area in $(CRITICAL); do \
 		echo "coverage of $$area, at least $(CRITICAL_FLOOR) %:"; \
 		$(BIN)/coverage report --include="$$area" --fail-under=$(CRITICAL_FLOOR) || exit 1; \
 	done
-	@$(MAKE) --no-print-directory conformance
-	@$(MAKE) --no-print-directory integrations
 
 $(MEASURED): $(INSTALLED)
 	PYTHONWARNDEFAULTENCODING=1 $(BIN)/coverage run -m $(PYTEST) $($@)
@@ -68,8 +75,9 @@ growth: $(INSTALLED)
 	$(BIN)/python -m $(PYTEST) $($@)
 
 soak: $(INSTALLED)
-	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability tests/mcp -q
+	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability tests/mcp tests/postgres -q
 	$(BIN)/python -m pytest -m soak -q
+	PGSERVER_POSTGRES_VERSION=16 $(BIN)/python -m pytest -m soak -q tests/contracts
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/run.py

@@ -14,6 +14,7 @@ from plait.protocols import Entry, Vector
 from plait.stores.sqlite.store import SQLiteStore
 from plait.types import Document, Passage
 from plait.types.ids import new_id
+from plait.writing.chance import sample_chance
 
 BATCH_DOCUMENTS = 500
 EMBED_BATCH = 256  # as `ingest` does
@@ -111,5 +112,6 @@ def build(path: Path, found: Sequence[corpus.Passage], embedder: Embedder) -> Bu
                 batch = []
     _write(store, batch)
     store.tidy()
+    sample_chance(store, embedder, store.state())  # as whoever fills a memory does
     store.close()
     return Built(len(found), documents, time.process_time() - began, spent[0], path.stat().st_size)

@@ -1,12 +1,13 @@
 """What every test gets: an empty home folder, repeatable examples, and small memories."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
+import coverage
 import pytest
 from hypothesis import settings
 
@@ -30,21 +31,46 @@ def pytest_report_header() -> str:
     return f"SQLite {apsw.sqlite_lib_version()} through APSW {apsw.apsw_version()}"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Pause coverage for tests that run the same lines again and again: it doubles their time."""
+    current = coverage.Coverage.current()
+    if current is None or item.get_closest_marker("unmeasured") is None:
+        return (yield)
+    current.stop()
+    try:
+        return (yield)
+    finally:
+        current.start()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the user's own memory, nor does what several tests share."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [*os.environ]:
+            keys = ("ANTHROPIC_API_KEY", "API_KEY", "OPENAI_API_KEY")
+            if name.startswith(("PLAIT_", "XDG_")) or name in keys:
+                patch.delenv(name)
+        patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+        _move_home(patch, tmp_path_factory.getbasetemp() / "homes" / "shared")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home folder: no test reads or writes the user's own memory."""
+    """An empty home folder for each test."""
     folder = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
-    folder.mkdir(parents=True)
-    for name in [*os.environ]:
-        keys = ("ANTHROPIC_API_KEY", "API_KEY", "OPENAI_API_KEY")
-        if name.startswith(("PLAIT_", "XDG_")) or name in keys:
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.setenv("USERPROFILE", str(folder))
-    monkeypatch.setenv("APPDATA", str(folder / "AppData"))
-    monkeypatch.setenv("LOCALAPPDATA", str(folder / "AppData"))
+    _move_home(monkeypatch, folder)
     return folder
+
+
+def _move_home(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    patch.setenv("HOME", str(folder))
+    patch.setenv("USERPROFILE", str(folder))
+    patch.setenv("APPDATA", str(folder / "AppData"))
+    patch.setenv("LOCALAPPDATA", str(folder / "AppData"))
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,6 @@ import plait
 from plait import stores
 from plait.cli import main
 from plait.cli.verbs import VERBS
-from plait.memory import opening
 from plait.protocols import Store
 from plait.settings.schema import SETTINGS
 from tests.interfaces.command import ROOT, SAMPLE, environment
@@ -266,7 +265,7 @@ def crossings(tmp_path, monkeypatch):
     counts: Counter[str] = Counter()
     open_store = stores.open_store
     monkeypatch.setattr(
-        opening, "open_store", lambda *args, **kw: crossings_of(open_store(*args, **kw), counts)
+        stores, "open_store", lambda *args, **kw: crossings_of(open_store(*args, **kw), counts)
     )
     return counts
 

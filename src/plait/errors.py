@@ -230,6 +230,11 @@ IN_PYTHON: dict[str, str] = {
     "set_journal_aside": "To use the file without it, call Memory.restore(path=path): it renames "
     "the journal and deletes nothing.",
     "export": "Export it instead: memory.export().",
+    "dump": "Copy the database with pg_dump, or this memory into a file, in a shell: "
+    "plait migrate --from {source:shell} --to FILE",
+    "restore_dump": "Use pg_restore, or import what export() wrote: memory.import_from(path).",
+    "add_vectors": "Have it added there (CREATE EXTENSION vector), then call memory.reindex().",
+    "hide_password": "Leave the password to ~/.pgpass or PGPASSWORD.",
     "store_messages": "Add it to a session: memory.add_messages(messages, session='s1').",
     "export_other": "Open it with Memory.open({path!r}), and import the lines of its export().",
     "give_source": "Name one: memory.ingest('~/notes').",
@@ -242,6 +247,9 @@ IN_PYTHON: dict[str, str] = {
     "supersede_id": "To replace what it says: memory.store(text, supersedes={name!r}).",
     "name_scope": "For example: memory.scope('user:7').",
     "choose_documents": "Call memory.delete(id) or memory.delete(where={{'tags': 'old'}}).",
+    "finish_move": "Finish it in a shell: plait migrate --from {source:shell} --to {target:shell} "
+    "(or remove it: plait migrate --to {target:shell} --drop)",
+    "stop_writers": "Stop what writes to it, and run the same command again.",
 }
 
 

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from plait.errors import Notice
 from plait.types import Document, Filter, Passage, Ref, Space, Trust
 from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.records import NamedTuple
@@ -69,8 +70,7 @@ class Candidate(NamedTuple):
     passage: Passage
     document: Document  # without its text
     tokens: Sequence[Token] = ()
-    # Terms of the title, the heading and the tags.
-    name_terms: frozenset[str] = frozenset()
+    name_terms: frozenset[str] = frozenset()  # of the title, the heading and the tags
     use: Use | None = None
     superseded_by: str | None = None
 
@@ -98,10 +98,9 @@ class State(NamedTuple):
 
     ``analyzer`` is the engine's own; ``indexed_by``, ``chunker`` and ``embedder`` are those of the
     memory's first write. ``space`` and ``sample`` belong to the vectors that answer searches,
-    ``building`` and ``building_sample`` to those being made beside them. ``changed_at`` is when one
-    fact last replaced another; the present is never earlier. ``profiles_due`` is when a profile
-    next becomes outdated. ``unscrubbed`` is the mark of a purge whose bytes may still be there,
-    ``chance`` a sample of the current vectors, ``vector_damage`` why these cannot be described.
+    ``building…`` to those being made beside them. ``changed_at``: when a fact last replaced one;
+    the present is never earlier. ``profiles_due``: when a profile is next outdated; ``unscrubbed``:
+    of a purge whose bytes may be there; ``vector_damage``, ``vectorless``: why vectors are not.
     """
 
     analyzer: str
@@ -118,15 +117,16 @@ class State(NamedTuple):
     profiles_due: int | None = None
     has_messages: bool = False
     passages: int = 0
-    chance: Chance | None = None
+    chance: Chance | None = None  # a sample of the current vectors
     unscrubbed: str | None = None
     vector_damage: str | None = None
+    vectorless: Notice | None = None
+    remote: bool = False  # every read is a trip over a network
 
     def sample_of(self, space: Space, *, building: bool = False) -> Vector | None:
         """Return the sample stored with a space's vectors; ``building``: of the unfinished ones."""
         samples = [(self.space, self.sample), (self.building, self.building_sample)]
-        if building:
-            samples.reverse()
+        samples = samples[::-1] if building else samples
         return next((sample for name, sample in samples if name == space), None)
 
 

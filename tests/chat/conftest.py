@@ -1,5 +1,6 @@
 """Commands of the chat in this process, against a server that speaks a provider's protocol."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +15,14 @@ Chat = Callable[..., Ran]
 
 for _package in ("anthropic", "ollama", "openai", "prompt_toolkit"):
     pytest.importorskip(_package, reason="needs: pip install 'plait[chat]'")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def thawed() -> Iterator[None]:
+    """What a chat keeps from the collector, because its process ends with it, is given back."""
+    yield
+    gc.unfreeze()
+    gc.collect()
 
 
 @pytest.fixture

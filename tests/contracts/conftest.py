@@ -1,10 +1,11 @@
 """The engines: every contract test runs on each of them, and imports none."""
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from threading import local
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import pytest
@@ -13,7 +14,12 @@ from plait.protocols import Store, Token
 from plait.stores.sqlite import analysis
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing.store import InMemoryStore
+from plait.types.ids import new_id
+from tests import servers
 from tests.builders import Engine
+
+if TYPE_CHECKING:
+    from tests.postgres.statements import Sent
 
 TIMEOUT_S = 5.0
 
@@ -47,11 +53,33 @@ def dictionaries(folder: Path, clock: Clock | None) -> Store:
     return InMemoryStore(analyze=Tokenizer(), timeout=TIMEOUT_S, **options)
 
 
+def postgres(folder: Path, clock: Clock | None) -> Store:
+    return _in_database(servers.address(new_id()), clock)
+
+
+def citus(folder: Path, clock: Clock | None) -> Store:
+    assert CITUS is not None
+    mark = "&" if "?" in CITUS else "?"
+    return _in_database(f"{CITUS}{mark}namespace={new_id()}", clock)
+
+
+def _in_database(address: str, clock: Clock | None) -> Store:
+    from plait.stores.postgres.store import PostgresStore
+
+    options: dict[str, Any] = {} if clock is None else {"clock": clock}
+    return PostgresStore(address, timeout=TIMEOUT_S, **options)
+
+
 ENGINES: dict[str, Callable[[Path, Clock | None], Store]] = {
     "sqlite-file": sqlite_file,
     "sqlite-memory": sqlite_in_memory,
     "dictionaries": dictionaries,
+    "postgres": postgres,
 }
+# A server with Citus is none that tests can have from a package: it must be named.
+CITUS = os.environ.get("PLAIT_TEST_CITUS")
+if CITUS is not None:
+    ENGINES["citus"] = citus
 
 
 class Opener:
@@ -73,25 +101,72 @@ class Opener:
             store.close()
 
 
+# What the tests made a store in PostgreSQL send.
+SENT: "dict[str, Sent]" = {}
+
+
+@pytest.fixture(autouse=True)
+def recording(request: pytest.FixtureRequest) -> Iterator[None]:
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if parameters.get("engine") != "postgres":
+        yield
+        return
+    servers.need()
+    from tests.postgres.statements import recorded
+
+    with pytest.MonkeyPatch.context() as patch, recorded(patch, SENT):
+        yield
+
+
 # Of the session, so that property tests may use it.
 @pytest.fixture(scope="session", params=ENGINES)
 def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Engine]:
     opener = Opener(request.param, tmp_path_factory.mktemp("engine"))
+    if request.param == "postgres":
+        from tests.postgres.statements import everything_wrong
+
+        dsn = servers.need()
+        yield opener
+        opener.close()
+        # Whatever a test made the store send must run where the tables are spread by memory.
+        assert everything_wrong(SENT, dsn) == {}
+        return
+    if request.param == "citus":
+        spread_over_citus()
     yield opener
     opener.close()
+
+
+def spread_over_citus() -> None:
+    from plait.stores.postgres.distributing import distribute
+
+    assert CITUS is not None
+    _in_database(CITUS, None).close()
+    distribute(CITUS)
+
+
+def pair_of(
+    names: tuple[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Engine, Engine]]:
+    openers = [Opener(name, tmp_path_factory.mktemp("both")) for name in names]
+    yield openers[0], openers[1]
+    for opener in openers:
+        opener.close()
 
 
 @pytest.fixture(scope="session")
 def both_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
     """Two engines that know nothing of each other."""
-    openers = [
-        Opener(name, tmp_path_factory.mktemp("both")) for name in ("sqlite-memory", "dictionaries")
-    ]
-    yield openers[0], openers[1]
-    for opener in openers:
-        opener.close()
+    yield from pair_of(("sqlite-memory", "dictionaries"), tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def with_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, Engine]]:
+    """SQLite, and a server that computes its scores by itself."""
+    servers.need()
+    yield from pair_of(("sqlite-memory", "postgres"), tmp_path_factory)
 
 
 @pytest.fixture

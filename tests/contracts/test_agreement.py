@@ -1,7 +1,7 @@
 """Two engines that know nothing of each other give the same scores."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.protocols import Store
@@ -30,6 +30,9 @@ EXPRESSIONS: st.SearchStrategy[Expression] = st.recursive(
     max_leaves=6,
 )
 BAGS = st.lists(WORDS, min_size=1, max_size=4, unique=True)
+Rows = list[tuple[str, str, str]]
+# Each opens a memory on a server.
+FEW = settings(max_examples=20, deadline=None)
 QUERIES = EXPRESSIONS.map(lambda expression: Query("", (), expression)) | BAGS.map(
     lambda words: Query("", tuple(words))
 )
@@ -59,9 +62,21 @@ def has_empty_minuend(store: Store, expression: Expression | None) -> bool:
 
 @given(rows=ROWS, queries=st.lists(QUERIES, min_size=1, max_size=6))
 def test_both_engines_score_every_query_alike(
-    both_engines: tuple[Engine, Engine], rows: list[tuple[str, str, str]], queries: list[Query]
+    both_engines: tuple[Engine, Engine], rows: Rows, queries: list[Query]
 ) -> None:
-    stores = [engine() for engine in both_engines]
+    compare_scores(both_engines, rows, queries)
+
+
+@given(rows=ROWS, queries=st.lists(QUERIES, min_size=1, max_size=6))
+@FEW
+def test_postgres_scores_every_query_as_sqlite_does(
+    with_postgres: tuple[Engine, Engine], rows: Rows, queries: list[Query]
+) -> None:
+    compare_scores(with_postgres, rows, queries)
+
+
+def compare_scores(engines: tuple[Engine, Engine], rows: Rows, queries: list[Query]) -> None:
+    stores = [engine() for engine in engines]
     for store in stores:
         for number, (title, heading, text) in enumerate(rows):
             write(store, entry(f"{number}", text, title=title, heading=heading))
@@ -75,14 +90,29 @@ def test_both_engines_score_every_query_alike(
         store.close()
 
 
-@given(text=st.text(st.sampled_from('apple banana "()*ANDORNOTEAR,3日本 '), max_size=24))
+TYPED = st.text(st.sampled_from('apple banana "()*ANDORNOTEAR,3日本 '), max_size=24)
+
+
+@given(text=TYPED)
 def test_both_engines_read_a_typed_query_alike(
     both_engines: tuple[Engine, Engine], text: str
 ) -> None:
+    compare_typed(both_engines, text)
+
+
+@given(text=TYPED)
+@FEW
+def test_postgres_reads_a_typed_query_as_sqlite_does(
+    with_postgres: tuple[Engine, Engine], text: str
+) -> None:
+    compare_typed(with_postgres, text)
+
+
+def compare_typed(engines: tuple[Engine, Engine], text: str) -> None:
     query = parse(text)
     texts = ["apple banana", "banana", "日本 apple near", "AND or not", "a b c d e"]
     answers = []
-    for engine in both_engines:
+    for engine in engines:
         store = engine()
         write(store, *[entry(f"{n}", passage) for n, passage in enumerate(texts)])
         answers.append(scores(store, query) if query.words or query.expression else {})
@@ -90,15 +120,29 @@ def test_both_engines_read_a_typed_query_alike(
     assert answers[0] == pytest.approx(answers[1], rel=1e-9)
 
 
-@given(
-    rows=st.lists(st.lists(st.integers(-9, 9), min_size=4, max_size=4).filter(any), max_size=8),
-    query=st.lists(st.integers(-9, 9), min_size=4, max_size=4).filter(any),
-)
+NUMBERS = st.lists(st.integers(-9, 9), min_size=4, max_size=4).filter(any)
+
+
+@given(rows=st.lists(NUMBERS, max_size=8), query=NUMBERS)
 def test_both_engines_know_the_same_cosines(
     both_engines: tuple[Engine, Engine], rows: list[list[int]], query: list[int]
 ) -> None:
+    compare_cosines(both_engines, rows, query, slack=0.02)
+
+
+@given(rows=st.lists(NUMBERS, max_size=8), query=NUMBERS)
+@FEW
+def test_postgres_knows_the_cosines_of_sqlite(
+    with_postgres: tuple[Engine, Engine], rows: list[list[int]], query: list[int]
+) -> None:
+    compare_cosines(with_postgres, rows, query, slack=1e-6)
+
+
+def compare_cosines(
+    engines: tuple[Engine, Engine], rows: list[list[int]], query: list[int], slack: float
+) -> None:
     answers = []
-    for engine in both_engines:
+    for engine in engines:
         store = engine()
         write(store, *[entry(f"{n}", "x", vectors=[vector(*row)]) for n, row in enumerate(rows)])
         documents = {row.id: row.doc_id for row in store.scan(EVERYTHING)}
@@ -106,4 +150,4 @@ def test_both_engines_know_the_same_cosines(
         nearest = store.vector(vector(*query), SPACE, 10, EVERYTHING, also=list(refs))
         answers.append({refs[ref]: cosine for ref, cosine in nearest.cosines.items()})
         store.close()
-    assert answers[0] == pytest.approx(answers[1], abs=0.02)
+    assert answers[0] == pytest.approx(answers[1], abs=slack)

@@ -70,6 +70,14 @@ def test_the_trash_can_be_read_without_its_texts(store: Store) -> None:
         assert tx.trashed(ids) == store.trashed()
 
 
+def test_a_name_of_metadata_is_not_taken_for_use(store: Store) -> None:
+    [kept, purged] = write(store, entry("k", "k", metadata={"use": "none"}), entry("p", "p"))
+    trash(store, "k", "p")
+    with store.transaction() as tx:
+        tx.forget([purged.id])
+    assert [row.document.id for row in store.trashed()] == [kept.id]
+
+
 def test_deletes_of_one_moment_are_ordered(store: Store) -> None:
     write(store, *[entry(key, key) for key in "abcdef"])
     for key in "abcdef":

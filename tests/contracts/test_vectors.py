@@ -6,6 +6,7 @@ import pytest
 
 from plait.errors import EmbedderError
 from plait.protocols import Store, Unembedded, Vector
+from plait.text import parse
 from plait.types import Space
 from tests.builders import (
     EVERYTHING,
@@ -52,6 +53,16 @@ def test_vector_hits_come_nearest_first_and_only_on_this_side(store: Store) -> N
     assert by_vector(store, 1, 0, 0, 0) == ["same", "near", "far"]
     assert [cosine for _, cosine in nearest.hits] == pytest.approx([1.0, 0.995, 0.577], abs=0.01)
     assert nearest.cosines == dict(nearest.hits)
+
+
+def test_hits_of_both_branches_are_read_together(store: Store) -> None:
+    write(store, entry("a", "apple", vectors=[vector(1, 0, 0, 0)]), entry("b", "banana"))
+    near = store.vector(vector(1, 0, 0, 0), SPACE, 5, EVERYTHING).hits
+    words = store.keyword(parse("banana"), 5, EVERYTHING)
+    refs = [ref for ref, _ in [*near, *words]]
+    assert [type(ref) for ref in refs] == [int, int]
+    assert store.turns(refs) == {}
+    assert list(store.hydrate(refs)) == refs
 
 
 def test_cosines_are_given_for_any_passage_that_has_a_vector(store: Store) -> None:

@@ -4,13 +4,13 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from plait.errors import UsageError
 from plait.memory import Memory
-from plait.stores.sqlite import spelling
+from plait.stores import spelling
+from plait.stores.sqlite import spelling as sqlite_spelling
 from plait.types import Document
 from plait.writing.chance import QUESTIONS
 from tests.codes import has_code
@@ -183,13 +183,13 @@ def test_many_hidden_words_cost_a_search_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    honest = spelling._holding
+    honest = sqlite_spelling._Index.holding
 
-    def counted(connection: Any, word: str, *others: Any) -> list[int]:
+    def counted(index: sqlite_spelling._Index, word: str) -> list[int]:
         asked.append(word)
-        return honest(connection, word, *others)
+        return honest(index, word)
 
-    monkeypatch.setattr(spelling, "_holding", counted)
+    monkeypatch.setattr(sqlite_spelling._Index, "holding", counted)
     with Memory.open(tmp_path / "memory.db", project="mine") as memory:
         memory.store("the certificate is renewed")
         letters = "abcdefghijklmnopqrstuvwxyz"

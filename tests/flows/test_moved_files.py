@@ -14,6 +14,7 @@ from plait.present.json import ingest_dict
 from plait.present.text import ingest_remarks
 from plait.types import Document, Filter
 from plait.types.reports import IngestReport
+from plait.writing import moves, sources
 from plait.writing.moves import WHOLE_SHARE
 from plait.writing.removals import HANDFUL
 from tests.codes import has_code
@@ -644,3 +645,34 @@ def test_a_restored_document_that_meets_its_unchanged_file_again_is_unchanged(
     assert counts(memory.ingest(notes, incremental=True)) == {"unchanged": COUNT}
     after = {id_: row._replace(indexed_at=0) for id_, row in documents(memory).items()}
     assert after == {id_: row._replace(indexed_at=0) for id_, row in before.items()}
+
+
+def test_only_files_of_the_same_content_are_looked_for_where_they_were(
+    memory: Memory, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = memory.ingest(notes)
+    twin = notes / "n3.md"
+    looked_at: list[str] = []
+
+    def noted(path: str) -> bool:
+        looked_at.append(path)
+        return not Path(path).exists()
+
+    elsewhere = notes.parent / "elsewhere"
+    write(elsewhere / "same.md", 3)
+    write(elsewhere / "other.md", 4, "New.")  # as long as some
+    monkeypatch.setattr(moves, "is_missing", noted)
+    report = memory.ingest(elsewhere)
+    assert counts(report) == {"added": 2}
+    assert [path for path in looked_at if Path(path).parent != elsewhere] == [str(twin)]
+    assert len(before.reports) == COUNT
+
+
+def test_the_first_files_of_a_memory_are_read_once(
+    memory: Memory, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(file: sources.SourceFile) -> str:
+        raise AssertionError(file)
+
+    monkeypatch.setattr(sources, "hash_file", never)
+    assert counts(memory.ingest(notes)) == {"added": COUNT}

@@ -22,6 +22,7 @@ def many():
         yield memory
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("fusion", ["weighted", "rrf", "max"])
 @pytest.mark.parametrize("diverse", [False, True])
 @pytest.mark.parametrize("limit", [100])

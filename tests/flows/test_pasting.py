@@ -2,9 +2,12 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -63,7 +66,7 @@ def fill(path: Path) -> list[str]:
         return [old.id, *(row.id for row in memory.timeline())]
 
 
-def by_command(path: Path, ids: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+def by_command(path: Path, ids: list[str]) -> dict[str, str]:
     answers = {}
     asked = {
         "search": ["search", QUERY],
@@ -82,10 +85,11 @@ def by_command(path: Path, ids: list[str], capsys: pytest.CaptureFixture[str]) -
     for name, words in asked.items():
         for form in ("text", "json", "array"):
             start = ["--db", str(path), "--project", "personal", "--embedder", "none"]
-            main([words[0], *start, "--format", form, *words[1:]])
-            captured = capsys.readouterr()
+            with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as beside:
+                main([words[0], *start, "--format", form, *words[1:]])
             # A model sees both streams of a command.
-            answers[f"{name} {form}"] = captured.out + captured.err.partition("plait:")[0]
+            told = out.getvalue() + beside.getvalue().partition("plait:")[0]
+            answers[f"{name} {form}"] = told
     return answers
 
 
@@ -130,20 +134,35 @@ def by_server(
         yield f"{tool} {number} whole", result.model_dump_json(by_alias=True)
 
 
-@pytest.fixture
-def answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[dict[str, str]]:
-    """Every answer of every door, by name."""
-    path = tmp_path / "memory.db"
+class Asked(NamedTuple):
+    """A memory, and every answer of every door about it, by name."""
+
+    path: Path
+    answers: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    path = tmp_path_factory.mktemp("asked") / "memory.db"
     ids = fill(path)
-    given = by_command(path, ids, capsys)
+    given = by_command(path, ids)
     for project in ("", "acme"):
         with Memory.open(path, embedder="none", project=project) as memory:
-            asked = TOOLS if not project else TOOLS[:3]
-            given |= {f"{project} {name}": text for name, text in by_server(memory, asked, ids)}
+            tools = TOOLS if not project else TOOLS[:3]
+            given |= {f"{project} {name}": text for name, text in by_server(memory, tools, ids)}
     given |= {f"{name} in a block": f"```json\n{text}\n```" for name, text in given.items()}
-    yield {name: text for name, text in given.items() if text.strip()}
+    return Asked(path, {name: text for name, text in given.items() if text.strip()})
 
 
+@pytest.fixture
+def answers(asked: Asked, tmp_path: Path) -> dict[str, str]:
+    """Every answer of every door; ``memory.db`` is a copy of the memory that was asked."""
+    shutil.copyfile(asked.path, tmp_path / "memory.db")
+    (tmp_path / "memory.db").chmod(0o600)
+    return asked.answers
+
+
+@pytest.mark.unmeasured
 def test_a_pasted_answer_adds_nothing(answers: dict[str, str], tmp_path: Path) -> None:
     assert len(answers) > 100
     with Memory.open(tmp_path / "memory.db", embedder="none", project="") as memory:
@@ -233,6 +252,7 @@ def test_what_the_server_says_about_a_stored_text_is_not_stored(memory: Memory) 
         assert memory.store(text, origin="agent").recalled, text
 
 
+@pytest.mark.unmeasured
 def test_a_pasted_answer_in_a_note_keeps_no_line_of_plait_and_no_trust(
     answers: dict[str, str], tmp_path: Path
 ) -> None:

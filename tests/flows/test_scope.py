@@ -221,6 +221,7 @@ def may_change(verb: str, place: str) -> set[str]:
     return {HERE} if verb in ("store", "supersede") else {PLACES[place]}
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("verb", ["get", "anchor", "delete", "purge", "undo", "supersede", "store"])

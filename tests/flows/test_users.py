@@ -161,7 +161,7 @@ REFUSED = {
     *("open", "scope", "reindex", "doctor", "backup", "restore", "salvage", "examine", "engine")
 }
 # They tell and change nothing that belongs to anybody.
-HARMLESS = {"close", "embedder", "is_off", "outdated_rules", "write_down_use"}
+HARMLESS = {"close", "embedder", "is_off", "is_there", "outdated_rules", "write_down_use"}
 # Each tries to reach Ana's documents by a name that leads to them.
 CONFINED: dict[str, Act] = {
     "store": lambda mine, ana, name: mine.store(

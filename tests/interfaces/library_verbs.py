@@ -1,7 +1,7 @@
 """Every public method of `Memory` and `Graph`, the commands, and faults to try them in.
 
-Run as a program it tries each method in a process of its own, as ``python -m
-tests.interfaces.library_verbs FAULT FOLDER``, and prints what came out.
+Run as a program it tries each method in each fault, always in a process of its own, as ``python -m
+tests.interfaces.library_verbs FOLDER``, and prints what came out.
 """
 
 import importlib
@@ -104,6 +104,7 @@ MEMORY_VERBS: dict[str, Act] = {
     "log": lambda memory, folder: memory.log(),
     "prune": lambda memory, folder: prune(memory),
     "is_off": lambda memory, folder: memory.is_off,
+    "is_there": lambda memory, folder: memory.is_there,
 }
 GRAPH_VERBS: dict[str, Act] = {
     "create": lambda memory, folder: memory.graph.create([NewEntity("Cid", "person", ("Tall.",))]),
@@ -217,9 +218,10 @@ def full_disk(folder: Path) -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+NOTHING_LOADED = "no descriptors, nothing loaded"
 FAULTS = {
     "no descriptors": no_descriptors,
-    "no descriptors, nothing loaded": no_descriptors,
+    NOTHING_LOADED: no_descriptors,
     "file removed": file_removed,
     "no permission": no_permission,
     "full disk": full_disk,
@@ -295,22 +297,30 @@ def in_process_of_its_own(act: Callable[[], str]) -> str:
     return answer or "the process died"
 
 
-def main() -> None:
-    """Print the outcome of each verb as JSON."""
-    fault, folder = sys.argv[1], Path(sys.argv[2])
-    if fault != "no descriptors, nothing loaded":
-        # The interpreter may live in a folder that is root's alone.
-        for module in pkgutil.walk_packages(plait.__path__, "plait."):
-            if not module.name.endswith("__main__") and ".adapters." not in module.name:
-                importlib.import_module(module.name)
+def outcomes_in(fault: str, folder: Path) -> dict[str, str]:
+    """Try each verb in a fault, on a copy of what was prepared."""
     outcomes = {}
     for number, verb in enumerate((*VERBS, *COMMANDS)):
-        place = folder / str(number)
+        place = folder / fault / str(number)
         shutil.copytree(folder / "prepared", place)
         if os.getuid() == 0:
             for file in (place, *place.rglob("*")):
                 os.chown(file, NOBODY, NOBODY)
         outcomes[verb] = in_process_of_its_own(partial(outcome, fault, verb, place))
+    return outcomes
+
+
+def main() -> None:
+    """Print the outcome of each verb in each fault as JSON."""
+    folder = Path(sys.argv[1])
+    outcomes = {NOTHING_LOADED: outcomes_in(NOTHING_LOADED, folder)}
+    # The interpreter may live in a folder that is root's alone.
+    for module in pkgutil.walk_packages(plait.__path__, "plait."):
+        if not module.name.endswith("__main__") and ".adapters." not in module.name:
+            importlib.import_module(module.name)
+    for fault in FAULTS:
+        if fault != NOTHING_LOADED:
+            outcomes[fault] = outcomes_in(fault, folder)
     sys.stdout.write(json.dumps(outcomes))
 
 

@@ -3,6 +3,7 @@
 The words of the sentence are tested in test_wording.py.
 """
 
+import json
 import os
 import resource
 import subprocess
@@ -69,7 +70,9 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["--db", ".", "search", "x"], 1, ["folder"]),
     (["--db", ".", "store", "x"], 1, ["folder"]),
     (["--db", "", "search", "x"], 2, ["db_path"]),
-    (["--db", "postgres://host/db", "search", "x"], 2, ["PostgreSQL"]),
+    (["--db", "mysql://ana:geheim@host/db", "search", "x"], 2, ["mysql://", "PostgreSQL"]),
+    (["--db", "postgres://ana:gehe/im@host/db", "search", "x"], 2, ["%2F"]),
+    (["--db", "postgres://host/db?namespace=", "search", "x"], 2, ["name of a memory"]),
     # queries
     (["search"], 2, ["query"]),
     (["search", "x", "--query", "y"], 2, ["once"]),
@@ -283,7 +286,8 @@ def test_a_full_disk_stops_a_command_but_loses_nothing(work, room):
 # Root reads everything, so the child becomes nobody; by then it must have loaded all it needs,
 # since the interpreter may live in a folder that is root's alone.
 AS_NOBODY = """
-import difflib, encodings.utf_8_sig, importlib, locale, os, pkgutil, sys, tempfile, traceback
+import contextlib, difflib, encodings.utf_8_sig, importlib, io, json, locale, os, pkgutil, sys
+import tempfile, traceback
 import plait
 for module in pkgutil.walk_packages(plait.__path__, "plait."):
     if not module.name.endswith("__main__") and ".adapters." not in module.name:
@@ -293,7 +297,13 @@ if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
 from plait.cli import main
-sys.exit(main(sys.argv[1:]))
+rows = []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            code = main(words)
+    rows.append((code, out.getvalue(), err.getvalue()))
+json.dump(rows, sys.stdout)
 """
 
 
@@ -309,31 +319,42 @@ def test_what_may_not_be_read_is_named_and_the_rest_goes_in(open_folder):
     (notes / "shut.md").chmod(0)
     (notes / "closed").chmod(0)
 
-    def run(*words: str) -> Ran:
+    home = open_folder / "home"
+    commands = (
+        ("ingest", "notes"),
+        ("ingest", "notes/closed"),
+        ("store", "--file", "notes/shut.md"),
+        ("search", "secret"),
+        ("--db", "/m.db", "store", "x"),
+        ("backup", "notes/closed/b.db"),
+        ("export", "notes/closed/e.jsonl"),
+    )
+    words = [("--db", str(home / "m.db"), *command) for command in commands]
+    try:
         done = subprocess.run(
-            [sys.executable, "-c", AS_NOBODY, "--db", str(open_folder / "home" / "m.db"), *words],
+            [sys.executable, "-c", AS_NOBODY, json.dumps(words)],
             capture_output=True,
             encoding="utf-8",
-            env=environment(HOME=str(open_folder / "home")),
+            env=environment(HOME=str(home)),
             cwd=open_folder,
             check=False,
         )
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    try:
-        ran = run("ingest", "notes")
-        assert ran.json["files"] == 1
-        reasons = {Path(row["path"]).name: row["reason"] for row in ran.json["left_out"]}
-        assert reasons.keys() == {"shut.md", "closed"}
-        assert all("ermission" in reason for reason in reasons.values())
-        assert_clear(run("ingest", "notes/closed"), 1, "notes/closed")
-        assert_clear(run("store", "--file", "notes/shut.md"), 1, "shut.md", "ermission")
-        assert run("search", "secret").json["results"][0]["doc_id"] == "open.md"
-        assert_clear(run("--db", "/m.db", "store", "x"), 1, "/m.db", "ermission")
-        assert_clear(run("backup", "notes/closed/b.db"), 1, "notes/closed/b.db", "ermission")
-        assert_clear(run("export", "notes/closed/e.jsonl"), 1, "ermission")
     finally:
         (notes / "closed").chmod(0o755)
+    assert done.stderr == ""
+    ingested, closed, shut, searched, unwritable, copied, exported = (
+        Ran(*row) for row in json.loads(done.stdout)
+    )
+    assert ingested.json["files"] == 1
+    reasons = {Path(row["path"]).name: row["reason"] for row in ingested.json["left_out"]}
+    assert reasons.keys() == {"shut.md", "closed"}
+    assert all("ermission" in reason for reason in reasons.values())
+    assert_clear(closed, 1, "notes/closed")
+    assert_clear(shut, 1, "shut.md", "ermission")
+    assert searched.json["results"][0]["doc_id"] == "open.md"
+    assert_clear(unwritable, 1, "/m.db", "ermission")
+    assert_clear(copied, 1, "notes/closed/b.db", "ermission")
+    assert_clear(exported, 1, "ermission")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads its peak from /proc")

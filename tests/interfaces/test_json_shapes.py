@@ -50,6 +50,7 @@ def answers(plait, notes, monkeypatch):
         "reindex": plait("reindex").json,
         "doctor": plait("doctor").json,
         "import": plait("import", exported(plait)).json,
+        "migrate": plait("migrate", "--to", "moved.db").json,
         "restore": plait("restore", plait("backup", "copy.db").json["path"]).json,
     }
 

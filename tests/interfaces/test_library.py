@@ -120,7 +120,7 @@ def test_every_name_that_an_error_offers_is_a_filter():
     fields = {
         *map(next, map(iter, map(filters.renamed, ({name: 1} for name in filters.FILTER_NAMES))))
     }
-    assert fields == {*Filter._fields, "entity"} - {"parents", "scopes"}
+    assert fields == {*Filter._fields, "entity"} - {"parents", "scopes", "hashes"}
 
 
 @pytest.mark.parametrize(

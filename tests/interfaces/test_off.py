@@ -44,6 +44,7 @@ READS = [
     ["export", "copy", "--format", "markdown"],
     ["backup", "copy.db"],
     ["restore", "earlier.db"],
+    ["migrate", "--to", "elsewhere.db"],
 ]
 
 

@@ -261,6 +261,10 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
         ("backup", "copy\x1b[2J\n.db"),
         ("backup", "no\x1b/where"),
         ("restore", "no\x1b[2J.db"),
+        ("migrate", "--to", "moved\x1b[2J\n.db"),
+        ("migrate", "--from", "no\x1b[2J.db", "--to", "x.db"),
+        ("migrate", "--to", "postgresql://x\x1b[2J/?namespace=\x1b"),
+        ("migrate", "--to", "no\x1b[2J.db", "--drop"),
         ("export",),
         ("export", "--graph"),
     ),
@@ -274,6 +278,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("eval", BROKEN), ("eval", "x", "--half", BROKEN)),
     *(("tools",), ("tools", "--format", "mcp"), ("tools", "--format", BROKEN)),
     ("tools", "--format", "openai", "--tools", BROKEN),
+    *(("postgres", "distribute"), ("postgres", BROKEN), ("postgres", "distribute", BROKEN)),
     *(("models",), ("models", "pull", BROKEN), ("models", "list", BROKEN), ("models", BROKEN)),
     *(
         ("config",),

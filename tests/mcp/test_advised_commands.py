@@ -36,11 +36,10 @@ def memory_of(words: list[str]) -> str:
 
 @pytest.mark.parametrize("act", [act for act, text in FOR_MODELS.items() if "plait " in text])
 def test_every_command_about_a_memory_keeps_the_options(chosen: Config, act: str) -> None:
-    values = dict.fromkeys(
-        ("path", "embedder", "model", "provider", "url", "setting", "agent"), "x"
-    )
+    names = ("path", "embedder", "model", "provider", "url", "setting", "agent", "source", "target")
+    values = dict.fromkeys(names, "x")
     words = command(worded(Notice("It failed.", advice=advise(act, **values)), chosen))
-    if words[1] in ("config", "models"):
+    if words[1] in ("config", "migrate", "models"):
         assert "--db" not in words
         return
     expected = "x" if act in ("salvage_backup", "export_other") else chosen.settings.db_path

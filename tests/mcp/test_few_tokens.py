@@ -42,6 +42,7 @@ def rows(text: str) -> list[str]:
 # -- limits --------------------------------------------------------------------------------------
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("profile", "tool"), [("core", "memory_search"), ("layers", "search_memories")]
 )

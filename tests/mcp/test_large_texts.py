@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,9 @@ def cpu_seconds(talk: Talk) -> float:
     return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
-def begin_store(talk: Talk, text: str) -> None:
+def begin_store(talk: Talk, text: str, id_: str = "store") -> None:
     params = {"name": "memory_store", "arguments": {"text": text}}
-    talk.send({"jsonrpc": "2.0", "id": "store", "method": "tools/call", "params": params})
+    talk.send({"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params})
 
 
 @pytest.fixture
@@ -49,17 +50,24 @@ def database(tmp_path: Path) -> str:
     return str(tmp_path / "memory.db")
 
 
-@on_linux
-@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
-def test_a_ping_is_answered_while_the_largest_text_is_stored(database, unit):
-    with talking("--db", database, "--project", "personal", "mcp") as talk:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+    """A server with one short fact, which gets one large text after the other."""
+    path = tmp_path_factory.mktemp("large") / "memory.db"
+    with talking("--db", str(path), "--project", "personal", "mcp") as talk:
         talk.hello()
         talk.tool("memory_store", text="We deploy on Fridays.")
-        before = cpu_seconds(talk)
-        begin_store(talk, large(unit))
-        assert talk.ask("ping", {})["result"] == {}
-        assert cpu_seconds(talk) - before < MOST_CPU_S
-        assert not talk.answer("store")["result"]["isError"]
+        yield talk
+
+
+@on_linux
+@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
+def test_a_ping_is_answered_while_the_largest_text_is_stored(server, unit):
+    before = cpu_seconds(server)
+    begin_store(server, large(unit), id_=unit)
+    assert server.ask("ping", {})["result"] == {}
+    assert cpu_seconds(server) - before < MOST_CPU_S
+    assert not server.answer(unit)["result"]["isError"]
 
 
 @on_linux

@@ -9,9 +9,10 @@ import pytest
 
 from plait import Memory
 from tests.mcp.talk import Talk, talking
+from tests.reliability.scale import SOAK
 
 SERVERS = 4
-STORES = 200
+STORES = 200 if SOAK else 50
 
 
 def serving(stack: ExitStack, path: str) -> Talk:

@@ -23,18 +23,18 @@ class Scale(NamedTuple):
 
 
 SHORT = Scale(
-    kills=80,
-    load_seconds=10.0,
+    kills=40,
+    load_seconds=5.0,
     first_starts=8,
     cuts=40,
     full_disks=8,
-    machines=50,
+    machines=20,
     steps=30,
-    queries=2_000,
+    queries=1_000,
     literals=300,
     secrets=60,
     thread_rounds=25,
-    chaos_seconds=60.0,
+    chaos_seconds=15.0,
     damaged_copies=66,
 )
 LONG = Scale(

@@ -24,7 +24,7 @@ from tests.reliability.chaos_worker import Ledger
 from tests.reliability.processes import posix_only
 from tests.reliability.scale import SCALE
 
-pytestmark = [posix_only, pytest.mark.slow]
+pytestmark = [posix_only, pytest.mark.slow, pytest.mark.unmeasured]
 
 DOORS = ("library", "command line", "server", "watch", "keeper")
 # A planted bug shows within seconds; the run ends with the first that does.

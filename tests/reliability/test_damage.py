@@ -20,6 +20,8 @@ from tests.reliability.damage import CHECK, KEY, READS, REPAIR, ROW_DAMAGES, WRI
 from tests.reliability.memories import settings
 from tests.reliability.scale import SCALE, SOAK
 
+pytestmark = pytest.mark.unmeasured
+
 # Copies per test, so that a failure names a small range.
 BATCH = 11
 # Every third of about fifty kinds with every push, all of them in the long run.

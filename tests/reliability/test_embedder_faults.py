@@ -18,6 +18,8 @@ from plait.writing.backfill import embedding_input
 from tests.builders import cosines
 from tests.embedding_server import DIMS, HARMLESS, LASTING, PASSING, EmbeddingServer
 
+pytestmark = pytest.mark.unmeasured
+
 KEY = "sk-canary-7f3b19c2e5d84a60"
 NOTES = 6
 # Nobody waits in vain for a server that answers; for one that never will, a moment is enough.

@@ -13,7 +13,7 @@ from tests.reliability import kill_child, memories
 from tests.reliability.processes import Child, children, posix_only
 from tests.reliability.scale import SCALE
 
-pytestmark = [posix_only, pytest.mark.slow]
+pytestmark = [posix_only, pytest.mark.slow, pytest.mark.unmeasured]
 
 # About how many seconds an operation of each kind takes.
 SCENARIOS = {"write": 0.012, "ingest": 0.03, "reindex": 0.04, "create": 0.05}

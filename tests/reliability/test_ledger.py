@@ -10,7 +10,7 @@ from tests.reliability import ledger_child, memories, plants
 from tests.reliability.processes import Child, children, posix_only
 from tests.reliability.scale import SCALE
 
-pytestmark = [posix_only, pytest.mark.slow]
+pytestmark = [posix_only, pytest.mark.slow, pytest.mark.unmeasured]
 
 READERS = 2
 NEWCOMERS = 8

@@ -10,7 +10,7 @@ from plait.memory import Memory
 from tests.reliability import memories, power
 from tests.reliability.scale import SCALE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
 
 OPERATIONS = 120
 CHECKPOINT_PAGES = 40  # many checkpoints: they are when the main file is at risk

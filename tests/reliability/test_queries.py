@@ -20,7 +20,7 @@ from tests.builders import write
 from tests.reliability import memories, plants
 from tests.reliability.scale import SCALE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
 
 MEGABYTE = 1_000_000
 # Things people look for literally, and which full-text syntax would read as something else.

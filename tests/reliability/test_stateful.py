@@ -21,7 +21,7 @@ from plait.types import Document, ModeName
 from tests.reliability import memories, plants
 from tests.reliability.scale import SCALE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
 
 DIMS = (16, 24)
 # Syncing is not what is tested here, and most of the time would go into it.

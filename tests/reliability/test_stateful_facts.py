@@ -23,7 +23,7 @@ from plait.types.reports import NewEntity
 from tests.reliability import memories
 from tests.reliability.scale import SCALE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
 
 MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 NAMES = ("Ana", "Bo", "Cy")

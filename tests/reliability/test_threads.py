@@ -10,7 +10,7 @@ from plait.memory import Memory
 from tests.reliability import memories, plants
 from tests.reliability.scale import SCALE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.unmeasured]
 
 THREADS = 8
 FILTERS = 10  # more than a store remembers, so that they push each other out

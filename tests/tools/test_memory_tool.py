@@ -282,10 +282,11 @@ def test_a_rename_is_one_step_so_that_no_kill_leaves_two_names(tool, folder, mon
 
     tool.create("/memories/a.md", "alpha")
     tool.create("/memories/sub/c.md", "gamma")
-    for step in ("link", "unlink", "mkdir", "rmdir"):
-        monkeypatch.setattr(os, step, killed)
-    tool.rename("/memories/a.md", "/memories/sub/b.md")
-    tool.rename("/memories/sub", "/memories/other")
+    with monkeypatch.context() as patched:  # pytest itself removes folders afterwards
+        for step in ("link", "unlink", "mkdir", "rmdir"):
+            patched.setattr(os, step, killed)
+        tool.rename("/memories/a.md", "/memories/sub/b.md")
+        tool.rename("/memories/sub", "/memories/other")
     assert sorted(path.name for path in folder.rglob("*")) == ["b.md", "c.md", "other"]
     assert "alpha" in tool.view("/memories/other/b.md")
 
@@ -502,8 +503,10 @@ def test_a_file_is_read_while_it_is_renamed(tool, folder, monkeypatch):
 
     reader = Thread(target=lambda: shown.append(tool.run({"command": "view", "path": NEW})))
     monkeypatch.setattr(folders.ConfinedFolder, "_locked", told)
-    monkeypatch.setattr(os, "unlink", wait)
-    tool.rename("/memories/a.md", NEW)
+    # Only here: pytest itself removes folders afterwards.
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", wait)
+        tool.rename("/memories/a.md", NEW)
     reader.join()
     assert "one" in shown[0].text
 

@@ -620,6 +620,7 @@ def calls(text: str, style: Style) -> int:
     return count
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     "unit",
     [

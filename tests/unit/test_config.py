@@ -339,7 +339,7 @@ def test_an_unknown_name_is_refused_with_the_closest(
         ("limit", "a whole number from 1 to 1000"),
         ("max_file_mb", "a number from 0.001 to 4096"),
         ("fusion", "one of weighted, rrf, max"),
-        ("backend", "one of sqlite, none"),
+        ("backend", "one of sqlite, postgres, none"),
         ("quiet", "on or off"),
         ("db_path", "a path"),
         ("model", "a name"),
@@ -483,8 +483,10 @@ def test_an_unknown_key_in_a_file_gets_a_suggestion(house: House) -> None:
         ("limit = 3", "outside_memory_table"),
         ("[memori]\nlimit = 3", "unknown_setting"),
         ("memory = 3", "memory_is_no_table"),
-        ('[storage.provider.config]\nprovider = "postgres"', "no_postgres"),
-        ('[memory]\nbackend = "postgresql"', "no_postgres"),
+        ('[storage.provider.config]\nprovider = "postgres"', "no_address"),
+        ('[memory]\nbackend = "postgresql"', "no_address"),
+        ('[memory]\ndb_path = "mysql://ana:geheim@db/x"', "unknown_engine"),
+        ('[memory]\ndb_path = "postgresql://ana:gehe/im@db/x"', "bad_address"),
         ("[memory]\nlimit", "unreadable_settings"),
         ("a = " + "[" * 50_000, "unreadable_settings"),
         ("#" * 1_000_001, "unreadable_settings"),
@@ -504,11 +506,6 @@ def test_a_file_that_is_not_utf8_is_refused(house: House) -> None:
     path.write_bytes(b'[memory]\nmodel = "\xff"')
     refused = refusal(house)
     assert (refused.code, refused.subject) == ("unreadable_settings", str(path))
-
-
-def test_a_database_address_is_answered_like_the_other_engine(house: House) -> None:
-    refused = refusal(house, {"db_path": "postgres://db/x"})
-    assert (refused.code, refused.subject) == ("no_postgres", "flag --db")
 
 
 def test_tables_of_other_programs_are_ignored_aloud(house: House) -> None:
@@ -891,7 +888,11 @@ def test_a_folder_made_for_the_file_is_private(tmp_path: Path) -> None:
         ("", "limit", "0", "bad_value"),
         ("", "limitt", "1", "unknown_setting"),
         ("", "api_key", "sk-1", "key_as_argument"),
-        ("", "backend", "postgres", "no_postgres"),
+        ("", "db_path", "mysql://db/x", "unknown_engine"),
+        (
+            '[storage.provider.config]\nprovider = "pg"\ndb_url = "postgres://db/x"\n',
+            *("db_path", "notes.db", "not_editable"),
+        ),
         ("", "model", "\ud800", "cannot_write"),
         ("[memory]\nvector_weight = 0.7\n", "keyword_weight", "0.5", "bad_weights"),
         ("[memory]\nfusion = 'x'\n", "limit", "5", "bad_value"),

@@ -390,6 +390,7 @@ def seconds(text: str) -> float:
     return best
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("part", PATHOLOGICAL, ids=ascii)
 def test_the_time_grows_with_the_length_of_the_text(part):
     small = (part * SMALL)[:SMALL]

@@ -417,9 +417,12 @@ MADE_AGAIN = (
 )
 
 
-@pytest.mark.parametrize(
-    "name", [*carving.ROWID_TABLES, *carving.KEYED_TABLES, *MADE_AGAIN, "documents_by_key"]
-)
+SWAPPED = (*carving.ROWID_TABLES, *carving.KEYED_TABLES, *MADE_AGAIN, "documents_by_key")
+NEVER_MENDED = {*carving.ROWID_TABLES} - {*DROPPED_TABLES}
+
+
+@pytest.mark.unmeasured
+@pytest.mark.parametrize("name", SWAPPED)
 def test_a_fix_loses_no_row_whichever_two_root_pages_were_swapped(
     full: tuple[bytes, dict[str, int]], tmp_path: Path, name: str
 ) -> None:
@@ -429,7 +432,8 @@ def test_a_fix_loses_no_row_whichever_two_root_pages_were_swapped(
     whole = rows_in(path)
     assert {row.split()[0] for row in whole} == {*carving.ROWID_TABLES, *carving.KEYED_TABLES}
     outcomes = {}
-    for other in sorted(roots.keys() - {name}):
+    # A pair with a name before this one is tried there.
+    for other in sorted(roots.keys() - {*SWAPPED[: SWAPPED.index(name) + 1]}):
         for file in tmp_path.glob("swapped.db-*"):
             file.unlink()
         swapped = with_swapped_pages(data, roots[name], roots[other])
@@ -439,11 +443,12 @@ def test_a_fix_loses_no_row_whichever_two_root_pages_were_swapped(
         outcomes[other] = outcome_of_a_fix(path)
         assert whole - rows_in(path) == set(), (other, outcomes[other])
         assert outcomes[other] != "unnoticed", other
-    if name in carving.ROWID_TABLES and name not in DROPPED_TABLES:
-        assert set(outcomes.values()) == {"refused"}
+        if NEVER_MENDED & {name, other}:
+            assert outcomes[other] == "refused", other
+    if name in ("meta", "trash"):
+        assert outcomes["documents_by_key"] == "refused"
     if name == "documents_by_key":
         assert outcomes["documents_by_session"] == "mended"
-        assert outcomes["meta"] == outcomes["trash"] == "refused"
 
 
 @pytest.mark.parametrize("name", ["vector_rows", "vector_signs"])

@@ -114,7 +114,7 @@ PREFIXES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 
 @given(PREFIXES, PREFIXES)
 def test_a_prefix_is_exactly_a_prefix(prefix: str, key: str) -> None:
-    bound = filters._after(prefix)
+    bound = filters.after(prefix)
     inside = prefix.encode() <= key.encode() < bound.encode()
     assert inside is key.startswith(prefix) or prefix[-1] == "\U0010ffff"
 

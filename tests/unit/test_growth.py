@@ -138,6 +138,7 @@ def grown(folder: Path, size: int, fill: Callable[[Memory, Path, int], object]) 
     return size_of(path)
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_memory_grows_in_proportion_to_a_long_field(tmp_path: Path, field: str) -> None:
     empty, small, large = (grown(tmp_path, size, FIELDS[field]) for size in (0, *SIZES))

@@ -324,16 +324,21 @@ def suspects() -> list[Suspect]:
 
 
 @cache
+def methods_by_name() -> dict[str, set[str]]:
+    """Return what the source does with whatever has a name."""
+    methods: dict[str, set[str]] = {}
+    for tree in syntax().values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr in METHODS:
+                for inner in ast.walk(node.value):
+                    if isinstance(inner, ast.Name):
+                        methods.setdefault(inner.id, set()).add(node.attr)
+    return methods
+
+
 def methods_of(constant: str) -> set[str]:
     """Return what the source does with the pattern of this name."""
-    return {
-        node.attr
-        for tree in syntax().values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and node.attr in METHODS
-        and constant in {getattr(inner, "id", None) for inner in ast.walk(node.value)}
-    } or {"search"}
+    return methods_by_name().get(constant, {"search"})
 
 
 def use(pattern: re.Pattern[Any], method: str, text: str) -> None:

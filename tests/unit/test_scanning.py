@@ -13,7 +13,7 @@ from plait import stores
 from plait.memory import Memory
 from plait.protocols import Entry, Unembedded, Vector
 from plait.settings.loading import load
-from plait.stores.sqlite import vectors
+from plait.stores.sqlite import generations, vectors
 from plait.stores.sqlite.store import SQLiteStore
 from plait.types import Document, Filter, Passage, Ref, Space
 from tests.builders import cosines, delete, keys_of, refs_of, write
@@ -75,6 +75,22 @@ def test_a_scan_gives_back_its_own_cosines_and_admits_what_it_does_not_know(
     near = {ref: 1.0 - flat[ref] for ref in refs if ref < len(flat) and flat[ref] != 1.0}
     assert computed == near
     assert unknown == [ref for ref in refs if ref not in near]
+
+
+@given(st.lists(DISTANCES), st.sampled_from([0.25, 0.5, 0.75]))
+def test_no_place_of_a_near_distance_is_left_out(near: list[float], farthest: float) -> None:
+    slots = list(vectors.near_slots(memoryview(array("d", near)), farthest))
+    assert slots == sorted(slots)
+    assert {slot for slot, d in enumerate(near) if d <= farthest} <= {*slots}
+    assert all(near[slot] < farthest * 1.07 for slot in slots)  # a level spans a sixteenth
+
+
+@given(st.lists(DISTANCES, max_size=9), st.integers(1, 20), DISTANCES.filter(lambda d: d <= 1.0))
+def test_the_least_distance_is_that_of_the_whole_list(
+    few: list[float], times: int, bar: float
+) -> None:
+    near = few * times  # more than a few are compared one after the other
+    assert generations._least(memoryview(array("d", near)), bar) == min([bar, *near])
 
 
 def vector_of(seed: int) -> Vector:
@@ -217,6 +233,32 @@ def test_blocks_of_single_passages_are_kept_too_and_read_again_when_they_change(
     delete(store, "4")  # beside the first one
     changed = {few[0] // BLOCK}
     assert blocks_read(store, monkeypatch, few) == (changed if kept_bytes else theirs)
+    store.close()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("kept_bytes", [vectors.KEPT_BYTES, 0])
+def test_a_narrow_search_reads_each_block_once_and_answers_like_a_wide_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_bytes: int
+) -> None:
+    store = a_file(tmp_path / "memory.db")
+    store.vectors.blocks.kept_bytes = kept_bytes
+    keys = ("1", "3", "12", "13")
+    refs = refs_of(store, *keys)
+    wide = store.vector(vector_of(3), SPACE, 50, Filter(), also=refs)
+    store.vectors.blocks._kept = {}
+    read: list[int] = []
+    check = vectors.check_block
+
+    def noted(block: int, size: int, dims: int) -> None:
+        read.append(block)
+        check(block, size, dims)
+
+    monkeypatch.setattr(vectors, "check_block", noted)
+    narrow = store.vector(vector_of(3), SPACE, 2, Filter(keys=keys), also=refs)
+    assert read == sorted({ref // BLOCK for ref in refs})
+    assert narrow.hits == [hit for hit in wide.hits if hit[0] in refs][:2]
+    assert narrow.cosines == {ref: wide.cosines[ref] for ref in refs}
     store.close()
 
 

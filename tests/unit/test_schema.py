@@ -43,10 +43,10 @@ def test_the_version_counts_the_migrations() -> None:
     assert len(schema.MIGRATIONS) == opening.SCHEMA_VERSION
 
 
-def test_an_unknown_engine_is_refused() -> None:
+def test_an_address_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(UsageError) as refused:
-        open_store("postgresql://localhost/x")
-    assert refused.value.notice.code == "unknown_engine"
+        open_store("postgresql://localhost/x?namespace=")
+    assert refused.value.notice.code == "bad_namespace"
 
 
 def test_a_new_file_carries_our_name_and_version(path: Path) -> None:

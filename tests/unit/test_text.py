@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plait import text as plain_text
 from plait.text import (
     MAX_QUERY_BYTES,
     MAX_TERM_CHARS,
@@ -125,6 +126,13 @@ def words_of(expression: Expression | None) -> list[str]:
 )
 def test_spaceless_runs_become_overlapping_pieces(text: str, pieces: str) -> None:
     assert (split(text) or "").split() == pieces.split()
+
+
+def test_no_character_of_a_script_without_spaces_is_passed_over() -> None:
+    everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    in_runs = "".join(run[0] for run in plain_text._runs().finditer(everything))
+    assert [character for character in in_runs if plain_text._needs_no_runs(character)] == []
+    assert plain_text._needs_no_runs("\u2019\u2013\u2192\u20ac \u0416 \u05d0")
 
 
 @pytest.mark.parametrize(

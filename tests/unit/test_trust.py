@@ -371,6 +371,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE.keys())
 @pytest.mark.parametrize("scan", [lambda t: without_answers(t, look_up), copied.windows])
 def test_every_scanner_takes_time_in_proportion_to_the_text(scan, piece: str) -> None:

@@ -4,7 +4,7 @@ import math
 import random
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import example, given
@@ -50,6 +50,9 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
+Quantise = Callable[[Vector, int], bytes]
+
+
 def row(*numbers: int) -> bytes:
     return array("b", [*numbers, *[0] * (DIMS - len(numbers))]).tobytes()
 
@@ -65,6 +68,11 @@ def exact(first: bytes, second: bytes) -> float:
 # quantise
 
 
+# Of a query, and of a row that is written.
+both_ways = pytest.mark.parametrize("made", [quantise, blocks.quantised])
+
+
+@both_ways
 @pytest.mark.parametrize(
     ("numbers", "dims"),
     [
@@ -81,10 +89,10 @@ def exact(first: bytes, second: bytes) -> float:
     ],
 )
 def test_what_has_no_direction_or_the_wrong_length_is_refused(
-    numbers: tuple[float, ...], dims: int
+    made: Quantise, numbers: tuple[float, ...], dims: int
 ) -> None:
     with pytest.raises(EmbedderError):
-        quantise(vector(*numbers), dims)
+        made(vector(*numbers), dims)
 
 
 FLOATS = st.floats(-(2.0**100), 2.0**100, width=32)
@@ -98,13 +106,24 @@ def test_the_largest_part_of_a_row_is_127_and_its_sign_is_kept(numbers: list[flo
     assert all(mine * theirs >= 0 for mine, theirs in zip(quantised, numbers, strict=True))
 
 
-@given(st.lists(FLOATS, min_size=1, max_size=16).filter(any))
-@example([127.0, 0.5, 1.5, -0.5, -1.5, 2.5])  # halves go to the even number
-def test_every_part_is_rounded_as_python_rounds(numbers: list[float]) -> None:
+@both_ways
+@given(numbers=st.lists(FLOATS, min_size=1, max_size=16).filter(any))
+@example(numbers=[127.0, 0.5, 1.5, -0.5, -1.5, 2.5])  # halves go to the even number
+@example(numbers=[762.0, 9.0, 3.0, -9.0])  # so do products that are halves only when rounded
+def test_every_part_is_rounded_as_python_rounds(made: Quantise, numbers: list[float]) -> None:
     stored = vector(*numbers)
     scale = 127 / max(map(abs, stored))
     expected = [round(number * scale) for number in stored]
-    assert array("b", quantise(stored, len(numbers))).tolist() == expected
+    assert array("b", made(stored, len(numbers))).tolist() == expected
+
+
+def test_rows_are_written_without_simsimd_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = vector(0.5, -1.0, 0.3, 0.125)
+    written = blocks.quantised(numbers, 4)
+    blocks._scaled_sum.cache_clear()
+    monkeypatch.setitem(sys.modules, "simsimd", None)
+    assert blocks.quantised(numbers, 4) == written == quantise(numbers, 4)
+    blocks._scaled_sum.cache_clear()
 
 
 @given(st.lists(st.floats(-1.0, 1.0, width=32), min_size=32, max_size=32).filter(any))

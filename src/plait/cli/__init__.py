@@ -116,7 +116,7 @@ def _run(words: list[str]) -> int:
         return _print(f"plait {__version__}\n")
     if words and words[0] in ("-h", "--help", "help"):
         if len(words) == 1:
-            return _print(_overview())
+            return _print(import_module("plait.cli.help").overview())
         words = [words[1], "--help"]
     if "hook" in words and import_module("plait.cli.hook").answered_agent(words):
         return 0
@@ -150,12 +150,6 @@ def _print(text: str) -> int:
     write_out(text)
     sys.stdout.flush()
     return 0
-
-
-def _overview() -> str:
-    from plait.cli.help import overview
-
-    return overview()
 
 
 def _use_utf8() -> None:
@@ -203,6 +197,8 @@ def write_error(text: str, start: str = "") -> None:
 
 def _tell(message: str) -> None:
     """Tell something in one line: a line break in a name must not look like a second message."""
+    if "://" in message:  # whatever was typed, a password in it is not repeated
+        message = import_module("plait.settings.databases").without_passwords(message)
     if message:  # an error without words was told before
         write_error(f"plait: {visible(message, one_line=True)}\n")
 
@@ -341,8 +337,11 @@ def as_path(text: str) -> str:
 
 
 def as_database_path(text: str) -> str:
-    """Return a path that is UTF-8: SQLite opens no other."""
+    """Return the address of a database, or a path that is UTF-8: SQLite opens no other."""
     path = as_path(text)
+    if "://" in path:
+        address: str = import_module("plait.settings.databases").parse_address(path)
+        return address
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -361,7 +360,7 @@ def as_fusion(text: str) -> str:
 
 # Options of every verb, before or after its name: flag, setting, type, placeholder, help.
 GLOBAL_OPTIONS: tuple[tuple[str, str, Callable[[str], object], str, str], ...] = (
-    ("--db", "db_path", as_database_path, "FILE", "database file of the memory"),
+    ("--db", "db_path", as_database_path, "FILE", "the memory: a file, or postgresql://…"),
     ("--config", "config", as_path, "FILE", "read settings only from this file (TOML or JSON)"),
     ("--project", "project", str, "NAME", "project to use; 'personal' means no project"),
     (
@@ -423,7 +422,8 @@ class Parser(ArgumentParser):
 
     def format_help(self) -> str:
         """Return the options of a verb, or all verbs if none was given."""
-        return _overview() if self.prog == "plait" else super().format_help()
+        is_all = self.prog == "plait"
+        return import_module("plait.cli.help").overview() if is_all else super().format_help()
 
 
 def parser_for(verb: str) -> Parser:

@@ -20,7 +20,7 @@ from plait.agents.connecting.planning import (
 from plait.agents.connecting.texts import SNIPPETS, snippet
 from plait.cli import Output, to_run, write_error
 from plait.cli.trust import YES
-from plait.errors import NotFound, UsageError
+from plait.errors import NotFound, UsageError, advise
 from plait.settings.file import write_value
 from plait.settings.loading import (
     config_folder,
@@ -30,6 +30,7 @@ from plait.settings.loading import (
     user_config_path,
     working_folder,
 )
+from plait.stores import is_address
 
 MAX_DIFF_LINE = 300
 AUTO_SAVE_QUESTION = (
@@ -129,8 +130,30 @@ def chosen_launch(options: dict[str, Any]) -> Launch:
     for flag, name in (("--db", "db_path"), ("--config", "config"), ("--project", "project")):
         value = options.get(name)
         if value is not None:
-            words += [flag, value if name == "project" else os.path.abspath(value)]
+            words += [flag, value if name == "project" else _elsewhere(value)]
     return launch_of(words)
+
+
+def _elsewhere(value: str) -> str:
+    """Return a path, or the address of a database, as a program in another folder needs it.
+
+    Raises:
+        UsageError: The address has a password, and other programs' files are no place for one.
+    """
+    if not is_address(value):
+        return os.path.abspath(value)
+    from plait.stores.postgres.address import ShownAddress
+
+    address = ShownAddress.of(value)
+    if address.has_secret:
+        raise UsageError(
+            f"The address of {address} has a password or an option that plait does not write into "
+            "the settings of other programs.",
+            code="password_in_address",
+            subject=str(address),
+            advice=advise("hide_password"),
+        )
+    return str(address)
 
 
 def _refuse_read_only(arguments: Namespace, verb: str) -> None:

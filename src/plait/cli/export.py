@@ -19,6 +19,7 @@ from plait.cli.shared import (
 from plait.errors import Notice, PlaitError, UsageError, advise, lacks_descriptors, quoted
 from plait.memory import Memory
 from plait.present.text import counted, secret_remark
+from plait.stores import is_address
 from plait.types import TRUSTS
 from plait.types.reports import Imported
 
@@ -268,7 +269,8 @@ def _imported(memory: Memory, path: str, options: Mapping[str, Any]) -> Imported
         # closefd: the parent process owns standard input.
         with open(sys.stdin.fileno(), encoding="utf-8", closefd=False) as lines:
             return memory.import_lines(lines, **options)
-    _check_readable(path)
+    if not is_address(path):
+        _check_readable(path)
     return memory.import_from(path, **options)
 
 

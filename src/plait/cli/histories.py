@@ -26,6 +26,7 @@ from plait.facts.names import PERSONAL
 from plait.memory import Memory
 from plait.present.text import counted, on_a_line
 from plait.settings.loading import environment, home_folder, working_folder
+from plait.stores import exists
 from plait.times import parse_time
 
 # Seconds between two looks. One at 1,000 files takes a few hundredths of a second.
@@ -166,7 +167,7 @@ def _opened(arguments: Namespace, out: Output) -> AbstractContextManager[Memory]
     """Open the memory; a dry run creates no file."""
     if not arguments.dry_run:
         return open_to_write(out)
-    if os.path.exists(out.config.settings.db_path):
+    if exists(out.config.settings.db_path):
         return open_existing(out)
     return Memory.open(":memory:")
 

@@ -9,6 +9,7 @@ from plait.cli.shared import open_to_write, vectors_missing
 from plait.errors import Notice, PlaitError, UsageError, advise
 from plait.present.json import ingest_dict
 from plait.present.text import ingest_remarks, ingest_text
+from plait.stores import is_address
 from plait.types.reports import IngestReport, Outcome
 
 WAKE_MS = 1000  # a change that was made while the watcher started is seen after this time
@@ -190,7 +191,7 @@ def watch_run(arguments: Namespace, out: Output) -> int:
     changes = watch(
         *paths,
         # The memory's own file may be in the folder; every write to it would start another run.
-        watch_filter=lambda _, path: not path.startswith(database),
+        watch_filter=lambda _, path: is_address(database) or not path.startswith(database),
         rust_timeout=WAKE_MS,
         yield_on_timeout=True,
     )

@@ -94,9 +94,10 @@ def search_run(arguments: Namespace, out: Output) -> int:
 
 
 def warn_of(receipt: Receipt, memory: Memory, out: Output) -> None:
-    """Print what a search lacked and ignored; that the memory is off was told when it opened."""
+    """Print what a search lacked and ignored, unless that was told when the memory was opened."""
     if not memory.is_off:
-        out.warn_all((*receipt.degraded, *receipt.ignored))
+        told = memory.opening_notices
+        out.warn_all(row for row in (*receipt.degraded, *receipt.ignored) if row not in told)
     if receipt.corrections:
         from plait.present.text import corrections_text
 

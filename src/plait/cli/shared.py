@@ -1,6 +1,5 @@
 """Code that several verbs share and that an ordinary search does not load."""
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -72,7 +71,7 @@ def warn_if_empty(memory: Memory, out: Output) -> bool:
     if folder is not None:
         offer = Notice(f"A snapshot is in {folder}.", advice=advise("hydrate", path=folder))
         start = in_shell(offer)
-    if os.path.exists(memory.path):
+    if memory.is_there:
         out.warn(f"the memory at {memory.path} is empty. {start}")
     else:
         out.warn(f"there is no memory at {memory.path} yet. {start}")

@@ -113,6 +113,12 @@ VERBS: dict[str, Verb] = {
         "replace the memory by a backup; keep the present one aside",
         "plait restore copy.db",
     ),
+    "migrate": Verb(
+        "migrate",
+        "--to PLACE",
+        "move the memory into a PostgreSQL database, or back; goes on where it was stopped",
+        "plait migrate --to postgresql://db.example/team?namespace=shop",
+    ),
     "export": Verb(
         "export",
         "[FILE | --format markdown FOLDER]",
@@ -195,6 +201,12 @@ VERBS: dict[str, Verb] = {
     "models": Verb(
         "models", "[list | pull MODEL]", "list embedders, or download a model", "plait models"
     ),
+    "postgres": Verb(
+        "postgres",
+        "distribute [ADDRESS]",
+        "spread the tables of a PostgreSQL database over several servers",
+        "plait postgres distribute postgresql://db.example/team",
+    ),
     "config": Verb(
         "config",
         "[show | get NAME | set NAME VALUE | unset NAME | path | trust | untrust | "
@@ -234,6 +246,7 @@ OTHER_VERBS = {
     "list": "timeline",
     "ls": "timeline",
     "graph": "entity list",
+    "move": "migrate",
     "query": "search",
     "relate": "entity relate",
     "read": "get",

@@ -27,6 +27,11 @@ SHELL: dict[str, str] = {
     "supersede_id": "To replace what it says: --supersedes {name:shell}",
     "name_scope": "Choose another name.",
     "choose_documents": "Use ids or keys, or filters such as --path and --tag.",
+    "finish_move": (
+        "Finish it: plait migrate --from {source:shell} --to {target:shell} (or remove it: "
+        "plait migrate --to {target:shell} --drop)"
+    ),
+    "stop_writers": "Stop what writes to it, and run the same command again.",
     "store_first": "Start with: plait store TEXT",
     "ingest": "Index it with: plait ingest {path:shell}",
     "reindex": "Run: plait reindex",
@@ -44,6 +49,12 @@ SHELL: dict[str, str] = {
         "(it renames the journal and deletes nothing)"
     ),
     "export": "Export it instead: plait export",
+    "dump": "Copy the database with pg_dump, or this memory into a file: "
+    "plait migrate --from {source:shell} --to FILE",
+    "restore_dump": "Use pg_restore, or import what plait export wrote: plait import FILE",
+    "add_vectors": "Have it added there (CREATE EXTENSION vector), then run: plait reindex",
+    "hide_password": "Leave the password to ~/.pgpass or PGPASSWORD, or keep the address in "
+    "plait's own settings: plait config set db_path ADDRESS",
     "store_messages": "Add it to a session: plait store --session NAME --messages FILE",
     "export_other": "Export it first: plait --db {path:shell} export FILE.jsonl",
     "create_entity": "Create it with: plait entity add {name:shell}",

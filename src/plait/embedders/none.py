@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from plait.embedders import Embedder
 from plait.errors import Notice
-from plait.protocols import Vector
+from plait.protocols import State, Vector
 from plait.types import Space, TextKind, Tuning
 
 
@@ -24,3 +24,15 @@ class NoEmbedder(Embedder):
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
         """Return no vector for any text."""
         return [None] * len(texts)
+
+
+def where_vectors_are_kept(embedder: Embedder, state: State) -> Embedder:
+    """Return the embedder, or, for a memory that can keep no vectors, one that makes none.
+
+    It has the name of the other: the memory gets its vectors once it can keep them.
+    """
+    if state.vectorless is None or embedder.dims == 0:
+        return embedder
+    instead = NoEmbedder()
+    instead.space, instead.tuning = embedder.space._replace(dims=0), Tuning()
+    return instead

@@ -22,7 +22,7 @@ from plait.memory import Memory
 from plait.searching.recall import WORDS_FOLLOW
 from plait.searching.search import LONG_QUERY, MISREAD
 from plait.searching.where import Where
-from plait.stores import Planner, open_store
+from plait.stores import Planner, is_address, open_store
 from plait.types import FILE_PATTERNS, Document, Mode, Receipt
 
 # Often enough to see progress, rarely enough to cost nothing.
@@ -227,7 +227,7 @@ def _of_half(questions: Sequence[Question], half: str | None) -> Sequence[Questi
 
 def _with_planner(memory: Memory, planner: Planner) -> Memory:
     """Open the same memory a second time, with another plan for long keyword queries."""
-    if memory.path == ":memory:":
+    if memory.path == ":memory:" or is_address(memory.path):
         message = "Planners other than auto need a memory in a file."
         raise UsageError(message, code="bad_option", subject="planners")
     settings = memory.config.settings

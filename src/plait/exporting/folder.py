@@ -23,6 +23,7 @@ from plait.errors import (
 from plait.exporting import jsonl, markdown
 from plait.exporting.columns import size_of
 from plait.protocols import Entry
+from plait.stores import is_address
 from plait.types import Document
 from plait.types.records import NamedTuple
 from plait.writing.refusals import amount
@@ -88,7 +89,8 @@ def snapshot_near(db_path: str, memory_dir: str | None) -> str | None:
 
     ``notes/memory.db`` has it in ``notes/memory``.
     """
-    beside = str(Path(db_path).with_suffix("")) if Path(db_path).suffix else None
+    has_own = not is_address(db_path) and Path(db_path).suffix
+    beside = str(Path(db_path).with_suffix("")) if has_own else None
     folders = [folder for folder in (memory_dir, beside) if folder]
     return next((folder for folder in folders if is_snapshot(folder)), None)
 

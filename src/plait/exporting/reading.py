@@ -12,6 +12,7 @@ from typing import Any
 
 from plait.errors import UsageError, advise
 from plait.exporting import jsonl, reference
+from plait.stores import is_address
 from plait.types.records import NamedTuple
 
 # A transcript may begin with lines about the session.
@@ -49,6 +50,10 @@ def read_path(path: str, max_bytes: int) -> Importable:
         OSError: A file cannot be read.
         UnicodeDecodeError: A file of lines is not UTF-8.
     """
+    if is_address(path):
+        from plait.stores.databases import refuse_without_file
+
+        refuse_without_file(path, "import")
     if Path(path).is_dir():
         from plait.exporting.folder import read_snapshot
 

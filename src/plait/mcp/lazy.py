@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plait.memory import Memory
 from plait.settings.loading import Config
-from plait.stores import exists
+from plait.stores import is_address
 from plait.writing.use import MAX_UNWRITTEN
 
 # Answers after which their use is recorded. One call may read twice, and the memory itself
@@ -50,7 +50,7 @@ class LazyMemory:
         if self._memory is not None:
             return self._memory
         memory = self._opener(create)
-        if create or exists(memory.path) or memory.path == ":memory:":
+        if create or memory.is_there:
             self._memory, self._file = memory, _file_identity(memory.path)
         return memory
 
@@ -68,6 +68,8 @@ class LazyMemory:
 
 def _file_identity(path: str) -> tuple[int, int] | None:
     """Return device and inode of the file at a path; ``None`` if there is none."""
+    if is_address(path):
+        return None
     try:
         status = Path(path).stat()
     except OSError:

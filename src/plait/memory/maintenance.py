@@ -13,7 +13,7 @@ from plait.searching.search import awaits_vectors
 from plait.searching.where import Where
 from plait.settings.loading import Config, load
 from plait.settings.schema import IN_MEMORY
-from plait.stores import open_store
+from plait.stores import is_address, open_store
 from plait.types import TRUSTS, Document, Filter, check_choice, check_range
 from plait.types.guarding import guarded, recorded
 from plait.types.ids import SCOPE_PREFIX
@@ -141,7 +141,8 @@ class MaintainedMemory(OpenMemory):
         """Copy the memory to a new file, consistent and private, while others keep writing."""
         from plait.stores import backup
 
-        place = os.path.abspath(os.fspath(target))
+        place = os.fspath(target)
+        place = place if is_address(place) else os.path.abspath(place)
         backup(self._required(), place)
         return place
 
@@ -374,7 +375,8 @@ class MaintainedMemory(OpenMemory):
 
         place = os.fspath(path)
         # To open and close the memory's own file would drop the locks of SQLite.
-        both_exist = os.path.exists(self.path) and os.path.exists(place)
+        in_file = not is_address(self.path) and os.path.exists(self.path)
+        both_exist = in_file and os.path.exists(place)
         if both_exist and os.path.samefile(self.path, place):
             raise UsageError(f"{place} is this memory itself.", code="own_database", subject=place)
         try:

@@ -7,22 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Self
 
 from plait.embedders import LOCAL_PROVIDERS, PROVIDERS, Embedder, EmbedderOptions, open_embedder
-from plait.embedders.none import NoEmbedder
-from plait.errors import (
-    Advice,
-    NotFound,
-    Notice,
-    PlaitError,
-    UsageError,
-    advise,
-    is_plain_name,
-    quoted,
-)
+from plait.embedders.none import NoEmbedder, where_vectors_are_kept
+from plait.errors import Advice, NotFound, Notice, PlaitError, UsageError, is_plain_name, quoted
 from plait.protocols import State, Store
 from plait.searching.where import Where, check_fields, given_fields, to_filter
 from plait.settings.loading import Config, changed, load
 from plait.settings.schema import IN_MEMORY, OF_EMBEDDER, of_ollama
-from plait.stores import exists, make_folders, open_store
+from plait.stores import make_folders, open_if_there
 from plait.types import EVERYTHING, Cut, Document, Filter, Passage, Space
 from plait.types.guarding import guarded
 from plait.types.records import NamedTuple
@@ -71,7 +62,7 @@ def open_parts(
             f"An object of type {kind} is not an embedder.",
             code="not_an_embedder",
             subject=kind,
-            advice=advise("derive_embedder"),
+            advice=Advice("derive_embedder"),
         )
     if config is None:
         config = load(
@@ -96,6 +87,8 @@ def open_parts(
         elif by_name and embedder.dims is None and spec is not None and state is not None:
             # The memory knows the length of its vectors, so the embedder need not ask for it.
             embedder = named_embedder(spec, config, known=state.space)
+        if state is not None and state.vectorless is not None:
+            embedder = where_vectors_are_kept(embedder, state)
         return Parts(store, _cached(embedder, store, config), config, state)
     except BaseException:
         if store is not None:
@@ -128,13 +121,12 @@ def _cached(embedder: Embedder, store: Store | None, config: Config) -> Embedder
 def _open_store(config: Config, *, create: bool) -> Store | None:
     settings = config.settings
     create = create and not settings.read_only
-    is_there = settings.db_path == IN_MEMORY or exists(settings.db_path)
-    if settings.backend == "none" or not (create or is_there):
+    if settings.backend == "none":
         return None
     if create and config.origins.get("db_path", "default") == "default":
         # Only this place: a typing error in another one must not leave a tree of folders behind.
         make_folders(settings.db_path)
-    return open_store(
+    return open_if_there(
         settings.db_path,
         create=create,
         timeout=settings.sqlite_open_timeout_secs,
@@ -163,7 +155,7 @@ def _embedder_of(state: State | None, config: Config) -> Embedder:
                 "only if your own settings name it.",
                 "server_not_chosen",
                 spec,
-                advise("choose_embedder"),
+                Advice("choose_embedder"),
             )
         )
     try:
@@ -234,6 +226,8 @@ def outdated_rules(state: State, cut: Cut, embedder: Embedder) -> list[Notice]:
         built_with = quoted(state.indexed_by)
         text = f"The keyword index was built with {built_with}, not {state.analyzer}."
         notices.append(Notice(text, "other_analyzer", advice=_REINDEX))
+    if state.vectorless is not None and embedder.space.provider != "none":
+        notices.append(state.vectorless)
     space = state.space
     if space is not None and embedder.dims != 0 and space != embedder.space:
         text = (
@@ -275,8 +269,8 @@ class OpenMemory:
         """Open a memory; create its file if it does not exist.
 
         Args:
-            path: The file; ``:memory:`` for one that is never written; default: the settings. Its
-                folder is made if only that is missing.
+            path: The file, or the address of a database; ``:memory:`` for one that is never
+                written; default: the settings. A file's folder is made if only that is missing.
             embedder: An embedder or its name; by default the one the memory was built with.
             project: New documents belong to it, and searches cover it and personal documents; the
                 git repository of the working directory by default, so that a program started
@@ -311,6 +305,8 @@ class OpenMemory:
     def _create(self) -> None:
         """Create the file of a memory that was opened without one."""
         self._store = _open_store(self.config, create=True)
+        if self._store is not None:
+            self._embedder = where_vectors_are_kept(self._embedder, self._store.state())
         self._embedder = _cached(self._embedder, self._store, self.config)
         self._counter = None
 
@@ -332,6 +328,11 @@ class OpenMemory:
     def is_off(self) -> bool:
         """Whether the setting ``backend`` is none: every answer is empty and nothing is stored."""
         return self.config.settings.backend == "none"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the memory exists; one that was opened with ``create=False`` need not."""
+        return self._store is not None
 
     @property
     def engine(self) -> Store:
@@ -449,7 +450,7 @@ class OpenMemory:
         if self.is_off:
             return NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code, subject=name)
         if not name:
-            text, advice = f"There is no memory at {self.path} yet.", advise("store_first")
+            text, advice = f"There is no memory at {self.path} yet.", Advice("store_first")
             return NotFound(text, code="no_memory", subject=self.path, advice=advice)
         return NotFound(
             f"Nothing is named '{name}': there is no memory at {self.path} yet.",

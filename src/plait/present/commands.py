@@ -13,8 +13,8 @@ from plait.settings.schema import FLAGS
 _OF_MEMORY = {"db_path": "FILE", "config": "FILE", "project": "NAME"}
 _OF_EMBEDDER = {"embedding_provider": "NAME", "ollama_url": "URL", "model": "NAME"}
 _WITHOUT_VECTORS = ("connect", "delete", "get", "restore", "stats", "timeline")
-# These verbs are not about a memory.
-_OF_SETTINGS = ("config", "models")
+# These verbs are not about a memory, or name theirs themselves.
+_OF_SETTINGS = ("config", "migrate", "models")
 
 
 def with_command(message: Notice, table: Mapping[str, str], given: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Deleted,
         Finding,
         IngestReport,
+        Migrated,
         Reindexed,
         Salvaged,
         Stats,
@@ -259,4 +260,16 @@ def findings_dict(findings: Sequence[Finding], worded: Wording = str) -> dict[st
             }
             for finding in findings
         ],
+    }
+
+
+def migrated_dict(done: Migrated) -> dict[str, Any]:
+    """Return what was moved, and how it was verified."""
+    return {
+        "source": done.source,
+        "target": done.target,
+        "tables": [table._asdict() for table in done.tables],
+        "rounds": done.rounds,
+        "queries": done.queries,
+        "same": done.same,
     }

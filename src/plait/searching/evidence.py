@@ -1,10 +1,10 @@
 """What the text of candidates tells: which words of the query they contain, alone and together."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from plait.errors import Notice, StoreDamaged
-from plait.protocols import Candidate, Store
+from plait.protocols import Candidate, Store, Use
 from plait.ranking import hybrid
 from plait.ranking.relevance import relevance
 from plait.searching.snippets import in_base_forms
@@ -19,12 +19,16 @@ CHATTY_CERTAINTY = 0.5
 class Evidence:
     """Reads candidates, each one once, and tells which of the query's words they contain."""
 
-    def __init__(self, store: Store, query: Query, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, store: Store, query: Query, vocabulary: Vocabulary, *, remote: bool = False
+    ) -> None:
         self._store = store
+        self._remote = remote
         self._vocabulary = vocabulary
         # Words after NOT must not attract hits, and a long text is cut off.
         self.text = " ".join(query.words) if query.strict else query.text
         self._asked: set[Ref] = set()
+        self._ahead: dict[Ref, Candidate] = {}
         self._read: dict[Ref, Candidate] = {}
         self._left_out: list[Notice] = []
         # Shown as the caller wrote them: "deploy", not the stem "deploi".
@@ -69,13 +73,20 @@ class Evidence:
                     counted |= {term} if len(inside) > 1 or is_number else set()
         return implied, counted
 
+    def read_ahead(self, refs: Sequence[Ref]) -> None:
+        """Read what will probably be asked for, where one large read costs less than several."""
+        missing = [ref for ref in refs if ref not in self._asked]
+        if self._remote and missing:
+            self._ahead = self._readable(missing)
+
     def read(self, refs: Sequence[Ref]) -> list[Candidate]:
         """Return those of the passages that still exist, in the order asked for."""
         missing = [ref for ref in refs if ref not in self._asked]
         if missing:
             self._asked.update(missing)
             begun = self._vocabulary.beginnings
-            rows = self._readable(missing)
+            known = all(ref in self._ahead for ref in missing)
+            rows = _of_batch(self._ahead, missing) if known else self._readable(missing)
             self._read |= {ref: in_base_forms(row, begun, self.wanted) for ref, row in rows.items()}
         return [self._read[ref] for ref in refs if ref in self._read]
 
@@ -121,6 +132,18 @@ class Evidence:
         count = len(self._left_out)
         text = f"{count:,} {'result' if count == 1 else 'results'} left out: {first.text}"
         return (first._replace(text=text),)
+
+
+def _of_batch(rows: Mapping[Ref, Candidate], refs: Sequence[Ref]) -> dict[Ref, Candidate]:
+    """Return candidates as if these had been read alone: read together with one another only."""
+    batch = {}
+    for ref in refs:
+        use = rows[ref].use
+        if use is not None and use.together:
+            together = {other: times for other, times in use.together.items() if other in refs}
+            use = use._replace(together=together)
+        batch[ref] = rows[ref]._replace(use=None if use == Use() else use)
+    return batch
 
 
 class Nearby:

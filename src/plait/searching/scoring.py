@@ -143,6 +143,9 @@ class Scorer:
         looked_at, room, room_of_rivals = 0, COMPARED_CHARS, COMPARED_CHARS
         seen: set[str] = set()
         start = 0
+        # All that get a second look, as a rule: two batches.
+        ahead = self._batch_end(order, 0, max(wanted, READ_AT_ONCE))
+        self._evidence.read_ahead(order[: self._batch_end(order, ahead, READ_AT_ONCE)])
         while start < len(order) and (len(hits) < wanted or self._looks_on(looked_at, room)):
             end = self._batch_end(order, start, max(wanted - len(hits), READ_AT_ONCE))
             batch = self._hydrated(order[start:end])

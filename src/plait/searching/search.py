@@ -180,7 +180,7 @@ def _rank(plan: _Plan, pool: int) -> Ranked:
     """Rank the candidates for ``pool`` hits; return as many hits as the request asks for."""
     wide = plan._replace(request=plan.request._replace(limit=pool))
     branches = _run_branches(wide)
-    evidence = Evidence(plan.store, plan.query, plan.vocabulary)
+    evidence = Evidence(plan.store, plan.query, plan.vocabulary, remote=plan.state.remote)
     covered = _best_coverage(branches, evidence)
     fused = _fuse(wide, branches, covered)
     seen = plan.vocabulary.passages if branches.among is None else branches.among
@@ -362,6 +362,10 @@ def vectors_can_answer(
 ) -> bool:
     """Tell whether vector search is possible; report why not, unless there are no vectors."""
     space = state.space
+    if state.vectorless is not None:
+        if mode == "vector" or embedder.space.provider != "none":
+            degraded.append(state.vectorless)
+        return False
     if state.vector_damage is not None:
         text = f"vector search failed: the memory is damaged ({state.vector_damage})."
         degraded.append(Notice(text, StoreDamaged.code, advice=advise("doctor_fix")))

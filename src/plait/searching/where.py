@@ -17,6 +17,7 @@ from plait.types import (
     check_choice,
 )
 from plait.types.guarding import check_type
+from plait.types.ids import bare_tag
 
 # Fields of `Filter` by name; times may be texts, lists may be single values.
 Where = Mapping[str, Any]
@@ -24,7 +25,7 @@ Where = Mapping[str, Any]
 _TIMES = ("since", "until", "as_of")
 _LISTS = frozenset(
     {"projects", "kinds", "memory_types", "types", "tags", "keys", "origins", "trusts", "metadata"}
-    | {"parents", "topics", "named", "mentions", "statuses"}
+    | {"parents", "topics", "named", "mentions", "statuses", "hashes"}
 )
 # A filter has the name of the field that it tests; these are the fields of `Filter`, which take
 # several values.
@@ -80,8 +81,6 @@ def to_filter(where: Filter | Where | None, project: str | None, *, all_projects
     for name in fields.keys() & _LISTS:
         fields[name] = _listed(fields[name])
     if "tags" in fields:
-        from plait.text.links import bare_tag
-
         fields["tags"] = tuple(map(bare_tag, fields["tags"]))
     if "projects" not in fields and not all_projects:
         fields["projects"] = Filter.of_project(project).projects

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from plait.errors import ConfigError, Notice, advise
+from plait.settings.databases import database_of, wants_database
 from plait.settings.foreign import refuse_unknown, without_foreign
-from plait.settings.loading import accept, parse_setting, refuse_postgres
+from plait.settings.loading import accept, parse_setting
 from plait.settings.private import replace_private
 from plait.settings.schema import (
     ALSO_CALLED,
@@ -18,6 +19,7 @@ from plait.settings.schema import (
     complete_settings,
     suggestion,
 )
+from plait.types import is_address
 
 # Settings are a few hundred bytes.
 MAX_SETTINGS_BYTES = 1_000_000
@@ -52,7 +54,15 @@ def settings_in(path: str, text: str, warnings: list[Notice]) -> dict[str, Any]:
     table = data if path.lower().endswith(".json") else _memory_table(data, path, warnings)
     table = by_one_name(without_foreign(table, path, warnings), path)
     refuse_unknown(table, path)
-    return table
+    address = database_of(data, path)
+    if address is not None and "db_path" in table:
+        raise _set_twice(path, "db_path", "storage.provider.config.db_url")
+    return table if address is None else {**table, "db_path": address}
+
+
+def _set_twice(origin: str, name: str, other: str) -> ConfigError:
+    text = f"{origin} sets both {name} and {other}, which are the same setting. Keep one."
+    return ConfigError(text, code="set_twice", subject=name)
 
 
 def _unreadable(path: str, reason: str) -> ConfigError:
@@ -94,10 +104,6 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
 
 def _memory_table(data: dict[str, Any], path: str, warnings: list[Notice]) -> dict[str, Any]:
     """Return the table ``[memory]``; refuse names outside it that look like our settings."""
-    engine: Any = data
-    for key in ("storage", "provider", "config", "provider"):
-        engine = engine.get(key) if isinstance(engine, dict) else None
-    refuse_postgres(engine, path)
     for name in data:
         if name in ("memory", "storage"):
             continue
@@ -147,7 +153,8 @@ def write_value(path: str, name: str, value: object) -> Any:
         )
     name = ALSO_CALLED.get(name, name)
     parsed = parse_setting(name, value, path)
-    if name in ("db_path", "memory_dir") and parsed != IN_MEMORY and parsed[0] != "~":
+    is_path = name in ("db_path", "memory_dir") and not is_address(parsed)
+    if is_path and parsed != IN_MEMORY and parsed[0] != "~":
         # The user means a path relative to the working folder, not to the file's folder.
         parsed = os.path.abspath(parsed)
     plain = _plain(parsed)
@@ -155,6 +162,8 @@ def write_value(path: str, name: str, value: object) -> Any:
     wanted = _parsed(path, text)
     table = _memory_table(wanted, path, [])
     _refuse_other_name(path, table, name)
+    if name == "db_path" and wants_database(wanted):
+        raise _other_name(path, name)
     wanted["memory"] = {**table, name: plain}
     _keep_key_in_place(path, table, wanted["memory"])
     edited = _edited(text, name, f"{name} = {_toml(plain)}")
@@ -225,11 +234,7 @@ def by_one_name(given: dict[str, Any], origin: str) -> dict[str, Any]:
         else:
             continue
         if name in settings:
-            raise ConfigError(
-                f"{origin} sets both {name} and {other}, which are the same setting. Keep one.",
-                code="set_twice",
-                subject=name,
-            )
+            raise _set_twice(origin, name, other)
         settings[name] = value
     return settings
 
@@ -237,8 +242,11 @@ def by_one_name(given: dict[str, Any], origin: str) -> dict[str, Any]:
 def _refuse_other_name(path: str, table: dict[str, Any], name: str) -> None:
     """Refuse to edit a setting that the file has as a dotted key or in its own table."""
     if name not in table and name in by_one_name(table, path):
-        text = f"{path} has {name} under its other name. Change it there by hand."
-        raise _not_editable(path, text)
+        raise _other_name(path, name)
+
+
+def _other_name(path: str, name: str) -> ConfigError:
+    return _not_editable(path, f"{path} has {name} under its other name. Change it there by hand.")
 
 
 def _keep_key_in_place(path: str, before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -250,6 +258,7 @@ def _keep_key_in_place(path: str, before: dict[str, Any], after: dict[str, Any])
 
 def _plain(value: object) -> object:
     """Return a value of a setting as TOML has it: a list, with ``name=number`` for a pair."""
+    value = getattr(value, "whole", value)
     if not isinstance(value, tuple):
         return value
     return [part if isinstance(part, str) else f"{part[0]}={part[1]!r}" for part in value]

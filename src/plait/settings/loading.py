@@ -26,6 +26,7 @@ from plait.settings.schema import (
     suggestion,
 )
 from plait.settings.schema import Settings as Settings  # callers need it beside `Config`
+from plait.types import is_address
 from plait.types.ids import SCOPE_PREFIX
 from plait.types.records import NamedTuple
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from plait.settings.project import ProjectFile
 
 PROJECT_FILE = "plait.toml"
-POSTGRES_NAMES = ("postgres", "postgresql", "pg")
 TRUE_WORDS = ("on", "true", "1", "yes")
 FALSE_WORDS = ("off", "false", "0", "no")
 # How the origin of a value begins that the user typed or exported; it comes before any file.
@@ -172,7 +172,7 @@ def _merged(sources: list[Source], environ: Mapping[str, str]) -> tuple[Settings
     values = {name: value for name, (value, _) in given.items()}
     values.setdefault("db_path", default_db_path(environ))
     origins = {name: given[name][1] if name in given else "default" for name in SETTINGS}
-    is_complete = not values.keys() & INTERDEPENDENT
+    is_complete = not (values.keys() & INTERDEPENDENT or is_address(values["db_path"]))
     settings = Settings(**values) if is_complete else complete_settings(values, origins)
     return settings, origins
 
@@ -329,7 +329,7 @@ def accept(
     environ = os.environ if environ is None else environ
     value = parse_setting(name, raw, origin)
     if name in ("db_path", "memory_dir"):
-        return _absolute(value, base, environ)
+        return value if is_address(value) else _absolute(value, base, environ)
     if name == "project" and (os.path.isabs(value) or value.split("/")[0] in (".", "..", "~")):
         folder = _absolute(value, base, environ)
         return repository_of(find_project(folder)) or folder
@@ -353,8 +353,10 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
             subject=name,
             advice=advise("did_you_mean", name=meant) if meant else suggestion(name, SETTINGS),
         )
-    if name in ("backend", "db_path"):
-        refuse_postgres(raw, origin)
+    if name == "db_path" and isinstance(raw, str) and "://" in raw:
+        from plait.settings.databases import parse_address
+
+        return parse_address(raw, origin)
     try:
         return _PARSERS[(setting := SETTINGS[name]).type](raw, setting)
     except (ValueError, OverflowError) as error:
@@ -366,21 +368,6 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
             subject=name,
             advice=suggestion(_word(raw), setting.options) if setting.type == "choice" else None,
         ) from error
-
-
-def refuse_postgres(raw: object, origin: str) -> None:
-    """Refuse a request for PostgreSQL until that engine exists.
-
-    Raises:
-        ConfigError: The value names PostgreSQL.
-    """
-    if _word(raw) in POSTGRES_NAMES or _word(raw).startswith(("postgres://", "postgresql://")):
-        raise ConfigError(
-            f"This version of plait does not support PostgreSQL yet ({origin}). "
-            'Leave it out, or set backend = "sqlite" in [memory].',
-            code="no_postgres",
-            subject=origin,
-        )
 
 
 def _word(value: object) -> str:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from plait.errors import ConfigError, Notice, advise
+from plait.settings.databases import wants_database
 from plait.settings.file import by_one_name, settings_in
 from plait.settings.loading import TYPED, Config, accept, config_folder
 from plait.settings.private import NO_WAIT
@@ -252,7 +253,7 @@ def _untrusted(path: str, data: bytes, environ: Mapping[str, str]) -> ProjectFil
         faults.append(error.notice.text.removesuffix("."))
     given: Given = {}
     for_files: dict[str, Any] = {}
-    ignored: list[str] = []
+    ignored = ["db_path"] if wants_database(parsed) and "db_path" not in table else []
     for name, raw in table.items():
         setting = SETTINGS.get(name)
         if setting is None:

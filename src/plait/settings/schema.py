@@ -171,11 +171,16 @@ class Setting(NamedTuple):
 
 
 SETTINGS: dict[str, Setting] = {
-    "db_path": Setting("path", "Path of the memory's file; --db and PLAIT_DB are short forms."),
+    "db_path": Setting(
+        "path",
+        "Path of the memory's file, or the address of one in PostgreSQL (postgresql://…); --db and "
+        "PLAIT_DB are short forms.",
+    ),
     "backend": Setting(
         "choice",
         "The engine that stores the memory; none turns the memory off.",
-        options=("sqlite", "none"),
+        options=("sqlite", "postgres", "none"),
+        aliases={"postgresql": "postgres", "pg": "postgres"},
     ),
     "memory_dir": Setting("path", "The folder that `plait ingest` reads if you give no path."),
     "auto_save": Setting(
@@ -349,7 +354,7 @@ FLAGS = {
 
 WEIGHTS = ("keyword_weight", "vector_weight")
 # Without any of these, there is nothing to complete, and most searches have none.
-INTERDEPENDENT = frozenset({*WEIGHTS, "chunk_size", "chunk_overlap"})
+INTERDEPENDENT = frozenset({*WEIGHTS, "chunk_size", "chunk_overlap", "backend"})
 
 
 def complete_settings(values: dict[str, Any], origins: dict[str, str]) -> Settings:
@@ -358,8 +363,13 @@ def complete_settings(values: dict[str, Any], origins: dict[str, str]) -> Settin
     Both arguments are completed in place. ``values`` must contain ``db_path``.
 
     Raises:
-        ConfigError: The weights add up to 0 or to more than 1, or the overlap is too large.
+        ConfigError: The weights add up to 0 or to more than 1, the overlap is too large, or
+            PostgreSQL is wanted without an address.
     """
+    if values.get("backend", "none") != "none" or "://" in values["db_path"]:
+        from plait.settings.databases import settle_backend
+
+        settle_backend(values, origins)
     if any(name in values for name in WEIGHTS):
         _settle_weights(values, origins)
     _settle_overlap(values, origins)

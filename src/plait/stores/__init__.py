@@ -8,8 +8,10 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NoReturn
 
-from plait.errors import StoreReadOnly, UsageError, advise
+from plait.errors import StoreError, StoreReadOnly, UsageError, advise
 from plait.protocols import Store
+from plait.types import DATABASES as DATABASES
+from plait.types import is_address as is_address
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Restored, Salvaged
@@ -31,8 +33,8 @@ def open_store(
     """Open the memory at this path (``:memory:`` for one that is never written to disk).
 
     Args:
-        path: A file, or ``:memory:``.
-        create: Create the file and its folder if they do not exist.
+        path: A file, the address of a database, or ``:memory:``.
+        create: Create the memory if it does not exist.
         timeout: Seconds to wait for other processes before giving up.
         durability: ``full`` (an acknowledged write survives a power cut) or ``normal``.
         planner: When long keyword queries are planned.
@@ -40,15 +42,14 @@ def open_store(
         brief: Keep nothing for a second search after the first: the process will end before it.
 
     Raises:
-        UsageError: The address names an engine that plait does not have.
-        StoreError: The file cannot be used.
+        UsageError: The address cannot be read, or plait lacks what it needs for that engine.
+        StoreError: The memory cannot be used.
     """
-    if path.startswith(("postgres://", "postgresql://")):
-        raise UsageError(
-            "PostgreSQL memories are not supported yet.",
-            code="unknown_engine",
-            subject=path.partition(":")[0],
-            advice=advise("choose_file"),
+    if is_address(path):
+        from plait.stores.databases import open_database
+
+        return open_database(
+            path, create=create, timeout=timeout, durability=durability, read_only=read_only
         )
     refuse_unnameable(path)
     from plait.stores.sqlite.store import SQLiteStore
@@ -62,6 +63,33 @@ def open_store(
         read_only=read_only,
         brief=brief,
     )
+
+
+def open_if_there(
+    path: str, *, create: bool, timeout: float, durability: str, read_only: bool, brief: bool
+) -> Store | None:
+    """Open the memory at this path; ``None`` if there is none and it is not to be created.
+
+    Raises:
+        UsageError: As for `open_store`.
+        StoreError: The memory cannot be used.
+    """
+    if not (create or path == ":memory:" or exists(path)):
+        return None
+    try:
+        return open_store(
+            path,
+            create=create,
+            timeout=timeout,
+            durability=durability,
+            read_only=read_only,
+            brief=brief,
+        )
+    except StoreError as error:
+        # Only its server knows whether there is such a memory; or the file was just deleted.
+        if create or error.code != "no_memory":
+            raise
+        return None
 
 
 def refuse_unnameable(path: str) -> None:
@@ -83,11 +111,22 @@ def refuse_unnameable(path: str) -> None:
         ) from None
 
 
+def _require_file(path: str, verb: str) -> None:
+    """Refuse an address, and a path that SQLite cannot open."""
+    if is_address(path):
+        from plait.stores.databases import refuse_without_file
+
+        refuse_without_file(path, verb)
+    refuse_unnameable(path)
+
+
 def exists(path: str) -> bool:
     """Tell whether a memory may exist at this path; an empty file does not count.
 
     It does not open the file: a plain ``open`` and ``close`` would drop SQLite's locks.
     """
+    if is_address(path):
+        return True  # Unknown; opening it will tell.
     try:
         status = os.stat(path)
     except PermissionError:
@@ -144,7 +183,7 @@ def salvage(path: str, target: str) -> "Salvaged":
         StoreError: The file has nothing of a memory, or cannot be read or written.
     """
     for place in (path, target):
-        refuse_unnameable(place)
+        _require_file(place, "salvage")
     from plait.stores.sqlite.salvage import salvage as copy_readable_rows
 
     return copy_readable_rows(path, target)
@@ -158,11 +197,12 @@ def backup(store: Store, target: str) -> None:
     """
     from plait.stores.sqlite.store import SQLiteStore
 
+    _require_file(getattr(store, "path", ""), "back up")
     if not isinstance(store, SQLiteStore):
         raise UsageError(
             "Only a memory in a file can be backed up.", code="no_file", advice=advise("export")
         )
-    refuse_unnameable(target)
+    _require_file(target, "back up")
     store.backup(target)
 
 
@@ -185,7 +225,7 @@ def restore(
     if path == ":memory:":
         raise UsageError("Only a memory in a file can be restored.", code="no_file")
     for place in (path, source or path):
-        refuse_unnameable(place)
+        _require_file(place, "restore")
     from plait.stores.sqlite import restoring
 
     real = os.path.realpath(path)

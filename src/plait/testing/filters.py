@@ -19,6 +19,7 @@ _MEMBER = {
     "trusts": "trust",
     "parents": "parent",
     "topics": "topic",
+    "hashes": "sha256",
     "projects": "project",
 }
 _EQUAL = ("source", "session")

@@ -20,14 +20,13 @@ from plait.protocols import (
     Unembedded,
     Vector,
 )
+from plait.stores.matching import bm25, compile_query
 from plait.testing.audit import find as find_entries
 from plait.testing.audit import record
 from plait.testing.filters import check_values, is_valid, same
 from plait.testing.hashing import cosine
 from plait.testing.keyword import (
     Analyze,
-    bm25,
-    compile_query,
     holds,
     plain_words,
     unseen,
@@ -114,7 +113,9 @@ class InMemoryStore:
             return []
         tables = self._tables
         wanted = self._searchable(tables, where)
-        scores = bm25(tables.index, compile_query(query, self._analyze))
+        compiled = compile_query(query, self._terms)
+        words = sum(passage.length for passage in tables.index.values())
+        scores = bm25(tables.index, compiled, count=len(tables.index), words=words)
         if deadline is not None and time.monotonic() > deadline:
             raise DeadlineExceeded("The query ran past its time limit.")
         hits = [(ref, score) for ref, score in scores.items() if tables.owners[ref] in wanted]
@@ -148,6 +149,9 @@ class InMemoryStore:
         }
         among = sum(owner in wanted for owner in tables.owners.values())
         return Nearest(nearest, others | dict(nearest), among)
+
+    def _terms(self, text: str) -> list[str]:
+        return [term for _, _, term in self._analyze(text)]
 
     def _searchable(self, tables: Tables, where: Filter) -> set[str]:
         """Return the documents that pass a filter, less the profiles that are out of date."""

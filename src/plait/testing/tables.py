@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plait.errors import EmbedderError
 from plait.protocols import PassageUse, State, Trashed, Unembedded, Use, Vector
+from plait.stores.matching import Indexed
 from plait.testing.filters import begins_or_ends, meets, mentions, same
-from plait.testing.keyword import Indexed
 from plait.times import LAST_MOMENT
 from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.audit import AuditEntry

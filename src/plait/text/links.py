@@ -74,15 +74,6 @@ def _link(match: re.Match[str]) -> Link | None:
     return Link(target.partition("?")[0], anchor, is_path=True)
 
 
-def bare_tag(tag: str) -> str:
-    """Return a tag without the number sign that a person writes before it.
-
-    >>> bare_tag("#ops"), bare_tag("c#"), bare_tag("#")
-    ('ops', 'c#', '#')
-    """
-    return tag.lstrip("#") or tag
-
-
 def inline_tags(text: str) -> list[str]:
     r"""Return the tags inside a text, each once: ``#ops``, ``#ops/ssh``; no headings, no ``#123``.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from plait.errors import NotFound, PlaitError, UsageError
 from plait.facts.credentials import refuse_secrets, secret_kinds
+from plait.stores import is_address
 from plait.tools.arguments import check_arguments
 from plait.tools.calling import ToolResult
 from plait.tools.folders import MAX_FOLDER_ENTRIES, NOT_FOR_MODELS, ConfinedFolder
@@ -86,8 +87,8 @@ class MemoryTool:
         self._memory = memory
         self._folder = ConfinedFolder(os.fspath(folder))
         self._allow_secret = allow_secret
-        database = Path(os.path.realpath(memory.path))
-        if memory.path != ":memory:" and database.is_relative_to(self._folder.root):
+        in_file = memory.path != ":memory:" and not is_address(memory.path)
+        if in_file and Path(os.path.realpath(memory.path)).is_relative_to(self._folder.root):
             raise UsageError(
                 f"The memory {memory.path} is inside of {self._folder.root}, where a model could "
                 "delete it. Use another folder.",

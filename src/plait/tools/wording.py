@@ -27,6 +27,10 @@ FOR_MODELS: dict[str, str] = {
         "secret itself stored, call again with allow_secret=true."
     ),
     "purge_secrets": "Only the user can do that: plait delete ID --purge",
+    "finish_move": (
+        "Only the user can do that: plait migrate --from {source:shell} --to {target:shell}"
+    ),
+    "stop_writers": "",
     "make_folder": "Ask the user to make it.",
     "key_of_id": "Use its key.",
     "supersede_id": "To replace what it says, use supersedes.",
@@ -46,6 +50,10 @@ FOR_MODELS: dict[str, str] = {
     "restore": "Only the user can do that: plait restore FILE",
     "set_journal_aside": "Only the user can do that: plait restore",
     "export": "Only the user can do that: plait export",
+    "dump": "Only the user can do that: pg_dump, or plait migrate --from {source:shell} --to FILE",
+    "restore_dump": "Only the user can do that: pg_restore, or plait import",
+    "add_vectors": "Only the user can have it added.",
+    "hide_password": "Only the user can do that.",
     "store_messages": "Only the user can do that: plait store --session NAME --messages FILE",
     "export_other": "Only the user can do that: plait --db {path:shell} export FILE.jsonl",
     "create_entity": "Create it first: call memory_store with entity.",

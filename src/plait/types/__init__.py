@@ -39,7 +39,19 @@ FUSION_ALIASES: Mapping[str, str] = MappingProxyType({"seed001": "max"})
 # What a text's writer may say of its making; kept in the metadata under these names.
 PROVENANCE = ("model", "tool", "branch", "commit")
 
+# How the address of a database begins, where there could be the path of a file.
+DATABASES = ("postgresql://", "postgres://")
+
 _Choice = TypeVar("_Choice", bound=str)
+
+
+def is_address(path: str) -> bool:
+    """Tell whether a memory is in a database, and not in a file.
+
+    >>> is_address("postgresql://db/team"), is_address("team.db")
+    (True, False)
+    """
+    return path.startswith(DATABASES)
 
 
 def check_choice(name: str, value: str, allowed: Sequence[_Choice]) -> _Choice:
@@ -271,7 +283,7 @@ class Filter(NamedTuple):
     ``pinned`` selects pinned ones or the others. Without ``scopes``, those of users do not count.
     A tag also selects those below it: ``ops`` selects ``ops/ssh``. ``named`` are parts of a key or
     of the aliases, ``mentions`` words of the text, as written, but for the case of ASCII letters;
-    one of each must be there.
+    one of each must be there. ``hashes`` are those of the bytes of files, SHA-256.
     """
 
     projects: tuple[str | None, ...] | None = None
@@ -298,6 +310,7 @@ class Filter(NamedTuple):
     scopes: bool = True
     named: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
+    hashes: tuple[str, ...] = ()
 
     @classmethod
     def of_project(cls, project: str | None) -> "Filter":

@@ -1,4 +1,4 @@
-"""Ids of documents and passages, and the names that plait reserves for itself."""
+"""Ids of documents and passages, how names are written, and those that plait reserves."""
 
 from os import urandom
 
@@ -47,6 +47,15 @@ def short_session(session: str) -> str:
     first, *rest = id_.split("-")
     is_uuid = [len(part) for part in (first, *rest)] == [SHORT_SESSION, 4, 4, 4, 12]
     return f"{agent}:{first}" if agent and is_uuid else session
+
+
+def bare_tag(tag: str) -> str:
+    """Return a tag without the number sign that a person writes before it.
+
+    >>> bare_tag("#ops"), bare_tag("c#"), bare_tag("#")
+    ('ops', 'c#', '#')
+    """
+    return tag.lstrip("#") or tag
 
 
 def new_id(length: int = ID_LENGTH) -> str:

@@ -271,6 +271,29 @@ class Salvaged(NamedTuple):
     unreadable_cells: int = 0
 
 
+class MovedTable(NamedTuple):
+    """A table of a memory that was moved: how many rows it has, and a hash of all of them."""
+
+    name: str
+    rows: int
+    digest: str
+
+
+class Migrated(NamedTuple):
+    """What a move copied, and how the copy was compared with its source.
+
+    ``rounds`` counts how often the source was gone through: more than once if it was written to
+    meanwhile. Of the ``queries`` that were asked of both, ``same`` had the same hits.
+    """
+
+    source: str
+    target: str
+    tables: tuple[MovedTable, ...]
+    rounds: int
+    queries: int
+    same: int
+
+
 def finding_of(error: PlaitError) -> Finding:
     """Return a problem with an embedder as a finding of ``doctor``."""
     text = error.notice.text

@@ -11,7 +11,7 @@ from plait.errors import UsageError, advise
 from plait.facts.messages import origin_of
 from plait.text import clean
 from plait.text.front_matter import front_matter
-from plait.text.links import bare_tag, inline_tags
+from plait.text.links import inline_tags
 from plait.text.normal_form import composed
 from plait.times import parse_time
 from plait.types import (
@@ -26,6 +26,7 @@ from plait.types import (
     check_choice,
     check_range,
 )
+from plait.types.ids import bare_tag
 from plait.types.records import NamedTuple
 from plait.writing import chunking, filenames, sources
 from plait.writing.file_types import LANGUAGES

@@ -7,10 +7,10 @@ on a disk that is not mounted: without that evidence nothing of it moves.
 """
 
 import os
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from plait.errors import SourceError
 from plait.facts.names import PERSONAL
@@ -97,15 +97,10 @@ class _Search:
     def __init__(
         self, store: Store, newcomers: Sequence[sources.SourceFile], project: str | None
     ) -> None:
+        self._store, self._project = store, project
         self._newcomers = {file.path: file for file in newcomers}
-        documents = [
-            row
-            for row in store.scan(EVERY_FILE)
-            if row.path and row.sha256 and share_files(row.project, project)
-        ]
-        self._documents = sorted(documents, key=lambda row: row.path or "")
-        self._paths = [row.path or "" for row in self._documents]
         self._missing: dict[str, bool] = {}
+        self._known_inside: dict[str, list[Document]] = {}
         self._trash = [
             row.document
             for row in store.trashed(texts=False)
@@ -113,13 +108,24 @@ class _Search:
             if row.document.project == project  # what was deleted elsewhere is undone there
             if not row.version_of  # that document may still be there
         ]
+        # A new file is read twice, unless there is nothing that it could be.
+        is_first = not self._trash and not store.scan(EVERY_FILE, limit=1)
+        self._hashes = {} if is_first else self._read(newcomers)
         self._lost: dict[str, list[Document]] = {}
         # Only those that may be one of the new files: a disk that does not answer may hold others.
-        sizes = {file.size for file in newcomers}
-        for row in self._documents:
-            if row.size in sizes and self._is_missing(row.path or ""):
+        for row in self._files(hashes=tuple({*self._hashes.values()})) if self._hashes else ():
+            if self._is_missing(row.path or ""):
                 self._lost.setdefault(row.sha256 or "", []).append(row)
-        self._hashes = self._read(newcomers)
+
+    def _files(self, **where: Any) -> list[Document]:
+        """Return the documents of files that this run may move, in the order of their paths."""
+        rows = self._store.scan(EVERY_FILE._replace(**where))
+        files = [
+            row
+            for row in rows
+            if row.path and row.sha256 and share_files(row.project, self._project)
+        ]
+        return sorted(files, key=lambda row: row.path or "")
 
     def _is_missing(self, path: str) -> bool:
         if path not in self._missing:
@@ -127,13 +133,11 @@ class _Search:
         return self._missing[path]
 
     def _read(self, newcomers: Iterable[sources.SourceFile]) -> dict[str, str]:
-        """Return the hash of each new file that may be a known one, by its size."""
+        """Return the hash of each new file, except where a file was that is in the trash."""
         places = {row.path for row in self._trash}
-        sizes = {row.size for row in self._trash}
-        sizes |= {row.size for rows in self._lost.values() for row in rows}
         hashes = {}
         for file in newcomers:
-            if file.size in sizes and file.path not in places:
+            if file.path not in places:
                 try:
                     hashes[file.path] = sources.hash_file(file)
                 except SourceError:
@@ -168,11 +172,12 @@ class _Search:
         return pairs
 
     def _inside(self, folder: str) -> list[Document]:
-        prefix = folder.rstrip(os.sep) + os.sep
-        start = bisect_left(self._paths, prefix)
-        # The character after the separator ends the range of what begins with the prefix.
-        end = bisect_left(self._paths, prefix[:-1] + chr(ord(os.sep) + 1))
-        return self._documents[start:end]
+        if folder not in self._known_inside:
+            prefix = folder.rstrip(os.sep) + os.sep
+            # A filter also selects what is spelt in another way.
+            files = self._files(path_prefix=prefix)
+            self._known_inside[folder] = [row for row in files if is_below(row.path or "", prefix)]
+        return self._known_inside[folder]
 
     def _share(self, old: str, new: str) -> float:
         """Return how much of a folder is at a new place; 0 if something is left at the old one."""

@@ -35,7 +35,9 @@ def reindex(writer: Writer, *, afresh: bool, progress: Progress | None) -> Reind
             swapped = transaction.swap(writer.embedder.space)
             transaction.remember(embedder=writer.embedder.space.spec)
     chunks = store.stats().chunk_count
-    return Reindexed(chunks, embedded, rechunked, swapped, writer.trouble)
+    is_wanted = writer.embedder.space.provider != "none"
+    trouble = writer.trouble or (writer.state.vectorless if is_wanted else None)
+    return Reindexed(chunks, embedded, rechunked, swapped, trouble)
 
 
 def follow_embedder(writer: Writer) -> None:

@@ -19,6 +19,7 @@ from plait.agents.hooks.prompts import query_of
 from plait.agents.hooks.record import HookRun
 from plait.errors import PlaitError
 from plait.settings.loading import Config, load
+from plait.types import is_address
 from plait.types.records import NamedTuple
 
 # Seconds to wait while others write: a hook has less than one.
@@ -106,6 +107,11 @@ def _saved(config: Config, entry: HookRun) -> HookRun:
     return entry._replace(did="saved" if code == "taken_in" else "silent", why=code)
 
 
+def _may_exist(path: str) -> bool:
+    """Tell whether there may be a memory, without loading what opens one."""
+    return is_address(path) or os.path.exists(path)
+
+
 def _shown(
     config: Config, event: Event, payload: Payload, entry: HookRun, recorded: list[HookRun]
 ) -> tuple[str, HookRun]:
@@ -116,7 +122,7 @@ def _shown(
         return "", entry._replace(did="silent", why="not_typed")
     if event.moment == "prompt" and not query_of(payload.prompt):
         return "", entry._replace(did="silent", why="needs_no_memory")
-    if not os.path.exists(config.settings.db_path):
+    if not _may_exist(config.settings.db_path):
         return "", entry._replace(did="silent", why="no_memory")
     from plait.agents.hooks.injecting import InContext, for_prompt, for_start
     from plait.memory import Memory
@@ -160,7 +166,7 @@ def _is_for_hints(event: Event, payload: Payload) -> bool:
 def _hinted(config: Config, event: Event, payload: Payload, entry: HookRun) -> tuple[str, HookRun]:
     """Return the answer to a hook around a tool, and what to record."""
     call = payload.call
-    if call is None or not os.path.exists(config.settings.db_path):
+    if call is None or not _may_exist(config.settings.db_path):
         return "", entry
     from plait.agents.hooks.hints import hint_after_failure, hint_before
     from plait.agents.hooks.injecting import for_tool

@@ -26,6 +26,11 @@ ANALYZER = f"porter unicode61, marks kept, 1; split {SPLIT_VERSION}"
 MOST_STEMS = 20_000  # that a process keeps, about 3 MB
 
 
+def terms_as_indexed(connection: apsw.Connection, text: str) -> list[str]:
+    """Return the terms of a text that was split already, as FTS5 indexes or looks it up."""
+    return [term for _, _, term in _fts_tokens(connection, text.replace("\0", " "), 0)]
+
+
 def tokens(connection: apsw.Connection, text: str) -> list[Token]:
     """Return the terms that a text is indexed under, with their places in characters."""
     listed: list[Token] = []

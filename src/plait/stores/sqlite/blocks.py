@@ -1,10 +1,14 @@
 """Write blocks of vectors, and read which passages have one. No search loads this."""
 
+from array import array
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, cast
 
 import apsw
 
 from plait.errors import advise
+from plait.protocols import Vector
 from plait.stores.sqlite import vectors
 from plait.stores.sqlite.connection import Connections, WriteLock
 from plait.stores.sqlite.state import answering
@@ -72,6 +76,33 @@ def write(
             from plait.stores.sqlite import signs
 
             signs.patch(connection, signed, block, dims, patches)
+
+
+def quantised(vector: Vector, dims: int) -> bytes:
+    """Return a vector as `vectors.quantise` does, in half the time where simsimd is there."""
+    add = _scaled_sum(dims)
+    if add is None:
+        return vectors.quantise(vector, dims)
+    values, scale = vectors.scale_of(vector, dims)
+    return vectors.low_bytes(add(array("d", values), scale))
+
+
+@cache
+def _scaled_sum(dims: int) -> "Callable[[array[float], float], memoryview[float]] | None":
+    """Return how to scale and round as many numbers; ``None`` without simsimd."""
+    try:
+        from simsimd import wsum
+    except ImportError:
+        return None
+    rounding = array("d", [vectors.ROUNDING] * dims)
+
+    def scaled(values: "array[float]", scale: float) -> "memoryview[float]":
+        # subtle: in two steps, because one would round halves in another way than Python does.
+        product: Any = wsum(values, rounding, alpha=scale, beta=0.0)
+        tensor: Any = wsum(product, rounding, alpha=1.0, beta=1.0)
+        return cast("memoryview[float]", memoryview(tensor))
+
+    return scaled
 
 
 def occupied(connection: apsw.Connection, generation: int, dims: int) -> Iterable[list[Ref]]:

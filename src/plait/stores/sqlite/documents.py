@@ -439,7 +439,7 @@ def _documents(
 def _passages(
     connection: apsw.Connection, condition: str, values: Sequence[Any]
 ) -> list[DocumentOrPassage]:
-    order = f" ORDER BY d.key, p.ordinal LIMIT {MOST_NAMESAKES}"
+    order = f" ORDER BY d.key, p.ordinal, d.id LIMIT {MOST_NAMESAKES}"
     pairs = [
         _passage_and_document(row) for row in rows(connection, _PASSAGE + condition + order, values)
     ]

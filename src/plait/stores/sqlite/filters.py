@@ -60,6 +60,7 @@ _IN = {
     "statuses": "coalesce(d.status, 'active') IN (SELECT value FROM json_each(?))",
     "parents": OF_PARENTS,
     "topics": "d.topic IN (SELECT value FROM json_each(?))",
+    "hashes": "d.sha256 IN (SELECT value FROM json_each(?))",
 }
 _IS = {"source": "d.source", "session": "d.session"}
 _UNCHANGED = (
@@ -203,7 +204,7 @@ def _equals(column: str, name: str) -> Clause:
 def _begins(column: str, prefix: str) -> Clause:
     starts = spellings_of(prefix)
     ranges = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(starts))
-    ends: list[object] = [end for start in starts for end in (start, _after(start))]
+    ends: list[object] = [end for start in starts for end in (start, after(start))]
     return f"({ranges})" if starts[1:] else ranges, ends
 
 
@@ -240,8 +241,8 @@ def _are_mostly_messages(connection: apsw.Connection, phrases: Sequence[tuple[st
     return others < FEW_DOCUMENTS
 
 
-def _phrase(part: str) -> str:
-    """Return the query of the keyword index for the words of a part; empty if it has none."""
+def words_of(part: str) -> str:
+    """Return the words of a part as they are indexed; empty if it has none."""
     words = _WORDS.search(part)
     if words is None:
         return ""
@@ -249,7 +250,13 @@ def _phrase(part: str) -> str:
     # Single characters of scripts without spaces are not indexed.
     if pieces is not None and min(map(len, pieces.split()), default=0) < 2:
         return ""
-    return 'text : "{}"'.format((pieces or words[0]).replace('"', '""'))
+    return pieces or words[0]
+
+
+def _phrase(part: str) -> str:
+    """Return the query of the keyword index for the words of a part; empty if it has none."""
+    words = words_of(part).replace('"', '""').replace("\0", " ")
+    return f'text : "{words}"' if words else ""
 
 
 def _has_tag(connection: apsw.Connection, tag: str) -> Clause:
@@ -343,10 +350,10 @@ def _has_other_projects(connection: apsw.Connection, names: list[str]) -> bool:
     return any(connection.execute(_FOREIGN_BETWEEN, pair).get for pair in pairwise(names))
 
 
-def _after(prefix: str) -> str:
+def after(prefix: str) -> str:
     """Return the smallest string above every string that starts with this one.
 
-    >>> _after("conv-26/")
+    >>> after("conv-26/")
     'conv-260'
     """
     code = ord(prefix[-1]) + 1
@@ -436,6 +443,27 @@ def passing(
         sql, values = f"{_IS_AMONG} AND {sql}", [json.dumps(list(among)), *values]
     listed = rows(connection, _SELECTED.replace("/*conditions*/", sql), (*values, limit))
     return [ref for (ref,) in listed]
+
+
+def first_passing(
+    connection: apsw.Connection,
+    conditions: list[Clause],
+    hits: Sequence[tuple[Ref, float]],
+    limit: int,
+) -> list[tuple[Ref, float]]:
+    """Return the first hits that meet the conditions, up to a limit.
+
+    Testing the best ones is far cheaper than listing everything that passes.
+    """
+    kept: list[tuple[Ref, float]] = []
+    step = limit + limit // 2
+    for start in range(0, len(hits), step):
+        part = hits[start : start + step]
+        among = set(passing(connection, conditions, among=[ref for ref, _ in part]))
+        kept += [pair for pair in part if pair[0] in among]
+        if len(kept) >= limit:
+            return kept[:limit]
+    return kept
 
 
 def data_version(connection: apsw.Connection) -> tuple[apsw.Connection, int, int]:

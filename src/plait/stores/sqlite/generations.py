@@ -141,7 +141,7 @@ def fill(
         if vector is None:
             connection.execute(UNEMBEDDED, (generation.id, ref, "declined"))
         else:
-            patches[ref] = vectors.quantise(vector, generation.dims)
+            patches[ref] = blocks.quantised(vector, generation.dims)
             connection.execute(EMBEDDED, (generation.id, ref))
     blocks.write(connection, generation.id, generation.dims, patches)
     return len(patches)
@@ -208,6 +208,14 @@ def _best_cosines(
                 kept[slot * dims : (slot + 1) * dims] = bytes(dims)
             data = memoryview(kept)
         for place, query in enumerate(queries):
-            near = min(distances(query, data, dims).tolist())
-            nearest_of_all[place] = min(nearest_of_all[place], near)
+            near = distances(query, data, dims)
+            nearest_of_all[place] = _least(near, nearest_of_all[place])
     return [1.0 - distance for distance in nearest_of_all]
+
+
+def _least(distances: "memoryview[float]", bar: float) -> float:
+    """Return the smallest of these distances, or the bar if none is below it.
+
+    Few are: to compare them all would take as long as to compute them.
+    """
+    return min([bar, *(distances[slot] for slot in vectors.near_slots(distances, bar))])

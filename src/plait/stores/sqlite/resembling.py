@@ -44,11 +44,9 @@ LATEST_BLOCKS = 2
 # The newest first; FTS5 reads them in that order, and stops.
 _HOLDING = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? ORDER BY rowid DESC LIMIT ?"
 _FREQUENT = "SELECT term FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?))"
-# The longer a word, the rarer. In scripts without spaces words are pieces, which overlap.
-_OF_LISTED = (
-    "SELECT p.rowid, sum(length(word.value)) AS shared FROM json_each(?) AS listed "
-    "CROSS JOIN passages AS p ON p.rowid = listed.value CROSS JOIN json_each(?) AS word "
-    "WHERE instr(lower(p.text), word.value) GROUP BY 1 ORDER BY 2 DESC, 1 DESC LIMIT ?"
+_TEXTS = (
+    "SELECT p.rowid, p.text FROM json_each(?) AS listed "
+    "CROSS JOIN passages AS p ON p.rowid = listed.value"
 )
 _LATEST = "SELECT block, rowid FROM vector_blocks WHERE generation = ? ORDER BY block DESC LIMIT ?"
 
@@ -60,10 +58,26 @@ def by_rare_words(
     if any(sql == filters.OF_PARENTS for sql, _ in conditions):
         facts = filters.passing(connection, conditions, limit=FACTS_COMPARED + 1)
         if len(facts) <= FACTS_COMPARED:
-            listed = (json.dumps(facts), json.dumps(query.words), limit)
-            return rows(connection, _OF_LISTED, listed)
+            return _sharing(connection, facts, query.words, limit)
     ranked = sorted(_shared(connection, query).items(), key=lambda pair: (-pair[1], -pair[0]))
     return _first_passing(connection, ranked[:MOST_TESTED], limit, conditions)
+
+
+def _sharing(
+    connection: apsw.Connection, refs: Sequence[Ref], words: Sequence[str], limit: int
+) -> list[Scored]:
+    """Return those of these passages that share most words: the longer a word, the rarer.
+
+    In scripts without spaces words are pieces, which overlap.
+    """
+    ranked = []
+    for ref, text in rows(connection, _TEXTS, (json.dumps(refs),)):
+        # As lower() of SQLite, which changes only the letters of ASCII.
+        lower = text.lower() if text.isascii() else text.encode().lower().decode()
+        shared = sum([len(word) for word in words if word in lower])
+        if shared:
+            ranked.append((shared, ref))
+    return [(ref, shared) for shared, ref in sorted(ranked, reverse=True)[:limit]]
 
 
 def _shared(connection: apsw.Connection, query: Query) -> dict[Ref, float]:
@@ -150,5 +164,10 @@ def latest(
                 vectors.check_block(block, blob.length(), dims)
                 blob.read_into(buffer)
                 scan[block] = distances(query, memoryview(buffer), dims)
-    near = [hit for hit in vectors.nearest(scan, MOST_TESTED) if hit[1] >= UNLIKE_COSINE]
+    ranked = sorted(
+        (distances_of[slot], block * vectors.BLOCK_ROWS + slot)
+        for block, distances_of in scan.items()
+        for slot in vectors.near_slots(distances_of, 1.0 - UNLIKE_COSINE)
+    )
+    near = [(ref, 1.0 - d) for d, ref in ranked[:MOST_TESTED] if 1.0 - d >= UNLIKE_COSINE]
     return Nearest(_first_passing(connection, near, limit, conditions), {})

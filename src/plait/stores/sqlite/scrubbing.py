@@ -40,7 +40,7 @@ SLICE_SEPARATORS = 200
 
 # Each commit under a lock changes this value: other connections then drop the pages they cached,
 # which still have the old free parts and would be written back with them.
-_SCRUBBED_UNTIL = "scrubbed_until"
+SCRUBBED_UNTIL = "scrubbed_until"
 
 # Of this kind, because it stops at the first passage; that of the schema reads all to count them.
 _LIST_TERMS = (
@@ -91,7 +91,7 @@ def scrub(connections: Connections, patience: float | None = None) -> None:
         _empty_journal(connections, deadline)
     with WriteLock(connections) as connection:
         # Another purge may have begun meanwhile: its mark is a different one.
-        connection.execute(_DROP_MARKS, (_SCRUBBED_UNTIL, UNSCRUBBED, mark))
+        connection.execute(_DROP_MARKS, (SCRUBBED_UNTIL, UNSCRUBBED, mark))
     checkpoint(current(connections), "TRUNCATE")
 
 
@@ -232,7 +232,7 @@ def _clear_pages(connections: Connections, deadline: float) -> None:
                 # The next statement must read its pages again: they were cleared below it. The
                 # checkpoint after it syncs the file, without making other writers wait.
                 connection.execute("PRAGMA shrink_memory").fetchall()
-                set_meta(connection, _SCRUBBED_UNTIL, new_id())
+                set_meta(connection, SCRUBBED_UNTIL, new_id())
         first, pages = first + SLICE_PAGES, _page_count(connections)
 
 

@@ -35,6 +35,7 @@ _UNSIGNED = (
 )
 _COUNT_BLOCKS = "SELECT count(*) FROM vector_blocks WHERE generation = ?"
 _ANY_SIGNS = "SELECT 1 FROM vector_signs LIMIT 1"
+_BLOCK = "SELECT data FROM vector_blocks WHERE generation = ? AND block = ?"
 _ADD_SIGNS = "INSERT INTO vector_signs (generation, block, data) VALUES (?, ?, ?)"
 _DROP_SIGNS = "DELETE FROM vector_signs WHERE generation = ? AND block = ?"
 _SIGNS = "SELECT block, data FROM vector_signs WHERE generation = ?"
@@ -265,7 +266,7 @@ def _is_wanted(connection: apsw.Connection) -> bool:
 
 def _make_one(connection: apsw.Connection, generation: Generation, block: int) -> None:
     dims, first = generation.dims, block * vectors.BLOCK_ROWS
-    data = vectors.block_of(connection, generation.id, block, dims)
+    data = _block(connection, generation.id, block, dims)
     connection.execute(_ADD_SIGNS, (generation.id, block, signs_of(data, dims)))
     connection.executemany(
         _PUT_ROW,
@@ -274,6 +275,13 @@ def _make_one(connection: apsw.Connection, generation: Generation, block: int) -
             for slot in range(vectors.BLOCK_ROWS)
         ),
     )
+
+
+def _block(connection: apsw.Connection, generation: int, block: int, dims: int) -> bytes:
+    """Return the vectors of one block; `apsw.CorruptError` if it is damaged or missing."""
+    data = connection.execute(_BLOCK, (generation, block)).get
+    vectors.check_block(block, len(data) if isinstance(data, bytes) else 0, dims)
+    return bytes(data)
 
 
 def patch(
@@ -302,7 +310,7 @@ def wrong(connection: apsw.Connection, generation: Generation) -> list[int]:
     dims, listed = generation.dims, []
     for block, signs in connection.execute(_SIGNS, (generation.id,)):
         try:
-            data = vectors.block_of(connection, generation.id, block, dims)
+            data = _block(connection, generation.id, block, dims)
         except apsw.CorruptError:
             listed.append(block)
             continue

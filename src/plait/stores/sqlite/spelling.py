@@ -1,49 +1,16 @@
-"""Words of the index that are spelt like others.
-
-FTS5 keeps stems, and words are shown as they were written. So stems that could be meant are read
-from the index by their first letters; then passages that hold one, and that the search may see,
-give its spellings. Nothing else is stored, so nothing else has to be deleted. Loaded only for a
-word that the memory does not hold.
-"""
+"""The index of SQLite, for `plait.stores.spelling`. Loaded only for a word that is not there."""
 
 import json
-import math
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 
 import apsw
 
+from plait.protocols import Token
+from plait.stores import spelling
 from plait.stores.sqlite import analysis, filters, keyword
 from plait.stores.sqlite.connection import rows
-from plait.text import spelling
 from plait.types import Ref
 from plait.types.queries import Spelling
-
-# Stems whose passages are read for one word.
-STEMS = 10
-# Hidden words must not keep visible ones out, but many of them must not cost a search its time
-# either: after so many stems nobody could have meant the word.
-TRIED_STEMS = 60
-LISTED_STEMS = 4_000
-# Passages that are read for the spellings of one stem.
-PASSAGES = 3
-READ_PASSAGES = 15  # until one writes the word as it may have been meant
-# A passage that has "received" stands for "receive" too; shorter words have too many relatives.
-FAMILY_LETTERS = 6
-FAMILY_EDITS = 2
-FAMILY_COST = 0.3
-# Passages that are counted if not all may be seen; more of them say no more.
-COUNTED = 50
-LONGEST_ENDING = 6  # letters that the stemmer takes from a word; the few longer ones are missed
-_WORDS = re.compile(r"\w+")
-SHORT_STEM = 4  # with an edit, so short a stem begins too many words
-# What the stemmer may have taken from a word: the stem itself may have another stem.
-_ENDINGS = ("", "e", "s", "es", "ed", "ing", "y")
-
-# Words that are also looked up with an edit in their first letters, which costs most. A question
-# with more unknown words is seldom misspelt, but in another language.
-VARIED = 3
-NEAR = 1.0  # edits: a spelling so near needs no others beside it
 
 _ANY = "SELECT 1 FROM passages_vocab WHERE term >= ? AND term < ? LIMIT 1"
 _RANGE = "SELECT term, doc FROM passages_vocab WHERE term >= ? AND term < ? LIMIT ?"
@@ -69,178 +36,53 @@ def alike(
     conditions: list[filters.Clause],
     selections: filters.Selections,
 ) -> dict[str, list[Spelling]]:
-    """Return, for each word, the words of visible passages that are spelt like it, nearest first.
-
-    How common a word is counts visible passages only, and nothing depends on the others.
-    """
+    """Return, for each word, the words of visible passages that are spelt like it."""
     refs: set[Ref] | None = None
     if conditions:
         listed = selections.find(connection, conditions, keyword.passage_count(connection)).refs
         refs = None if listed is None else set(listed)
-    return {
-        word: _alike(connection, spelling.folded(word), conditions, refs, varies=place < VARIED)
-        for place, word in enumerate(words)
-        if spelling.allowed(word) and (refs is None or refs)
-    }
+    if refs is not None and not refs:
+        return {}
+    return spelling.alike(_Index(connection, conditions, refs), words)
 
 
-def _alike(
-    connection: apsw.Connection,
-    typed: str,
-    conditions: list[filters.Clause],
-    refs: set[Ref] | None,
-    *,
-    varies: bool,
-) -> list[Spelling]:
-    """Return the spellings of a word: with its first letters; only else with an edit in them."""
-    if not _is_known_script(connection, typed):
-        return []
-    most = spelling.allowed(typed)
-    counts, begun = _begun(connection, typed, most)
-    spellings = _spelt(connection, typed, counts, begun, conditions, refs)
-    if varies and not any(row.cost <= NEAR for row in spellings):
-        varied = {stem: count for stem, count in _varied(connection, typed) if stem not in counts}
-        spellings += _spelt(connection, typed, varied, set(), conditions, refs)
-    return sorted(spellings, key=lambda row: (row.cost, row.word))
+class _Index:
+    """What may be seen of the index: all, these passages, or those that meet the conditions."""
 
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        conditions: list[filters.Clause],
+        refs: set[Ref] | None,
+    ) -> None:
+        self._connection = connection
+        self._conditions = conditions
+        self._refs = refs
+        self.confined = bool(conditions)
 
-def _is_known_script(connection: apsw.Connection, typed: str) -> bool:
-    """Tell whether any term begins with the first or the second letter of a word.
+    def has_between(self, low: str, high: str) -> bool:
+        return bool(self._connection.execute(_ANY, (low, high)).get)
 
-    Questions in another language than all notes have many unknown words, and no spelling helps.
-    """
-    return typed.isascii() or any(
-        connection.execute(_ANY, (letter, chr(ord(letter) + 1))).get for letter in typed[:2]
-    )
+    def between(self, low: str, high: str, limit: int) -> list[tuple[str, int]]:
+        return rows(self._connection, _RANGE, (low, high, limit))
 
+    def known(self, terms: Collection[str]) -> list[tuple[str, int]]:
+        return rows(self._connection, _KNOWN, (json.dumps(list(terms)),))
 
-def _spelt(
-    connection: apsw.Connection,
-    typed: str,
-    counts: Mapping[str, int],
-    begun: set[str],
-    conditions: list[filters.Clause],
-    refs: set[Ref] | None,
-) -> list[Spelling]:
-    """Return spellings of a word whose stems are among these, as visible passages have them."""
-    most = spelling.allowed(typed)
-    expected = _expected(connection, counts, typed, most)
-    # First those whose word is known already, then those that an edit in the ending leaves whole.
-    fitting = sorted(expected, key=lambda stem: (expected[stem], stem))
-    others = sorted(begun - expected.keys(), key=lambda stem: (-len(stem), stem))
-    spellings: list[Spelling] = []
-    seen = 0  # only what may be seen counts: hidden words must not keep others out
-    for stem in [*fitting, *others][:TRIED_STEMS]:
-        near = any(row.cost <= NEAR for row in spellings)
-        if seen >= STEMS or (near and stem not in expected):
-            break
-        asked = _asked(connection, stem)
-        holding = _holding(connection, asked, conditions, refs) if asked else []
-        seen += bool(holding)
-        costs: dict[str, int] = {}
-        for first in range(0, len(holding), PASSAGES):
-            for surface in _surfaces(connection, stem, holding[first : first + PASSAGES]):
-                costs[surface] = spelling.edits(typed, spelling.folded(surface))
-            if min(costs.values(), default=most) <= 1:
-                break
-        nearest = min(costs, key=lambda surface: (costs[surface], surface), default="")
-        cost = math.inf
-        if nearest and costs[nearest] <= most:
-            cost = spelling.cost(typed, spelling.folded(nearest))
-        if len(typed) >= FAMILY_LETTERS and costs.get(nearest, math.inf) <= most + FAMILY_EDITS:
-            # Passages not read may have the very word; one of its family is shown instead.
-            cost = min(cost, expected.get(stem, math.inf) + FAMILY_COST)
-        if cost < math.inf:
-            spellings.append(Spelling(nearest, len(holding) if conditions else counts[stem], cost))
-    return spellings
+    def holding(self, word: str) -> list[Ref]:
+        connection, quoted = self._connection, keyword.quote(word)
+        if not self._conditions:
+            read = spelling.READ_PASSAGES
+            return [ref for (ref,) in rows(connection, _HOLDING, (quoted, read))]
+        if self._refs is not None:
+            listed = rows(connection, _HOLDING, (quoted, -1))
+            return [ref for (ref,) in listed if ref in self._refs][: spelling.COUNTED]
+        sql, values = filters.joined(self._conditions)
+        visible = _VISIBLE.replace("/*conditions*/", sql)
+        return [ref for (ref,) in rows(connection, visible, (quoted, *values, spelling.COUNTED))]
 
+    def texts(self, refs: Sequence[Ref]) -> list[tuple[str, ...]]:
+        return rows(self._connection, _TEXTS, (json.dumps(list(refs)),))
 
-def _begun(connection: apsw.Connection, typed: str, most: int) -> tuple[dict[str, int], set[str]]:
-    """Return stems with the same first letters that may be meant, with their passages.
-
-    The second value has the stems with fewer edits than allowed: there may be one in the ending,
-    too.
-    """
-    low = typed[: spelling.kept_letters(typed)]
-    high = low[:-1] + chr(ord(low[-1]) + 1)
-    shortest, longest = len(typed) - most - LONGEST_ENDING, len(typed) + most
-    counts: dict[str, int] = {}
-    begun: set[str] = set()
-    for stem, count in rows(connection, _RANGE, (low, high, LISTED_STEMS)):
-        if not shortest <= len(stem) <= longest:
-            continue
-        if len(stem) <= SHORT_STEM and not typed.startswith(stem):
-            continue
-        if spelling.begins(stem, typed, most):
-            counts[stem] = count
-            if spelling.begins(stem, typed, most - 1):
-                begun.add(stem)
-    return counts, begun
-
-
-def _varied(connection: apsw.Connection, typed: str) -> list[tuple[str, int]]:
-    """Return stems with one edit in the first letters, with their passages.
-
-    The rest of the word is right then, so that all such words can be looked up at once.
-    """
-    variants = analysis.tokens(connection, " ".join(spelling.beginnings(typed)))
-    terms = json.dumps(list({term for _, _, term in variants}))
-    return rows(connection, _KNOWN, (terms,))
-
-
-def _asked(connection: apsw.Connection, stem: str) -> str | None:
-    """Return a word with this stem, to search for."""
-    guesses = [stem + ending for ending in _ENDINGS]
-    read = analysis.tokens(connection, " ".join(guesses))
-    if len(read) != len(guesses):
-        return None
-    return next((word for word, row in zip(guesses, read, strict=True) if row[2] == stem), None)
-
-
-def _holding(
-    connection: apsw.Connection,
-    word: str,
-    conditions: list[filters.Clause],
-    refs: set[Ref] | None,
-) -> list[Ref]:
-    """Return some passages that hold a word and may be seen."""
-    quoted = keyword.quote(word)
-    if not conditions:
-        return [ref for (ref,) in rows(connection, _HOLDING, (quoted, READ_PASSAGES))]
-    if refs is not None:
-        return [ref for (ref,) in rows(connection, _HOLDING, (quoted, -1)) if ref in refs][:COUNTED]
-    sql, values = filters.joined(conditions)
-    visible = _VISIBLE.replace("/*conditions*/", sql)
-    return [ref for (ref,) in rows(connection, visible, (quoted, *values, COUNTED))]
-
-
-def _expected(
-    connection: apsw.Connection, stems: Collection[str], typed: str, most: int
-) -> dict[str, float]:
-    """Return the cost of the word that was meant, for stems with which the typed ending fits."""
-    costs: dict[str, float] = {}
-    words = {word for stem in stems for word in spelling.continued(stem, typed)}
-    text = " ".join(word for word in words if abs(len(word) - len(typed)) <= most)
-    for start, end, term in analysis.tokens(connection, text):
-        word = text[start:end]
-        if term in stems and word != typed and spelling.is_within(typed, word, most):
-            costs[term] = min(spelling.cost(typed, word), costs.get(term, math.inf))
-    return costs
-
-
-def _surfaces(connection: apsw.Connection, stem: str, refs: list[Ref]) -> set[str]:
-    """Return how passages write the word with this stem, in lower case."""
-    surfaces = set()
-    for texts in rows(connection, _TEXTS, (json.dumps(refs),)):
-        text = " ".join(part for part in texts if isinstance(part, str)).lower()
-        # A tenth of the time of reading all words. Marks may hide the first letter.
-        begun = tuple(letter for letter in set(text) if spelling.folded(letter) == stem[0])
-        if text.isascii():
-            begun = (stem[:-1],)
-        text = " ".join({word for word in _WORDS.findall(text) if word.startswith(begun)})
-        surfaces |= {
-            text[start:end]
-            for start, end, term in analysis.tokens(connection, text)
-            if term == stem
-        }
-    return surfaces
+    def tokens(self, text: str) -> list[Token]:
+        return analysis.tokens(self._connection, text)

@@ -24,6 +24,7 @@ LAST_ROW = 2**63 - 1
 MOST_DIMS = 65_536  # more than any model has: a larger number is damage
 # There while bytes of purged text may be left in the file.
 UNSCRUBBED = "unscrubbed"
+MOVING = "moving"  # there while another memory is being moved into this one
 
 _GENERATIONS = "SELECT id, space, dims, current, canary FROM generations ORDER BY current DESC, id"
 _PENDING_COUNT = "SELECT count(*) FROM unembedded WHERE generation = ? AND reason = 'pending'"
@@ -143,7 +144,7 @@ def set_chance(connection: apsw.Connection, chance: Chance, space: Space) -> Non
     set_meta(connection, CHANCE, json.dumps([*chance, *space], ensure_ascii=False))
 
 
-def _chance(text: str | None, space: Space | None) -> Chance | None:
+def read_chance(text: str | None, space: Space | None) -> Chance | None:
     """Return what `set_chance` stored for this space; ``None`` for anything else.
 
     A file may come from anywhere: its numbers must be such as a sample has.
@@ -168,6 +169,10 @@ def _chance(text: str | None, space: Space | None) -> Chance | None:
 def read_state(connection: apsw.Connection, analyzer: str) -> State:
     """Return the state of the memory."""
     facts = {name: str(value) for name, value in rows(connection, "SELECT name, value FROM meta")}
+    if MOVING in facts:
+        from plait.stores.moving import refuse_half_moved
+
+        refuse_half_moved(facts[MOVING])
     listed, damage = _readable_generations(connection)
     current = next((row for row in listed if row.current), None)
     building = next((row for row in reversed(listed) if not row.current), None)
@@ -190,7 +195,7 @@ def read_state(connection: apsw.Connection, analyzer: str) -> State:
         profiles_due=_number(PROFILES_DUE, due),
         has_messages=bool(connection.execute(_ANY_MESSAGE).get),
         passages=_number("passages", facts.get("passages")) or 0,
-        chance=_chance(facts.get(CHANCE), None if current is None else current.named),
+        chance=read_chance(facts.get(CHANCE), None if current is None else current.named),
         unscrubbed=facts.get(UNSCRUBBED),
         vector_damage=damage,
     )

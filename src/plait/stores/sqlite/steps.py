@@ -41,10 +41,11 @@ def write(connection: apsw.Connection, document: int, steps: Sequence[Step]) -> 
 def add(connection: apsw.Connection, document: int, steps: Sequence[Step]) -> None:
     """Write the steps of a new document."""
     listed = enumerate(steps)
-    connection.executemany(_WRITE, [(document, place, *_row(step)) for place, step in listed])
+    connection.executemany(_WRITE, [(document, place, *row_of(step)) for place, step in listed])
 
 
-def _row(step: Step) -> tuple[str | int | None, ...]:
+def row_of(step: Step) -> tuple[str | int | None, ...]:
+    """Return the columns of a step, from its tool on."""
     folder, file = None, None
     if step.path is not None:
         head, slash, file = step.path.rpartition("/")
@@ -56,13 +57,18 @@ def _row(step: Step) -> tuple[str | int | None, ...]:
 def is_sound(values: Sequence[object]) -> bool:
     """Tell whether the values of a row, from its tool on, are those of a step."""
     try:
-        _step(values)
+        step_of(values)
     except apsw.CorruptError:
         return False
     return True
 
 
-def _step(values: Sequence[object]) -> Step:
+def step_of(values: Sequence[object]) -> Step:
+    """Return the columns of a step as a value.
+
+    Raises:
+        apsw.CorruptError: One has a value that plait never writes.
+    """
     tool, folder, file, *ending = values
     try:
         if isinstance(folder, str) and isinstance(file, str):
@@ -76,7 +82,7 @@ def _step(values: Sequence[object]) -> Step:
 
 def of_document(connection: apsw.Connection, id_: str) -> list[Step]:
     """Return the steps of a document, in their order."""
-    return [_step(row) for row in rows(connection, _OF_DOCUMENT, (id_,))]
+    return [step_of(row) for row in rows(connection, _OF_DOCUMENT, (id_,))]
 
 
 def find(
@@ -100,4 +106,4 @@ def find(
 
 def _taken(row: SQLRow) -> StepTaken:
     id_, project, session, turn, event_at, place = row[:-_WIDTH]
-    return StepTaken(_step(row[-_WIDTH:]), id_, project or None, session, turn, event_at, place)
+    return StepTaken(step_of(row[-_WIDTH:]), id_, project or None, session, turn, event_at, place)

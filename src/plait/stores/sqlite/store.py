@@ -173,10 +173,9 @@ class SQLiteStore:
                 near = resembling.latest(*parts)
             else:
                 near = self.vectors.nearest(connection, vector, space, limit, conditions, passages)
-            cosines = dict(near.hits)
-            others = self.vectors.cosines(connection, vector, space, [*{*also} - cosines.keys()])
+            others = self.vectors.cosines(connection, vector, space, {*also}, near)
             among = None if latest else self.selections.size(connection, conditions, passages)
-        return near._replace(cosines=cosines | others, among=among)
+        return near._replace(cosines=dict(near.hits) | others, among=among)
 
     def vocabulary(
         self,

@@ -6,12 +6,12 @@ from typing import Any
 
 import apsw
 
-from plait.protocols import Trashed
+from plait.protocols import PassageUse, Trashed
 from plait.stores.sqlite import relations, signals, steps
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.documents import document_from_record, passage_from
 from plait.types import Passage
-from plait.types.steps import step_from
+from plait.types.steps import Step, step_from
 
 _KEEP = (
     "INSERT INTO trash (id, deleted_at, batch, document, parent, version_of) "
@@ -70,26 +70,30 @@ def keep(connection: apsw.Connection, documents: Sequence[Trashed]) -> None:
         taken = row.steps
         if taken is None:
             taken = steps.of_document(connection, row.version_of or row.document.id)
-        record: dict[str, Any] = {
-            "document": row.document._asdict(),
-            "passages": [_piece(passage) for passage in row.passages],
-            "place": rowid or 0,
-            "names": row.names,
-            "home": row.home,
-            "version_of": row.version_of,
-            **({"steps": taken} if taken else {}),
-        }
         use = row.use
         if use is None:
             use = signals.of_document(connection, row.version_of or row.document.id)
-        if use:
-            record["use"] = dict(use)
+        record = record_of(row, rowid or 0, taken, use)
         data = json.dumps(record, ensure_ascii=False)
         moment = max(row.deleted_at, latest + 1)
         belongs = (row.document.parent, row.version_of or None)
         connection.execute(_KEEP, (row.document.id, moment, row.batch, data, *belongs))
     if documents:
         relations.trash(connection, rowids, max(documents[0].deleted_at, latest + 1))
+
+
+def record_of(row: Trashed, place: int, taken: Sequence[Step], use: PassageUse) -> dict[str, Any]:
+    """Return what is kept of a deleted document, for `json.dumps`."""
+    return {
+        "document": row.document._asdict(),
+        "passages": [_piece(passage) for passage in row.passages],
+        "place": place,
+        "names": row.names,
+        "home": row.home,
+        "version_of": row.version_of,
+        **({"steps": taken} if taken else {}),
+        **({"use": dict(use)} if use else {}),
+    }
 
 
 def _piece(passage: Passage) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import apsw
@@ -38,10 +39,9 @@ _PLACES = (
     "LEFT JOIN vector_signs AS s ON s.generation = b.generation AND s.block = b.block "
     "WHERE b.generation = ? ORDER BY b.block"
 )
-_BLOCK = "SELECT data FROM vector_blocks WHERE generation = ? AND block = ?"
 
 # Added to a small double, this leaves its whole part, rounded half to even, in the lowest byte.
-_ROUNDING = 1.5 * 2**52
+ROUNDING = 1.5 * 2**52
 _LOW_BYTE = 0 if sys.byteorder == "little" else 7
 # Of a double: the byte with the sign and most of the exponent, and the one after it.
 _TOP_BYTE, _LEVEL_BYTE = (7, 6) if sys.byteorder == "little" else (0, 1)
@@ -57,6 +57,8 @@ _HIDDEN = bytes([_FARTHEST, *[0] * 255])
 Distances = Callable[[bytes, memoryview, int], "memoryview[float]"]
 # The distances of all rows from one query, by block.
 Scan = dict[int, "memoryview[float]"]
+# Blocks by their numbers, each with its version.
+_Kept = dict[int, tuple[bytes, bytes]]
 # A block: its number, its row in the file, its version, and the row of its signs, if it has any.
 Place = tuple[int, int, bytes | None, int | None]
 # The nearest passages, of all or of flagged ones.
@@ -72,6 +74,21 @@ def quantise(vector: Vector, dims: int) -> bytes:
     Raises:
         EmbedderError: It has the wrong length, is not finite, or is zero.
     """
+    values, scale = scale_of(vector, dims)
+    return low_bytes(array("d", [value * scale + ROUNDING for value in values]))
+
+
+def low_bytes(sums: "array[float] | memoryview[float]") -> bytes:
+    """Return numbers to which `ROUNDING` was added as int8 bytes."""
+    return sums.tobytes()[_LOW_BYTE::8]
+
+
+def scale_of(vector: Vector, dims: int) -> tuple[list[float], float]:
+    """Return the numbers of a vector, and by what to multiply them.
+
+    Raises:
+        EmbedderError: As for `quantise`.
+    """
     if len(vector) != dims:
         raise EmbedderError(f"The embedder returned {len(vector)} dimensions instead of {dims}.")
     values = vector.tolist()
@@ -80,8 +97,7 @@ def quantise(vector: Vector, dims: int) -> bytes:
         raise EmbedderError("The embedder returned a vector that is not finite.")
     if largest == 0.0:
         raise EmbedderError("The embedder returned a zero vector.")
-    scale = INT8_MAX / largest
-    return array("d", [value * scale + _ROUNDING for value in values]).tobytes()[_LOW_BYTE::8]
+    return values, INT8_MAX / largest
 
 
 def by_simsimd() -> Distances:
@@ -149,9 +165,8 @@ class Blocks:
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self.kept_bytes = kept_bytes
         # New memory costs more than reading the file: not for a process that searches once.
-        self.keeps_first = True
-        self.is_first = True
-        self._kept: dict[int, tuple[bytes, bytes]] = {}
+        self.keeps_first = self.is_first = True
+        self._kept: _Kept = {}
 
     def keeps(self, size: int) -> bool:
         """Tell whether so many bytes are kept for the next search."""
@@ -161,11 +176,21 @@ class Blocks:
         self, connection: apsw.Connection, places: Sequence[Place], dims: int
     ) -> Iterator[tuple[int, memoryview]]:
         """Yield these blocks in order; asking for the next one may overwrite a view."""
-        size = BLOCK_ROWS * dims
-        keeps = self.keeps(len(places) * size)
+        kept: _Kept | None = {} if self.keeps(len(places) * BLOCK_ROWS * dims) else None
+        yield from self._read(connection, places, dims, kept)
+        self._kept, self.is_first = kept or {}, False
+
+    def _read(
+        self,
+        connection: apsw.Connection,
+        places: Iterable[Place],
+        dims: int,
+        kept: _Kept | None,
+        counts: Mapping[int, int] | None = None,
+    ) -> Iterator[tuple[int, memoryview]]:
+        """Yield blocks, or so many first rows of each; add them to what is kept, if anything is."""
         # subtle: another thread may replace what is kept meanwhile, but changes nothing in it.
-        known, kept = self._kept, dict[int, tuple[bytes, bytes]]()
-        buffer = bytearray()
+        known, buffer = self._kept, bytearray()
         blob = None
         try:
             for block, place, version, _ in places:
@@ -176,27 +201,21 @@ class Blocks:
                     else:
                         blob.reopen(place)
                     check_block(block, blob.length(), dims)
-                    if not keeps or version is None:
-                        buffer = buffer or bytearray(size)
-                        blob.read_into(buffer)
+                    if kept is None or version is None:
+                        # A blob is a linked list: its last row is reached by reading all. New
+                        # memory for each would take five times as long as that.
+                        buffer = buffer or bytearray(BLOCK_ROWS * dims)
+                        count = BLOCK_ROWS if counts is None else counts[block]
+                        blob.read_into(buffer, 0, count * dims)
                         yield block, memoryview(buffer)
                         continue
                     same = (version, blob.read())
-                kept[block] = same
+                if kept is not None:
+                    kept[block] = same
                 yield block, memoryview(same[1])
         finally:
             if blob is not None:
                 blob.close()
-        self._kept, self.is_first = kept if keeps else {}, False
-
-    def _known(self, block: int, version: bytes | None) -> bytes | None:
-        """Return a block that was kept, if it is still of this version."""
-        same = self._kept.get(block)
-        return None if same is None or same[0] != version else same[1]
-
-    def _keep(self, block: int, version: bytes | None, data: bytes) -> None:
-        if version is not None:
-            self._kept = {**self._kept, block: (version, data)}
 
     def rows(
         self, connection: apsw.Connection, generation: int, dims: int, refs: Iterable[Ref]
@@ -205,23 +224,22 @@ class Blocks:
         by_block: dict[int, list[Ref]] = {}
         for ref in sorted(refs):
             by_block.setdefault(ref // BLOCK_ROWS, []).append(ref)
-        singly: list[Ref] = []
-        places = places_of(connection, generation)
-        keeps = self.keeps(len(places) * BLOCK_ROWS * dims)
-        for block, _, version, signed in places:
-            if block not in by_block:
-                continue
-            if signed is not None and self._known(block, version) is None:
-                singly += by_block[block]
-                continue
-            data = self._known(block, version)
-            if data is None:
-                # A blob is a linked list: reading its last row costs as much as reading all.
-                data = block_of(connection, generation, block, dims)
-                self._keep(block, version if keeps else None, data)
+        singly, wanted = list[Ref](), list[Place]()
+        places, known = places_of(connection, generation), self._kept
+        for place in places:
+            block, _, version, signed = place
+            if block in by_block:
+                if signed is None or (block in known and known[block][0] == version):
+                    wanted.append(place)
+                else:
+                    singly += by_block[block]
+        kept: _Kept | None = {} if self.keeps(len(places) * BLOCK_ROWS * dims) else None
+        counts = {block: listed[-1] % BLOCK_ROWS + 1 for block, listed in by_block.items()}
+        for block, data in self._read(connection, wanted, dims, kept, counts):
             for ref in by_block[block]:
                 first = ref % BLOCK_ROWS * dims
-                yield ref, data[first : first + dims]
+                yield ref, bytes(data[first : first + dims])
+        self._kept = {**self._kept, **(kept or {})}
         if singly:
             from plait.stores.sqlite import signs
 
@@ -235,36 +253,19 @@ def places_of(connection: apsw.Connection, generation: int) -> list[Place]:
     return rows(connection, _PLACES, (generation,))
 
 
-def block_of(connection: apsw.Connection, generation: int, block: int, dims: int) -> bytes:
-    """Return one block.
-
-    Raises:
-        apsw.CorruptError: It is damaged or missing.
-    """
-    data = connection.execute(_BLOCK, (generation, block)).get
-    check_block(block, len(data) if isinstance(data, bytes) else 0, dims)
-    return bytes(data)
-
-
-def scanned(blocks: Iterable[tuple[int, memoryview]], query: bytes, distances: Distances) -> Scan:
-    """Return the distances of all rows, block by block."""
-    return {block: distances(query, data, len(query)) for block, data in blocks}
-
-
 def nearest(scan: Scan, limit: int, flags: Mapping[int, bytearray] | None = None) -> list[Scored]:
     """Return the nearest passages with a positive cosine, best first, exact over all flagged."""
     levels = {
-        block: _levels(distances, None if flags is None else flags[block])
+        block: levels_of(distances, None if flags is None else flags[block])
         for block, distances in scan.items()
         if flags is None or block in flags
     }
     last = level_of(b"".join(levels.values()), limit)
-    is_near = bytes(level <= last for level in range(256))
     best: list[tuple[float, Ref]] = []
     bar = NO_HIT
     for block, listed in levels.items():
         distances, first = scan[block], block * BLOCK_ROWS
-        marks = listed.translate(is_near)
+        marks = listed.translate(_up_to(last))
         if marks.count(1) > MANY_NEAR:
             near = zip(distances.tolist(), marks, strict=True)
             best += [(d, first + slot) for slot, (d, mark) in enumerate(near) if mark and d < bar]
@@ -300,7 +301,7 @@ def level_of(levels: bytes, wanted: int) -> int:
     return last
 
 
-def _levels(distances: "memoryview[float]", flags: bytearray | None) -> bytes | bytearray:
+def levels_of(distances: "memoryview[float]", flags: bytearray | None) -> bytes | bytearray:
     """Return about how large each distance is, as a byte; above `_LAST_LEVEL` it is no hit.
 
     subtle: the lower half of the exponent and the highest bits of the fraction, which order all
@@ -315,6 +316,21 @@ def _levels(distances: "memoryview[float]", flags: bytearray | None) -> bytes | 
             if top != _USUAL_TOP:
                 levels[slot] = 0 if distances[slot] < NO_HIT else _FARTHEST
     return levels if flags is None else hidden_but(levels, flags)
+
+
+def near_slots(distances: "memoryview[float]", farthest: float) -> Iterator[int]:
+    """Yield the places of the distances that are not above this one, and of some just above it."""
+    [last] = levels_of(memoryview(array("d", [farthest])), None)
+    marks = levels_of(distances, None).translate(_up_to(last))
+    slot = marks.find(1)
+    while slot >= 0:
+        yield slot
+        slot = marks.find(1, slot + 1)
+
+
+@cache
+def _up_to(last: int) -> bytes:
+    return bytes(level <= last for level in range(256))
 
 
 def hidden_but(levels: bytes | bytearray, flags: bytes | bytearray) -> bytes:
@@ -339,28 +355,14 @@ def scanned_cosines(scan: Scan, refs: Iterable[Ref]) -> tuple[dict[Ref, float], 
     return computed, unknown
 
 
-def pick(rows: Iterable[tuple[Ref, bytes]], query: bytes, distances: Distances) -> dict[Ref, float]:
-    """Return the cosines of these rows; those without a vector are absent."""
-    wanted: list[Ref] = []
-    matrix = bytearray()
-    for ref, row in rows:
-        if any(row):
-            wanted.append(ref)
-            matrix += row
-    if not wanted:
-        return {}
-    near = distances(query, memoryview(matrix), len(query))
-    return {ref: 1.0 - distance for ref, distance in zip(wanted, near, strict=True)}
-
-
 class NearestVectors:
     """Finds the nearest passages in the current generation."""
 
     def __init__(self, selections: filters.Selections, *, over_fetch: int = OVER_FETCH) -> None:
-        self._selections = selections
-        self.over_fetch = over_fetch
+        self._selections, self.over_fetch = selections, over_fetch
         self.blocks = Blocks()
         self.distances: Distances | None = None
+        self.is_exact = False  # compare with all vectors, however many
         self._latest: tuple[object, Scan] = (None, {})
         self._signs: SignedBlocks | None = None
 
@@ -373,7 +375,7 @@ class NearestVectors:
         conditions: list[filters.Clause],
         passages: int,
     ) -> Nearest:
-        """Return the nearest passages by cosine; none for another space."""
+        """Return the nearest passages by cosine, and cosines that were computed one by one."""
         generation = answering(connection, space)
         if generation is None:
             return Nearest([], {})
@@ -384,13 +386,13 @@ class NearestVectors:
             if selection.refs is not None and selection.short:
                 cosines = self._pick(connection, generation, query, selection.refs)
                 ranked = sorted((-cosine, ref) for ref, cosine in cosines.items() if cosine > 0.0)
-                return Nearest([(ref, -negative) for negative, ref in ranked[:limit]], {})
+                return Nearest([(ref, -negative) for negative, ref in ranked[:limit]], cosines)
         best, by_signs = self._ranking(connection, generation, query)
         if selection is None:
             return Nearest(best(limit, None), {}, approximate=by_signs)
         hits = best(limit * self.over_fetch, None)
-        kept = self._first_passing(connection, conditions, hits, limit)
-        if kept is not None:
+        kept = filters.first_passing(connection, conditions, hits, limit)
+        if len(kept) == limit or len(hits) < limit * self.over_fetch:
             return Nearest(kept, {}, approximate=by_signs)
         if selection.flags is None:
             refs = selection.refs
@@ -408,8 +410,9 @@ class NearestVectors:
         chosen = self._by_signs(connection, generation, query, signed, len(places))
         if chosen is not None:
             places = [place for place in places if place[3] is None]
-        blocks = self.blocks.scan(connection, places, generation.dims)
-        scan = scanned(blocks, query, self.kernel())
+        dims, distances = generation.dims, self.kernel()
+        blocks = self.blocks.scan(connection, places, dims)
+        scan = {block: distances(query, data, dims) for block, data in blocks}
         self._latest = ((generation.id, filters.data_version(connection), query), scan)
 
         def best(limit: int, flags: Mapping[int, bytearray] | None) -> list[Scored]:
@@ -429,7 +432,7 @@ class NearestVectors:
         blocks: int,
     ) -> Best | None:
         """Return how to rank by signs; ``None`` where everything is compared."""
-        if not signed:
+        if not signed or self.is_exact:
             return None
         from plait.stores.sqlite import signs
 
@@ -440,40 +443,29 @@ class NearestVectors:
         keeps, distances = self.blocks.keeps, self.kernel()
         return self._signs.ranking(connection, signed, query, distances, keeps=keeps)
 
-    def _first_passing(
+    def cosines(
         self,
         connection: apsw.Connection,
-        conditions: list[filters.Clause],
-        hits: list[Scored],
-        limit: int,
-    ) -> list[Scored] | None:
-        """Return the best hits that meet the conditions; ``None`` if these are not enough.
-
-        Testing the best ones is far cheaper than listing everything that passes.
-        """
-        kept: list[Scored] = []
-        step = limit + limit // 2
-        for start in range(0, len(hits), step):
-            part = hits[start : start + step]
-            refs = [ref for ref, _ in part]
-            passing = set(filters.passing(connection, conditions, among=refs))
-            kept += [pair for pair in part if pair[0] in passing]
-            if len(kept) >= limit:
-                return kept[:limit]
-        return kept if len(hits) < limit * self.over_fetch else None
-
-    def cosines(
-        self, connection: apsw.Connection, vector: Vector, space: Space, refs: Sequence[Ref]
+        vector: Vector,
+        space: Space,
+        refs: Collection[Ref],
+        near: Nearest,
     ) -> dict[Ref, float]:
-        """Return the cosines of these passages; those without a vector are absent."""
-        generation = answering(connection, space)
+        """Return the cosines of these passages; those without a vector are absent.
+
+        ``near`` is what `nearest` told of the same vector: its cosines are not computed again.
+        """
+        known = near.cosines | dict(near.hits)
+        computed = {ref: known[ref] for ref in refs if ref in known}
+        unknown = [ref for ref in refs if ref not in known]
+        generation = answering(connection, space) if unknown else None
         if generation is None:
-            return {}
+            return computed
         query = quantise(vector, generation.dims)
         key, scan = self._latest
-        if key != (generation.id, filters.data_version(connection), query):
-            return self._pick(connection, generation, query, refs)
-        computed, unknown = scanned_cosines(scan, refs)
+        if key == (generation.id, filters.data_version(connection), query):
+            scanned, unknown = scanned_cosines(scan, unknown)
+            computed |= scanned
         return computed | self._pick(connection, generation, query, unknown)
 
     def _pick(
@@ -483,13 +475,19 @@ class NearestVectors:
         query: bytes,
         refs: Collection[Ref],
     ) -> dict[Ref, float]:
-        if not refs:
+        """Return the cosines of these passages, from their own rows."""
+        wanted, matrix = list[Ref](), bytearray()
+        if refs:
+            for ref, row in self.blocks.rows(connection, generation.id, generation.dims, refs):
+                if any(row):
+                    wanted.append(ref)
+                    matrix += row
+        if not wanted:
             return {}
-        listed = self.blocks.rows(connection, generation.id, generation.dims, refs)
-        return pick(listed, query, self.kernel())
+        near = self.kernel()(query, memoryview(matrix), len(query))
+        return {ref: 1.0 - distance for ref, distance in zip(wanted, near, strict=True)}
 
     def kernel(self) -> Distances:
         """Return how vectors are compared."""
-        if self.distances is None:
-            self.distances = kernel()
+        self.distances = self.distances or kernel()
         return self.distances

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from plait.protocols import Entry, Vector, Written
-from plait.stores.sqlite import blocks, signals, steps, vectors
+from plait.stores.sqlite import blocks, signals, steps
 from plait.stores.sqlite.audit import Recorder
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import (
@@ -136,7 +136,7 @@ class DocumentWriter:
         document = entry.document
         fields = document_row(document)
         fields[_CHUNK_COUNT_AT] = len(entry.passages)
-        values = [*fields, _preface(entry), fingerprint]
+        values = [*fields, preface_of(entry), fingerprint]
         row = self._connection.execute(BY_ID, (document.id,)).fetchone()
         if keep_use:  # a profile repeats what other documents say
             self._recorder.tallies.move(row and row[1:], fields)
@@ -245,7 +245,7 @@ class DocumentWriter:
         name = None if space is None else self._name_of(space)
         for generation in self._generations:
             if vector is not None and generation.space == name:
-                self._rows[generation.id][ref] = vectors.quantise(vector, generation.dims)
+                self._rows[generation.id][ref] = blocks.quantised(vector, generation.dims)
                 if not fresh:
                     self._connection.execute(EMBEDDED, (generation.id, ref))
             else:
@@ -301,7 +301,7 @@ class DocumentWriter:
         self._connection.execute(_RETITLE_OTHERS, (others, rowid))
 
 
-def _preface(entry: Entry) -> str:
+def preface_of(entry: Entry) -> str:
     """Return the front matter: the text before the first passage."""
     if not entry.passages:
         return entry.document.text

@@ -1,0 +1,78 @@
+"""migrate: move a memory from a file into a database, or back."""
+
+from argparse import ArgumentParser, Namespace
+
+from plait.cli import Output, as_database_path, to_run
+from plait.cli.shared import bar
+from plait.errors import NotFound, UsageError
+from plait.memory.opening import MEMORY_OFF
+from plait.present.json import migrated_dict
+from plait.present.text import counted
+from plait.types.reports import Migrated
+
+
+def migrate_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait migrate``."""
+    parser.add_argument(
+        "--from",
+        dest="source",
+        type=as_database_path,
+        metavar="PLACE",
+        help="the memory to move: a file, or postgresql://…?namespace=NAME; by default yours",
+    )
+    parser.add_argument(
+        "--to",
+        dest="target",
+        type=as_database_path,
+        metavar="PLACE",
+        required=True,
+        help="where to: a new file, or postgresql://…?namespace=NAME",
+    )
+    parser.add_argument(
+        "--drop",
+        action="store_true",
+        help="remove what a move that was not finished has copied there",
+    )
+
+
+def migrate_run(arguments: Namespace, out: Output) -> int:
+    """Move a memory, go on with a move that was stopped, or drop it."""
+    from plait.exporting import migrating
+
+    if arguments.drop:
+        if arguments.source is not None:
+            raise UsageError("--drop takes no --from: it removes what was copied.")
+        place = migrating.drop(arguments.target)
+        out.result({"dropped": place}, f"Removed the unfinished move at {place}")
+        return 0
+    settings = out.config.settings
+    if arguments.source is None and settings.backend == "none":
+        raise NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code)
+    done = migrating.migrate(
+        arguments.source or settings.db_path,
+        arguments.target,
+        timeout=settings.sqlite_open_timeout_secs,
+        progress=lambda done, total, table: out.step(f"{bar(done, total)} {table}"),
+        warn=out.warn,
+    )
+    out.end_progress()
+    out.result(migrated_dict(done), _text(done))
+    if done.same < done.queries:
+        others = counted(done.queries, "sample query")
+        out.error(
+            f"{done.queries - done.same:,} of {others} found other passages there. The rows are "
+            f"the same; check the indexes: {to_run('plait doctor', db_path=done.target)}"
+        )
+        return 1
+    return 0
+
+
+def _text(done: Migrated) -> str:
+    rows = {table.name: table.rows for table in done.tables}
+    moved = f"{counted(rows['documents'], 'document')}, {counted(rows['passages'], 'passage')}"
+    lines = [
+        f"Moved {done.source} to {done.target}: {moved}",
+        f"Verified: {counted(sum(rows.values()), 'row')} in {counted(len(rows), 'table')}, and the "
+        f"hits of {done.same:,} of {counted(done.queries, 'sample query')}, are the same",
+    ]
+    return "\n".join(lines)

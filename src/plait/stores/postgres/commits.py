@@ -1,0 +1,229 @@
+"""One write: begun on one connection, gone on with on another if that is lost, committed once.
+
+A memory counts its writes, and notes the number of each writer's last one. A writer whose
+connection is lost takes the memory's row again, on another one. If the count is as it was, nobody
+has written since: what this writer sent is sent again. If its own number is noted, the commit whose
+answer was lost has happened. So nothing is lost that was acknowledged, and nothing is done twice.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.pq import TransactionStatus
+
+from plait.errors import StoreBusy, StoreError
+from plait.stores.postgres import failures
+from plait.stores.postgres.connection import VERSION, Channel, Connections
+from plait.stores.postgres.pool import Connection, Patience, SQLRow, milliseconds
+
+_Result = TypeVar("_Result")
+
+# Held by a change of the tables, shared by writers: "plai".
+LOCK = 0x706C6169
+# A client that has vanished in the middle of a write blocks the memory no longer than this.
+IDLE_TRANSACTION_S = 60
+# After so many statements a write is not repeated: they are kept for it.
+MOST_SENT_AGAIN = 10_000
+COMMIT_TRIES = 4
+# So many writes later, and not before, the note of a writer's last one may be dropped.
+NOTED_WRITES = 10_000
+DROPPED_EVERY = 256
+_OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+_SETTINGS = (
+    "SELECT set_config('lock_timeout', %(wait)s, true), "
+    "set_config('idle_in_transaction_session_timeout', %(idle)s, true)"
+)
+_NOT_FLUSHED = "SELECT set_config('synchronous_commit', 'off', true)"
+_SAME_TABLES = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
+_HOLD = "SELECT 1 FROM plait.namespaces WHERE ns = %(ns)s FOR UPDATE"
+_LAST = "SELECT number FROM plait.commits WHERE ns = %(ns)s AND writer = %(writer)s"
+_COUNT = "UPDATE plait.namespaces SET commits = commits + 1 WHERE ns = %(ns)s RETURNING commits"
+_NOTE = (
+    "INSERT INTO plait.commits (ns, writer, number) "
+    "SELECT n.ns, %(writer)s, n.commits FROM plait.namespaces AS n WHERE n.ns = %(ns)s "
+    "ON CONFLICT (ns, writer) DO UPDATE SET number = excluded.number"
+)
+_DROP_NOTES = "DELETE FROM plait.commits WHERE ns = %(ns)s AND number < %(oldest)s"
+
+
+class Write(Channel):
+    """A transaction that has the memory's row to itself."""
+
+    def __init__(self, connections: Connections, patience: Patience, *, patient: bool) -> None:
+        super().__init__(connections.take(patience), connections.ns)
+        self._connections = connections
+        self._patient = patient
+        self._lent = True
+        self._number = 0
+        self._sent: list[tuple[str, Mapping[str, Any]]] | None = []
+        self._tries = 0
+
+    @property
+    def connection(self) -> Connection:
+        """The connection itself; what it is used for cannot be repeated on another one."""
+        self._sent = None
+        return self._connection
+
+    # -- begin -----------------------------------------------------------------------------
+
+    def begin(self, patience: Patience) -> None:
+        """Take the memory's row.
+
+        Raises:
+            StoreBusy: Another writer has it.
+            SchemaTooNew: A newer plait has changed the tables.
+        """
+        while True:
+            try:
+                self._number, _ = self._hold(patience, patience.left if self._patient else 0.0)
+            except psycopg.Error as error:
+                # After a failover, an old connection may lead to a server that is now read-only.
+                stale = isinstance(error, errors.ReadOnlySqlTransaction) and not self._tries
+                if not (failures.is_lost(error) or stale) or not self._may_try(patience):
+                    raise
+            else:
+                break
+        if self._number % DROPPED_EVERY == 0:
+            self.execute(_DROP_NOTES, oldest=self._number - NOTED_WRITES)
+
+    def _may_try(self, patience: Patience) -> bool:
+        self._tries += 1
+        return self._tries < COMMIT_TRIES and patience.wait()
+
+    def _hold(self, patience: Patience, wait: float) -> tuple[int, int | None]:
+        """Begin on a connection; return the number of this write, and that of the last one."""
+        if not self._lent:
+            self._connection, self._lent = self._connections.take(patience), True
+        try:
+            return self._held(wait)
+        except BaseException as error:
+            if failures.is_lost(error) or isinstance(error, errors.ReadOnlySqlTransaction):
+                self._leave()
+            else:
+                self.end()
+            raise
+
+    def _held(self, wait: float) -> tuple[int, int | None]:
+        settings = {
+            "wait": milliseconds(wait),
+            "idle": milliseconds(IDLE_TRANSACTION_S),
+            "lock": LOCK,
+            "writer": self._connections.writer,
+        }
+        asked = [_SETTINGS, _SAME_TABLES, VERSION, _HOLD if self._patient else f"{_HOLD} NOWAIT"]
+        if self._connections.durability != "full":
+            asked.insert(0, _NOT_FLUSHED)
+        # All at once: a write waits for one answer before it begins.
+        with self._connection.pipeline():
+            self._connection.execute("BEGIN")
+            cursors = [self._send(sql, settings) for sql in (*asked, _LAST, _COUNT)]
+            noted = self._send(_NOTE, settings)
+            *_, version, held, last, number = [cursor.fetchall() for cursor in cursors]
+            done = noted.rowcount
+        self._connections.refuse_newer(version[0][0])
+        if not held or done != 1:
+            path = self._connections.path
+            raise StoreBusy(f"The memory {path} was dropped meanwhile.", subject=path)
+        return number[0][0], last[0][0] if last else None
+
+    # -- statements ------------------------------------------------------------------------
+
+    def together(self, *statements: tuple[str, Mapping[str, Any]]) -> list[list[SQLRow]]:
+        """Return the rows of several statements, which go to the server at once."""
+        together = super().together
+        return self._persist(lambda: together(*statements))
+
+    def _run(self, sql: str, values: Mapping[str, Any]) -> "psycopg.Cursor[SQLRow]":
+        cursor = self._persist(lambda: self._send(sql, values))
+        if self._sent is not None and not sql.startswith("SELECT"):
+            self._sent.append((sql, values))
+            if len(self._sent) > MOST_SENT_AGAIN:
+                self._sent = None
+        return cursor
+
+    def _persist(self, act: Callable[[], _Result]) -> _Result:
+        while True:
+            try:
+                return act()
+            except psycopg.Error as error:
+                if not failures.is_lost(error):
+                    raise
+                self._recover(error)
+
+    def _recover(self, lost: psycopg.Error, *, committing: bool = False) -> bool:
+        """Go on with this write on another connection; return whether it was committed already.
+
+        Raises:
+            StoreError: Nobody can tell whether it was, because the server does not answer.
+            psycopg.Error: It was not, and it cannot be gone on with.
+        """
+        connections = self._connections
+        # Before those who have not begun: once they have written, this cannot be gone on with.
+        patience = Patience(connections.timeout, hurried=True)
+        # The server may not know yet that the old connection is gone.
+        wait = connections.timeout + IDLE_TRANSACTION_S
+        while True:
+            self._leave()
+            try:
+                number, last = self._hold(patience, wait)
+                if committing and last == self._number:
+                    return True
+                if number - self._number > NOTED_WRITES:
+                    raise lost
+                committing = False
+                self._repeat(number, lost)
+            except (psycopg.Error, StoreError) as error:
+                if error is not lost and failures.is_lost(error) and self._may_try(patience):
+                    continue
+                if committing:
+                    raise failures.undecided(error, connections.path) from error
+                raise
+            return False
+
+    def _repeat(self, number: int, lost: psycopg.Error) -> None:
+        """Send everything again, unless somebody has written since, or it is not known any more."""
+        if number != self._number or self._sent is None:
+            raise lost
+        for sql, values in self._sent:
+            self._send(sql, values)
+
+    # -- end -------------------------------------------------------------------------------
+
+    def commit(self) -> None:
+        """Commit; if the answer is lost, find out whether it has happened."""
+        while True:
+            try:
+                self._commit()
+            except psycopg.Error as error:
+                if not failures.is_lost(error):
+                    raise
+                if not self._recover(error, committing=True):
+                    continue
+            return
+
+    def _commit(self) -> None:
+        # subtle: after a statement that failed, COMMIT rolls back and is no error.
+        if self._connection.execute("COMMIT").statusmessage != "COMMIT":
+            path = self._connections.path
+            raise StoreError(f"A write to {path} failed; nothing of it was kept.", subject=path)
+
+    def end(self) -> None:
+        """Give the connection back; what was not committed is rolled back."""
+        if self._lent:
+            self._lent = False
+            self._roll_back()
+
+    def _leave(self) -> None:
+        if self._lent:
+            self._lent = False
+            self._connections.drop(self._connection)
+
+    def _roll_back(self) -> None:
+        with suppress(psycopg.Error):  # a connection that cannot is closed, which does the same
+            if self._connection.info.transaction_status in _OPEN:
+                self._connection.execute("ROLLBACK")
+        self._connections.give(self._connection)

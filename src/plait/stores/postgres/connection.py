@@ -1,0 +1,270 @@
+"""Talk to the server: one memory's session, waits, repeated reads, plait's own errors.
+
+Every statement gets the number of its memory as ``ns``, and every table has it first in its key: so
+one memory never sees another, and a database that is spread over several servers sends each
+statement to one of them.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import blake2b
+from threading import Lock, get_ident
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from plait.errors import (
+    DeadlineExceeded,
+    PlaitError,
+    SchemaTooNew,
+    StoreBusy,
+    StoreError,
+    UsageError,
+    advise,
+)
+from plait.stores.postgres import failures
+from plait.stores.postgres.adapting import Escaped as Escaped
+from plait.stores.postgres.adapting import escaped as escaped
+from plait.stores.postgres.address import DatabaseAddress
+from plait.stores.postgres.pool import Connection, Patience, Pool, milliseconds
+from plait.stores.postgres.pool import SQLRow as SQLRow
+
+if TYPE_CHECKING:
+    from plait.stores.postgres.commits import Write
+
+_Result = TypeVar("_Result")
+
+# How often a read is tried whose connection is lost, or that was in somebody's way.
+READ_TRIES = 4
+# The newest tables that this version knows; `plait.stores.postgres.schema` has the steps to them.
+SCHEMA_VERSION = 2
+VERSION = "SELECT max(version) FROM plait.schema_version"
+_LIMIT_TIME = "SELECT set_config('statement_timeout', %(left)s, true)"
+
+
+def number_of(namespace: str) -> int:
+    """Return the number under which a memory's rows are kept: the same on every server."""
+    digest = blake2b(namespace.encode(), digest_size=8, person=b"plait-namespace"[:16]).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class Channel:
+    """Runs statements of one memory on one connection; with a ``deadline``, only until then."""
+
+    def __init__(self, connection: Connection, ns: int) -> None:
+        self._connection = connection
+        self.ns = ns
+        self.deadline: float | None = None
+
+    @property
+    def connection(self) -> Connection:
+        """The connection itself, for what is not a statement of one memory."""
+        return self._connection
+
+    def rows(self, sql: str, values: Mapping[str, Any] | None = None, **named: Any) -> list[SQLRow]:
+        """Return all rows of one statement."""
+        bound = {**(values or {}), **named}
+        if self.deadline is not None:
+            return self.together((sql, bound))[0]
+        return self._run(sql, bound).fetchall()
+
+    def value(self, sql: str, values: Mapping[str, Any] | None = None, **named: Any) -> Any:
+        """Return the first value of the first row; ``None`` if there is no row."""
+        rows = self.rows(sql, values, **named)
+        return rows[0][0] if rows else None
+
+    def execute(self, sql: str, values: Mapping[str, Any] | None = None, **named: Any) -> int:
+        """Run a statement that returns nothing; return how many rows it changed."""
+        return self._run(sql, {**(values or {}), **named}).rowcount
+
+    def together(self, *statements: tuple[str, Mapping[str, Any]]) -> list[list[SQLRow]]:
+        """Return the rows of several statements, which go to the server at once."""
+        with self._connection.pipeline():
+            # subtle: what is sent at once is one transaction, at whose end the limit is lifted.
+            if self.deadline is not None:
+                self._send(_LIMIT_TIME, {"left": _time_until(self.deadline)})
+            cursors = [self._send(sql, values) for sql, values in statements]
+            return [cursor.fetchall() for cursor in cursors]
+
+    def _run(self, sql: str, values: Mapping[str, Any]) -> "psycopg.Cursor[SQLRow]":
+        return self._send(sql, values)
+
+    def _send(self, sql: str, values: Mapping[str, Any]) -> "psycopg.Cursor[SQLRow]":
+        # Statements are put together from constants of this package; values are always bound.
+        return self._connection.execute(sql, {"ns": self.ns, **values})
+
+
+def _time_until(deadline: float) -> str:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise DeadlineExceeded("The query ran past its time limit.")
+    return milliseconds(left)
+
+
+class Connections:
+    """The connections of one store; each is lent to one thread at a time."""
+
+    def __init__(self, address: DatabaseAddress, *, timeout: float, durability: str) -> None:
+        self.path = address.shown
+        self.ns = number_of(address.namespace)
+        self.timeout = timeout
+        self.durability = durability
+        self.wrote = False
+        self._closed = False
+        self._dsn = address.dsn
+        # Those of a process that forked this one: closing them would end its sessions.
+        self._inherited: list[Pool] = []
+        try:
+            self._begin()
+        except psycopg.ProgrammingError as error:
+            raise failures.unconnected(error, self.path) from None
+
+    def _begin(self) -> None:
+        self._pool = Pool(self._dsn, self.path)
+        self._writers: set[int] = set()
+        # One thread of a process waits for the memory's row, so that the others can still read.
+        self._turn = Lock()
+        self.writer = int.from_bytes(os.urandom(8), "big", signed=True)
+
+    def take(self, patience: Patience) -> Connection:
+        """Lend a connection until it is given back; `lent` does both.
+
+        Raises:
+            StoreError: There is none.
+        """
+        if self._closed:
+            raise StoreError(
+                f"The memory {self.path} is closed. Open it again.",
+                code="store_closed",
+                subject=self.path,
+            )
+        if self._pool.process != os.getpid():
+            self._inherited.append(self._pool)
+            self._begin()
+        try:
+            return self._pool.take(patience)
+        except psycopg.Error as error:
+            raise failures.unconnected(error, self.path) from error
+
+    def give(self, connection: Connection) -> None:
+        """Take a connection back."""
+        self._pool.give(connection)
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection that was lost."""
+        self._pool.drop(connection)
+
+    @contextmanager
+    def lent(self) -> Iterator[Channel]:
+        """Lend a connection; what fails is raised as one of plait's errors."""
+        connection = self.take(Patience(self.timeout))
+        try:
+            with self._errors():
+                yield Channel(connection, self.ns)
+        except StoreError as error:
+            if error.code == "connection_lost":
+                self._pool.forget()
+            raise
+        finally:
+            self._pool.give(connection)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self.translated(error) from error
+        except (UnicodeEncodeError, OverflowError) as error:
+            # A lone surrogate (a command line that is not UTF-8), or a number over 64 bits.
+            raise UsageError(
+                f"A value cannot be stored or looked up: {error}.", code="not_storable"
+            ) from error
+
+    def translated(self, error: Exception) -> PlaitError:
+        """Return a failure of the server, or of the way to it, as one of plait's errors."""
+        if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn):
+            try:
+                with self.lent() as session:
+                    self.refuse_newer(session.value(VERSION))
+            except SchemaTooNew as newer:
+                return newer
+            except StoreError:
+                pass  # what was missing is the better message
+        return failures.translate(error, self.path)
+
+    def refuse_newer(self, version: int | None) -> None:
+        """Refuse tables that a newer plait made, perhaps while this one was running.
+
+        Raises:
+            SchemaTooNew: They are.
+        """
+        if version is not None and version > SCHEMA_VERSION:
+            raise SchemaTooNew(
+                f"{self.path} has schema version {version}, "
+                f"but this plait knows versions up to {SCHEMA_VERSION}.",
+                subject=self.path,
+                advice=advise("upgrade"),
+            )
+
+    def read(self, act: Callable[[Channel], _Result]) -> _Result:
+        """Read something; if the connection is lost meanwhile, read it again on another one."""
+        patience = Patience(self.timeout)
+        for attempt in range(1, READ_TRIES + 1):
+            try:
+                with self.lent() as session:
+                    return act(session)
+            except StoreError as error:
+                repeatable = error.code == "connection_lost" or failures.is_rivalry(error.__cause__)
+                if not repeatable or attempt == READ_TRIES or not patience.wait():
+                    raise
+        raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+    @contextmanager
+    def writing(self, *, patient: bool = True) -> Iterator[Channel]:
+        """Begin a transaction that has the memory's row to itself; it is committed at its end.
+
+        Raises:
+            StoreBusy: Another writer lasts, or, if this one is impatient, is there.
+            StoreError: This thread is writing already.
+        """
+        from plait.stores.postgres.commits import Write
+
+        if get_ident() in self._writers and self._pool.process == os.getpid():
+            raise StoreError("This thread is inside a transaction already.", code="nested_write")
+        patience = Patience(self.timeout if patient else 0.0)
+        with self._turn_to_write(patience), self._errors():
+            write = Write(self, patience, patient=patient)
+            write.begin(patience)
+            yield from self._until_committed(write)
+        self.wrote = True
+
+    def _until_committed(self, write: "Write") -> Iterator[Channel]:
+        try:
+            yield write
+            write.commit()
+        finally:
+            write.end()
+
+    @contextmanager
+    def _turn_to_write(self, patience: Patience) -> Iterator[None]:
+        turn, writers = self._turn, self._writers
+        if not turn.acquire(timeout=patience.left):
+            raise StoreBusy(
+                f"Another thread is writing to {self.path}. Try again in a moment.",
+                subject=self.path,
+            )
+        writers.add(get_ident())
+        try:
+            yield
+        finally:
+            writers.discard(get_ident())
+            turn.release()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._closed = True
+        if self._pool.process == os.getpid():
+            self._pool.forget()

@@ -1,0 +1,66 @@
+"""Counts and sizes of a memory, or of the documents that a filter selects."""
+
+from plait.stores.postgres.connection import SCHEMA_VERSION, Channel
+from plait.stores.postgres.documents import JOINED
+from plait.stores.postgres.filters import Conditions
+from plait.stores.postgres.state import answering
+from plait.types.ids import ENTITY_SOURCE, SESSION_SOURCE
+from plait.types.reports import Stats
+
+_COUNTS = (
+    "SELECT coalesce(sum(d.chunk_count), 0)::bigint, min(d.event_at), max(d.event_at), "
+    "max(d.indexed_at) FROM plait.documents AS d WHERE "
+)
+_BY = "SELECT d.{0}, count(*) FROM plait.documents AS d WHERE {1} GROUP BY 1 ORDER BY 2 DESC, 1"
+# Of sources, only folders: a memory may have a session a day.
+_FOLDERS = (
+    f"d.source NOT IN ('', '{ENTITY_SOURCE}') AND NOT starts_with(d.source, '{SESSION_SOURCE}')"
+)
+_MISSING = (
+    "SELECT u.reason, count(*) FROM plait.unembedded AS u WHERE u.ns = %(ns)s "  # noqa: S608
+    f"AND u.generation = %(generation)s AND u.ref IN (SELECT p.ref FROM {JOINED} AND {{}}) "
+    "GROUP BY 1"
+)
+_TRASH = "SELECT count(*) FROM plait.trash WHERE ns = %(ns)s"
+# Of the whole database: PostgreSQL does not tell what one memory takes of it.
+_SIZE = "SELECT pg_database_size(current_database())"
+
+
+def stats(session: Channel, path: str, where: Conditions | None) -> Stats:
+    """Return counts and sizes; with conditions, counts of the documents that meet them.
+
+    The trash and the size have no part in these.
+    """
+    chosen = where or Conditions(0)
+    sql, values = chosen.sql, chosen.values
+    [(chunks, first, last, indexed)] = session.rows(_COUNTS + sql, values)
+    kinds, projects, sources = (
+        tuple(session.rows(_BY.format(part, condition), values))
+        for part, condition in (
+            ("kind", sql),
+            ("project", sql),
+            ("source", f"{_FOLDERS} AND {sql}"),
+        )
+    )
+    current = answering(session)
+    missing: dict[str, int] = {}
+    if current is not None:
+        listed = session.rows(_MISSING.format(sql), values, generation=current.id)
+        missing = dict(listed)
+    return Stats(
+        doc_count=sum(count for _, count in kinds),
+        chunk_count=chunks,
+        embedded_count=0 if current is None else chunks - sum(missing.values()),
+        pending_count=missing.get("pending", 0),
+        trash_count=session.value(_TRASH) if where is None else 0,
+        db_size_bytes=session.value(_SIZE) if where is None else 0,
+        path=path,
+        schema=SCHEMA_VERSION,
+        space=None if current is None else current.named,
+        kinds=kinds,
+        projects=tuple((name or None, count) for name, count in projects),
+        sources=sources,
+        first_event_at=first,
+        last_event_at=last,
+        indexed_at=indexed,
+    )

@@ -1,0 +1,255 @@
+"""Read documents and passages: rows to values, by name, by ref, whole, or in order."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from plait.stores.postgres.connection import Channel, Escaped, SQLRow, escaped
+from plait.stores.postgres.filters import Conditions
+from plait.stores.sqlite.documents import (
+    DOCUMENT_COLUMNS,
+    FIELDS,
+    LAST_ORDINAL,
+    MOST_NAMESAKES,
+    ORDINAL_DIGITS,
+    PASSAGE_WIDTH,
+    DocumentOrPassage,
+    document_row,
+    passage_from,
+    stitched,
+)
+from plait.stores.sqlite.documents import document_from as _document_from
+from plait.stores.sqlite.filters import spellings_of
+from plait.types import AFTER_TURNS, Document, Passage, Ref
+from plait.types.ids import ID_LENGTH, ID_PREFIX, SCOPE_PREFIX
+from plait.types.queries import Turn
+
+PASSAGE_COLUMNS = "p.text, p.heading, p.start_line, p.end_line, p.start, p.ordinal, p.id, p.ref"
+JOINED = (
+    "plait.passages AS p JOIN plait.documents AS d ON d.ns = %(ns)s AND d.place = p.document "
+    "WHERE p.ns = %(ns)s"
+)
+_TAGS_AT, _METADATA_AT, _TITLE_AT = map(FIELDS.index, ("tags", "metadata", "title"))
+_DOCUMENT = f"SELECT {DOCUMENT_COLUMNS} FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
+_PLACED = f"SELECT d.place, {DOCUMENT_COLUMNS} FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
+_PASSAGE = f"SELECT {PASSAGE_COLUMNS}, {DOCUMENT_COLUMNS} FROM {JOINED} AND "  # noqa: S608
+HYDRATE = _PASSAGE + "p.ref = ANY(%(refs)s)"
+_TURNS = (
+    f"SELECT p.ref, d.project, d.session, d.turn, p.text FROM {JOINED} "  # noqa: S608
+    "AND p.ref = ANY(%(refs)s) AND d.turn IS NOT NULL AND d.kind = 'message' AND d.chunk_count = 1"
+)
+_PASSAGES = (
+    f"SELECT {PASSAGE_COLUMNS} FROM {JOINED} AND d.id = %(id)s "  # noqa: S608
+    "AND p.ordinal BETWEEN %(first)s AND %(last)s ORDER BY p.ordinal"
+)
+_WHOLE = (
+    f"SELECT d.place, d.preface, {DOCUMENT_COLUMNS} FROM plait.documents AS d "  # noqa: S608
+    "WHERE d.ns = %(ns)s AND "
+)
+# With its text in one statement: between two, another writer may replace or delete it.
+_PIECES_OF = (
+    "SELECT array_agg(p.{} ORDER BY p.ordinal) FROM plait.passages AS p "
+    "WHERE p.ns = %(ns)s AND p.document = d.place"
+)
+_WITH_TEXT = _WHOLE.replace(
+    "d.preface, ",
+    f"d.preface, ({_PIECES_OF.format('start')}), ({_PIECES_OF.format('text')}), ",
+)
+SUCCESSORS = (
+    "SELECT s.id, s.successor FROM (SELECT d.id, coalesce("
+    "(SELECT n.id FROM plait.documents AS n WHERE n.ns = %(ns)s AND n.supersedes = d.id "
+    "ORDER BY n.place DESC LIMIT 1), "
+    # One text may end several of its topic, but supersedes names only one of them.
+    "(SELECT n.id FROM plait.documents AS n WHERE n.ns = %(ns)s AND n.topic = d.topic "
+    "AND n.project = d.project AND coalesce(n.parent, '') = coalesce(d.parent, '') "
+    "AND n.valid_from = d.valid_to AND n.id <> d.id ORDER BY n.place DESC LIMIT 1)) AS successor "
+    "FROM plait.documents AS d WHERE d.ns = %(ns)s AND d.id = ANY(%(ids)s) "
+    "AND d.valid_to IS NOT NULL) AS s WHERE s.successor IS NOT NULL"
+)
+SUCCESSORS_OF = SUCCESSORS.replace(
+    "d.id = ANY(%(ids)s)",
+    "d.place IN (SELECT p.document FROM plait.passages AS p "
+    "WHERE p.ns = %(ns)s AND p.ref = ANY(%(refs)s))",
+)
+_BY_PATH = (
+    "d.kind = 'file' AND d.path = %(path)s AND (d.project = %(project)s OR NOT "
+    f"(starts_with(d.project, '{SCOPE_PREFIX}') OR starts_with(%(project)s, '{SCOPE_PREFIX}'))) "
+    "ORDER BY d.project <> %(project)s, d.place LIMIT 1"
+)
+_MEMBERS = (
+    "SELECT o.id FROM plait.documents AS e JOIN plait.documents AS o "
+    "ON o.ns = %(ns)s AND o.parent = e.id WHERE e.ns = %(ns)s AND e.kind = 'entity' "
+    "AND e.id = ANY(%(ids)s) ORDER BY o.place"
+)
+# `Document.place`, but for the id.
+_IN_SESSION = f"coalesce(d.turn, d.event_at + {AFTER_TURNS})"
+
+
+def row_of(document: Document) -> list[Any]:
+    """Return the values of `FIELDS`, ready to bind; lists keep a NUL as every other text does."""
+    values = document_row(document)
+    tags = [escaped(tag) for tag in document.tags]
+    metadata = {escaped(name): escaped(value) for name, value in document.metadata.items()}
+    values[_TAGS_AT] = Escaped(json.dumps(tags, ensure_ascii=False))
+    values[_METADATA_AT] = Escaped(json.dumps(metadata, ensure_ascii=False))
+    return values
+
+
+def plain_row(row: Sequence[Any]) -> list[Any]:
+    """Return the values of `FIELDS` as `document_row` gives them."""
+    values = list(row)
+    for place in (_TAGS_AT, _METADATA_AT):
+        if "\0" in values[place]:
+            values[place] = json.dumps(json.loads(values[place], strict=False), ensure_ascii=False)
+    return values
+
+
+def document_from(row: Sequence[Any], text: str = "") -> Document:
+    """Return a row of `DOCUMENT_COLUMNS` as a value."""
+    return _document_from(plain_row(row), text)
+
+
+def passage_and_document(row: SQLRow) -> tuple[Passage, Document]:
+    """Return a row of both as values."""
+    return passage_from(row[:PASSAGE_WIDTH]), document_from(row[PASSAGE_WIDTH:])
+
+
+def turns(session: Channel, refs: Sequence[Ref]) -> dict[Ref, Turn]:
+    """Return the places in a conversation of those passages that are whole messages."""
+    return {
+        ref: Turn.of(f"{project}\0{name}", turn, text)
+        for ref, project, name, turn, text in session.rows(_TURNS, refs=list(refs))
+    }
+
+
+def passages(session: Channel, document: str, first: int, last: int | None) -> list[Passage]:
+    """Return passages of one document, by ordinal."""
+    span = {"id": document, "first": first, "last": LAST_ORDINAL if last is None else last}
+    return [passage_from(row) for row in session.rows(_PASSAGES, span)]
+
+
+def find(session: Channel, name: str, where: Conditions) -> list[DocumentOrPassage]:
+    """Return what a name refers to: an id, else a key, else a chunk_id, else an id prefix.
+
+    The key of a message counts if nothing else has the name.
+    """
+    sql, values = where.sql, {**where.values, "name": name}
+    others = f"d.kind <> 'message' AND {sql}"
+    return (
+        _documents(session, f"d.id = %(name)s AND {sql}", values)
+        or _passages(session, f"p.id = %(name)s AND {sql}", values)
+        or _documents(session, f"d.key = %(name)s AND {others}", values)
+        or _chunk(session, name, others, values)
+        or _prefixed(session, name, sql, values)
+        or _documents(session, f"d.key = %(name)s AND {sql}", values)
+        or _chunk(session, name, sql, values)
+    )
+
+
+def _chunk(
+    session: Channel, name: str, sql: str, values: dict[str, Any]
+) -> list[DocumentOrPassage]:
+    head, dash, tail = name.rpartition("-")
+    # subtle: int() would also take "٣" and "1_0".
+    if not dash or not (tail.isascii() and tail.isdigit()) or len(tail) > ORDINAL_DIGITS:
+        return []
+    condition = f"p.ordinal = %(ordinal)s AND (d.id = %(head)s OR d.key = %(head)s) AND {sql}"
+    return _passages(session, condition, {**values, "ordinal": int(tail), "head": head})
+
+
+def _prefixed(
+    session: Channel, name: str, sql: str, values: dict[str, Any]
+) -> list[DocumentOrPassage]:
+    if not ID_PREFIX <= len(name) < ID_LENGTH or not name.isascii() or not name.isalnum():
+        return []
+    span = {**values, "low": name.lower(), "high": name.lower() + "~"}
+    return [
+        *_documents(session, f"d.id > %(low)s AND d.id < %(high)s AND {sql}", span),
+        *_passages(session, f"p.id > %(low)s AND p.id < %(high)s AND {sql}", span),
+    ]
+
+
+def _documents(session: Channel, sql: str, values: dict[str, Any]) -> list[DocumentOrPassage]:
+    order = f" ORDER BY d.key NULLS FIRST, d.id LIMIT {MOST_NAMESAKES}"
+    return [(document_from(row), None) for row in session.rows(_DOCUMENT + sql + order, values)]
+
+
+def _passages(session: Channel, sql: str, values: dict[str, Any]) -> list[DocumentOrPassage]:
+    order = f" ORDER BY d.key NULLS FIRST, p.ordinal, d.id LIMIT {MOST_NAMESAKES}"
+    pairs = map(passage_and_document, session.rows(_PASSAGE + sql + order, values))
+    return [(document, passage) for passage, document in pairs]
+
+
+def load(session: Channel, ids: Sequence[str]) -> list[Document]:
+    """Return whole documents, text joined from passages, in the order asked for."""
+    listed = session.rows(_WITH_TEXT + "d.id = ANY(%(ids)s)", ids=list(ids))
+    loaded = {document.id: document for document in map(_whole, listed)}
+    return [loaded[id_] for id_ in ids if id_ in loaded]
+
+
+def _whole(row: SQLRow) -> Document:
+    _, preface, starts, texts, *columns = row
+    pieces = list(zip(starts or (), texts or (), strict=True))
+    return document_from(columns, stitched(preface, pieces))
+
+
+def successors(session: Channel, ids: Sequence[str]) -> dict[str, str]:
+    """Return the id of the successor of each of these documents."""
+    return dict(session.rows(SUCCESSORS, ids=list(ids)))
+
+
+def members(session: Channel, entities: Sequence[str]) -> list[str]:
+    """Return the ids of the documents that belong to these entities."""
+    return [id_ for (id_,) in session.rows(_MEMBERS, ids=list(entities))]
+
+
+def by_id(session: Channel, id_: str) -> SQLRow | None:
+    """Return the place of a document and its row."""
+    listed = session.rows(_PLACED + "d.id = %(id)s", id=id_)
+    return listed[0] if listed else None
+
+
+def find_existing(session: Channel, document: Document) -> tuple[int, Document] | None:
+    """Return the stored document that this one replaces, with its place.
+
+    It has the same id, else the same project, source and key, however its accents are written,
+    except for a file: two files may differ in that. A file is also found by its path.
+    """
+    row = by_id(session, document.id) if document.id else None
+    home = {"project": document.project or "", "source": document.source}
+    if row is None and document.key is not None:
+        forms = [document.key] if document.kind == "file" else spellings_of(document.key)
+        sql = (
+            "d.project = %(project)s AND d.source = %(source)s AND d.key = ANY(%(keys)s) "
+            "ORDER BY array_position(%(keys)s::text[], d.key) LIMIT 1"
+        )
+        row = next(iter(session.rows(_PLACED + sql, home, keys=forms)), None)
+    if row is None and document.kind == "file" and document.path is not None:
+        row = next(iter(session.rows(_PLACED + _BY_PATH, home, path=document.path)), None)
+    return None if row is None else (row[0], document_from(row[1:]))
+
+
+def scan(
+    session: Channel,
+    where: Conditions,
+    limit: int | None,
+    *,
+    before: tuple[int, str] | None,
+    after: tuple[int, str] | None,
+    by_writing: bool,
+    by_turn: bool,
+    whole: bool,
+) -> list[Document]:
+    """Return documents in order; a cursor tells the direction."""
+    place = _IN_SESSION if by_turn else "d.event_at"
+    for sign, cursor in (("<", before), (">", after)):
+        if cursor is not None:
+            ends = f"({where.bind(cursor[0])}::bigint, {where.bind(cursor[1])}::text)"
+            where.add(f"({place}, d.id) {sign} {ends}")
+    backwards = before is not None if by_turn else after is None
+    down = " DESC" if backwards else ""
+    order = "d.created_at, d.place" if by_writing else f"{place}{down}, d.id{down}"
+    selected = _WITH_TEXT if whole else _WHOLE
+    sql = f"{selected}{where.sql} ORDER BY {order} LIMIT %(limit)s"
+    listed = session.rows(sql, where.values, limit=limit)
+    return [_whole(row) if whole else document_from(row[2:]) for row in listed]

@@ -1,0 +1,154 @@
+"""The connections of one process: kept while they are used, made anew when they are lost."""
+
+import logging
+import os
+import time
+from threading import BoundedSemaphore, Lock
+from typing import Any, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from plait.errors import StoreBusy
+from plait.stores.postgres import failures
+from plait.stores.postgres.adapting import adapt
+
+# What the driver warns of, a lost pipeline for example, is told by an error or was repeated.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+SQLRow = tuple[Any, ...]
+Connection = psycopg.Connection[SQLRow]
+
+MOST_CONNECTIONS = 8
+# Shorter than the time after which firewalls forget a connection, which nobody is told of.
+IDLE_S = 60.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
+# The server's settings take no more.
+MOST_SECONDS = 2_147_483.0
+# What the address does not say. A server that has vanished is noticed within a minute.
+_OPTIONS = {
+    "application_name": "plait",
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a time limit as the server's settings take it."""
+    return f"{round(min(max(seconds, 0.001), MOST_SECONDS) * 1_000)}ms"
+
+
+class Patience:
+    """How long to go on trying: pauses, growing unless in a hurry, until so many seconds passed."""
+
+    def __init__(self, seconds: float, *, hurried: bool = False) -> None:
+        self._end = time.monotonic() + min(seconds, MOST_SECONDS)
+        self._pause = FIRST_PAUSE_S
+        self._longest = FIRST_PAUSE_S if hurried else LONGEST_PAUSE_S
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return max(0.0, self._end - time.monotonic())
+
+    def wait(self) -> bool:
+        """Pause before another attempt; tell whether there is time for one."""
+        left = self.left
+        time.sleep(min(self._pause, left))
+        self._pause = min(self._pause * 2, self._longest)
+        return left > 0
+
+
+class Pool:
+    """Up to `MOST_CONNECTIONS` connections, each lent to one thread at a time."""
+
+    def __init__(self, dsn: str, path: str) -> None:
+        self.path = path
+        self.process = os.getpid()
+        self._options = {**_OPTIONS, **conninfo_to_dict(dsn)}
+        self._free = BoundedSemaphore(MOST_CONNECTIONS)
+        self._lock = Lock()
+        self._idle: list[tuple[float, Connection]] = []
+        self._was_reached = False
+
+    def take(self, patience: Patience) -> Connection:
+        """Lend a connection. A server that was there before, or says so, is waited for.
+
+        Raises:
+            psycopg.Error: There is no connection to be had.
+            StoreBusy: All are in use.
+        """
+        if not self._free.acquire(timeout=patience.left):
+            raise StoreBusy(
+                f"All {MOST_CONNECTIONS} connections of this process to {self.path} are in use. "
+                "Try again in a moment.",
+                code="no_free_connection",
+                subject=self.path,
+            )
+        try:
+            return self._kept() or self._connected(patience)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def _kept(self) -> Connection | None:
+        stale, chosen = [], None
+        with self._lock:
+            while self._idle and chosen is None:
+                since, connection = self._idle.pop()
+                if connection.closed or time.monotonic() - since > IDLE_S:
+                    stale.append(connection)
+                else:
+                    chosen = connection
+        for connection in stale:
+            connection.close()
+        return chosen
+
+    def _connected(self, patience: Patience) -> Connection:
+        while True:
+            try:
+                # Nothing is prepared by name: behind a pooler, another session may have the name.
+                connection = psycopg.connect(
+                    **cast("Any", self._options), autocommit=True, prepare_threshold=None
+                )
+            except psycopg.OperationalError as error:
+                comes_back = failures.is_passing(error, was_reached=self._was_reached)
+                if not comes_back or not patience.wait():
+                    raise
+                continue
+            self._was_reached = True
+            adapt(connection)
+            return connection
+
+    def give(self, connection: Connection) -> None:
+        """Take a connection back; one that is in the middle of something is closed."""
+        idle = connection.info.transaction_status == TransactionStatus.IDLE
+        if idle and not connection.closed:
+            now = time.monotonic()
+            with self._lock:
+                self._idle.append((now, connection))
+                # The one that was used last is used next: those that nobody needs are the first.
+                stale = [row for row in self._idle if now - row[0] > IDLE_S]
+                self._idle = [row for row in self._idle if now - row[0] <= IDLE_S]
+            for _, unused in stale:
+                unused.close()
+        else:
+            connection.close()
+        self._free.release()
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection that was lost, and those that were lost with it."""
+        connection.close()
+        self._free.release()
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the connections that nobody uses."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, connection in idle:
+            connection.close()

@@ -1,0 +1,93 @@
+"""Passages that may be near duplicates of a new text, see `plait.stores.sqlite.resembling`."""
+
+import math
+from collections.abc import Sequence
+
+from plait.protocols import Scored
+from plait.stores.postgres.connection import Channel
+from plait.stores.postgres.documents import JOINED
+from plait.stores.postgres.filters import Conditions
+from plait.stores.postgres.terms import terms_of
+from plait.stores.sqlite.resembling import (
+    FACTS_COMPARED,
+    FEW_RARE_WORDS,
+    JOINED_GROUPS,
+    JOINED_WORDS,
+    MOST_RARE_WORDS,
+    MOST_TESTED,
+    RARE_IN_PASSAGES,
+)
+from plait.types import Ref
+from plait.types.queries import Query
+
+# The newest passages with each word, and one more than a rare word has.
+_HOLDING = (
+    "SELECT q.term, t.ref FROM unnest(%(terms)s::text[]) AS q (term) CROSS JOIN LATERAL "
+    "(SELECT t.ref FROM plait.postings AS t WHERE t.ns = %(ns)s AND t.term = q.term "
+    "ORDER BY t.ref DESC LIMIT %(limit)s) AS t"
+)
+_PASSAGES = "SELECT passages FROM plait.namespaces WHERE ns = %(ns)s"
+_TOGETHER = (
+    "SELECT t.ref FROM plait.postings AS t WHERE t.ns = %(ns)s AND t.term = ANY(%(terms)s) "
+    "GROUP BY t.ref HAVING count(*) = %(count)s ORDER BY t.ref DESC LIMIT %(limit)s"
+)
+# The longer a word, the rarer; see `plait.stores.sqlite.resembling`. Nothing if there are many.
+_OF_FACTS = (
+    f"WITH f AS MATERIALIZED (SELECT p.ref, p.text FROM {JOINED} AND {{conditions}} "  # noqa: S608
+    f"LIMIT {FACTS_COMPARED + 1}) SELECT f.ref, sum(w.length)::float8 FROM f "
+    "JOIN unnest(%(words)s::text[], %(lengths)s::int[]) AS w (word, length) "
+    'ON strpos(lower(f.text COLLATE "C"), w.word) > 0 GROUP BY f.ref '
+    "UNION ALL SELECT NULL, count(*) FROM f ORDER BY 2 DESC, 1 DESC"
+)
+
+
+def by_rare_words(session: Channel, query: Query, limit: int, where: Conditions) -> list[Scored]:
+    """Return the passages that share most of the rarest words, best first."""
+    if where.of_parents:
+        words = {"words": list(query.words), "lengths": [len(word) for word in query.words]}
+        rows = session.rows(_OF_FACTS.replace("{conditions}", where.sql), where.values, **words)
+        if any(ref is None and count <= FACTS_COMPARED for ref, count in rows):
+            return [(ref, shared) for ref, shared in rows if ref is not None][:limit]
+    scores = _shared(session, query)
+    ranked = sorted(scores.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_TESTED]
+    sql = f"SELECT p.ref FROM {JOINED} AND p.ref = ANY(%(refs)s) AND {where.sql}"  # noqa: S608
+    passing = {ref for (ref,) in session.rows(sql, where.values, refs=[ref for ref, _ in ranked])}
+    return [pair for pair in ranked if pair[0] in passing][:limit]
+
+
+def _shared(session: Channel, query: Query) -> dict[Ref, float]:
+    """Return passages with rare words, and how much the words weigh that each of them shares."""
+    words = sorted(dict.fromkeys(query.words), key=len, reverse=True)
+    terms = {word: terms_of(word) for word in words}
+    single = {word: own[0] for word, own in terms.items() if len(own) == 1}
+    holding: dict[str, list[Ref]] = {}
+    values = {"terms": list(dict.fromkeys(single.values())), "limit": RARE_IN_PASSAGES + 1}
+    for term, ref in session.rows(_HOLDING, values):
+        holding.setdefault(term, []).append(ref)
+    passages = int(session.value(_PASSAGES))
+    scores: dict[Ref, float] = {}
+    common: list[str] = []
+    rare = 0
+    for word in words:
+        refs = holding.get(single.get(word, ""), [])
+        if len(refs) > RARE_IN_PASSAGES:
+            common.append(single[word])
+        elif refs:
+            rare += 1
+            _count(scores, refs, math.log(1 + passages / len(refs)))
+            if rare == MOST_RARE_WORDS:
+                break
+    if rare < FEW_RARE_WORDS:
+        weight = math.log(1 + passages / (10 * RARE_IN_PASSAGES))
+        for place in range(min(JOINED_GROUPS, max(1, len(common) - 1))):
+            group = sorted({*common[place : place + JOINED_WORDS]})
+            if group:
+                limits = {"count": len(group), "limit": RARE_IN_PASSAGES}
+                listed = session.rows(_TOGETHER, limits, terms=group)
+                _count(scores, [ref for (ref,) in listed], len(group) * weight)
+    return scores
+
+
+def _count(scores: dict[Ref, float], refs: Sequence[Ref], weight: float) -> None:
+    for ref in refs:
+        scores[ref] = scores.get(ref, 0.0) + weight

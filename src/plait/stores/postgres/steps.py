@@ -1,0 +1,57 @@
+"""What agents did: rows that belong to messages, inside a caller's transaction."""
+
+from collections.abc import Sequence
+
+from plait.stores.postgres.connection import Channel, SQLRow
+from plait.stores.postgres.filters import Conditions
+from plait.stores.sqlite.steps import row_of, step_of
+from plait.types.steps import Step, StepName, StepTaken
+
+_NAMES = ("tool", "folder", "file", "command", "program", "exit", "error", "failure")
+_COLUMNS = ", ".join(f"s.{name}" for name in _NAMES)
+_WRITE = (
+    f"INSERT INTO plait.steps (ns, document, place, {', '.join(_NAMES)}) "  # noqa: S608
+    f"VALUES (%(ns)s, %(document)s, %(place)s, {', '.join(f'%({name})s' for name in _NAMES)})"
+)
+_DROP = "DELETE FROM plait.steps WHERE ns = %(ns)s AND document = %(document)s"
+_FROM = (
+    "FROM plait.documents AS d JOIN plait.steps AS s ON s.ns = %(ns)s AND s.document = d.place "
+    "WHERE d.ns = %(ns)s AND "
+)
+_OF_DOCUMENT = f"SELECT {_COLUMNS} {_FROM} d.id = %(id)s ORDER BY s.place"
+_TAKEN = f"SELECT d.id, d.project, d.session, d.turn, d.event_at, s.place, {_COLUMNS} {_FROM}"
+_NAMED = {"file": "s.file", "program": "s.program", "failure": "s.failure", "document": "d.id"}
+_NEWEST = (
+    " ORDER BY d.event_at DESC, d.turn DESC NULLS LAST, d.place DESC, s.place DESC LIMIT %(limit)s"
+)
+
+
+def write(session: Channel, document: int, steps: Sequence[Step]) -> None:
+    """Replace the steps of a document."""
+    session.execute(_DROP, document=document)
+    for place, step in enumerate(steps):
+        values = dict(zip(_NAMES, row_of(step), strict=True))
+        session.execute(_WRITE, values, document=document, place=place)
+
+
+def of_document(session: Channel, id_: str) -> list[Step]:
+    """Return the steps of a document, in their order."""
+    return [step_of(row) for row in session.rows(_OF_DOCUMENT, id=id_)]
+
+
+def find(
+    session: Channel, where: Conditions, named: StepName | None, limit: int | None
+) -> list[StepTaken]:
+    """Return the steps of documents that pass conditions, the newest first."""
+    for key, name in (named._asdict() if named is not None else {}).items():
+        if name is not None:
+            where.add(f"{_NAMED[key]} = {where.bind(name)}")
+    return [
+        _taken(row) for row in session.rows(_TAKEN + where.sql + _NEWEST, where.values, limit=limit)
+    ]
+
+
+def _taken(row: SQLRow) -> StepTaken:
+    id_, project, session, turn, event_at, place = row[: -len(_NAMES)]
+    step = step_of(row[-len(_NAMES) :])
+    return StepTaken(step, id_, project or None, session, turn, event_at, place)

@@ -1,0 +1,70 @@
+"""Terms of texts and their places, as the postings have them: FTS5's own, read without a file."""
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+from plait.stores.sqlite import analysis, fileless
+from plait.stores.sqlite.keyword import COLUMN_WEIGHTS
+from plait.text import split_columns
+from plait.types import Passage
+from plait.types.records import NamedTuple
+
+# A place is a position, and above these bits its column.
+POSITION_BITS = 29
+TEXT_COLUMN = 2
+# An index of PostgreSQL takes no longer ones: the rest of a term counts by its hash.
+LONGEST_TERM_BYTES = 1_000
+
+
+class Posting(NamedTuple):
+    """A term of one passage: how often it is there, weighted by column, and where."""
+
+    term: str
+    times: float
+    places: list[int]
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the terms of some words, in order."""
+    listed = analysis.terms_as_indexed(fileless.connection(), text) if text else []
+    return [kept_term(term) for term in listed]
+
+
+def kept_term(term: str) -> str:
+    """Return a term as its postings have it."""
+    data = term.encode()
+    if len(data) <= LONGEST_TERM_BYTES:
+        return term
+    start = data[:LONGEST_TERM_BYTES].decode(errors="ignore")
+    return f"{start}\x01{blake2b(data, digest_size=16).hexdigest()}"
+
+
+def listed_terms(terms: Iterable[str]) -> str:
+    """Return terms, or lists, as the server reads a list: they never have quotes."""
+    return "{" + ",".join(f'"{term}"' for term in terms) + "}"
+
+
+def column_of(place: int) -> int:
+    """Return the column of a place."""
+    return place >> POSITION_BITS
+
+
+def postings(passage: Passage, title: str) -> tuple[list[Posting], int]:
+    """Return the terms of a passage, of its heading and of its names, and how many words it has."""
+    heading, text = split_columns(passage.heading, passage.text)
+    columns: Sequence[str] = (
+        title,
+        passage.heading if heading is None else heading,
+        passage.text if text is None else text,
+    )
+    places: dict[str, list[int]] = {}
+    length = 0
+    for column, words in enumerate(columns):
+        listed = terms_of(words)
+        length += len(listed)
+        for position, term in enumerate(listed):
+            places.setdefault(term, []).append(column << POSITION_BITS | position)
+    return [
+        Posting(term, sum(COLUMN_WEIGHTS[column_of(place)] for place in where), where)
+        for term, where in places.items()
+    ], length

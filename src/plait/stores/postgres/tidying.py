@@ -1,0 +1,42 @@
+"""Tidy up after many writes, and remove what a purge left in the server's pages."""
+
+from contextlib import suppress
+
+from psycopg import errors
+
+from plait.stores.postgres.connection import Connections
+from plait.stores.postgres.hnsw import Indexes
+from plait.stores.postgres.state import set_fact
+from plait.stores.sqlite.state import UNSCRUBBED
+
+# Rows that were written since the server last counted a table: more, and its plans are guesses.
+UNCOUNTED_ROWS = 1_000
+UNCOUNTED_SHARE = 0.2
+_OWN_TABLES = (
+    "SELECT relname, n_mod_since_analyze, n_live_tup FROM pg_stat_user_tables "
+    "WHERE schemaname = 'plait'"
+)
+
+
+def tidy(
+    connections: Connections, *, compact: bool, purged: bool, indexes: Indexes | None
+) -> tuple[str, ...]:
+    """Let the server count anew what it plans by; after a purge, clear the pages of its rows."""
+    if compact or connections.wrote:
+        with connections.lent() as session:
+            for table, changed, rows in session.rows(_OWN_TABLES):
+                grown = changed > max(UNCOUNTED_ROWS, UNCOUNTED_SHARE * rows)
+                act = "VACUUM (ANALYZE)" if compact else "ANALYZE" if grown else ""
+                try:
+                    if act:
+                        session.connection.execute(f'{act} plait."{table}"')
+                except errors.InsufficientPrivilege:
+                    break  # the server does the same by itself, a minute later
+    if indexes is not None:
+        # Only the owner of the tables makes indexes; without one, searches compare exactly.
+        with connections.lent() as session, suppress(errors.InsufficientPrivilege):
+            indexes.tidy(session)
+    if purged:
+        with connections.writing() as session:
+            set_fact(session, UNSCRUBBED, None)
+    return ()

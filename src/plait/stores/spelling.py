@@ -1,0 +1,205 @@
+"""Words of an index that are spelt like others.
+
+The index has stems, and words are shown as they were written. So stems that could be meant are read
+from the index by their first letters; then passages that hold one, and that the search may see,
+give its spellings. Nothing else is stored, so nothing else has to be deleted. Loaded only for a
+word that the memory does not hold.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from plait.protocols import Token
+from plait.text import spelling
+from plait.types import Ref
+from plait.types.queries import Spelling
+
+# Stems whose passages are read for one word.
+STEMS = 10
+# Hidden words must not keep visible ones out, but many of them must not cost a search its time
+# either: after so many stems nobody could have meant the word.
+TRIED_STEMS = 60
+LISTED_STEMS = 4_000
+# Passages that are read for the spellings of one stem.
+PASSAGES = 3
+READ_PASSAGES = 15  # until one writes the word as it may have been meant
+# A passage that has "received" stands for "receive" too; shorter words have too many relatives.
+FAMILY_LETTERS = 6
+FAMILY_EDITS = 2
+FAMILY_COST = 0.3
+# Passages that are counted if not all may be seen; more of them say no more.
+COUNTED = 50
+LONGEST_ENDING = 6  # letters that the stemmer takes from a word; the few longer ones are missed
+_WORDS = re.compile(r"\w+")
+SHORT_STEM = 4  # with an edit, so short a stem begins too many words
+# What the stemmer may have taken from a word: the stem itself may have another stem.
+_ENDINGS = ("", "e", "s", "es", "ed", "ing", "y")
+
+# Words that are also looked up with an edit in their first letters, which costs most. A question
+# with more unknown words is seldom misspelt, but in another language.
+VARIED = 3
+NEAR = 1.0  # edits: a spelling so near needs no others beside it
+
+
+class Index(Protocol):
+    """What is read of an engine's index. ``confined``: some passages may not be seen."""
+
+    confined: bool
+
+    def has_between(self, low: str, high: str) -> bool:
+        """Tell whether there is a term from ``low`` up to, but without, ``high``."""
+
+    def between(self, low: str, high: str, limit: int) -> list[tuple[str, int]]:
+        """Return such terms in order, and how many passages contain each."""
+
+    def known(self, terms: Collection[str]) -> list[tuple[str, int]]:
+        """Return those of the terms that there are, and how many passages contain each."""
+
+    def holding(self, word: str) -> list[Ref]:
+        """Return some passages that hold a word and may be seen."""
+
+    def texts(self, refs: Sequence[Ref]) -> list[tuple[str, ...]]:
+        """Return the text, the heading and the names of passages."""
+
+    def tokens(self, text: str) -> list[Token]:
+        """Return the terms that a text is indexed under."""
+
+
+def alike(index: Index, words: Iterable[str]) -> dict[str, list[Spelling]]:
+    """Return, for each word, the words of visible passages that are spelt like it, nearest first.
+
+    How common a word is counts visible passages only, and nothing depends on the others.
+    """
+    return {
+        word: _alike(index, spelling.folded(word), varies=place < VARIED)
+        for place, word in enumerate(words)
+        if spelling.allowed(word)
+    }
+
+
+def _alike(index: Index, typed: str, *, varies: bool) -> list[Spelling]:
+    """Return the spellings of a word: with its first letters; only else with an edit in them."""
+    if not _is_known_script(index, typed):
+        return []
+    most = spelling.allowed(typed)
+    counts, begun = _begun(index, typed, most)
+    spellings = _spelt(index, typed, counts, begun)
+    if varies and not any(row.cost <= NEAR for row in spellings):
+        varied = {stem: count for stem, count in _varied(index, typed) if stem not in counts}
+        spellings += _spelt(index, typed, varied, set())
+    return sorted(spellings, key=lambda row: (row.cost, row.word))
+
+
+def _is_known_script(index: Index, typed: str) -> bool:
+    """Tell whether any term begins with the first or the second letter of a word.
+
+    Questions in another language than all notes have many unknown words, and no spelling helps.
+    """
+    return typed.isascii() or any(
+        index.has_between(letter, chr(ord(letter) + 1)) for letter in typed[:2]
+    )
+
+
+def _spelt(index: Index, typed: str, counts: Mapping[str, int], begun: set[str]) -> list[Spelling]:
+    """Return spellings of a word whose stems are among these, as visible passages have them."""
+    most = spelling.allowed(typed)
+    expected = _expected(index, counts, typed, most)
+    # First those whose word is known already, then those that an edit in the ending leaves whole.
+    fitting = sorted(expected, key=lambda stem: (expected[stem], stem))
+    others = sorted(begun - expected.keys(), key=lambda stem: (-len(stem), stem))
+    spellings: list[Spelling] = []
+    seen = 0  # only what may be seen counts: hidden words must not keep others out
+    for stem in [*fitting, *others][:TRIED_STEMS]:
+        near = any(row.cost <= NEAR for row in spellings)
+        if seen >= STEMS or (near and stem not in expected):
+            break
+        asked = _asked(index, stem)
+        holding = index.holding(asked) if asked else []
+        seen += bool(holding)
+        costs: dict[str, int] = {}
+        for first in range(0, len(holding), PASSAGES):
+            for surface in _surfaces(index, stem, holding[first : first + PASSAGES]):
+                costs[surface] = spelling.edits(typed, spelling.folded(surface))
+            if min(costs.values(), default=most) <= 1:
+                break
+        nearest = min(costs, key=lambda surface: (costs[surface], surface), default="")
+        cost = math.inf
+        if nearest and costs[nearest] <= most:
+            cost = spelling.cost(typed, spelling.folded(nearest))
+        if len(typed) >= FAMILY_LETTERS and costs.get(nearest, math.inf) <= most + FAMILY_EDITS:
+            # Passages not read may have the very word; one of its family is shown instead.
+            cost = min(cost, expected.get(stem, math.inf) + FAMILY_COST)
+        if cost < math.inf:
+            spellings.append(
+                Spelling(nearest, len(holding) if index.confined else counts[stem], cost)
+            )
+    return spellings
+
+
+def _begun(index: Index, typed: str, most: int) -> tuple[dict[str, int], set[str]]:
+    """Return stems with the same first letters that may be meant, with their passages.
+
+    The second value has the stems with fewer edits than allowed: there may be one in the ending,
+    too.
+    """
+    low = typed[: spelling.kept_letters(typed)]
+    high = low[:-1] + chr(ord(low[-1]) + 1)
+    shortest, longest = len(typed) - most - LONGEST_ENDING, len(typed) + most
+    counts: dict[str, int] = {}
+    begun: set[str] = set()
+    for stem, count in index.between(low, high, LISTED_STEMS):
+        if not shortest <= len(stem) <= longest:
+            continue
+        if len(stem) <= SHORT_STEM and not typed.startswith(stem):
+            continue
+        if spelling.begins(stem, typed, most):
+            counts[stem] = count
+            if spelling.begins(stem, typed, most - 1):
+                begun.add(stem)
+    return counts, begun
+
+
+def _varied(index: Index, typed: str) -> list[tuple[str, int]]:
+    """Return stems with one edit in the first letters, with their passages.
+
+    The rest of the word is right then, so that all such words can be looked up at once.
+    """
+    variants = index.tokens(" ".join(spelling.beginnings(typed)))
+    return index.known({term for _, _, term in variants})
+
+
+def _asked(index: Index, stem: str) -> str | None:
+    """Return a word with this stem, to search for."""
+    guesses = [stem + ending for ending in _ENDINGS]
+    read = index.tokens(" ".join(guesses))
+    if len(read) != len(guesses):
+        return None
+    return next((word for word, row in zip(guesses, read, strict=True) if row[2] == stem), None)
+
+
+def _expected(index: Index, stems: Collection[str], typed: str, most: int) -> dict[str, float]:
+    """Return the cost of the word that was meant, for stems with which the typed ending fits."""
+    costs: dict[str, float] = {}
+    words = {word for stem in stems for word in spelling.continued(stem, typed)}
+    text = " ".join(word for word in words if abs(len(word) - len(typed)) <= most)
+    for start, end, term in index.tokens(text):
+        word = text[start:end]
+        if term in stems and word != typed and spelling.is_within(typed, word, most):
+            costs[term] = min(spelling.cost(typed, word), costs.get(term, math.inf))
+    return costs
+
+
+def _surfaces(index: Index, stem: str, refs: list[Ref]) -> set[str]:
+    """Return how passages write the word with this stem, in lower case."""
+    surfaces = set()
+    for texts in index.texts(refs):
+        text = " ".join(part for part in texts if isinstance(part, str)).lower()
+        # A tenth of the time of reading all words. Marks may hide the first letter.
+        begun = tuple(letter for letter in set(text) if spelling.folded(letter) == stem[0])
+        if text.isascii():
+            begun = (stem[:-1],)
+        text = " ".join({word for word in _WORDS.findall(text) if word.startswith(begun)})
+        surfaces |= {text[start:end] for start, end, term in index.tokens(text) if term == stem}
+    return surfaces
