@@ -22,6 +22,9 @@ LOADED_AT_ONCE = 500  # documents, with their texts
 BAR_MARKS = 20
 Rendered = dict[str, Any] | str  # an answer in the form to print: JSON or text
 
+# By how much two runs of one command may differ in cost.
+RUNS_DIFFER_TOKENS = 20
+
 
 @contextmanager
 def open_to_write(out: Output) -> Iterator[Memory]:
@@ -190,7 +193,8 @@ def fitted(
     rendered, _ = priced(count)
     left_out = len(rows) - count
     if left_out:
-        _, cost = priced(len(rows))
+        # The times in the receipt of the next run may have more digits.
+        cost = priced(len(rows))[1] + RUNS_DIFFER_TOKENS
         result = f"{left_out:,} of {len(rows):,} did not fit" if count else "nothing fits"
         out.warn(f"{result} into {budget} tokens. To show everything: --max-tokens {cost}")
     return rendered, left_out
