@@ -3,7 +3,7 @@
 from typing import Any
 
 from plait.errors import ConfigError, UsageError, advise
-from plait.types import DATABASES, is_address
+from plait.types.ids import DATABASES
 
 POSTGRES_NAMES = ("postgres", "postgresql", "pg")
 # Below `[storage.provider.config]`. The last three are older names of the first.
@@ -26,7 +26,7 @@ def parse_address(raw: str, origin: str = "") -> str:
     scheme, _, rest = raw.strip().partition("://")
     # A folder may be called so, but nobody means that.
     address = f"{scheme.lower()}://{rest}"
-    if not is_address(address):
+    if not address.startswith(DATABASES):
         raise ConfigError(
             f"plait has no engine for {scheme[:20]}://{where}. A memory is a file, or in "
             f"PostgreSQL: {_EXAMPLE}.",
@@ -68,7 +68,7 @@ def settle_backend(values: dict[str, Any], origins: dict[str, str]) -> None:
     """
     if values.get("backend") == "none" or not values["db_path"]:
         return  # off, or only a part of the settings
-    named = is_address(values["db_path"])
+    named = values["db_path"].startswith(DATABASES)
     wanted = values.get("backend", "sqlite") == "postgres"
     if named == wanted:
         return

@@ -39,19 +39,7 @@ FUSION_ALIASES: Mapping[str, str] = MappingProxyType({"seed001": "max"})
 # What a text's writer may say of its making; kept in the metadata under these names.
 PROVENANCE = ("model", "tool", "branch", "commit")
 
-# How the address of a database begins, where there could be the path of a file.
-DATABASES = ("postgresql://", "postgres://")
-
 _Choice = TypeVar("_Choice", bound=str)
-
-
-def is_address(path: str) -> bool:
-    """Tell whether a memory is in a database, and not in a file.
-
-    >>> is_address("postgresql://db/team"), is_address("team.db")
-    (True, False)
-    """
-    return path.startswith(DATABASES)
 
 
 def check_choice(name: str, value: str, allowed: Sequence[_Choice]) -> _Choice:

@@ -10,6 +10,9 @@ ID_PREFIX = 6  # characters of the shortest accepted id prefix
 # Characters of an id that are shown: two more than the shortest prefix that is accepted.
 SHORT_ID = 8
 
+# How the address of a database begins, where there could be the path of a file.
+DATABASES = ("postgresql://", "postgres://")
+
 # Keys of entities name things, keys of notes name texts: they must not collide.
 ENTITY_SOURCE = "entity"
 # The source of a message with a key is its session: another one may have a message of that key.
