@@ -37,6 +37,11 @@ def memory() -> Iterator[Memory]:
 
 def trips(memory: Memory, act: Callable[[], object]) -> int:
     """Count how often the server says that it is ready for more."""
+    return answers(memory, b"ReadyForQuery", act)
+
+
+def answers(memory: Memory, kind: bytes, act: Callable[[], object]) -> int:
+    """Count the server's answers of one kind."""
     from plait.stores.postgres.store import PostgresStore
 
     store = memory.engine
@@ -50,7 +55,7 @@ def trips(memory: Memory, act: Callable[[], object]) -> int:
         with store._connections.lent() as session:
             session.connection.pgconn.untrace()
         trace.seek(0)
-        return trace.read().count(b"ReadyForQuery")
+        return trace.read().count(kind)
 
 
 QUERIES = ["how do we rotate keys", "deploy", "rotate rotate key 7", "ключи от сервера", "Fridays?"]
@@ -72,6 +77,16 @@ def test_a_deadline_takes_no_trip_of_its_own(memory: Memory) -> None:
     assert trips(memory, lambda: store.keyword(query, 10, Filter(), deadline=deadline)) == 1
     # It holds for that statement only.
     assert store.keyword(query, 10, Filter())
+
+
+@pytest.mark.parametrize("query", ["7 AND ro*", "ro* AND 7", "7 NOT ro*", "NEAR(key 7, 2) AND w*"])
+def test_operators_read_only_passages_that_may_match(memory: Memory, query: str) -> None:
+    """Not every passage with a word that begins so: all sixty have one."""
+    store = memory.engine
+    asked = parse(query)
+    assert asked.expression is not None
+    rows = answers(memory, b"DataRow", lambda: store.keyword(asked, 10, Filter()))
+    assert 0 < rows < 10
 
 
 def test_messages_and_facts_take_a_few_trips_more(memory: Memory) -> None:

@@ -70,13 +70,13 @@ class Node:
     """One part of a query: terms, or parts joined by an operator."""
 
     def __init__(self, operator: str, parts: "Sequence[Node | Phrase]", near: int = 0) -> None:
-        self._operator = operator
-        self._parts = parts
+        self.operator = operator
+        self.parts = parts
         self._near = near
 
     def phrases(self) -> Iterator[Phrase]:
         """Yield every phrase in order."""
-        for part in self._parts:
+        for part in self.parts:
             if isinstance(part, Phrase):
                 yield part
             else:
@@ -87,18 +87,18 @@ class Node:
 
         Phrases of a part that does not match count for nothing, as in FTS5.
         """
-        if self._operator == "near":
+        if self.operator == "near":
             return self._match_near(passage)
-        matches = [part.match(passage) for part in self._parts if isinstance(part, Node)]
+        matches = [part.match(passage) for part in self.parts if isinstance(part, Node)]
         held = [match for match in matches if match is not None]
-        if self._operator == "or":
+        if self.operator == "or":
             return [pair for match in held for pair in match] if held else None
-        if self._operator == "and":
+        if self.operator == "and":
             return [pair for match in held for pair in match] if len(held) == len(matches) else None
         return matches[0] if matches[0] is not None and len(held) == 1 else None
 
     def _match_near(self, passage: Indexed) -> Matches | None:
-        phrases = [part for part in self._parts if isinstance(part, Phrase)]
+        phrases = [part for part in self.parts if isinstance(part, Phrase)]
         lists = [phrase.places(passage) for phrase in phrases]
         if not lists or not all(lists):
             return None
@@ -181,11 +181,17 @@ def _phrase(text: str, terms_of: TermsOf) -> Node:
 
 
 def bm25(
-    passages: Mapping[Ref, Indexed], query: Node, *, count: int, words: int
+    passages: Mapping[Ref, Indexed],
+    query: Node,
+    *,
+    count: int,
+    words: int,
+    holding: Sequence[int] | None = None,
 ) -> dict[Ref, float]:
     """Return the score of each passage that matches, higher is better.
 
-    ``passages`` are those that may match, of ``count`` with so many ``words`` in all.
+    ``passages`` are those that may match, of ``count`` with so many ``words`` in all. ``holding``
+    tells how many of all have each phrase; without it, all that have one are among ``passages``.
     """
     # Both may have been counted after others deleted passages.
     count, words = max(count, len(passages)), max(words, 1)
@@ -196,7 +202,10 @@ def bm25(
     }
     if not matches:
         return {}
-    rarity = {phrase: _idf(phrase, passages, count) for phrase in query.phrases()}
+    phrases = list(query.phrases())
+    if holding is None:
+        holding = [sum(bool(one.places(row)) for row in passages.values()) for one in phrases]
+    rarity = {one: _idf(number, count) for one, number in zip(phrases, holding, strict=True)}
     average = words / count
     scores = {}
     for ref, match in matches.items():
@@ -209,7 +218,6 @@ def bm25(
     return scores
 
 
-def _idf(phrase: Phrase, passages: Mapping[Ref, Indexed], count: int) -> float:
-    holding = sum(bool(phrase.places(passage)) for passage in passages.values())
-    idf = math.log((count - holding + 0.5) / (holding + 0.5))
+def _idf(holding: int, count: int) -> float:
+    idf = math.log((max(count - holding, 0) + 0.5) / (holding + 0.5))
     return idf if idf > 0.0 else _MIN_IDF

@@ -63,7 +63,7 @@ _AMONG = f"SELECT p.ref FROM {JOINED} AND p.ref = ANY(%(refs)s) AND {{conditions
 _TOTALS = "SELECT passages, tokens FROM plait.namespaces WHERE ns = %(ns)s"
 _POSTINGS = (
     "SELECT t.term, t.ref, t.length, t.places FROM plait.postings AS t "
-    "WHERE t.ns = %(ns)s AND ({terms})"
+    "WHERE t.ns = %(ns)s AND ({terms}) AND t.ref IN ({candidates})"
 )
 _LONGER = (
     "SELECT DISTINCT t.term FROM plait.postings AS t WHERE t.ns = %(ns)s AND {range} "
@@ -85,14 +85,38 @@ _SEEN = (
 _Statement = tuple[str, Mapping[str, Any]]
 
 
-def operands(query: Query) -> list[Operand]:
-    """Return the words and the boosts of a query; a word may have several terms, or none."""
-    words = [tuple(terms_of(word)) for word in query.words]
-    boosts = [(tuple(terms_of(" ".join(term.words))), term.prefix) for term in query.boosts]
-    return [
-        *(Operand(terms, whole=len(terms) == 1) for terms in words),
-        *(Operand(terms, prefix) for terms, prefix in boosts),
-    ]
+def operands(query: Query) -> list[Operand] | None:
+    """Return what a query looks for, joined by OR; ``None`` if it joins them in another way."""
+    if query.expression is None:
+        asked = _words(query)
+    else:
+        parts = _alternatives(query.expression)
+        if parts is None:
+            return None
+        asked = [_operand(term) for term in parts]
+    if any(term.near for term in query.boosts):
+        return None
+    return [*asked, *map(_operand, query.boosts)]
+
+
+def _words(query: Query) -> list[Operand]:
+    """Return the words of a query; one may have several terms, or none."""
+    listed = [tuple(terms_of(word)) for word in query.words]
+    return [Operand(terms, whole=len(terms) == 1) for terms in listed]
+
+
+def _operand(term: Term) -> Operand:
+    return Operand(tuple(terms_of(" ".join(term.words))), term.prefix)
+
+
+def _alternatives(expression: Expression) -> list[Term] | None:
+    """Return the terms of an expression that only joins them by OR."""
+    if isinstance(expression, Term):
+        return None if expression.near or expression.ending else [expression]
+    if expression.operator != "or":
+        return None
+    parts = [_alternatives(part) for part in expression.parts]
+    return None if None in parts else [term for part in parts for term in part or ()]
 
 
 def best(session: Channel, query: Query, limit: int, where: Conditions) -> list[Scored]:
@@ -103,10 +127,10 @@ def best(session: Channel, query: Query, limit: int, where: Conditions) -> list[
         return resembling.by_rare_words(session, query, limit, where)
     if query.local:
         return _best_alone(session, query, limit, where)
-    if query.expression is not None or any(term.near for term in query.boosts):
-        return _passing(session, _by_operators(session, query), limit, where)
     asked = operands(query)
-    few = len(query.words) <= NARROWED_WORDS
+    if asked is None:
+        return _passing(session, _by_operators(session, query), limit, where)
+    few = query.expression is None and len(query.words) <= NARROWED_WORDS
     values = {
         "limit": limit,
         "listed": LISTED_PASSAGES if few else -1,
@@ -141,16 +165,26 @@ def _by_operators(session: Channel, query: Query) -> dict[Ref, float]:
     terms = [f"t.term = ANY({bound.bind(sorted(exact))})"]
     terms += [range_of(bound.bind, "t.term", start) for start in sorted(begun)]
     sql = _POSTINGS.replace("{terms}", " OR ".join(terms))
+    sql = sql.replace("{candidates}", phrases.candidates(bound.bind, compiled))
+    asked = [Operand(tuple(phrase.terms), phrase.prefix) for phrase in compiled.phrases()]
+    counted = Conditions(0)
+    counting = phrases.counts(counted.bind, asked)
     places: dict[Ref, dict[str, list[matching.Position]]] = {}
     lengths: dict[Ref, int] = {}
     mask = (1 << POSITION_BITS) - 1
-    matching_postings, [(count, words)] = session.together((sql, bound.values), (_TOTALS, {}))
-    for term, ref, length, listed in matching_postings:
+    listed_postings, held, [(count, words)] = session.together(
+        (sql, bound.values), (counting, counted.values), (_TOTALS, {})
+    )
+    for term, ref, length, listed in listed_postings:
         pairs = [(place >> POSITION_BITS, place & mask) for place in listed]
         places.setdefault(ref, {})[term] = pairs
         lengths[ref] = length
     passages = {ref: matching.Indexed(own, lengths[ref]) for ref, own in places.items()}
-    return matching.bm25(passages, compiled, count=count, words=words) if passages else {}
+    if not passages:
+        return {}
+    numbers: dict[int, int] = dict(held)
+    holding = [numbers.get(number, 0) for number in range(len(asked))]
+    return matching.bm25(passages, compiled, count=count, words=words, holding=holding)
 
 
 def _with_forms(session: Channel, expression: Expression) -> Expression:
@@ -177,7 +211,7 @@ def _best_alone(session: Channel, query: Query, limit: int, where: Conditions) -
         scores = {ref: 0.0 for ref, _ in _passing(session, matched, len(matched), where)}
     any_ref = query.expression is None
     hits: dict[int, list[tuple[Ref, float, int]]] = {}
-    listed = phrases.hits(where.bind, operands(query))
+    listed = phrases.hits(where.bind, [*_words(query), *map(_operand, query.boosts)])
     sql = _HITS_AMONG.replace("{hits}", listed).replace("{conditions}", where.sql)
     for number, ref, times, length in session.rows(sql, where.values):
         hits.setdefault(number, []).append((ref, times, length))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from plait.stores.matching import Node, Phrase
 from plait.stores.postgres.filters import range_of
 from plait.stores.postgres.terms import POSITION_BITS
 from plait.stores.sqlite.keyword import COLUMN_WEIGHTS
@@ -54,6 +55,35 @@ def hits(bind: Bind, operands: Sequence[Operand]) -> str:
             )
     nothing = "SELECT 0 AS o, 0::bigint AS ref, 0::float8 AS times, 0 AS length WHERE false"
     return " UNION ALL ".join(parts or [nothing])
+
+
+def counts(bind: Bind, operands: Sequence[Operand]) -> str:
+    """Return SQL for how many passages have each operand, by its number."""
+    return f"SELECT x.o, count(*) FROM ({hits(bind, operands)}) AS x GROUP BY x.o"  # noqa: S608
+
+
+def candidates(bind: Bind, node: Node) -> str:
+    """Return SQL for the passages that may match a query: they have the words that it requires."""
+    nodes = [part for part in node.parts if isinstance(part, Node)]
+    own = [part for part in node.parts if isinstance(part, Phrase)]
+    if node.operator == "not":
+        return candidates(bind, nodes[0])
+    if nodes:
+        joined = " INTERSECT " if node.operator == "and" else " UNION "
+        return joined.join(f"({candidates(bind, part)})" for part in nodes)
+    if not own or not all(part.terms for part in own):
+        return "SELECT 0::bigint AS ref WHERE false"
+    words = [
+        range_of(bind, "t.term", term)
+        if part.prefix and step == len(part.terms)
+        else f"t.term = {bind(term)}"
+        for part in own
+        for step, term in enumerate(part.terms, start=1)
+    ]
+    return " INTERSECT ".join(
+        f"SELECT t.ref FROM plait.postings AS t WHERE t.ns = %(ns)s AND {word}"  # noqa: S608
+        for word in words
+    )
 
 
 def _phrase(bind: Bind, number: int, operand: Operand) -> str:
