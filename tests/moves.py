@@ -7,13 +7,12 @@ from typing import Any
 from plait.exporting import migrating
 from plait.memory import Memory
 from plait.protocols import Entry, Store
-from plait.stores import is_address
 from plait.stores.moving import TABLES, Row
 from plait.stores.sqlite.store import SQLiteStore
 from plait.testing.hashing import HashingEmbedder
 from plait.text import plain
 from plait.types import Space
-from plait.types.ids import new_id
+from plait.types.ids import is_address, new_id
 from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from plait.types.steps import Step

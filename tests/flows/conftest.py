@@ -6,7 +6,7 @@ import pytest
 
 from plait import stores
 from plait.protocols import Store
-from plait.types.ids import new_id
+from plait.types.ids import is_address, new_id
 from tests import servers
 
 # By the name of the module. Tests that look into the file itself are not among them.
@@ -94,7 +94,7 @@ def place_of_memories(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
     open_store, exists, run = stores.open_store, stores.exists, new_id()
 
     def is_file(path: str) -> bool:
-        return path != ":memory:" and not stores.is_address(path)
+        return path != ":memory:" and not is_address(path)
 
     def opened(path: str, **options: Any) -> Store:
         place = servers.address(f"{run}{path[-150:].replace('/', '-')}") if is_file(path) else path

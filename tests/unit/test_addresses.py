@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from plait.errors import ConfigError, UsageError
 from plait.settings.databases import parse_address, without_passwords
-from plait.stores import is_address, open_store
+from plait.stores import open_store
 from plait.stores.postgres.address import ShownAddress, parse
+from plait.types.ids import is_address
 from tests.codes import has_code
 
 SECRET = "geheim"
@@ -147,3 +149,26 @@ def test_an_engine_that_plait_does_not_have_is_refused(scheme: str) -> None:
 )
 def test_messages_repeat_no_password(text: str, without: str) -> None:
     assert without_passwords(text) == without
+
+
+def test_options_of_the_machine_and_of_the_address_come_before_plaits_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from plait.stores.postgres.pool import options_of
+
+    for name in ("PGCONNECT_TIMEOUT", "PGSERVICE", "PGSERVICEFILE"):
+        monkeypatch.delenv(name, raising=False)
+    own = options_of("postgresql://db.example/team")
+    assert own["connect_timeout"] == 10
+    assert options_of("postgresql://db.example/team?connect_timeout=3")["connect_timeout"] == "3"
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "5")
+    assert "connect_timeout" not in options_of("postgresql://db.example/team")
+    monkeypatch.delenv("PGCONNECT_TIMEOUT")
+    assert "connect_timeout" not in options_of("postgresql:///team?service=shop")
+    file = tmp_path / "services"
+    file.write_text("[shop]\nhost=db.example\nconnect_timeout=7\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(file))
+    monkeypatch.setenv("PGSERVICE", "shop")
+    of_service = options_of("postgresql:///team")
+    assert "connect_timeout" not in of_service
+    assert of_service["tcp_user_timeout"] == own["tcp_user_timeout"]

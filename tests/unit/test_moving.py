@@ -1,10 +1,12 @@
 """Everything that an engine stores is moved: a new table or column must not be forgotten."""
 
 from contextlib import closing
+from pathlib import Path
 
 import apsw
 
-from plait.stores.moving import TABLES, VECTOR_TABLE
+import plait
+from plait.stores.moving import AUDIT, TABLES, VECTOR_TABLE
 from plait.stores.postgres import moving as postgres_moving
 from plait.stores.postgres.connection import number_of
 from plait.stores.postgres.store import PostgresStore
@@ -82,3 +84,23 @@ def test_a_dropped_move_leaves_no_row_of_its_memory():
         count = "SELECT count(*) FROM plait.namespaces WHERE ns = %(own)s"
         left = other._connections.read(lambda session: session.value(count, own=number_of(name)))
     assert left == 0
+
+
+def test_the_log_of_a_file_is_ranked_once_for_many_rows(tmp_path: Path) -> None:
+    """Its rows have no numbers that last, and to count up to one takes reading all before it."""
+    path = str(tmp_path / "memory.db")
+    with plait.Memory.open(path, project="") as memory:
+        for number in range(20):
+            memory.store(f"The door number {number} sticks.")
+    with closing(sqlite_moving.SQLiteRows(path, create=False, timeout=5)) as place:
+        with place.reading() as reader:
+            keys = [AUDIT.key(row) for row in reader.page(AUDIT, None)]
+            assert len(keys) == 20
+            statements: list[str] = []
+            reader.connection.trace_v2(
+                apsw.SQLITE_TRACE_STMT, lambda event: statements.append(event["sql"])
+            )
+            some = reader.rows(AUDIT, keys[3:17])
+            reader.connection.trace_v2(0)
+        assert [AUDIT.key(row) for row in some] == keys[3:17]
+        assert len(statements) == 1

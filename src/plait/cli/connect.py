@@ -30,7 +30,7 @@ from plait.settings.loading import (
     user_config_path,
     working_folder,
 )
-from plait.stores import is_address
+from plait.types.ids import is_address
 
 MAX_DIFF_LINE = 300
 AUTO_SAVE_QUESTION = (

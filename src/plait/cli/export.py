@@ -19,8 +19,8 @@ from plait.cli.shared import (
 from plait.errors import Notice, PlaitError, UsageError, advise, lacks_descriptors, quoted
 from plait.memory import Memory
 from plait.present.text import counted, secret_remark
-from plait.stores import is_address
 from plait.types import TRUSTS
+from plait.types.ids import is_address
 from plait.types.reports import Imported
 
 KEPT_SHOWN = 3

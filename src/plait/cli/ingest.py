@@ -9,7 +9,7 @@ from plait.cli.shared import open_to_write, vectors_missing
 from plait.errors import Notice, PlaitError, UsageError, advise
 from plait.present.json import ingest_dict
 from plait.present.text import ingest_remarks, ingest_text
-from plait.stores import is_address
+from plait.types.ids import is_address
 from plait.types.reports import IngestReport, Outcome
 
 WAKE_MS = 1000  # a change that was made while the watcher started is seen after this time

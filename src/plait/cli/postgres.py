@@ -2,10 +2,10 @@
 
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output
-from plait.errors import UsageError, advise, quoted
+from plait.cli import Output, as_database_path
+from plait.errors import UsageError, quoted
 from plait.present.text import counted
-from plait.stores import is_address
+from plait.types.ids import is_address
 
 
 def postgres_options(parser: ArgumentParser) -> None:
@@ -19,6 +19,7 @@ def postgres_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "address",
         nargs="?",
+        type=as_database_path,
         metavar="ADDRESS",
         help="postgresql://…?namespace=NAME; by default that of your memory",
     )
@@ -34,17 +35,12 @@ def postgres_run(arguments: Namespace, out: Output) -> int:
             "postgresql://db.example/team.",
             code="no_database_address",
         )
+    from plait.stores.databases import check_driver
     from plait.stores.postgres.address import parse
 
-    try:
-        from plait.stores.postgres.distributing import distribute
-    except ImportError as error:
-        raise UsageError(
-            f"A memory in PostgreSQL needs the package psycopg: {error}.",
-            code="not_installed",
-            subject="psycopg",
-            advice=advise("install", extra="postgres"),
-        ) from error
+    check_driver(address)
+    from plait.stores.postgres.distributing import distribute
+
     done = distribute(address, timeout=settings.sqlite_open_timeout_secs)
     place = parse(address).shown
     before = f"; {counted(len(done.before), 'table')} already were" if done.before else ""

@@ -22,8 +22,9 @@ from plait.memory import Memory
 from plait.searching.recall import WORDS_FOLLOW
 from plait.searching.search import LONG_QUERY, MISREAD
 from plait.searching.where import Where
-from plait.stores import Planner, is_address, open_store
+from plait.stores import Planner, open_store
 from plait.types import FILE_PATTERNS, Document, Mode, Receipt
+from plait.types.ids import is_address
 
 # Often enough to see progress, rarely enough to cost nothing.
 DOCUMENTS_PER_MESSAGE = 64

@@ -23,8 +23,8 @@ from plait.errors import (
 from plait.exporting import jsonl, markdown
 from plait.exporting.columns import size_of
 from plait.protocols import Entry
-from plait.stores import is_address
 from plait.types import Document
+from plait.types.ids import is_address
 from plait.types.records import NamedTuple
 from plait.writing.refusals import amount
 

@@ -13,7 +13,7 @@ from typing import Any
 from plait.errors import NotFound, Notice, StoreError, UsageError, advise
 from plait.protocols import Scored, Store, Vector
 from plait.ranking.hybrid import MAX_KEYWORD_WEIGHT, MAX_VECTOR_WEIGHT, weighted
-from plait.stores import exists, is_address, open_store, refuse_unnameable
+from plait.stores import exists, open_store, refuse_unnameable
 from plait.stores.moving import (
     FACT_TABLE,
     GENERATIONS,
@@ -30,6 +30,7 @@ from plait.stores.moving import (
 )
 from plait.text import plain
 from plait.types import EVERYTHING, Ref, Space
+from plait.types.ids import is_address
 from plait.types.records import NamedTuple
 from plait.types.reports import Migrated, MovedTable
 from plait.writing.backfill import Progress

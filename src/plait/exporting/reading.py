@@ -12,7 +12,7 @@ from typing import Any
 
 from plait.errors import UsageError, advise
 from plait.exporting import jsonl, reference
-from plait.stores import is_address
+from plait.types.ids import is_address
 from plait.types.records import NamedTuple
 
 # A transcript may begin with lines about the session.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plait.memory import Memory
 from plait.settings.loading import Config
-from plait.stores import is_address
+from plait.types.ids import is_address
 from plait.writing.use import MAX_UNWRITTEN
 
 # Answers after which their use is recorded. One call may read twice, and the memory itself

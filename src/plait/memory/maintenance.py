@@ -13,10 +13,10 @@ from plait.searching.search import awaits_vectors
 from plait.searching.where import Where
 from plait.settings.loading import Config, load
 from plait.settings.schema import IN_MEMORY
-from plait.stores import is_address, open_store
+from plait.stores import open_store
 from plait.types import TRUSTS, Document, Filter, check_choice, check_range
 from plait.types.guarding import guarded, recorded
-from plait.types.ids import SCOPE_PREFIX
+from plait.types.ids import SCOPE_PREFIX, is_address
 
 if TYPE_CHECKING:
     from plait.exporting.jsonl import ExportPart

@@ -3,7 +3,7 @@
 from typing import Any
 
 from plait.errors import ConfigError, UsageError, advise
-from plait.types.ids import DATABASES
+from plait.types.ids import is_address
 
 POSTGRES_NAMES = ("postgres", "postgresql", "pg")
 # Below `[storage.provider.config]`. The last three are older names of the first.
@@ -26,7 +26,7 @@ def parse_address(raw: str, origin: str = "") -> str:
     scheme, _, rest = raw.strip().partition("://")
     # A folder may be called so, but nobody means that.
     address = f"{scheme.lower()}://{rest}"
-    if not address.startswith(DATABASES):
+    if not is_address(address):
         raise ConfigError(
             f"plait has no engine for {scheme[:20]}://{where}. A memory is a file, or in "
             f"PostgreSQL: {_EXAMPLE}.",
@@ -68,7 +68,7 @@ def settle_backend(values: dict[str, Any], origins: dict[str, str]) -> None:
     """
     if values.get("backend") == "none" or not values["db_path"]:
         return  # off, or only a part of the settings
-    named = values["db_path"].startswith(DATABASES)
+    named = is_address(values["db_path"])
     wanted = values.get("backend", "sqlite") == "postgres"
     if named == wanted:
         return
@@ -102,7 +102,7 @@ def database_of(data: dict[str, Any], path: str) -> str | None:
         return None
     table = _storage(data)
     given = next((table[name] for name in _ADDRESS_NAMES if table.get(name)), None)
-    if not isinstance(given, str) or not given.strip().lower().startswith(DATABASES):
+    if not isinstance(given, str) or not is_address(given.strip().lower()):
         raise missing_address(path)
     return given
 

@@ -19,7 +19,7 @@ from plait.settings.schema import (
     complete_settings,
     suggestion,
 )
-from plait.types.ids import DATABASES
+from plait.types.ids import is_address
 
 # Settings are a few hundred bytes.
 MAX_SETTINGS_BYTES = 1_000_000
@@ -153,7 +153,7 @@ def write_value(path: str, name: str, value: object) -> Any:
         )
     name = ALSO_CALLED.get(name, name)
     parsed = parse_setting(name, value, path)
-    is_path = name in ("db_path", "memory_dir") and not parsed.startswith(DATABASES)
+    is_path = name in ("db_path", "memory_dir") and not is_address(parsed)
     if is_path and parsed != IN_MEMORY and parsed[0] != "~":
         # The user means a path relative to the working folder, not to the file's folder.
         parsed = os.path.abspath(parsed)

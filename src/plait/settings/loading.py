@@ -26,7 +26,7 @@ from plait.settings.schema import (
     suggestion,
 )
 from plait.settings.schema import Settings as Settings  # callers need it beside `Config`
-from plait.types.ids import DATABASES, SCOPE_PREFIX
+from plait.types.ids import SCOPE_PREFIX, is_address
 from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _merged(sources: list[Source], environ: Mapping[str, str]) -> tuple[Settings
     values = {name: value for name, (value, _) in given.items()}
     values.setdefault("db_path", default_db_path(environ))
     origins = {name: given[name][1] if name in given else "default" for name in SETTINGS}
-    is_complete = not (values.keys() & INTERDEPENDENT or values["db_path"].startswith(DATABASES))
+    is_complete = not (values.keys() & INTERDEPENDENT or is_address(values["db_path"]))
     settings = Settings(**values) if is_complete else complete_settings(values, origins)
     return settings, origins
 
@@ -328,7 +328,7 @@ def accept(
     environ = os.environ if environ is None else environ
     value = parse_setting(name, raw, origin)
     if name in ("db_path", "memory_dir"):
-        return value if value.startswith(DATABASES) else _absolute(value, base, environ)
+        return value if is_address(value) else _absolute(value, base, environ)
     if name == "project" and (os.path.isabs(value) or value.split("/")[0] in (".", "..", "~")):
         folder = _absolute(value, base, environ)
         return repository_of(find_project(folder)) or folder

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 from plait.errors import StoreError, StoreReadOnly, UsageError, advise
 from plait.protocols import Store
-from plait.types.ids import DATABASES
+from plait.types.ids import is_address
 
 if TYPE_CHECKING:
     from plait.types.reports import Finding, Restored, Salvaged
@@ -89,11 +89,6 @@ def open_if_there(
         if create or error.code != "no_memory":
             raise
         return None
-
-
-def is_address(path: str) -> bool:
-    """Tell whether a memory is in a database, and not in a file."""
-    return path.startswith(DATABASES)
 
 
 def refuse_unnameable(path: str) -> None:

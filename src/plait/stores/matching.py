@@ -7,6 +7,8 @@ For engines that keep postings of their own. See https://sqlite.org/fts5.html#th
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from plait.stores.sqlite.alone import K1, LEAST_IDF, B
+from plait.stores.sqlite.keyword import COLUMN_WEIGHTS
 from plait.types import Ref
 from plait.types.queries import Expression, Query, Term
 from plait.types.records import NamedTuple
@@ -14,12 +16,6 @@ from plait.types.records import NamedTuple
 # A place of a term: column and position.
 Position = tuple[int, int]
 TermsOf = Callable[[str], Sequence[str]]
-
-# Title, heading, text: the weights of the SQLite store.
-_COLUMN_WEIGHTS = (2.0, 1.0, 1.0)
-_K1 = 1.2
-_B = 0.75
-_MIN_IDF = 1e-6  # of a term that at least half of the passages contain
 
 
 class Indexed(NamedTuple):
@@ -209,15 +205,15 @@ def bm25(
     average = words / count
     scores = {}
     for ref, match in matches.items():
-        damping = _K1 * (1.0 - _B + _B * passages[ref].length / average)
+        damping = K1 * (1.0 - B + B * passages[ref].length / average)
         scores[ref] = sum(
-            rarity[phrase] * weight * (_K1 + 1.0) / (weight + damping)
+            rarity[phrase] * weight * (K1 + 1.0) / (weight + damping)
             for phrase, places in match
-            if (weight := sum(_COLUMN_WEIGHTS[column] for column, _ in places))
+            if (weight := sum(COLUMN_WEIGHTS[column] for column, _ in places))
         )
     return scores
 
 
 def _idf(holding: int, count: int) -> float:
     idf = math.log((max(count - holding, 0) + 0.5) / (holding + 0.5))
-    return idf if idf > 0.0 else _MIN_IDF
+    return idf if idf > 0.0 else LEAST_IDF

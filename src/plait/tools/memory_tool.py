@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from plait.errors import NotFound, PlaitError, UsageError
 from plait.facts.credentials import refuse_secrets, secret_kinds
-from plait.stores import is_address
 from plait.tools.arguments import check_arguments
 from plait.tools.calling import ToolResult
 from plait.tools.folders import MAX_FOLDER_ENTRIES, NOT_FOR_MODELS, ConfinedFolder
@@ -22,7 +21,7 @@ from plait.tools.schemas import Schema, array_of, integer, object_of, string
 from plait.tools.wording import FOR_MODELS, worded
 from plait.types import TRUSTS, Document, Filter
 from plait.types.audit import acting
-from plait.types.ids import SCOPE_PREFIX
+from plait.types.ids import SCOPE_PREFIX, is_address
 from plait.types.reports import FileReport
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ ID_PREFIX = 6  # characters of the shortest accepted id prefix
 # Characters of an id that are shown: two more than the shortest prefix that is accepted.
 SHORT_ID = 8
 
-# How the address of a database begins, where there could be the path of a file.
-DATABASES = ("postgresql://", "postgres://")
+_DATABASES = ("postgresql://", "postgres://")
 
 # Keys of entities name things, keys of notes name texts: they must not collide.
 ENTITY_SOURCE = "entity"
@@ -28,6 +27,15 @@ IMPORTED_SESSION = "history:said:"
 SHORT_SESSION = 8
 # How the projects of `Memory.scope` begin. No setting can name one.
 SCOPE_PREFIX = "scope:"
+
+
+def is_address(path: str) -> bool:
+    """Tell whether a memory is in a database, and not in a file.
+
+    >>> is_address("postgresql://db.example/team"), is_address("memory.db")
+    (True, False)
+    """
+    return path.startswith(_DATABASES)
 
 
 def share_files(project: str | None, other: str | None) -> bool:

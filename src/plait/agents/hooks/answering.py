@@ -19,7 +19,7 @@ from plait.agents.hooks.prompts import query_of
 from plait.agents.hooks.record import HookRun
 from plait.errors import PlaitError
 from plait.settings.loading import Config, load
-from plait.types.ids import DATABASES
+from plait.types.ids import is_address
 from plait.types.records import NamedTuple
 
 # Seconds to wait while others write: a hook has less than one.
@@ -109,7 +109,7 @@ def _saved(config: Config, entry: HookRun) -> HookRun:
 
 def _may_exist(path: str) -> bool:
     """Tell whether there may be a memory, without loading what opens one."""
-    return path.startswith(DATABASES) or os.path.exists(path)
+    return is_address(path) or os.path.exists(path)
 
 
 def _shown(

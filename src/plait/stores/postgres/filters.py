@@ -6,13 +6,10 @@ from typing import Any
 from plait.stores.postgres.connection import Escaped, escaped
 from plait.stores.postgres.terms import POSITION_BITS, TEXT_COLUMN, listed_terms, terms_of
 from plait.stores.sqlite.filters import after, spellings_of, words_of
+from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE
 from plait.times import LAST_MOMENT
 from plait.types import Filter
 from plait.types.ids import SCOPE_PREFIX
-
-# Names of values about a memory, as in the SQLite store.
-CHANGED_AT = "latest_turn"
-PROFILES_DUE = "profiles_due"
 
 _FACT = "(SELECT value::bigint FROM plait.facts WHERE ns = %(ns)s AND name = '{}')"
 # Never a moment before the last change of a fact: clocks are set back.

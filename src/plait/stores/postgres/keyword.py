@@ -17,7 +17,7 @@ from plait.stores.postgres.filters import Conditions, range_of
 from plait.stores.postgres.phrases import Operand
 from plait.stores.postgres.terms import POSITION_BITS, kept_term, terms_of
 from plait.stores.sqlite import analysis, fileless
-from plait.stores.sqlite.alone import K1, LEAST_OWN_IDF, B
+from plait.stores.sqlite.alone import K1, LEAST_IDF, LEAST_OWN_IDF, B
 from plait.stores.sqlite.filters import LISTED_PASSAGES, after
 from plait.stores.sqlite.keyword import MOST_FORMS, NARROWED_WORDS
 from plait.stores.sqlite.narrow import LEAST_IDF as LEAST_LOCAL_IDF
@@ -50,10 +50,10 @@ _BEST = (
     "w AS MATERIALIZED (SELECT h.o, count(*)::float8 AS df, count(v.ref)::float8 AS own "
     "FROM h LEFT JOIN v ON v.ref = h.ref GROUP BY h.o), "
     "i AS MATERIALIZED (SELECT w.o, s.average, CASE WHEN s.n - w.df > w.df "
-    "THEN ln((s.n - w.df + 0.5) / (w.df + 0.5)) ELSE 1e-6::float8 END AS idf, "
+    f"THEN ln((s.n - w.df + 0.5) / (w.df + 0.5)) ELSE {LEAST_IDF}::float8 END AS idf, "
     f"{_WEIGHT} AS weight FROM w CROSS JOIN s CROSS JOIN c), "
-    "r AS (SELECT h.ref, sum(i.weight * (i.idf * ((h.times * 2.2) / (h.times + 1.2::float8 * "
-    "(0.25::float8 + 0.75::float8 * h.length / i.average)))) ORDER BY h.o) AS score "
+    f"r AS (SELECT h.ref, sum(i.weight * (i.idf * ((h.times * {K1 + 1}) / (h.times + {K1}::float8 "
+    f"* ({1 - B}::float8 + {B}::float8 * h.length / i.average)))) ORDER BY h.o) AS score "
     "FROM h JOIN i ON i.o = h.o GROUP BY h.ref) "
     "SELECT x.ref, x.score FROM (SELECT r.ref, r.score FROM r ORDER BY r.score DESC, r.ref "
     f"OFFSET 0) AS x WHERE {_PASSES} LIMIT %(limit)s"

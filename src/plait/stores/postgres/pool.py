@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import TransactionStatus
+from psycopg.pq import Conninfo, TransactionStatus
 
 from plait.errors import StoreBusy
 from plait.stores.postgres import failures
@@ -26,15 +26,27 @@ IDLE_S = 60.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 # The server's settings take no more.
 MOST_SECONDS = 2_147_483.0
-# What the address does not say. A server that has vanished is noticed within a minute.
+# A server that has vanished is noticed within a minute.
 _OPTIONS = {
-    "application_name": "plait",
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
+
+
+def options_of(dsn: str) -> dict[str, Any]:
+    """Return an address with plait's own options, where neither it nor the machine has others.
+
+    The machine's are libpq's variables, such as ``PGCONNECT_TIMEOUT``, and its service file.
+    """
+    given = conninfo_to_dict(dsn)
+    theirs = {option.keyword.decode() for option in Conninfo.get_defaults() if option.val}
+    own = {name: value for name, value in _OPTIONS.items() if name not in theirs}
+    # Only libpq reads the service that an address names, and what is given here would hide it.
+    own = {} if "service" in given else own
+    return {"fallback_application_name": "plait", **own, **given}
 
 
 def milliseconds(seconds: float) -> str:
@@ -69,7 +81,7 @@ class Pool:
     def __init__(self, dsn: str, path: str) -> None:
         self.path = path
         self.process = os.getpid()
-        self._options = {**_OPTIONS, **conninfo_to_dict(dsn)}
+        self._options = options_of(dsn)
         self._free = BoundedSemaphore(MOST_CONNECTIONS)
         self._lock = Lock()
         self._idle: list[tuple[float, Connection]] = []

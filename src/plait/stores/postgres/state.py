@@ -3,10 +3,11 @@
 from plait.errors import Notice, StoreError, advise
 from plait.protocols import State
 from plait.stores.postgres.connection import Channel
-from plait.stores.postgres.filters import CHANGED_AT, PROFILES_DUE
 from plait.stores.sqlite.state import (
     CHANCE,
+    CHANGED_AT,
     MOVING,
+    PROFILES_DUE,
     UNSCRUBBED,
     Generation,
     read_chance,

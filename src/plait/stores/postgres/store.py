@@ -21,12 +21,13 @@ from plait.stores import refuse_to_write
 from plait.stores.postgres import documents, keyword, signals, vectors
 from plait.stores.postgres.address import parse
 from plait.stores.postgres.connection import Channel, Connections
-from plait.stores.postgres.filters import CHANGED_AT, Conditions, conditions
+from plait.stores.postgres.filters import Conditions, conditions
 from plait.stores.postgres.hnsw import Indexes
 from plait.stores.postgres.schema import prepare
 from plait.stores.postgres.state import answering, get_fact, read_state
 from plait.stores.sqlite import analysis, fileless
 from plait.stores.sqlite.documents import passage_hash
+from plait.stores.sqlite.state import CHANGED_AT
 from plait.text import beginnings
 from plait.times import LAST_MOMENT
 from plait.types import Document, Filter, Passage, Ref, Space

@@ -25,12 +25,12 @@ from plait.stores.postgres import (
 from plait.stores.postgres.audit import Recorder, erase_project
 from plait.stores.postgres.connection import Channel
 from plait.stores.postgres.documents import by_id, document_from, plain_row, row_of
-from plait.stores.postgres.filters import CHANGED_AT
 from plait.stores.postgres.state import read_state, set_fact
 from plait.stores.postgres.writer import DocumentWriter
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, FIELDS, document_row
 from plait.stores.sqlite.filters import spellings_of
 from plait.stores.sqlite.histories import PREFIX
+from plait.stores.sqlite.state import CHANGED_AT
 from plait.types import Document, Passage, Ref, Space, Trust
 from plait.types.relations import Relation
 

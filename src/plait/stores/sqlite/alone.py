@@ -19,7 +19,8 @@ from plait.stores.sqlite.connection import rows
 from plait.types import Ref
 from plait.types.queries import Query, Vocabulary
 
-# FTS5's constants.
+# FTS5's constants (https://sqlite.org/fts5.html#the_bm25_function); the last is the idf of a term
+# that at least half of the passages contain.
 K1 = 1.2
 B = 0.75
 LEAST_IDF = 1e-6

@@ -17,16 +17,13 @@ import apsw
 
 from plait.protocols import Scored
 from plait.stores.sqlite import keyword
+from plait.stores.sqlite.alone import K1, LEAST_IDF, B
 from plait.stores.sqlite.connection import rows
 from plait.text import beginnings, words_in
 from plait.types import Ref
 from plait.types.queries import Query, Term
 from plait.types.records import NamedTuple
 
-# FTS5's constants (https://sqlite.org/fts5.html#the_bm25_function).
-K1 = 1.2
-B = 0.75
-LEAST_IDF = 1e-6
 # So many passages are ranked of all that have a phrase, or only frequent words: the newest.
 NEWEST_RANKED = 1_000
 # FTS5 ranks so many in 20 ms, and counts the passages with some words in less, if it is so few.

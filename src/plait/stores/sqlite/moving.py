@@ -111,9 +111,15 @@ class _Rows:
         if table.name == VECTOR_TABLE.name:
             return self._vectors(keys)
         names = _columns(table)
-        own = " AND ".join(f"{name} = ?" for name in names[: table.keys])
-        sql = f"SELECT {', '.join(names)} FROM {_source(table)} WHERE {_condition(table)} AND {own}"  # noqa: S608
-        listed = [row for key in keys for row in rows(self.connection, sql, key)]
+        sql = f"SELECT {', '.join(names)} FROM {_source(table)} WHERE {_condition(table)} AND "  # noqa: S608
+        if table.ranked:
+            # To rank the rows takes reading all: once for all keys.
+            wanted, ends = set(keys), (min(keys, default=(0,))[0], max(keys, default=(0,))[0])
+            between = rows(self.connection, f"{sql}rank BETWEEN ? AND ?", ends)
+            listed = [row for row in between if table.key(row) in wanted]
+        else:
+            sql += " AND ".join(f"{name} = ?" for name in names[: table.keys])
+            listed = [row for key in keys for row in rows(self.connection, sql, key)]
         return self._sound(table, listed)
 
     def counters(self) -> Counters:
@@ -238,6 +244,10 @@ class _Snapshot(_Rows):
             raise TornSnapshot
 
 
+class _Dropped(Exception):
+    """Ends a transaction on a file that has no name any more: there is nothing to commit."""
+
+
 class SQLiteRows:
     """A memory in a file, as rows; safe to kill at any moment."""
 
@@ -298,12 +308,13 @@ class SQLiteRows:
 
     def drop(self) -> None:
         """Remove a memory that is being moved into, with all that was copied."""
-        with self.writing():
-            pass
+        # While it is locked: afterwards, another move may have begun to fill it.
+        with suppress(_Dropped), self.writing():
+            for end in ("", "-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    os.unlink(self.path + end)
+            raise _Dropped
         self.close()
-        for end in ("", "-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                os.unlink(self.path + end)
 
     def close(self) -> None:
         """Release every connection."""
