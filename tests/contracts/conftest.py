@@ -77,7 +77,7 @@ ENGINES: dict[str, Callable[[Path, Clock | None], Store]] = {
     "postgres": postgres,
 }
 # A server with Citus is none that tests can have from a package: it must be named.
-CITUS = os.environ.get("PLAIT_TEST_CITUS")
+CITUS = os.environ.get("PLAIT_TEST_CITUS_DSN")
 if CITUS is not None:
     ENGINES["citus"] = citus
 

@@ -2,7 +2,7 @@
 
 The Citus of these tests is an imitation that notes what it is told, and refuses what Citus refuses:
 it shows the order of the calls and that a second run changes nothing. The real one is tried where
-``PLAIT_TEST_CITUS`` names a server: then the contract suite runs there, too.
+``PLAIT_TEST_CITUS_DSN`` names a server: then the contract suite runs there, too.
 """
 
 import json
@@ -23,7 +23,7 @@ from tests.codes import has_code
 from tests.postgres.own_server import OwnServer
 from tests.postgres.test_lost_connections import names, put
 
-CITUS = os.environ.get("PLAIT_TEST_CITUS")
+CITUS = os.environ.get("PLAIT_TEST_CITUS_DSN")
 IMITATION = """
 CREATE TABLE pg_dist_partition (logicalrelid regclass PRIMARY KEY, kind text, number serial);
 CREATE FUNCTION create_reference_table(name regclass) RETURNS void LANGUAGE plpgsql AS $$
@@ -155,7 +155,7 @@ def test_a_file_cannot_be_spread(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "is not the address of a database" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(CITUS is None, reason="PLAIT_TEST_CITUS names no server with Citus")
+@pytest.mark.skipif(CITUS is None, reason="PLAIT_TEST_CITUS_DSN names no server with Citus")
 def test_a_real_citus_spreads_the_tables() -> None:
     assert CITUS is not None
     PostgresStore(CITUS).close()
