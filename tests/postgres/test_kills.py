@@ -124,6 +124,9 @@ def test_no_acknowledged_write_is_lost_when_the_server_is_killed(
     address = f"{mortal.dsn}&namespace={_namespace(store)}"
     writers = [Child(address, f"w{number}") for number in range(WRITERS)]
     try:
+        # Whoever has never reached the server does not wait for it.
+        while not all([writer.count() for writer in writers]):
+            time.sleep(0.005)
         for kill in range(KILLS):
             seen = sum(writer.count() for writer in writers)
             while sum(writer.count() for writer in writers) < seen + BETWEEN:

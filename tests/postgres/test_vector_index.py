@@ -73,7 +73,7 @@ def test_the_server_uses_the_index(store: PostgresStore) -> None:
         index = store.indexes.of(session, AXES)
         assert index is not None
         scan = vectors.indexed_scan(session.ns, *index)
-        sql = vectors.NEAREST_OF_MEMORY.replace("{scan}", scan).replace("{conditions}", where.sql)
+        sql = where.stated(vectors.NEAREST_OF_MEMORY.replace("{scan}", scan))
         plan = "\n".join(line for (line,) in session.rows(f"EXPLAIN {sql}", asked))
     assert f"using {names(store)[0]}" in plan
 

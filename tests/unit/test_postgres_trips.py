@@ -110,7 +110,7 @@ def test_a_prepared_statement_reads_the_question_once(memory: Memory) -> None:
     where = conditions(Filter(), 0, searching=True)
     exact = vectors.NEAREST_OF_MEMORY.replace("{scan}", vectors._SCAN)
     for statement in (exact, vectors._LATEST, vectors._BEST_OF_TRUSTED):
-        sql = statement.replace("{conditions}", where.sql)
+        sql = where.stated(statement)
         names = sorted(set(re.findall(r"%\((\w+)\)s", sql)))
         for number, name in enumerate(names, start=1):
             sql = sql.replace(f"%({name})s", f"${number}")

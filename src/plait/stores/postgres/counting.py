@@ -9,17 +9,20 @@ from plait.types.reports import Stats
 
 _COUNTS = (
     "SELECT coalesce(sum(d.chunk_count), 0)::bigint, min(d.event_at), max(d.event_at), "
-    "max(d.indexed_at) FROM plait.documents AS d WHERE "
+    "max(d.indexed_at) FROM plait.documents AS d WHERE {conditions}"
 )
-_BY = "SELECT d.{0}, count(*) FROM plait.documents AS d WHERE {1} GROUP BY 1 ORDER BY 2 DESC, 1"
+_BY = (
+    "SELECT d.{part}, count(*) FROM plait.documents AS d WHERE {only} {conditions} "
+    "GROUP BY 1 ORDER BY 2 DESC, 1"
+)
 # Of sources, only folders: a memory may have a session a day.
 _FOLDERS = (
-    f"d.source NOT IN ('', '{ENTITY_SOURCE}') AND NOT starts_with(d.source, '{SESSION_SOURCE}')"
+    f"d.source NOT IN ('', '{ENTITY_SOURCE}') AND NOT starts_with(d.source, '{SESSION_SOURCE}') AND"
 )
 _MISSING = (
     "SELECT u.reason, count(*) FROM plait.unembedded AS u WHERE u.ns = %(ns)s "  # noqa: S608
-    f"AND u.generation = %(generation)s AND u.ref IN (SELECT p.ref FROM {JOINED} AND {{}}) "
-    "GROUP BY 1"
+    f"AND u.generation = %(generation)s AND u.ref IN (SELECT p.ref FROM {JOINED} "
+    "AND {conditions}) GROUP BY 1"
 )
 _TRASH = "SELECT count(*) FROM plait.trash WHERE ns = %(ns)s"
 # Of the whole database: PostgreSQL does not tell what one memory takes of it.
@@ -32,20 +35,20 @@ def stats(session: Channel, path: str, where: Conditions | None) -> Stats:
     The trash and the size have no part in these.
     """
     chosen = where or Conditions(0)
-    sql, values = chosen.sql, chosen.values
-    [(chunks, first, last, indexed)] = session.rows(_COUNTS + sql, values)
+    values = chosen.values
+    [(chunks, first, last, indexed)] = session.rows(chosen.stated(_COUNTS), values)
     kinds, projects, sources = (
-        tuple(session.rows(_BY.format(part, condition), values))
-        for part, condition in (
-            ("kind", sql),
-            ("project", sql),
-            ("source", f"{_FOLDERS} AND {sql}"),
+        tuple(session.rows(chosen.stated(sql.replace("{only}", only)), values))
+        for sql, only in (
+            (_BY.replace("{part}", "kind"), ""),
+            (_BY.replace("{part}", "project"), ""),
+            (_BY.replace("{part}", "source"), _FOLDERS),
         )
     )
     current = answering(session)
     missing: dict[str, int] = {}
     if current is not None:
-        listed = session.rows(_MISSING.format(sql), values, generation=current.id)
+        listed = session.rows(chosen.stated(_MISSING), values, generation=current.id)
         missing = dict(listed)
     return Stats(
         doc_count=sum(count for _, count in kinds),

@@ -29,6 +29,7 @@ JOINED = (
     "plait.passages AS p JOIN plait.documents AS d ON d.ns = %(ns)s AND d.place = p.document "
     "WHERE p.ns = %(ns)s"
 )
+AMONG = f"SELECT p.ref FROM {JOINED} AND p.ref = ANY(%(refs)s) AND {{conditions}}"  # noqa: S608
 _TAGS_AT, _METADATA_AT, _TITLE_AT = map(FIELDS.index, ("tags", "metadata", "title"))
 _DOCUMENT = f"SELECT {DOCUMENT_COLUMNS} FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
 _PLACED = f"SELECT d.place, {DOCUMENT_COLUMNS} FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
@@ -133,50 +134,49 @@ def find(session: Channel, name: str, where: Conditions) -> list[DocumentOrPassa
 
     The key of a message counts if nothing else has the name.
     """
-    sql, values = where.sql, {**where.values, "name": name}
-    others = f"d.kind <> 'message' AND {sql}"
+    where.values["name"] = name
+    others = "d.kind <> 'message' AND "
     return (
-        _documents(session, f"d.id = %(name)s AND {sql}", values)
-        or _passages(session, f"p.id = %(name)s AND {sql}", values)
-        or _documents(session, f"d.key = %(name)s AND {others}", values)
-        or _chunk(session, name, others, values)
-        or _prefixed(session, name, sql, values)
-        or _documents(session, f"d.key = %(name)s AND {sql}", values)
-        or _chunk(session, name, sql, values)
+        _documents(session, "d.id = %(name)s", where)
+        or _passages(session, "p.id = %(name)s", where)
+        or _documents(session, f"{others} d.key = %(name)s", where)
+        or _chunk(session, name, others, where)
+        or _prefixed(session, name, where)
+        or _documents(session, "d.key = %(name)s", where)
+        or _chunk(session, name, "", where)
     )
 
 
-def _chunk(
-    session: Channel, name: str, sql: str, values: dict[str, Any]
-) -> list[DocumentOrPassage]:
+def _chunk(session: Channel, name: str, others: str, where: Conditions) -> list[DocumentOrPassage]:
     head, dash, tail = name.rpartition("-")
     # subtle: int() would also take "٣" and "1_0".
     if not dash or not (tail.isascii() and tail.isdigit()) or len(tail) > ORDINAL_DIGITS:
         return []
-    condition = f"p.ordinal = %(ordinal)s AND (d.id = %(head)s OR d.key = %(head)s) AND {sql}"
-    return _passages(session, condition, {**values, "ordinal": int(tail), "head": head})
+    where.values.update(ordinal=int(tail), head=head)
+    own = f"{others} p.ordinal = %(ordinal)s AND (d.id = %(head)s OR d.key = %(head)s)"
+    return _passages(session, own, where)
 
 
-def _prefixed(
-    session: Channel, name: str, sql: str, values: dict[str, Any]
-) -> list[DocumentOrPassage]:
+def _prefixed(session: Channel, name: str, where: Conditions) -> list[DocumentOrPassage]:
     if not ID_PREFIX <= len(name) < ID_LENGTH or not name.isascii() or not name.isalnum():
         return []
-    span = {**values, "low": name.lower(), "high": name.lower() + "~"}
+    where.values.update(low=name.lower(), high=name.lower() + "~")
     return [
-        *_documents(session, f"d.id > %(low)s AND d.id < %(high)s AND {sql}", span),
-        *_passages(session, f"p.id > %(low)s AND p.id < %(high)s AND {sql}", span),
+        *_documents(session, "d.id > %(low)s AND d.id < %(high)s", where),
+        *_passages(session, "p.id > %(low)s AND p.id < %(high)s", where),
     ]
 
 
-def _documents(session: Channel, sql: str, values: dict[str, Any]) -> list[DocumentOrPassage]:
+def _documents(session: Channel, own: str, where: Conditions) -> list[DocumentOrPassage]:
     order = f" ORDER BY d.key NULLS FIRST, d.id LIMIT {MOST_NAMESAKES}"
-    return [(document_from(row), None) for row in session.rows(_DOCUMENT + sql + order, values)]
+    sql = where.stated(f"{_DOCUMENT}{own} AND {{conditions}}{order}")
+    return [(document_from(row), None) for row in session.rows(sql, where.values)]
 
 
-def _passages(session: Channel, sql: str, values: dict[str, Any]) -> list[DocumentOrPassage]:
+def _passages(session: Channel, own: str, where: Conditions) -> list[DocumentOrPassage]:
     order = f" ORDER BY d.key NULLS FIRST, p.ordinal, d.id LIMIT {MOST_NAMESAKES}"
-    pairs = map(passage_and_document, session.rows(_PASSAGE + sql + order, values))
+    sql = where.stated(f"{_PASSAGE}{own} AND {{conditions}}{order}")
+    pairs = map(passage_and_document, session.rows(sql, where.values))
     return [(document, passage) for passage, document in pairs]
 
 
@@ -250,6 +250,6 @@ def scan(
     down = " DESC" if backwards else ""
     order = "d.created_at, d.place" if by_writing else f"{place}{down}, d.id{down}"
     selected = _WITH_TEXT if whole else _WHOLE
-    sql = f"{selected}{where.sql} ORDER BY {order} LIMIT %(limit)s"
-    listed = session.rows(sql, where.values, limit=limit)
+    sql = f"{selected}{{conditions}} ORDER BY {order} LIMIT %(limit)s"
+    listed = session.rows(where.stated(sql), where.values, limit=limit)
     return [_whole(row) if whole else document_from(row[2:]) for row in listed]

@@ -11,20 +11,23 @@ from plait.times import LAST_MOMENT
 from plait.types import Filter
 from plait.types.ids import SCOPE_PREFIX
 
-_FACT = "(SELECT value::bigint FROM plait.facts WHERE ns = %(ns)s AND name = '{}')"
 # Never a moment before the last change of a fact: clocks are set back.
-PRESENT = (
-    f"greatest(%(now)s::bigint, least({LAST_MOMENT}, "
-    f"coalesce({_FACT.format(CHANGED_AT)}, %(now)s::bigint)))"
+_NOW = "%(now)s::bigint"
+_CHANGED = f"max(value::bigint) FILTER (WHERE name = '{CHANGED_AT}')"
+_BETWEEN = "(o.{0} >= (SELECT due FROM moment) AND o.{0} <= (SELECT present FROM moment))"
+# What conditions refer to, each read once and only if it is: the present, and the entities whose
+# profiles are out of date. The next write makes those anew; until then their facts are found.
+_REFERRED = (
+    f"moment AS MATERIALIZED (SELECT greatest({_NOW}, least({LAST_MOMENT}, "  # noqa: S608
+    f"coalesce({_CHANGED}, {_NOW}))) AS present, "
+    f"max(value::bigint) FILTER (WHERE name = '{PROFILES_DUE}') AS due FROM plait.facts "
+    f"WHERE ns = %(ns)s AND name IN ('{CHANGED_AT}', '{PROFILES_DUE}')), "
+    "outdated AS MATERIALIZED (SELECT o.parent FROM plait.documents AS o WHERE o.ns = %(ns)s "
+    f"AND o.parent IS NOT NULL AND ({_BETWEEN.format('valid_from')} "
+    f"OR {_BETWEEN.format('valid_to')}))"
 )
-_DUE = _FACT.format(PROFILES_DUE)
-# What is out of date, the next write makes anew; until then its observations are found instead.
-_FRESH = (
-    "(d.kind <> 'entity' OR NOT EXISTS (SELECT 1 FROM plait.documents AS o "  # noqa: S608
-    "WHERE o.ns = %(ns)s AND o.parent = d.id AND "
-    f"((o.valid_from >= {_DUE} AND o.valid_from <= {PRESENT}) "
-    f"OR (o.valid_to >= {_DUE} AND o.valid_to <= {PRESENT}))))"
-)
+_PRESENT = "(SELECT present FROM moment)"
+_FRESH = "(d.kind <> 'entity' OR d.id NOT IN (SELECT parent FROM outdated))"
 _ANY = {
     "kinds": "d.kind",
     "memory_types": "d.memory_type",
@@ -86,10 +89,11 @@ class Conditions:
         self.of_parents = of_parents
         self._sql = ["d.ns = %(ns)s"]
 
-    @property
-    def sql(self) -> str:
-        """All conditions as one expression."""
-        return " AND ".join(self._sql)
+    def stated(self, statement: str) -> str:
+        """Return a statement with the conditions in their place, after what they refer to."""
+        whole = statement.replace("{conditions}", " AND ".join(self._sql))
+        head, own, tail = whole.partition("WITH ")
+        return f"WITH {_REFERRED}, {tail}" if own and not head else f"WITH {_REFERRED} {whole}"
 
     def add(self, sql: str) -> None:
         """Add a condition; its values have been bound."""
@@ -166,7 +170,7 @@ def _scope(built: Conditions, where: Filter) -> None:
     if where.as_of is not None:
         built.add("d.kind <> 'entity'")  # a profile describes the present
     if not where.all_versions:
-        moment = PRESENT if where.as_of is None else built.bind(where.as_of)
+        moment = _PRESENT if where.as_of is None else built.bind(where.as_of)
         built.add(f"(d.valid_from IS NULL OR d.valid_from <= {moment})")
         built.add(f"(d.valid_to IS NULL OR d.valid_to > {moment})")
 

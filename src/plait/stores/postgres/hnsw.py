@@ -132,6 +132,6 @@ def nearest(
     connection = session.connection
     with connection.pipeline(), connection.transaction():
         session.execute(_SETTINGS, looked_at=str(max(NEIGHBOURS_SEEN, min(limit, 1_000))))
-        listed = session.rows(sql.replace("{conditions}", where.sql), values)
+        listed = session.rows(where.stated(sql), values)
     near = vectors.as_nearest(listed)
     return near._replace(approximate=near.among is None)

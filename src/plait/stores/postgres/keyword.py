@@ -12,7 +12,7 @@ from plait.protocols import Scored, Token
 from plait.stores import matching
 from plait.stores.postgres import phrases
 from plait.stores.postgres.connection import Channel, Escaped, escaped
-from plait.stores.postgres.documents import JOINED
+from plait.stores.postgres.documents import AMONG, JOINED
 from plait.stores.postgres.filters import Conditions, range_of
 from plait.stores.postgres.phrases import Operand
 from plait.stores.postgres.terms import POSITION_BITS, kept_term, terms_of
@@ -59,7 +59,6 @@ _BEST = (
     f"OFFSET 0) AS x WHERE {_PASSES} LIMIT %(limit)s"
 )
 _HITS_AMONG = f"SELECT x.o, x.ref, x.times, x.length FROM ({{hits}}) AS x WHERE {_PASSES}"  # noqa: S608
-_AMONG = f"SELECT p.ref FROM {JOINED} AND p.ref = ANY(%(refs)s) AND {{conditions}}"  # noqa: S608
 _TOTALS = "SELECT passages, tokens FROM plait.namespaces WHERE ns = %(ns)s"
 _POSTINGS = (
     "SELECT t.term, t.ref, t.length, t.places FROM plait.postings AS t "
@@ -137,7 +136,7 @@ def best(session: Channel, query: Query, limit: int, where: Conditions) -> list[
         "whole": [number for number, operand in enumerate(asked) if operand.whole],
     }
     hits = phrases.hits(where.bind, asked)
-    sql = _BEST.replace("{hits}", hits).replace("{conditions}", where.sql)
+    sql = where.stated(_BEST.replace("{hits}", hits))
     return [(ref, score) for ref, score in session.rows(sql, where.values, **values)]
 
 
@@ -145,8 +144,8 @@ def _passing(
     session: Channel, scores: Mapping[Ref, float], limit: int, where: Conditions
 ) -> list[Scored]:
     """Return the best of these passages that meet the conditions."""
-    sql = _AMONG.replace("{conditions}", where.sql)
-    passing = {ref for (ref,) in session.rows(sql, where.values, refs=list(scores))}
+    rows = session.rows(where.stated(AMONG), where.values, refs=list(scores))
+    passing = {ref for (ref,) in rows}
     ranked = sorted((-score, ref) for ref, score in scores.items() if ref in passing)
     return [(ref, -negative) for negative, ref in ranked[:limit]]
 
@@ -212,7 +211,7 @@ def _best_alone(session: Channel, query: Query, limit: int, where: Conditions) -
     any_ref = query.expression is None
     hits: dict[int, list[tuple[Ref, float, int]]] = {}
     listed = phrases.hits(where.bind, [*_words(query), *map(_operand, query.boosts)])
-    sql = _HITS_AMONG.replace("{hits}", listed).replace("{conditions}", where.sql)
+    sql = where.stated(_HITS_AMONG.replace("{hits}", listed))
     for number, ref, times, length in session.rows(sql, where.values):
         hits.setdefault(number, []).append((ref, times, length))
     lengths = {ref: length for rows in hits.values() for ref, _, length in rows}
@@ -306,7 +305,7 @@ def _seeing(
             rows.append((word, kept_term(listed[0][2]), *ends))
     columns = [list(column) for column in zip(*rows, strict=True)] or [[], [], [], []]
     bound = [where.bind(column) for column in columns]
-    return _SEEN.format(*bound, conditions=where.sql), where.values
+    return where.stated(_SEEN.format(*bound, conditions="{conditions}")), where.values
 
 
 def _unseen(
@@ -343,7 +342,7 @@ def _counting(asked: Mapping[str, Sequence[Operand]], where: Conditions | None) 
     for name, forms in asked.items():
         names += [name] * len(forms)
         flat += forms
-    condition = "true" if where is None else _PASSES.replace("{conditions}", where.sql)
+    condition = "true" if where is None else _PASSES
     sql = (
         "SELECT NULL AS name, n.passages FROM plait.namespaces AS n WHERE n.ns = %(ns)s "  # noqa: S608
         "UNION ALL SELECT q.name, count(DISTINCT x.ref) "
@@ -351,13 +350,13 @@ def _counting(asked: Mapping[str, Sequence[Operand]], where: Conditions | None) 
         f"AS q (o, name) JOIN ({phrases.hits(bound.bind, flat)}) AS x ON x.o = q.o "
         f"WHERE {condition} GROUP BY q.name"
     )
-    return sql, bound.values
+    return sql if where is None else where.stated(sql), bound.values
 
 
 def _selecting(where: Conditions, most: int | None) -> _Statement:
     """Return a statement that counts the passages of no more documents than ``most``."""
     sql = (
         "SELECT coalesce(sum(s.chunk_count), 0)::bigint FROM (SELECT d.chunk_count "  # noqa: S608
-        f"FROM plait.documents AS d WHERE {where.sql} LIMIT {where.bind(most)}) AS s"
+        f"FROM plait.documents AS d WHERE {{conditions}} LIMIT {where.bind(most)}) AS s"
     )
-    return sql, where.values
+    return where.stated(sql), where.values

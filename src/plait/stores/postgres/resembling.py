@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from plait.protocols import Scored
 from plait.stores.postgres.connection import Channel
-from plait.stores.postgres.documents import JOINED
+from plait.stores.postgres.documents import AMONG, JOINED
 from plait.stores.postgres.filters import Conditions
 from plait.stores.postgres.terms import terms_of
 from plait.stores.sqlite.resembling import (
@@ -45,13 +45,13 @@ def by_rare_words(session: Channel, query: Query, limit: int, where: Conditions)
     """Return the passages that share most of the rarest words, best first."""
     if where.of_parents:
         words = {"words": list(query.words), "lengths": [len(word) for word in query.words]}
-        rows = session.rows(_OF_FACTS.replace("{conditions}", where.sql), where.values, **words)
+        rows = session.rows(where.stated(_OF_FACTS), where.values, **words)
         if any(ref is None and count <= FACTS_COMPARED for ref, count in rows):
             return [(ref, shared) for ref, shared in rows if ref is not None][:limit]
     scores = _shared(session, query)
     ranked = sorted(scores.items(), key=lambda pair: (-pair[1], -pair[0]))[:MOST_TESTED]
-    sql = f"SELECT p.ref FROM {JOINED} AND p.ref = ANY(%(refs)s) AND {where.sql}"  # noqa: S608
-    passing = {ref for (ref,) in session.rows(sql, where.values, refs=[ref for ref, _ in ranked])}
+    rows = session.rows(where.stated(AMONG), where.values, refs=[ref for ref, _ in ranked])
+    passing = {ref for (ref,) in rows}
     return [pair for pair in ranked if pair[0] in passing][:limit]
 
 

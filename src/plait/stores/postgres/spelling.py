@@ -40,11 +40,11 @@ class Index:
         self._session = session
         self._where = where
         sql = (
-            "SELECT EXISTS (SELECT 1 FROM plait.documents AS d WHERE d.ns = %(ns)s "  # noqa: S608
-            f"AND NOT coalesce({where.sql}, false)), "
-            f"EXISTS (SELECT 1 FROM plait.documents AS d WHERE d.chunk_count > 0 AND {where.sql})"
+            "SELECT EXISTS (SELECT 1 FROM plait.documents AS d WHERE d.ns = %(ns)s "
+            "AND NOT coalesce({conditions}, false)), EXISTS (SELECT 1 FROM plait.documents AS d "
+            "WHERE d.chunk_count > 0 AND {conditions})"
         )
-        [(self.confined, self.any_seen)] = session.rows(sql, where.values)
+        [(self.confined, self.any_seen)] = session.rows(where.stated(sql), where.values)
 
     def has_between(self, low: str, high: str) -> bool:
         """Tell whether there is a term from ``low`` up to, but without, ``high``."""
@@ -66,9 +66,9 @@ class Index:
             return []
         visible, limit = "true", spelling.READ_PASSAGES
         if self.confined:
-            visible = f"SELECT true FROM {JOINED} AND p.ref = t.ref AND {self._where.sql}"  # noqa: S608
+            visible = f"SELECT true FROM {JOINED} AND p.ref = t.ref AND {{conditions}}"  # noqa: S608
             limit = spelling.COUNTED
-        sql = _HOLDING.replace("{visible}", visible)
+        sql = self._where.stated(_HOLDING.replace("{visible}", visible))
         return [
             ref
             for (ref,) in self._session.rows(sql, self._where.values, term=terms[0], limit=limit)

@@ -19,11 +19,12 @@ _FROM = (
     "WHERE d.ns = %(ns)s AND "
 )
 _OF_DOCUMENT = f"SELECT {_COLUMNS} {_FROM} d.id = %(id)s ORDER BY s.place"
-_TAKEN = f"SELECT d.id, d.project, d.session, d.turn, d.event_at, s.place, {_COLUMNS} {_FROM}"
-_NAMED = {"file": "s.file", "program": "s.program", "failure": "s.failure", "document": "d.id"}
-_NEWEST = (
-    " ORDER BY d.event_at DESC, d.turn DESC NULLS LAST, d.place DESC, s.place DESC LIMIT %(limit)s"
+_TAKEN = (
+    f"SELECT d.id, d.project, d.session, d.turn, d.event_at, s.place, {_COLUMNS} {_FROM} "
+    "{conditions} ORDER BY d.event_at DESC, d.turn DESC NULLS LAST, d.place DESC, s.place DESC "
+    "LIMIT %(limit)s"
 )
+_NAMED = {"file": "s.file", "program": "s.program", "failure": "s.failure", "document": "d.id"}
 
 
 def write(session: Channel, document: int, steps: Sequence[Step]) -> None:
@@ -46,9 +47,8 @@ def find(
     for key, name in (named._asdict() if named is not None else {}).items():
         if name is not None:
             where.add(f"{_NAMED[key]} = {where.bind(name)}")
-    return [
-        _taken(row) for row in session.rows(_TAKEN + where.sql + _NEWEST, where.values, limit=limit)
-    ]
+    rows = session.rows(where.stated(_TAKEN), where.values, limit=limit)
+    return [_taken(row) for row in rows]
 
 
 def _taken(row: SQLRow) -> StepTaken:

@@ -130,7 +130,7 @@ def nearest(
     also: Sequence[Ref],
 ) -> Nearest:
     """Return the nearest passages that meet the conditions, and the cosines of some others."""
-    sql = NEAREST_OF_MEMORY.replace("{scan}", _SCAN).replace("{conditions}", where.sql)
+    sql = where.stated(NEAREST_OF_MEMORY.replace("{scan}", _SCAN))
     return as_nearest(session.rows(sql, asked(vector, space, limit, where, also)))
 
 
@@ -150,7 +150,7 @@ def latest(
         "latest": LATEST_PASSAGES,
         "least": UNLIKE_COSINE,
     }
-    hits: list[Scored] = session.rows(_LATEST.replace("{conditions}", where.sql), values)
+    hits: list[Scored] = session.rows(where.stated(_LATEST), values)
     near = nearest(session, vector, space, 0, where, also) if also else Nearest([], {})
     return Nearest(hits, near.cosines | dict(hits))
 
