@@ -271,6 +271,23 @@ def test_until_it_is_whole_the_copy_is_of_no_other_use(tmp_path, furnished, kind
         assert memory.get("note 1").text == moves.text_of(1)
 
 
+def test_who_has_the_place_open_already_cannot_write_into_a_move(way):
+    """It would be deleted again, because the source does not have it."""
+    source, target = way
+    with closing(open_store(target)) as early:
+        early.state()
+        half_moved(source, target)
+        for patient in (True, False):
+            with (
+                pytest.raises(StoreError, check=has_code("half_moved")),
+                early.transaction(patient=patient) as transaction,
+            ):
+                transaction.write(entry("late"))
+        migrate(source, target)
+        write(early, entry("in time"))
+    assert len(rows_of(target)["documents"]) == len(rows_of(source)["documents"]) + 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unfinished_move_can_be_dropped_and_nothing_else(tmp_path, furnished, kind):
     source, target = furnished("file"), new_place(tmp_path, kind)

@@ -18,6 +18,7 @@ from plait.errors import StoreBusy, StoreError
 from plait.stores.postgres import failures
 from plait.stores.postgres.connection import VERSION, Channel, Connections
 from plait.stores.postgres.pool import Connection, Patience, SQLRow, milliseconds
+from plait.stores.sqlite.state import MOVING
 
 _Result = TypeVar("_Result")
 
@@ -41,6 +42,7 @@ _NOT_FLUSHED = "SELECT set_config('synchronous_commit', 'off', true)"
 _SAME_TABLES = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _HOLD = "SELECT 1 FROM plait.namespaces WHERE ns = %(ns)s FOR UPDATE"
 _LAST = "SELECT number FROM plait.commits WHERE ns = %(ns)s AND writer = %(writer)s"
+_MOVED_INTO = f"SELECT value FROM plait.facts WHERE ns = %(ns)s AND name = '{MOVING}'"  # noqa: S608
 _COUNT = "UPDATE plait.namespaces SET commits = commits + 1 WHERE ns = %(ns)s RETURNING commits"
 _NOTE = (
     "INSERT INTO plait.commits (ns, writer, number) "
@@ -55,6 +57,8 @@ class Write(Channel):
 
     def __init__(self, connections: Connections, patience: Patience, *, patient: bool) -> None:
         super().__init__(connections.take(patience), connections.ns)
+        # What marks a memory that another one is being moved into.
+        self.moving: str | None = None
         self._connections = connections
         self._patient = patient
         self._lent = True
@@ -120,14 +124,15 @@ class Write(Channel):
         # All at once: a write waits for one answer before it begins.
         with self._connection.pipeline():
             self._connection.execute("BEGIN")
-            cursors = [self._send(sql, settings) for sql in (*asked, _LAST, _COUNT)]
+            cursors = [self._send(sql, settings) for sql in (*asked, _MOVED_INTO, _LAST, _COUNT)]
             noted = self._send(_NOTE, settings)
-            *_, version, held, last, number = [cursor.fetchall() for cursor in cursors]
+            *_, version, held, moving, last, number = [cursor.fetchall() for cursor in cursors]
             done = noted.rowcount
         self._connections.refuse_newer(version[0][0])
         if not held or done != 1:
             path = self._connections.path
             raise StoreBusy(f"The memory {path} was dropped meanwhile.", subject=path)
+        self.moving = moving[0][0] if moving else None
         return number[0][0], last[0][0] if last else None
 
     # -- statements ------------------------------------------------------------------------

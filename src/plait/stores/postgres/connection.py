@@ -223,7 +223,7 @@ class Connections:
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     @contextmanager
-    def writing(self, *, patient: bool = True) -> Iterator[Channel]:
+    def writing(self, *, patient: bool = True) -> "Iterator[Write]":
         """Begin a transaction that has the memory's row to itself; it is committed at its end.
 
         Raises:
@@ -241,7 +241,7 @@ class Connections:
             yield from self._until_committed(write)
         self.wrote = True
 
-    def _until_committed(self, write: "Write") -> Iterator[Channel]:
+    def _until_committed(self, write: "Write") -> "Iterator[Write]":
         try:
             yield write
             write.commit()

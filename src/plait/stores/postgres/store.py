@@ -97,10 +97,13 @@ class PostgresStore:
     @contextmanager
     def transaction(self, *, patient: bool = True) -> Iterator[Transaction]:
         """Begin a write transaction; it is committed at its end, or not at all."""
+        from plait.stores.moving import refuse_half_moved
         from plait.stores.postgres.transaction import PostgresTransaction
 
         self._refuse_if_read_only()
         with self._connections.writing(patient=patient) as session:
+            if session.moving is not None:
+                refuse_half_moved(session.moving)
             transaction = PostgresTransaction(
                 session, self.analyzer, now=self._clock(), has_vectors=self.has_vectors
             )

@@ -166,13 +166,26 @@ def read_chance(text: str | None, space: Space | None) -> Chance | None:
         return None
 
 
+def refuse_if_moving(connection: apsw.Connection) -> None:
+    """Refuse to write while another memory is being moved into this one: it would delete that.
+
+    Raises:
+        StoreError: It is; the code is "half_moved".
+    """
+    _refuse_if_marked(get_meta(connection, MOVING))
+
+
+def _refuse_if_marked(mark: str | None) -> None:
+    if mark is not None:
+        from plait.stores.moving import refuse_half_moved
+
+        refuse_half_moved(mark)
+
+
 def read_state(connection: apsw.Connection, analyzer: str) -> State:
     """Return the state of the memory."""
     facts = {name: str(value) for name, value in rows(connection, "SELECT name, value FROM meta")}
-    if MOVING in facts:
-        from plait.stores.moving import refuse_half_moved
-
-        refuse_half_moved(facts[MOVING])
+    _refuse_if_marked(facts.get(MOVING))
     listed, damage = _readable_generations(connection)
     current = next((row for row in listed if row.current), None)
     building = next((row for row in reversed(listed) if not row.current), None)

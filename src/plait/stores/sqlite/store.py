@@ -33,7 +33,7 @@ from plait.stores.sqlite.connection import (
     translate,
 )
 from plait.stores.sqlite.keyword import KeywordSearch
-from plait.stores.sqlite.state import UNSCRUBBED, answering, get_meta, read_state
+from plait.stores.sqlite.state import UNSCRUBBED, answering, get_meta, read_state, refuse_if_moving
 from plait.stores.sqlite.vectors import NearestVectors
 from plait.text import beginnings
 from plait.types import Document, Filter, Passage, Ref, Space
@@ -130,6 +130,7 @@ class SQLiteStore:
         guard = self._guard if patient else Guard(self._connections, patient=False)
         with guard, WriteLock(self._connections, patient=patient) as connection:
             refuse_altered_tables(connection, self.path)
+            refuse_if_moving(connection)
             transaction = SQLiteTransaction(connection, self.analyzer, now=self._clock())
             yield transaction
             transaction.finish()
