@@ -379,7 +379,6 @@ def _peer(python: Path, name: str, path: Path, asked: dict[str, list[Path]]) -> 
     folder = path.parent / "peer"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    # -P: our secrets.py must not stand for that of the standard library.
     script = [str(python), "-P", str(ROOT / "benchmarks" / "peers.py"), name]
     environment = {**measure.plain_environment(path.parent), **ONE_THREAD}
     told: dict[str, Any] = {"ranks": peers.PEERS[name].ranks}

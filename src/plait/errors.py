@@ -199,6 +199,8 @@ IN_PYTHON: dict[str, str] = {
     "retry_later": "Try again later.",
     "pull_ollama_model": "Download it in a shell: ollama pull {model:shell}",
     "start_ollama": "Start it in a shell: ollama serve",
+    "log_in": "Check the user's name in the address, and the password in ~/.pgpass or PGPASSWORD.",
+    "ask_for_grant": "Ask the owner of the tables for the right to do so.",
     "reach_server": "Check that it runs and that the network reaches it.",
     "wait_longer": "Wait longer with a larger timeout.",
     "set_address": "Set the address that it redirects to.",

@@ -304,6 +304,17 @@ def test_typed_options_that_choose_the_memory_are_part_of_the_command(plait, pro
     assert group["hooks"][0]["command"].endswith(" --project atlas hook codex Stop")
     plait("connect", "codex")  # without them: the plain command again
     assert entry_of("codex", home)["args"] == ["mcp"]
+
+
+def test_a_variable_that_chooses_the_memory_is_part_of_the_command(
+    plait, proved, home, work, monkeypatch
+):
+    """An agent may be started where it is not set."""
+    monkeypatch.setenv("PLAIT_DB", "mine.db")
+    plait("connect", "codex")
+    assert entry_of("codex", home)["args"] == ["--db", str(work / "mine.db"), "mcp"]
+    plait("--db", "other.db", "connect", "codex")
+    assert entry_of("codex", home)["args"] == ["--db", str(work / "other.db"), "mcp"]
     plait("disconnect", "codex")
     assert files_in(home) == {}
 

@@ -40,8 +40,11 @@ EXCEPTIONS = {
     "make an index": "CREATE INDEX CONCURRENTLY ",
     "drop an index": "DROP INDEX CONCURRENTLY IF EXISTS plait.",
     "what the server has counted": "SELECT relname, n_mod_since_analyze, n_live_tup FROM",
+    "may tables be vacuumed": "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class",
     "make the extension": "CREATE EXTENSION IF NOT EXISTS vector",
     "make the tables": "\nCREATE ",
+    "note which vectors are missing": "INSERT INTO plait.unembedded (ns, generation, ref, reason) "
+    "SELECT g.ns",
     "change a table": "\nALTER TABLE ",
     "size of the database": "SELECT pg_database_size(",
     "clear pages": "VACUUM (ANALYZE) plait.",

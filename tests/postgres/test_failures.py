@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 
+import psycopg
 import pytest
 
 from plait.errors import (
@@ -20,6 +21,7 @@ from plait.errors import (
     UsageError,
     advise,
 )
+from plait.memory import Memory
 from plait.stores.postgres import pool
 from plait.text import parse
 from plait.types.ids import new_id
@@ -109,9 +111,17 @@ def test_a_missing_role_is_told(server: OwnServer, opening: Opening) -> None:
 
 
 def test_an_unknown_option_is_told(server: OwnServer, opening: Opening) -> None:
-    with pytest.raises(UsageError, check=has_code("bad_address")) as raised:
-        opening(server.dsn + "&pasword=geheim")
-    assert_one_sentence(raised.value)
+    for option, told in (
+        ("pasword=geheim", "(is it password?)"),
+        ("namspace=shop", "(is it namespace?)"),
+        ("geheim=1", "is not known, or has"),
+        ("connect_timeout=geheim", "has a value that it cannot have"),
+        ("sslmode=hokum", "invalid sslmode value"),
+    ):
+        with pytest.raises(UsageError, check=has_code("bad_address")) as raised:
+            opening(f"{server.dsn}&{option}")
+        assert_one_sentence(raised.value)
+        assert told in raised.value.notice.text
 
 
 def test_a_server_without_a_free_connection_is_waited_for(
@@ -353,3 +363,39 @@ def test_a_full_disk_is_told_and_loses_nothing(
     finally:
         server.execute("DROP DATABASE small WITH (FORCE)")
         server.execute("DROP TABLESPACE small")
+
+
+# -- what a restore and a purge leave ------------------------------------------------------
+
+
+def test_vectors_that_a_restore_lost_are_missed_and_made_anew(server: OwnServer) -> None:
+    """As after pg_restore into a database without the extension."""
+    database = f"restored_{new_id()}"
+    server.execute(f"CREATE DATABASE {database}")
+    address = f"{dsn_of(server, database=database)}&namespace=shop"
+    with Memory.open(address, project="") as memory:
+        for number in range(3):
+            memory.store(f"The otter number {number} sleeps at noon", key=f"otter-{number}")
+        assert memory.stats().embedded_count == 3
+        with psycopg.connect(dsn_of(server, database=database), autocommit=True) as connection:
+            connection.execute("DROP TABLE plait.embeddings")
+    with Memory.open(address, project="") as memory:
+        assert memory.search("otter").receipt.pending_vectors == 3
+        assert memory.stats().embedded_count == 0
+        assert memory.reindex().embedded == 3
+        assert memory.search("otter", mode="vector")
+        assert memory.stats().embedded_count == 3
+
+
+def test_a_purge_by_who_may_not_vacuum_says_what_it_leaves(server: OwnServer, role: str) -> None:
+    namespace = new_id()
+    with Memory.open(f"{server.dsn}&namespace={namespace}", project="") as memory:
+        memory.store("The otter sleeps at noon", key="otter")
+        memory.store("The badger digs at night", key="badger")
+        assert memory.delete("badger", purge=True).copies == ()
+    server.execute(f"ALTER ROLE {role} NOSUPERUSER")
+    server.execute(f"GRANT USAGE ON SCHEMA plait TO {role}")
+    server.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA plait TO {role}")
+    with Memory.open(f"{dsn_of(server, role)}&namespace={namespace}", project="") as memory:
+        [left] = memory.delete("otter", purge=True).copies
+        assert "the owner of its tables" in left

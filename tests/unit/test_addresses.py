@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plait.cli import main
 from plait.errors import ConfigError, UsageError
+from plait.memory import Memory
 from plait.settings.databases import parse_address, without_passwords
 from plait.stores import open_store
 from plait.stores.postgres.address import ShownAddress, parse
@@ -94,6 +96,25 @@ def test_what_cannot_be_read_is_refused_without_repeating_it(address: str) -> No
         with pytest.raises(UsageError) as refused_below:
             open_store(address)
         assert "gehe" not in str(refused_below.value)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("postgresql:/ana:geheim@db/team", "postgres:ana:geheim@db", "POSTGRESQL:geheim"),
+        *("host=db user=ana password=geheim", "dbname=team PASSWORD=geheim"),
+    ],
+)
+def test_what_is_nearly_an_address_is_not_taken_for_a_file(
+    typed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--db", typed, "stats"]) == 2
+    told = capsys.readouterr().err
+    assert "geheim" not in told.lower()
+    assert "postgresql://" in told
+    with pytest.raises(ConfigError, check=has_code("bad_address")) as refused:
+        Memory.open(typed)
+    assert "geheim" not in str(refused.value).lower()
 
 
 @given(

@@ -269,6 +269,7 @@ OWN_TEXT = {
     "tools/calling.py:tool_named": "cut to 60 characters",
     "tools/paths.py:folded": "a file's name of at most 255 bytes",
     "searching/where.py:_unknown": "cut to 60 characters",
+    "stores/postgres/pool.py:_unreadable": "names of options, cut to 60 characters",
     "exporting/markdown.py:_slug": "cut to a few times the length of a file's name",
     "settings/file.py:_parsed": "the user's own settings file, or a clone's of at most 16 KB",
     "settings/file.py:_edited": "the user's own settings file",

@@ -27,6 +27,7 @@ from plait.settings.loading import Config, load
 from plait.settings.schema import SETTINGS
 from plait.text import visible
 from plait.types import FUSION_ALIASES, FUSIONS
+from plait.types.ids import may_be_address
 
 NOTHING_FOUND, INTERRUPTED = 3, 130
 
@@ -339,9 +340,8 @@ def as_path(text: str) -> str:
 def as_database_path(text: str) -> str:
     """Return the address of a database, or a path that is UTF-8: SQLite opens no other."""
     path = as_path(text)
-    if "://" in path:
-        address: str = import_module("plait.settings.databases").parse_address(path)
-        return address
+    if may_be_address(path):
+        return import_module("plait.settings.databases").parse_address(path)  # type: ignore[no-any-return]
     try:
         path.encode()
     except UnicodeEncodeError:

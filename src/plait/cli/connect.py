@@ -168,7 +168,10 @@ def _refuse_read_only(arguments: Namespace, verb: str) -> None:
 
 
 def _connect(agent: Agent, machine: Machine, arguments: Namespace, out: Output) -> None:
-    launch = chosen_launch(vars(arguments))
+    exported = {"db_path": machine.environ.get("PLAIT_DB") or None}
+    typed = {name: value for name, value in vars(arguments).items() if value is not None}
+    # An agent may be started where the variable of this shell is not set.
+    launch = chosen_launch(exported | typed)
     scope: AgentScope = arguments.scope
     wanted = WantedConnection(launch, hooks=not arguments.no_hooks, work=not arguments.no_work)
 

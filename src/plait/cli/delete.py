@@ -47,7 +47,7 @@ def delete_options(parser: ArgumentParser) -> None:
         "name",
     )
     parser.add_argument(
-        "--purge", action="store_true", help="delete permanently: no undo, no byte left in the file"
+        "--purge", action="store_true", help="delete permanently: no undo, no trace in the memory"
     )
     add_saved(parser, "delete what hooks saved (auto_save), of this day or month if one is given")
     parser.add_argument(

@@ -96,7 +96,7 @@ def entity_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--purge",
         action="store_true",
-        help="delete: delete permanently: no undo, no byte left in the file",
+        help="delete: delete permanently: no undo, no trace in the memory",
     )
     parser.add_argument(
         "--origin",

@@ -4,11 +4,13 @@ from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_database_path, to_run
 from plait.cli.shared import bar
-from plait.errors import NotFound, UsageError
+from plait.errors import NotFound, Notice, UsageError
 from plait.memory.opening import MEMORY_OFF
 from plait.present.json import migrated_dict
 from plait.present.text import counted
 from plait.types.reports import Migrated
+
+STOPPED = Notice("Stopped. Run the same command again to go on, or with --drop to undo it.")
 
 
 def migrate_options(parser: ArgumentParser) -> None:
@@ -48,13 +50,17 @@ def migrate_run(arguments: Namespace, out: Output) -> int:
     settings = out.config.settings
     if arguments.source is None and settings.backend == "none":
         raise NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code)
-    done = migrating.migrate(
-        arguments.source or settings.db_path,
-        arguments.target,
-        timeout=settings.sqlite_open_timeout_secs,
-        progress=lambda done, total, table: out.step(f"{bar(done, total)} {table}"),
-        warn=out.warn,
-    )
+    try:
+        done = migrating.migrate(
+            arguments.source or settings.db_path,
+            arguments.target,
+            timeout=settings.sqlite_open_timeout_secs,
+            progress=lambda done, total, table: out.step(f"{bar(done, total)} {table}"),
+            warn=out.warn,
+        )
+    except KeyboardInterrupt as stop:
+        out.end_progress()
+        raise KeyboardInterrupt(STOPPED) from stop
     out.end_progress()
     out.result(migrated_dict(done), _text(done))
     if done.same < done.queries:

@@ -220,10 +220,7 @@ def warn_of_copies(deleted: Deleted, out: Output) -> None:
         listed = ", ".join(deleted.copies[:COPIES_SHOWN]) + (
             f" and {more} more" if more > 0 else ""
         )
-        out.warn(
-            f"not purged from other files, which may still have it: {listed}. Delete those that "
-            "you no longer need"
-        )
+        out.warn(f"what was purged may still be in {listed}. Delete files that you no longer need")
 
 
 def bar(done: int, total: int) -> str:

@@ -117,7 +117,7 @@ VERBS: dict[str, Verb] = {
         "migrate",
         "--to PLACE",
         "move the memory into a PostgreSQL database, or back; goes on where it was stopped",
-        "plait migrate --to postgresql://db.example/team?namespace=shop",
+        "plait migrate --to 'postgresql://db.example/team?namespace=shop'",
     ),
     "export": Verb(
         "export",

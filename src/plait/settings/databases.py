@@ -23,6 +23,13 @@ def parse_address(raw: str, origin: str = "") -> str:
     if isinstance(raw, ShownAddress):
         return raw
     where = f" ({origin})" if origin else ""
+    if "://" not in raw:
+        raise ConfigError(
+            f"This is neither a file nor the address of a database{where}; an address is written "
+            f"{_EXAMPLE}.",
+            code="bad_address",
+            subject="db_path",
+        )
     scheme, _, rest = raw.strip().partition("://")
     # A folder may be called so, but nobody means that.
     address = f"{scheme.lower()}://{rest}"

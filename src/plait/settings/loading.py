@@ -26,7 +26,7 @@ from plait.settings.schema import (
     suggestion,
 )
 from plait.settings.schema import Settings as Settings  # callers need it beside `Config`
-from plait.types.ids import SCOPE_PREFIX, is_address
+from plait.types.ids import SCOPE_PREFIX, is_address, may_be_address
 from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -352,7 +352,7 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
             subject=name,
             advice=advise("did_you_mean", name=meant) if meant else suggestion(name, SETTINGS),
         )
-    if name == "db_path" and isinstance(raw, str) and "://" in raw:
+    if name == "db_path" and isinstance(raw, str) and may_be_address(raw):
         from plait.settings.databases import parse_address
 
         return parse_address(raw, origin)

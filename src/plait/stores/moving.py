@@ -237,7 +237,7 @@ def refuse_half_moved(mark: str) -> None:
     """
     source, target = _ends(mark)
     raise StoreError(
-        f"{target} is not whole yet: a move from {source} into it is not finished.",
+        f"{target} is not complete yet: a move from {source} into it is not finished.",
         code="half_moved",
         subject=target,
         advice=advise("finish_move", source=source, target=target),

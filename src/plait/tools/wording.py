@@ -81,6 +81,8 @@ FOR_MODELS: dict[str, str] = {
     "retry_later": "Try again later.",
     "pull_ollama_model": "Only the user can do that: ollama pull {model:shell}",
     "start_ollama": "Only the user can do that: ollama serve",
+    "log_in": "Only the user can change the address or the password.",
+    "ask_for_grant": "Only the user can ask for that right.",
     "reach_server": "Only the user can start it or check the network.",
     "wait_longer": "Try again later.",
     "set_address": "Only the user can set the address.",

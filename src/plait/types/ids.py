@@ -38,6 +38,16 @@ def is_address(path: str) -> bool:
     return path.startswith(_DATABASES)
 
 
+def may_be_address(text: str) -> bool:
+    """Tell whether the address of a database was meant, well written or not: mind its password.
+
+    >>> [*map(may_be_address, ("postgresql:/ana:geheim@db", "host=db password=geheim", "a.db"))]
+    [True, True, False]
+    """
+    lower = text.lower()
+    return "://" in text or lower.startswith(("postgres:", "postgresql:")) or "password=" in lower
+
+
 def share_files(project: str | None, other: str | None) -> bool:
     """Tell whether a file may be one document for two projects: a scope has its own.
 

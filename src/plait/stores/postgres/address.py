@@ -86,6 +86,8 @@ def parse(address: str) -> DatabaseAddress:
     if any("=" not in pair for pair in options):
         raise _bad("each of its options is written name=value")
     names = [pair for pair in options if pair.startswith(f"{_NAMESPACE}=")]
+    if len(names) > 1:
+        raise _bad("it has two names of a memory")
     namespace = unquote(names[-1].partition("=")[2]) if names else DEFAULT_NAMESPACE
     if not namespace or len(namespace) > MAX_NAMESPACE_CHARS or not namespace.isprintable():
         raise UsageError(

@@ -117,10 +117,7 @@ class Connections:
         self._dsn = address.dsn
         # Those of a process that forked this one: closing them would end its sessions.
         self._inherited: list[Pool] = []
-        try:
-            self._begin()
-        except psycopg.ProgrammingError as error:
-            raise failures.unconnected(error, self.path) from None
+        self._begin()
 
     def _begin(self) -> None:
         self._pool = Pool(self._dsn, self.path)

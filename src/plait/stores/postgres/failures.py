@@ -1,5 +1,7 @@
 """PostgreSQL's failures as plait's errors."""
 
+import re
+
 import psycopg
 from psycopg import errors
 
@@ -20,6 +22,8 @@ _FULL = ("53100", "53200")
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04")
 _BUSY = (errors.LockNotAvailable, errors.SerializationFailure, errors.DeadlockDetected)
 _REFUSED = "FATAL:"
+# What libpq says of options that are shown anyway.
+_BAD_VALUE = re.compile(r"invalid (sslmode|channel_binding|gssencmode|load_balance_hosts) value")
 # The driver gives no code for a login that failed, only what the server says, in its language: what
 # is not among these is told in the server's own words.
 _WORDS = {
@@ -96,7 +100,10 @@ def translate(error: Exception, path: str) -> PlaitError:
         return UsageError(f"A value cannot be stored or looked up: {words}.", code="not_storable")
     if isinstance(error, errors.InsufficientPrivilege):
         return StoreError(
-            f"The server does not allow this in {path}: {words}.", code="not_allowed", subject=path
+            f"The server does not allow this in {path}: {words}.",
+            code="not_allowed",
+            subject=path,
+            advice=advise("ask_for_grant"),
         )
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn):
         return StoreDamaged(f"{path} lacks a part of its tables: {words}.", subject=path)
@@ -112,11 +119,13 @@ def translate(error: Exception, path: str) -> PlaitError:
 def unconnected(error: Exception, path: str) -> PlaitError:
     """Return why there is no connection as one of plait's errors."""
     words, why = reason(error), refusal(error)
-    if isinstance(error, psycopg.ProgrammingError):
+    is_option = isinstance(error, psycopg.ProgrammingError)
+    if is_option or _BAD_VALUE.search(words):
         # subtle: the driver's own words repeat a part of the address, which may be a password.
+        known = "" if is_option else f" ({words})"
         return UsageError(
-            "The address of the database cannot be read: one of its options is not known, or has "
-            "a value that it cannot have.",
+            "The address of the database cannot be read: one of its options has a value that it "
+            f"cannot have{known}.",
             code="bad_address",
         )
     if why == "too_many":
@@ -133,7 +142,10 @@ def unconnected(error: Exception, path: str) -> PlaitError:
         )
     if why in ("login", "refused"):
         return StoreError(
-            f"The server of {path} refuses the login: {words}.", code="login_refused", subject=path
+            f"The server of {path} refuses the login: {words}.",
+            code="login_refused",
+            subject=path,
+            advice=advise("log_in"),
         )
     return StoreError(
         f"The server of {path} does not answer: {words}.",

@@ -3,6 +3,7 @@
 import logging
 import os
 import time
+from difflib import get_close_matches
 from threading import BoundedSemaphore, Lock
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo, TransactionStatus
 
-from plait.errors import StoreBusy
+from plait.errors import StoreBusy, UsageError
 from plait.stores.postgres import failures
 from plait.stores.postgres.adapting import adapt
 
@@ -41,12 +42,32 @@ def options_of(dsn: str) -> dict[str, Any]:
 
     The machine's are libpq's variables, such as ``PGCONNECT_TIMEOUT``, and its service file.
     """
-    given = conninfo_to_dict(dsn)
+    try:
+        given = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        raise _unreadable(dsn) from None
     theirs = {option.keyword.decode() for option in Conninfo.get_defaults() if option.val}
     own = {name: value for name, value in _OPTIONS.items() if name not in theirs}
     # Only libpq reads the service that an address names, and what is given here would hide it.
     own = {} if "service" in given else own
     return {"fallback_application_name": "plait", **own, **given}
+
+
+def _unreadable(dsn: str) -> UsageError:
+    """Return why an address cannot be read.
+
+    subtle: neither the driver's words nor an unknown name are repeated: they may be a password's.
+    """
+    known = [option.keyword.decode() for option in Conninfo.get_defaults()]
+    names = [pair.partition("=")[0][:60] for pair in dsn.partition("?")[2].split("&")]
+    unknown = [name for name in names if name and name not in known]
+    meant = [one for name in unknown for one in get_close_matches(name, [*known, "namespace"], 1)]
+    reason = (
+        f"one of its options is not known (is it {meant[0]}?)."
+        if meant
+        else "one of its options is not known, or has a value that it cannot have."
+    )
+    return UsageError(f"The address of the database cannot be read: {reason}", code="bad_address")
 
 
 def milliseconds(seconds: float) -> str:

@@ -287,6 +287,12 @@ CREATE TABLE IF NOT EXISTS plait.embeddings (
     PRIMARY KEY (ns, generation, ref)
 )
 """
+# A database that was restored without the extension has lost its vectors, not what tells of them.
+_AWAIT_VECTORS = (
+    "INSERT INTO plait.unembedded (ns, generation, ref, reason) "
+    "SELECT g.ns, g.id, p.ref, 'pending' FROM plait.generations AS g JOIN plait.passages AS p "
+    "ON p.ns = g.ns ON CONFLICT DO NOTHING"
+)
 # Whoever may not make the table must not wait for a lock to be told so at every opening.
 _MAY_ADD_VECTORS = (
     "SELECT EXISTS (SELECT 1 FROM pg_available_extensions WHERE name = 'vector') "
@@ -406,6 +412,7 @@ def _has_vectors(session: Channel, *, create: bool, timeout: float) -> bool:
             session.execute("SELECT pg_advisory_xact_lock(%(lock)s)", lock=LOCK)
             session.connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
             session.connection.execute(_VECTORS)
+            session.connection.execute(_AWAIT_VECTORS)
             if distributing.is_spread(session.connection):
                 distributing.spread(session.connection)
     except (

@@ -61,9 +61,11 @@ _LATEST = (
     f"WHERE x.cosine >= %(least)s AND {_PASSES} LIMIT %(limit)s"
 )
 _BEST_OF_TRUSTED = (
-    f"SELECT max({_COSINE}) FROM plait.embeddings AS e JOIN plait.passages AS p "  # noqa: S608
-    "ON p.ns = %(ns)s AND p.ref = e.ref JOIN plait.documents AS d "
-    f"ON d.ns = %(ns)s AND d.place = p.document WHERE {_SAME_VECTORS} AND d.trust = 'trusted'"
+    "SELECT max(1 - (e.embedding <=> q.vector)) "  # noqa: S608
+    "FROM plait.embeddings AS e JOIN plait.passages AS p ON p.ns = %(ns)s AND p.ref = e.ref "
+    "JOIN plait.documents AS d ON d.ns = %(ns)s AND d.place = p.document CROSS JOIN "
+    "unnest(%(queries)s::halfvec[]) WITH ORDINALITY AS q (vector, number) "
+    f"WHERE {_SAME_VECTORS} AND d.trust = 'trusted' GROUP BY q.number ORDER BY q.number"
 )
 _WRITE = (
     "INSERT INTO plait.embeddings (ns, generation, ref, embedding) "
@@ -157,8 +159,9 @@ def latest(
 
 def best_cosines(session: Channel, foreign: Iterable[Vector], space: Space) -> list[float]:
     """Return the cosine of the nearest of all trusted passages to each vector."""
-    best = [session.value(_BEST_OF_TRUSTED, _query(vector, space)) for vector in foreign]
-    return [cosine for cosine in best if cosine is not None]
+    queries = [text_of(quantise(vector, space.dims)) for vector in foreign]
+    values = {"queries": queries, "space": space_text(space)}
+    return [cosine for (cosine,) in session.rows(_BEST_OF_TRUSTED, values)]
 
 
 def write(session: Channel, generation: int, rows: Mapping[Ref, bytes | None]) -> None:

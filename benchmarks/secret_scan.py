@@ -1,6 +1,6 @@
 """Measure what looking for secrets costs, as a share of storing without vectors.
 
-    .venv/bin/python benchmarks/secrets.py
+    .venv/bin/python benchmarks/secret_scan.py
 
 CPU time of the scan of each text, divided by that of `ingest` (many files at once) and of `store`
 (one note each, with its own commit), with the embedder "none". Scan and storing are measured in
