@@ -187,7 +187,7 @@ def test_options_of_the_machine_and_of_the_address_come_before_plaits_own(
     monkeypatch.delenv("PGCONNECT_TIMEOUT")
     assert "connect_timeout" not in options_of("postgresql:///team?service=shop")
     file = tmp_path / "services"
-    file.write_text("[shop]\nhost=db.example\nconnect_timeout=7\n")
+    file.write_text("[shop]\nhost=db.example\nconnect_timeout=7\n", encoding="utf-8")
     monkeypatch.setenv("PGSERVICEFILE", str(file))
     monkeypatch.setenv("PGSERVICE", "shop")
     of_service = options_of("postgresql:///team")
