@@ -71,7 +71,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("chat",), 2, "terminal"),
     (("digest", "s1"), 2, "model"),
     (("tools", "--format", "mcp"), 0, "memory_search"),
-    (("connect", "codex", "--dry-run"), 0, "codex"),
+    (("connect", "codex", "--dry-run"), 2, "plait config set db_path"),
     (("disconnect", "codex"), 3, "not connected"),
     (("hook", "--try", "where does the otter sleep?"), 0, "otter sleeps"),
     (("log",), 0, "store"),

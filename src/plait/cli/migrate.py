@@ -10,7 +10,7 @@ from plait.present.json import migrated_dict
 from plait.present.text import counted
 from plait.types.reports import Migrated
 
-STOPPED = Notice("Stopped. Run the same command again to go on, or with --drop to undo it.")
+_STOPPED = Notice("Stopped. Run the same command again to go on, or with --drop to undo it.")
 
 
 def migrate_options(parser: ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def migrate_run(arguments: Namespace, out: Output) -> int:
         )
     except KeyboardInterrupt as stop:
         out.end_progress()
-        raise KeyboardInterrupt(STOPPED) from stop
+        raise KeyboardInterrupt(_STOPPED) from stop
     out.end_progress()
     out.result(migrated_dict(done), _text(done))
     if done.same < done.queries:
