@@ -232,13 +232,13 @@ def many_namespaces(
     with scratch(address) as memory:
         store = memory.engine
         assert isinstance(store, PostgresStore)
-        server, own = Server(store), store._connections.ns
+        server, own = Server(store), store._connections.membership
         sql = "INSERT INTO plait.namespaces (ns, name, analyzer) VALUES (%(ns)s, %(name)s, '')"
         chosen = random.Random(corpus.SEED)
         try:
             began = time.perf_counter()
             for name in names:
-                store._connections.ns = number_of(name)
+                store._connections.joined_as(own._replace(ns=number_of(name)))
                 with store._connections.lent() as session:
                     session.execute(sql, name=name)
                 places = chosen.sample(range(len(texts)), OF_EACH)
@@ -253,7 +253,7 @@ def many_namespaces(
             asked = memory.embedder.embed(questions, "query")
 
             def both(place: int) -> None:
-                store._connections.ns = number_of(where[place])
+                store._connections.joined_as(own._replace(ns=number_of(where[place])))
                 store.keyword(parse(questions[place]), LIMIT, EVERYTHING)
                 vector = asked[place]
                 assert vector is not None
@@ -266,7 +266,7 @@ def many_namespaces(
                 f"{count:,} memories of {OF_EACH}: both ({rate:,.0f} a second)", timed(server, acts)
             )
         finally:
-            store._connections.ns = own
+            store._connections.joined_as(own)
             drop(store, [number_of(name) for name in names])
 
 

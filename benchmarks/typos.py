@@ -3,11 +3,13 @@
     python benchmarks/typos.py ../shared/eval/scifact --queries 300
     python benchmarks/typos.py ../shared/eval/xquad_ru --questions
     python benchmarks/typos.py ../shared/eval/squad_dev --foreign ../shared/eval/scifact
+    python benchmarks/typos.py --notes --queries 200
 
 Titles of documents are the queries (``--questions``: the collection's own questions). Each is asked
 as it is, with one typing error, and with one in every long word. With ``--foreign`` the questions
-of another collection are asked, and those with a correction are counted. The errors are the same
-on every run.
+of another collection are asked, and those with a correction are counted. With ``--notes`` the
+documents are the English notes of notes.py, and their first headings are the titles. The errors
+are the same on every run with the same ``--seed``.
 """
 
 import argparse
@@ -17,6 +19,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+
+from note_files import PACKAGES, downloaded_notes
 
 from plait import evaluate
 from plait.evaluate import Question
@@ -32,6 +36,9 @@ KEYBOARDS = (
     ("йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю"),
 )
 MODES = ("hybrid", "keyword")
+FIRST_HEADING = re.compile(r"^# +(.+?)\s*$", re.MULTILINE)
+CHINESE = "linux-command"
+MOST_CHARACTERS = 6_000  # of a note: what follows is rarely what its title is about
 
 
 def beside(key: str) -> str:
@@ -112,16 +119,30 @@ def titles(documents: Sequence[Document], wanted: int) -> list[Question]:
     ]
 
 
+def note_documents() -> list[Document]:
+    """The English notes that have a first heading, with it as their title."""
+    folder = downloaded_notes()
+    documents = []
+    for package in PACKAGES:
+        for path in sorted((folder / package.name).rglob("*.md")):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            heading = FIRST_HEADING.search(text)
+            if heading and heading[1].isascii() and package.name != CHINESE:
+                key = path.relative_to(folder).as_posix()
+                documents.append(Document(key=key, title=heading[1], text=text[:MOST_CHARACTERS]))
+    return documents
+
+
 def telling(text: str) -> bool:
     return len(long_words(text)) >= LEAST_LONG_WORDS
 
 
 def answers(
-    memory: Memory, questions: Sequence[Question], errors: str, mode: str
+    memory: Memory, questions: Sequence[Question], errors: str, mode: str, seed: int = SEED
 ) -> Iterator[tuple[bool, float, bool, float]]:
     """First hit right, nDCG@10, whether a word was corrected, and CPU milliseconds."""
     for number, question in enumerate(questions):
-        dice = random.Random(f"{SEED} {number} {errors}")
+        dice = random.Random(f"{seed} {number} {errors}")
         text = ERRORS[errors](question.text, dice)
         began = time.process_time()
         answer = memory.search(text, limit=10, mode=mode, best_per_document=True)
@@ -134,13 +155,21 @@ def answers(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder")
+    parser.add_argument("folder", nargs="?")
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--questions", action="store_true")
     parser.add_argument("--foreign", metavar="FOLDER")
+    parser.add_argument("--notes", action="store_true")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the errors")
     chosen = parser.parse_args()
-    collection = evaluate.load_collection(chosen.folder)
-    questions = titles(collection.documents, chosen.queries)
+    if bool(chosen.folder) == chosen.notes:
+        parser.error("name a collection, or --notes")
+    if chosen.notes:
+        name, documents = "notes", note_documents()
+    else:
+        collection = evaluate.load_collection(chosen.folder)
+        name, documents = collection.name, list(collection.documents)
+    questions = titles(documents, chosen.queries)
     if chosen.foreign or chosen.questions:
         asked = evaluate.load_collection(chosen.foreign or chosen.folder).questions
         questions = [row for row in asked if telling(row.text)][: chosen.queries]
@@ -148,14 +177,14 @@ def main() -> None:
         tempfile.TemporaryDirectory() as scratch,
         Memory.open(Path(scratch) / "typos.db", project="") as memory,
     ):
-        memory.store_many(collection.documents)
-        print(f"{collection.name}: {len(questions)} queries")
+        memory.store_many(documents)
+        print(f"{name}: {len(questions)} queries")
         print("| search | errors | first hit right | nDCG@10 | of none | corrected | CPU ms |")
         print("|---|---|---|---|---|---|---|")
         for mode in MODES:
             clean = 0.0
             for errors in ["none"] if chosen.foreign else ERRORS:
-                rows = list(answers(memory, questions, errors, mode))
+                rows = list(answers(memory, questions, errors, mode, chosen.seed))
                 first, gain, corrected, spent = (
                     sum(column) / len(rows) for column in zip(*rows, strict=True)
                 )

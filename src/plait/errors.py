@@ -82,6 +82,18 @@ def shell_word(value: str, otherwise: str) -> str:
     return "'" + value.replace("'", "'\"'\"'") + "'"
 
 
+def sql_name(name: str, otherwise: str) -> str:
+    r"""Return a name as SQL takes it, exact; ``otherwise`` if nobody can type it.
+
+    >>> sql_name("ana", "NAME"), sql_name("Ana B", "NAME"), sql_name("a\x1b", "NAME")
+    ('ana', '"Ana B"', 'NAME')
+    """
+    if not name.isprintable() or len(name) > TYPED_CHARS:
+        return otherwise
+    is_plain = name.isascii() and name.isidentifier() and name == name.lower()
+    return name if is_plain else '"' + name.replace('"', '""') + '"'
+
+
 # The numbers of the system's errors for too many open files, in a process and on the machine.
 _NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 _TOO_MANY_FILES = "Too many open files"
@@ -90,8 +102,8 @@ _TOO_MANY_FILES = "Too many open files"
 class Advice(NamedTuple):
     """The next step: a name that every interface's table contains, and the raw values to fill in.
 
-    A table says how a value is written: ``{path:shell}`` for a shell, ``{path!r}`` for Python,
-    ``{choices}`` for words of plait's own.
+    A table says how a value is written: ``{path:shell}`` for a shell, ``{member:sql}`` for SQL,
+    ``{path!r}`` for Python, ``{choices}`` for words of plait's own.
     """
 
     act: str
@@ -119,6 +131,8 @@ class _Value(NamedTuple):
 
     def __format__(self, form: str) -> str:
         instead = _LISTED.get(self.name) or self.name.upper()
+        if form == "sql":
+            return sql_name(self.text, instead)
         return shell_word(self.text, instead) if form == "shell" else self.text
 
     def __repr__(self) -> str:
@@ -163,6 +177,12 @@ class Notice(NamedTuple):
 
 # The next steps in Python. The other interfaces have tables with the same keys.
 IN_PYTHON: dict[str, str] = {
+    "add_member": "An owner can add it: memory.team.add({member!r}).",
+    "change_role": "An owner can change that: memory.team.role({member!r}, 'writer').",
+    "give_project": "An owner can give it: memory.team.add({member!r}, projects=[{project!r}]).",
+    "create_role": "Create it first, in SQL: CREATE ROLE {member:sql} LOGIN PASSWORD 'PASSWORD';",
+    "ask_administrator": "Let whoever administers the database call memory.team.add({member!r}).",
+    "add_first_member": "Add one: memory.team.add(NAME).",
     "search": "Search for it: memory.search(...).",
     "give_query": "Give a query: memory.search('ssh keys').",
     "use_id": "Use an id.",

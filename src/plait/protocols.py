@@ -19,13 +19,13 @@ from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 
-# float32, unit length or not: cosine is scale-free.
 if TYPE_CHECKING:
     from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import Finding, Stats
     from plait.types.steps import Step, StepName, StepTaken
+    from plait.types.visibility import Visibility
 
-    Vector = array[float]
+    Vector = array[float]  # float32, unit length or not: cosine is scale-free
 else:
     Vector = array  # Python 3.11's array cannot be subscripted
 Scored = tuple[Ref, float]
@@ -42,11 +42,11 @@ class Entry(NamedTuple):
     passages: Sequence[Passage]
     vectors: Sequence[Vector | None] = ()
     space: Space | None = None
-    # Ordinals of passages that the embedder declined: they stay keyword-only, not pending.
-    declined: frozenset[int] = frozenset()
+    declined: frozenset[int] = frozenset()  # ordinals of passages that stay keyword-only
     # What a message tells of; without it the stored ones stay, if the text is the same.
     steps: Sequence[Step] | None = None
     use: PassageUse = MappingProxyType({})
+    visibility: Visibility | None = None  # who shall see it; ``None``: as the caller wants all
 
 
 class Use(NamedTuple):

@@ -517,7 +517,11 @@ def test_a_purge_leaves_no_id_and_no_hash_in_the_file(memory: Memory) -> None:
     memory.mark("zebra", status="done")
     memory.feedback("zebra", "good")
     hashes = [
-        mark for row in memory.log() if row.document == doomed.id for mark in row[-2:] if mark
+        mark
+        for row in memory.log()
+        if row.document == doomed.id
+        for mark in (row.before, row.after)
+        if mark
     ]
     assert hashes
     memory.delete("zebra", purge=True)

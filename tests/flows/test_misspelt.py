@@ -58,6 +58,39 @@ def test_a_slip_anywhere_in_a_word_is_corrected(memory, query, typed, meant, beg
     assert answer.receipt.degraded == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "query", "meant"),
+    [
+        ("Testing of the parser.", "parser tesitng", "testing"),  # the stem has four letters
+        ("Pruning of a session.", "session prnuing", "pruning"),  # the stem has an "e"
+        ("Logging to the console.", "console lgoging", "logging"),  # and one "g"
+        ("Log of the console.", "console lgoging", "log"),  # another form has the stem
+        ("Agents of the broker.", "broker agnts", "agents"),
+        ("PostgreSQL needs an index.", "PostgerSQL index", "postgresql"),
+        ("Guidelines for releases.", "releases guideliness", "guidelines"),  # no plural
+    ],
+)
+def test_inflected_words_and_names_are_corrected_too(memory, text, query, meant):
+    memory.store(text)
+    answer = memory.search(query, mode="keyword")
+    assert [searched for _, searched in corrections(answer)] == [meant]
+    assert answer[0].text == text
+
+
+def test_a_rare_neighbour_does_not_hide_a_likelier_one_with_other_first_letters(memory):
+    memory.store("A recap of the year.")
+    memory.store("React renders the form.")
+    assert corrections(memory.search("form recat")) == (("recat", "react"),)
+
+
+def test_the_word_that_stands_beside_the_others_is_preferred_to_a_nearer_one(memory):
+    for number in range(9):
+        memory.store(f"Chats of day {number}.")
+    memory.store("Charts in the quarterly report.")
+    memory.store("The quarterly report is late.")
+    assert corrections(memory.search("quarterly chatts")) == (("chatts", "charts"),)
+
+
 def test_two_misspelt_words_are_corrected_each(memory):
     answer = memory.search("certifcate of the mial sevrer")
     assert dict(corrections(answer))["certifcate"] == "certificate"

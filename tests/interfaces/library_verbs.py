@@ -56,6 +56,7 @@ MEMORY_VERBS: dict[str, Act] = {
     "engine": lambda memory, folder: memory.engine,
     "embedder": lambda memory, folder: memory.embedder,
     "graph": lambda memory, folder: memory.graph,
+    "team": lambda memory, folder: memory.team.visibilities([]),
     "outdated_rules": lambda memory, folder: memory.outdated_rules(),
     "scope": lambda memory, folder: memory.scope("user:7").store("Mine.", key="mine"),
     "reindex": lambda memory, folder: memory.reindex(embeddings=True, compact=True),

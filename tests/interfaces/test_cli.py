@@ -860,6 +860,7 @@ def test_export_and_import_are_a_lossless_round_trip(plait, notes, work):
         "unknown": [],
         "untrusted_relations": 0,
         "scoped": 0,
+        "unhidden": 0,
         **told,
     }
     again = plait("--db", "second.db", "import", "all.jsonl").json

@@ -315,6 +315,18 @@ def test_a_variable_that_chooses_the_memory_is_part_of_the_command(
     assert entry_of("codex", home)["args"] == ["--db", str(work / "mine.db"), "mcp"]
     plait("--db", "other.db", "connect", "codex")
     assert entry_of("codex", home)["args"] == ["--db", str(work / "other.db"), "mcp"]
+    monkeypatch.setenv("PLAIT_DB", "~/mine.db")
+    plait("connect", "codex")
+    assert entry_of("codex", home)["args"] == ["--db", str(home / "mine.db"), "mcp"]
+
+
+@pytest.mark.parametrize("start", ["postgresql", " POSTGRESQL", "Postgres"])
+def test_a_password_in_a_variable_is_written_nowhere(plait, proved, home, monkeypatch, start):
+    monkeypatch.setenv("PLAIT_DB", f"{start}://ana:geheim@db.example/team")
+    ran = plait("connect", "codex")
+    assert ran.code == 2
+    assert "geheim" not in ran.out + ran.err
+    assert not files_in(home)
     plait("disconnect", "codex")
     assert files_in(home) == {}
 

@@ -279,6 +279,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     *(("tools",), ("tools", "--format", "mcp"), ("tools", "--format", BROKEN)),
     ("tools", "--format", "openai", "--tools", BROKEN),
     *(("postgres", "distribute"), ("postgres", BROKEN), ("postgres", "distribute", BROKEN)),
+    *(("postgres", "list"), ("postgres", "drop", BROKEN), ("postgres", "drop", "x", "--yes")),
+    *(("team", "list"), ("team", BROKEN), ("team", "add", BROKEN), ("team", "role", "x", BROKEN)),
     *(("models",), ("models", "pull", BROKEN), ("models", "list", BROKEN), ("models", BROKEN)),
     *(
         ("config",),

@@ -40,15 +40,15 @@ EXCEPTIONS = {
     "make an index": "CREATE INDEX CONCURRENTLY ",
     "drop an index": "DROP INDEX CONCURRENTLY IF EXISTS plait.",
     "what the server has counted": "SELECT relname, n_mod_since_analyze, n_live_tup FROM",
+    "are the tables fenced": "SELECT c.relname, c.relrowsecurity FROM pg_class",
     "may tables be vacuumed": "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class",
     "make the extension": "CREATE EXTENSION IF NOT EXISTS vector",
     "make the tables": "\nCREATE ",
-    "note which vectors are missing": "INSERT INTO plait.unembedded (ns, generation, ref, reason) "
-    "SELECT g.ns",
+    "note which vectors are missing": "INSERT INTO plait.unembedded (ns, generation, ref, reason, "
+    "label) SELECT g.ns",
     "change a table": "\nALTER TABLE ",
     "size of the database": "SELECT pg_database_size(",
-    "clear pages": "VACUUM (ANALYZE) plait.",
-    "count anew": "ANALYZE plait.",
+    "clear pages and count anew": "VACUUM (ANALYZE",
 }
 REFUSED = {
     "a recursive query": r"\bWITH RECURSIVE\b",

@@ -13,8 +13,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from plait import Memory
 from plait.cli import main
 from plait.errors import StoreError, UsageError
+from plait.exporting.migrating import migrate
 from plait.stores.postgres import schema
 from plait.stores.postgres.distributing import distribute
 from plait.stores.postgres.store import PostgresStore
@@ -101,6 +103,23 @@ def test_every_table_is_spread_by_memory_once(address: str) -> None:
     put(store, "first")
     assert names(store) == ["first"]
     store.close()
+
+
+def test_private_texts_do_not_move_into_tables_that_cannot_hide_them(
+    spreading: OwnServer, address: str
+) -> None:
+    name = f"db_{new_id()}"
+    spreading.execute(f"CREATE DATABASE {name}")
+    spreading.execute(f"CREATE ROLE {name} LOGIN")
+    source = f"postgresql://postgres@/{name}?host={spreading.folder}"
+    distribute(address)
+    with Memory.open(source, embedder="none", project=None) as memory:
+        memory.team.add(name)
+        memory.store("secret plums", key="diary", visibility="private")
+    with pytest.raises(UsageError, check=has_code("hidden_documents")):
+        migrate(source, f"{address}&namespace=moved")
+    spreading.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    spreading.execute(f"DROP ROLE {name}")
 
 
 def test_tables_of_a_newer_version_are_spread_like_the_others(

@@ -192,7 +192,7 @@ def test_tables_of_other_tools_may_stay(path: str) -> None:
 
 
 @pytest.mark.parametrize("verb", WRITES)
-@pytest.mark.parametrize("trigger", ["documents_inserted", "passages_deleted"])
+@pytest.mark.parametrize("trigger", ["documents_updated", "passages_deleted"])
 def test_no_verb_writes_where_a_trigger_is_missing(path: str, verb: str, trigger: str) -> None:
     run(path, f"DROP TRIGGER {trigger}")
     with Memory.open(path) as memory:

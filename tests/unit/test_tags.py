@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from plait.memory import Memory
 from plait.stores.sqlite import carving, filters, schema
 from plait.stores.sqlite import connection as opening
+from plait.stores.sqlite.filters import LIST_TAGS_OF_NEW
 from plait.stores.sqlite.store import SQLiteStore
 from plait.types import Document, Filter
 from tests.builders import by_keyword, delete, entry, write
@@ -177,14 +178,26 @@ def test_an_older_file_gets_the_list_and_damaged_tags_do_not_keep_it_from_openin
     assert listed(store) == wanted
     assert [row.key for row in store.scan(Filter(tags=("b",)))] == ["k0"]
     store.close()
-    # The triggers read tags as the migration does.
+    # Writers and triggers read tags as the migration does.
     store = SQLiteStore(":memory:")
     for number, tags in enumerate(STORED):
         insert(store._connections.get(), number, tags)
+        store._connections.get().execute(LIST_TAGS_OF_NEW, (number + 1, tags))
     assert listed(store) == wanted
     store._connections.get().execute("UPDATE documents SET tags = '[\"h\"]' WHERE rowid < 7")
     store._connections.get().execute("DELETE FROM documents WHERE rowid IN (2, 7)")
     assert listed(store) == [("h", rowid) for rowid in (1, 3, 4, 5, 6)]
+    store.close()
+
+
+def test_no_trigger_slows_the_insert_of_a_document() -> None:
+    # Beside one, SQLite copies every page that the new row changes: three times the time.
+    store = SQLiteStore(":memory:")
+    triggers = store._connections.get().execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'documents' "
+        "AND sql LIKE '% AFTER INSERT ON %'"
+    )
+    assert triggers.fetchall() == []
     store.close()
 
 

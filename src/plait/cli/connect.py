@@ -168,10 +168,11 @@ def _refuse_read_only(arguments: Namespace, verb: str) -> None:
 
 
 def _connect(agent: Agent, machine: Machine, arguments: Namespace, out: Output) -> None:
-    exported = {"db_path": machine.environ.get("PLAIT_DB") or None}
-    typed = {name: value for name, value in vars(arguments).items() if value is not None}
-    # An agent may be started where the variable of this shell is not set.
-    launch = chosen_launch(exported | typed)
+    chosen = vars(arguments)
+    if out.config.origins["db_path"].startswith("environment "):
+        # An agent may be started where the variable of this shell is not set.
+        chosen = {**chosen, "db_path": out.config.settings.db_path}
+    launch = chosen_launch(chosen)
     scope: AgentScope = arguments.scope
     wanted = WantedConnection(launch, hooks=not arguments.no_hooks, work=not arguments.no_work)
 

@@ -250,18 +250,26 @@ def import_run(arguments: Namespace, out: Output) -> int:
     trouble = counts.pop("trouble")
     out.result({"documents": done.added + done.replaced, **counts}, _import_text(done))
     out.warn_all(vectors_missing(trouble))
+    _warn_of_import(done, out)
+    return 0
+
+
+def _warn_of_import(done: Imported, out: Output) -> None:
+    """Say what was not imported, and what is not as it was."""
     if done.untrusted_relations:
         left_out = counted(done.untrusted_relations, "relation")
         out.warn(f"left out {left_out} with untrusted text")
     if done.scoped:
         out.warn(f"left out {counted(done.scoped, 'record')} of users' scopes; see --scopes")
+    if done.unhidden:
+        hidden = counted(done.unhidden, "document")
+        out.warn(f"{hidden} not all members saw there; here, without members, every reader does")
     if done.unknown:
         out.warn(f"unknown fields were ignored: {', '.join(done.unknown)}")
     for part in done.left_out:
         out.warn(f"not imported: {part}")
     if done.secret and not done.dry_run:
         out.warn(secret_remark(done.secret))
-    return 0
 
 
 def _imported(memory: Memory, path: str, options: Mapping[str, Any]) -> Imported:

@@ -19,6 +19,7 @@ from plait.present.text import document_text, in_project, links_text, on_a_line,
 from plait.present.work import changed_text
 from plait.searching.conversations import by_importance
 from plait.types import Document, Passage
+from plait.types.ids import is_address
 
 TURNS_AROUND = 5
 HIT_MARK = "> "
@@ -58,6 +59,7 @@ def get_run(arguments: Namespace, out: Output) -> int:
         earlier = memory.earlier(document for document, _ in documents)
         unshown = memory.unshown_facts(document for document, _ in documents)
         changed = changed_since(memory, (document for document, _ in documents))
+        hidden = _hidden(memory, [document.id for document, _ in documents])
         links = {
             document.id: memory.links(document)
             for document, passage in documents
@@ -66,7 +68,7 @@ def get_run(arguments: Namespace, out: Output) -> int:
 
         def as_dict(document: Document, passage: Passage | None) -> dict[str, Any]:
             successor, secret = successors.get(document.id), secrets.get(document.id, ())
-            since = changed_dict(changed.get(document.id, ()))
+            since = changed_dict(changed.get(document.id, ())) | hidden.get(document.id, {})
             if passage is None or arguments.document:
                 fields = document_dict(document, successor, secret)
                 notice = unshown.get(document.id)
@@ -80,6 +82,7 @@ def get_run(arguments: Namespace, out: Output) -> int:
             if passage is None or arguments.document:
                 parts = [document_text(document, *told), links_text(links[document.id])]
             parts.append(changed_text(changed.get(document.id, ())))
+            parts += [f"visibility: {value}" for value in hidden.get(document.id, {}).values()]
             text = "\n\n".join(filter(None, parts))
             return f"{HIT_MARK}{text}" if hit is not None and document.id == hit.id else text
 
@@ -102,6 +105,14 @@ def get_run(arguments: Namespace, out: Output) -> int:
     for error in refused.values():
         return error.exit_code
     return NOTHING_FOUND if left_out == len(documents) else 0
+
+
+def _hidden(memory: Memory, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return who sees documents that not all members see, by their ids."""
+    if not ids or not is_address(memory.path):
+        return {}
+    seen_by = memory.team.visibilities(ids)
+    return {id_: {"visibility": value} for id_, value in seen_by.items() if value != "team"}
 
 
 def _around(rows: Sequence[Named], hit: Document, name: str) -> list[Named]:

@@ -6,11 +6,13 @@ from plait.cli import INTERRUPTED, Output, as_path, in_shell, to_run
 from plait.cli.pace import Pace
 from plait.cli.search import split_commas
 from plait.cli.shared import open_to_write, vectors_missing
+from plait.cli.store import VISIBILITY_HELP
 from plait.errors import Notice, PlaitError, UsageError, advise
 from plait.present.json import ingest_dict
 from plait.present.text import ingest_remarks, ingest_text
 from plait.types.ids import is_address
 from plait.types.reports import IngestReport, Outcome
+from plait.types.visibility import VISIBILITIES
 
 WAKE_MS = 1000  # a change that was made while the watcher started is seen after this time
 
@@ -60,6 +62,7 @@ def ingest_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--verbose", action="store_true", help="name every file that was skipped, not their number"
     )
+    parser.add_argument("--visibility", choices=VISIBILITIES, metavar="X", help=VISIBILITY_HELP)
 
 
 # Outcomes that a run without changes does not have.
@@ -102,6 +105,7 @@ def _ingest(
                 allow_removal=arguments.allow_removal,
                 progress=pace.show,
                 on_file=pace.count,
+                visibility=arguments.visibility,
             )
             reports.append(report)
             if report.interrupted:

@@ -4,11 +4,12 @@ from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output
 from plait.cli.shared import open_existing, or_empty
-from plait.cli.store import STATUS_HELP
+from plait.cli.store import STATUS_HELP, VISIBILITY_HELP
 from plait.errors import UsageError
 from plait.present.text import counted
 from plait.types import STATUSES
 from plait.types.ids import SHORT_ID
+from plait.types.visibility import VISIBILITIES
 
 TAKEN_BACK = "none"
 # Documents that a suggested command names.
@@ -27,19 +28,21 @@ def mark_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--entity", metavar="NAME", help="let the fact belong to this entity; created if missing"
     )
+    parser.add_argument("--visibility", choices=VISIBILITIES, metavar="X", help=VISIBILITY_HELP)
 
 
 def mark_run(arguments: Namespace, out: Output) -> int:
     """Change what is known about documents."""
-    wanted = (arguments.status, arguments.superseded_by, arguments.entity)
-    if wanted == (None, None, None):
-        raise UsageError("Say what to change: --status, --superseded-by or --entity.")
+    wanted = (arguments.status, arguments.superseded_by, arguments.entity, arguments.visibility)
+    if not any(wanted):
+        raise UsageError("Say what to change: --status, --superseded-by, --entity or --visibility.")
     with open_existing(out) as memory, or_empty(out, {"marked": []}):
         marked = memory.mark(
             *arguments.names,
             status=arguments.status,
             superseded_by=arguments.superseded_by,
             entity=arguments.entity,
+            visibility=arguments.visibility,
         )
     text = f"Marked {', '.join(id_[:SHORT_ID] for id_ in marked.ids)}." if marked.ids else ""
     out.result({"marked": list(marked.ids)}, text)

@@ -12,9 +12,14 @@ from plait.present.json import stored_dict
 from plait.present.text import pending_notice, stored_remarks, stored_text
 from plait.types import MEMORY_TYPES, ORIGINS, STATUSES, TRUSTS
 from plait.types.records import NamedTuple
+from plait.types.visibility import VISIBILITIES
 
 IMPORTANCE_HELP = "importance, 0 to 1: ranks it up to a tenth higher or lower; 0.5 changes nothing"
 STATUS_HELP = "active, done or archived; done and archived ones rank lower"
+VISIBILITY_HELP = (
+    "who sees it, in a memory with members: private (only you), project (members to whom its "
+    "project was given) or team (default: as it was, or team)"
+)
 
 
 class FileText(NamedTuple):
@@ -118,6 +123,7 @@ def store_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--supersedes", metavar="ID", help="the older fact that this one replaces")
     parser.add_argument("--valid-from", metavar="TIME", help="when the fact becomes valid")
+    parser.add_argument("--visibility", choices=VISIBILITIES, metavar="X", help=VISIBILITY_HELP)
     parser.add_argument(
         "--allow-secret",
         action="store_true",
@@ -160,6 +166,7 @@ def store_run(arguments: Namespace, out: Output) -> int:
             supersedes=arguments.supersedes,
             valid_from=arguments.valid_from,
             allow_secret=arguments.allow_secret,
+            visibility=arguments.visibility,
         )
     project = out.config.project
     text = "" if memory.is_off else stored_text(stored, project)

@@ -203,9 +203,15 @@ VERBS: dict[str, Verb] = {
     ),
     "postgres": Verb(
         "postgres",
-        "distribute [ADDRESS]",
-        "spread the tables of a PostgreSQL database over several servers",
-        "plait postgres distribute postgresql://db.example/team",
+        "list|drop|distribute [ADDRESS]",
+        "the memories of a PostgreSQL database: list or drop them, or spread them over servers",
+        "plait postgres list postgresql://db.example/team",
+    ),
+    "team": Verb(
+        "team",
+        "list | add NAME | role NAME ROLE | remove NAME",
+        "say who the members of a memory in PostgreSQL are, and what they may do",
+        "plait team add ana --role writer",
     ),
     "config": Verb(
         "config",
@@ -246,6 +252,7 @@ OTHER_VERBS = {
     "list": "timeline",
     "ls": "timeline",
     "graph": "entity list",
+    "members": "team list",
     "move": "migrate",
     "query": "search",
     "relate": "entity relate",

@@ -57,6 +57,14 @@ SHELL: dict[str, str] = {
     "plait's own settings: plait config set db_path ADDRESS",
     "store_messages": "Add it to a session: plait store --session NAME --messages FILE",
     "export_other": "Export it first: plait --db {path:shell} export FILE.jsonl",
+    "add_member": "An owner can run: plait team add {member:shell}",
+    "change_role": "An owner can run: plait team role {member:shell} writer",
+    "give_project": "An owner can run: plait team add {member:shell} --project {project:shell}",
+    "create_role": "Create it first, in SQL: CREATE ROLE {member:sql} LOGIN PASSWORD 'PASSWORD';",
+    "ask_administrator": (
+        "Let whoever administers the database run: plait team add {member:shell}"
+    ),
+    "add_first_member": "Add one: plait team add NAME",
     "create_entity": "Create it with: plait entity add {name:shell}",
     "list_entities": "See: plait entity list",
     "show_facts": "Run: plait entity show {name:shell}",

@@ -220,6 +220,17 @@ def _shipped() -> "_Pieces":
     return _Pieces(FILE)
 
 
+# Endings of English, what they follow, and what the root may have instead. "Channes" is no plural.
+_ENDINGS = (
+    ("s", tuple("abcdefghijklmnopqrtuvwxyz"), ("",)),
+    ("es", ("s", "x", "z", "ch", "sh", "o"), ("",)),
+    ("ies", ("",), ("y",)),
+    ("ed", ("",), ("", "e")),
+    ("ing", ("",), ("", "e")),
+    ("ly", ("",), ("", "e")),
+)
+
+
 def is_word(word: str) -> bool:
     """Tell whether the model knows a lower-case word as a whole, or without an English ending.
 
@@ -227,10 +238,10 @@ def is_word(word: str) -> bool:
     (True, True, False)
     """
     forms = [word]
-    for ending in ("s", "es", "ed", "ing", "ly"):
-        if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_ROOT:
-            root = word[: -len(ending)]
-            forms += [root, root + "e"]
+    for ending, after, instead in _ENDINGS:
+        root = word.removesuffix(ending)
+        if SHORTEST_ROOT <= len(root) < len(word) and root.endswith(after):
+            forms += [root + letters for letters in instead]
     return any(_shipped().is_piece(form) for form in forms)
 
 

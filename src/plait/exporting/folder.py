@@ -140,7 +140,7 @@ def _without_twins(files: Iterable[_Read]) -> list[_Read]:
     """
     kept: dict[str, _Read] = {}
     ids: dict[str, _Read] = {}
-    keys: dict[tuple[str | None, str, str], _Read] = {}
+    keys: dict[tuple[str | None, ...], _Read] = {}
     # A file that a person wrote has no id, and adds nothing to one that plait wrote.
     for file in sorted(files, key=lambda file: not file.entry.document.id):
         document = file.entry.document
@@ -151,7 +151,8 @@ def _without_twins(files: Iterable[_Read]) -> list[_Read]:
             continue
         # Entities of one name are merged.
         if document.key is not None and document.kind != "entity":
-            name = (document.project, document.source, document.key)
+            # A member may have a private note of the same key as one of the team.
+            name = (document.project, document.source, document.key, file.entry.visibility)
             twin = keys.setdefault(name, file)
             if twin is not file:
                 if not _says_the_same(document, twin.entry.document):
@@ -273,9 +274,9 @@ def _relation(fields: dict[str, Any], document: Document) -> jsonl.ExportedRelat
     if document.kind != "entity":
         raise ValueError("only an entity has relations")
     project = fields.get("project", document.project)
-    named = {name: value for name, value in fields.items() if name != "project"}
-    record = {"relation": {**named, "source": document.key}, "project": project}
-    return jsonl.read_relation(record)
+    beside = {"project": project, "visibility": fields.get("visibility")}
+    named = {name: value for name, value in fields.items() if name not in beside}
+    return jsonl.read_relation({"relation": {**named, "source": document.key}, **beside})
 
 
 def too_large(name: str, max_bytes: int) -> UsageError:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from plait.errors import UsageError
 from plait.exporting import jsonl, reference
+from plait.exporting.narrowing import hidden_documents, is_hidden
 from plait.exporting.reading import Importable
 from plait.facts.credentials import document_secrets
 from plait.facts.names import entity_named
@@ -17,12 +18,15 @@ from plait.text.normal_form import composed
 from plait.types import EVERYTHING, Document, Trust
 from plait.types.relations import Relation
 from plait.types.reports import Imported
+from plait.types.visibility import TEAM, Visibility, visible_to
 from plait.writing import documents
 from plait.writing.changes import ENTITY_FIELDS, Change
 from plait.writing.copies import New, copying_relations, with_trust_of_copies
 from plait.writing.writer import Writer
 
 _Row = TypeVar("_Row")
+# Whose keys are, by who sees them, project and source.
+_Owners = dict[tuple[str | None, ...], str]
 
 
 def import_content(
@@ -74,18 +78,25 @@ def import_export(
         UsageError: A key belongs to another document of the memory ("key_taken"), or a relation
             has an unknown entity ("unknown_entity").
     """
+    # An export names only what not all see: then the rest is the team's.
+    default = TEAM if hidden_documents(parts) else None
     entries = [
         part._replace(
+            visibility=part.visibility or default,
             document=part.document._replace(
                 project=writer.home_of(part.document.project),
                 trust=trust if outranks(part.document.trust, trust) else part.document.trust,
-            )
+            ),
         )
         for part in parts
         if isinstance(part, Entry)
     ]
     relations = [
-        part._replace(project=writer.home_of(part.project))
+        part._replace(
+            project=writer.home_of(part.project),
+            # Between what few see and what all see: its ends are looked for among both.
+            visibility=None if is_hidden(part) else default,
+        )
         for part in parts
         if isinstance(part, jsonl.ExportedRelation)
     ]
@@ -100,38 +111,39 @@ def import_export(
     if dry_run:
         are_new = _are_new(writer.store, relations)
         relations = []
-    for project in dict.fromkeys(exported.project for exported in relations):
-        of_project = [exported.relation for exported in relations if exported.project == project]
-        are_new += relate(writer.store, of_project, project)
+    for home in dict.fromkeys(exported[1:] for exported in relations):
+        project, visibility = home
+        at_home = [exported.relation for exported in relations if exported[1:] == home]
+        with visible_to(visibility):
+            are_new += relate(writer.store, at_home, project)
     return imported._replace(relations=sum(are_new), untrusted_relations=sum(copying))
 
 
 def _are_new(store: Store, relations: Sequence[jsonl.ExportedRelation]) -> list[bool]:
     """Tell for each relation whether `relate` would add it, without writing anything."""
     ends = dict.fromkeys(
-        (row.project, name)
-        for row in relations
-        for name in (row.relation.source, row.relation.target)
+        (row[1:], name) for row in relations for name in (row.relation.source, row.relation.target)
     )
-    ids: dict[tuple[str | None, str], str] = {}
+    ids: dict[tuple[tuple[str | None, ...], str], str] = {}
     here: set[str] = set()
-    for project, name in ends:
-        homes = store.known([entity_named(name, home) for home in dict.fromkeys((project, None))])
+    for (project, visibility), name in ends:
+        named = [entity_named(name, home) for home in dict.fromkeys((project, None))]
+        with visible_to(visibility):
+            homes = store.known(named)
         id_ = next((home.id for home in homes if home is not None), None)
         if id_ is not None:
             here.add(id_)
         # An entity that the import brings has no id yet.
-        ids[project, name] = id_ or repr((project, composed(name)))
+        place = (project, visibility)
+        ids[place, name] = id_ or repr((*place, composed(name)))
     known: dict[tuple[str, str, str], list[Relation]] = {}
     for edge in store.relations(sorted(here), EVERYTHING) if here else ():
         known.setdefault((edge.source_id, edge.target_id, edge.type), []).append(edge)
     now = documents.now_ms()
     are_new = []
-    for edge, project in relations:
-        type_ = composed(edge.type)
-        of_both = known.setdefault(
-            (ids[project, edge.source], ids[project, edge.target], type_), []
-        )
+    for edge, project, visibility in relations:
+        type_, place = composed(edge.type), (project, visibility)
+        of_both = known.setdefault((ids[place, edge.source], ids[place, edge.target], type_), [])
         merged, is_new = merge(edge._replace(type=type_), of_both, now)
         if merged is not None and is_new:
             of_both.append(merged)
@@ -218,7 +230,7 @@ def import_entries(
         UsageError: A key belongs to another document of the memory ("key_taken").
     """
     now = documents.now_ms()
-    owners: dict[tuple[str | None, str, str], str] = {}
+    owners: _Owners = {}
     changes: list[Change] = []
     kept = unchanged = known_entities = 0
     entries = list(entries)
@@ -233,7 +245,8 @@ def import_entries(
             # An empty type stays empty.
             type_ = entry.document.type
             document = document._replace(type=type_ and composed(type_))
-        here = _counterpart(writer.store, document, owners)
+        with visible_to(entry.visibility):
+            here = _counterpart(writer.store, document, entry.visibility, owners)
         # Entities are always written: they are merged, and their observations need them.
         is_entity = document.kind == "entity"
         claimed = document._replace(trust=draft.document.trust)
@@ -245,7 +258,7 @@ def import_entries(
             continue
         if not entry.passages:
             chunked = writer.chunk(draft._replace(document=document))
-            entry = chunked._replace(steps=entry.steps)
+            entry = chunked._replace(steps=entry.steps, visibility=entry.visibility)
         if here is None or is_entity:
             known_entities += here is not None
             changes.append(Change(entry._replace(document=document), imported=True))
@@ -303,13 +316,13 @@ def _still_ended(document: Document, here: Document) -> Document:
 
 
 def _counterpart(
-    store: Store, document: Document, owners: dict[tuple[str | None, str, str], str]
+    store: Store, document: Document, visibility: Visibility | None, owners: _Owners
 ) -> Document | None:
     """Return the stored document that this one would replace, and note its key in ``owners``."""
     same, namesake = store.known([Document(id=document.id), document._replace(id="")])
     if document.key is None:
         return same
-    name = (document.project, document.source, document.key)
+    name = (visibility, document.project, document.source, document.key)
     owner = owners.get(name) or (document.id if namesake is None else namesake.id)
     if same is not None and owner != same.id:
         raise UsageError(

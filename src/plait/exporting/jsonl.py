@@ -6,7 +6,7 @@ made again.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from plait.errors import StoreDamaged, UsageError
@@ -30,6 +30,7 @@ from plait.types.ids import is_id
 from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 from plait.types.steps import Step, step_from
+from plait.types.visibility import TEAM, VISIBILITIES, Visibility
 
 EXPORT_FORMAT = "plait"
 EXPORT_VERSION = 1
@@ -57,13 +58,16 @@ class ExportHeader(NamedTuple):
 
 
 class ExportedRelation(NamedTuple):
-    """A relation of an export, between entities of one project."""
+    """A relation of an export, between entities of one project; ``visibility``: if told."""
 
     relation: Relation
     project: str | None
+    visibility: Visibility | None = None
 
 
 ExportPart = Entry | ExportedRelation | ExportHeader
+# Tells who sees documents, by their ids.
+SeenBy = Callable[[Sequence[str]], Mapping[str, Visibility]]
 
 
 # -- writing -------------------------------------------------------------------------------
@@ -77,17 +81,33 @@ def header_line(header: ExportHeader = ExportHeader()) -> str:  # noqa: B008 - i
     return json.dumps(record)
 
 
-def export_lines(store: Store, where: Filter, damaged: list[str] | None = None) -> Iterator[str]:
+def export_lines(
+    store: Store, where: Filter, seen_by: SeenBy, damaged: list[str] | None = None
+) -> Iterator[str]:
     """Yield the documents that pass a filter as lines, then the relations between them.
 
     Documents and relations that cannot be read are named in ``damaged``, if it is given.
     """
     # In the order of writing: the observations of an entity have no other order.
     documents = store.scan(where, by_writing=True, damaged=damaged)
+    hidden = hidden_among(documents, seen_by)
     for document, passages in whole_documents(store, documents, damaged):
-        yield document_line(document, passages, exported_steps(store, document, damaged))
-    for relation in relations_between(store, documents, damaged):
+        steps = exported_steps(store, document, damaged)
+        yield document_line(document, passages, steps, hidden.get(document.id))
+    for relation in relations_between(store, documents, hidden, damaged):
         yield relation_line(relation)
+
+
+def hidden_among(documents: Sequence[Document], seen_by: SeenBy) -> dict[str, Visibility]:
+    """Return who sees those documents, by id, that not all members of the memory see."""
+    ids = [document.id for document in documents]
+    pages = (ids[at : at + DOCUMENTS_PER_READ] for at in range(0, len(ids), DOCUMENTS_PER_READ))
+    return {
+        id_: visibility
+        for page in pages
+        for id_, visibility in seen_by(page).items()
+        if visibility != TEAM
+    }
 
 
 def whole_documents(
@@ -117,19 +137,29 @@ def exported_steps(store: Store, document: Document, damaged: list[str] | None) 
 
 
 def relations_between(
-    store: Store, documents: Sequence[Document], damaged: list[str] | None
+    store: Store,
+    documents: Sequence[Document],
+    hidden: Mapping[str, Visibility],
+    damaged: list[str] | None,
 ) -> Iterator[ExportedRelation]:
-    """Yield the relations whose two entities are among these documents."""
+    """Yield the relations whose two entities are among these documents.
+
+    A relation is seen by those who see both; ``hidden`` is what `hidden_among` returned.
+    """
     projects = {row.id: row.project for row in documents if row.kind == "entity"}
     for relation in store.relations(list(projects), EVERYTHING, damaged=damaged):
         if relation.source_id in projects and relation.target_id in projects:
             # A personal entity is visible in every project: the other end decides.
             project = projects[relation.source_id] or projects[relation.target_id]
-            yield ExportedRelation(relation, project)
+            visibility = hidden.get(relation.source_id) or hidden.get(relation.target_id)
+            yield ExportedRelation(relation, project, visibility)
 
 
 def document_line(
-    document: Document, passages: Iterable[Passage], steps: Iterable[Step] = ()
+    document: Document,
+    passages: Iterable[Passage],
+    steps: Iterable[Step] = (),
+    visibility: Visibility | None = None,
 ) -> str:
     """Return a document as one line of JSON; fields with their default value are left out."""
     defaults = Document._field_defaults
@@ -142,6 +172,8 @@ def document_line(
     record["passages"] = places_of(document.text, passages)
     if steps:
         record["steps"] = list(steps)
+    if visibility is not None:
+        record["visibility"] = visibility
     return json.dumps(record, ensure_ascii=False)
 
 
@@ -167,10 +199,13 @@ def _matching(text: str, passages: list[Passage]) -> list[Passage]:
 def relation_line(exported: ExportedRelation) -> str:
     """Return a relation as one line of JSON."""
     fields = exported.relation._replace(source_id="", target_id="")._asdict()
-    record = {
+    relation = {
         name: value for name, value in fields.items() if value not in (None, "") or name == "type"
     }
-    return json.dumps({"relation": record, "project": exported.project}, ensure_ascii=False)
+    record: dict[str, Any] = {"relation": relation, "project": exported.project}
+    if exported.visibility is not None:
+        record["visibility"] = exported.visibility
+    return json.dumps(record, ensure_ascii=False)
 
 
 # -- reading -------------------------------------------------------------------------------
@@ -256,7 +291,17 @@ def read_relation(record: dict[str, Any]) -> ExportedRelation:
     if not isinstance(fields.get("context"), str | None):
         raise TypeError("context is not text")
     _check_moments(fields, ("created_at", "valid_from", "valid_to"))
-    return ExportedRelation(Relation(**fields), record.get("project"))
+    visibility = _visibility(record.get("visibility"))
+    return ExportedRelation(Relation(**fields), record.get("project"), visibility)
+
+
+def _visibility(value: object) -> Visibility | None:
+    for known in VISIBILITIES:
+        if value == known:
+            return known
+    if value is not None:
+        raise ValueError(f"visibility is {value!r}")
+    return None
 
 
 def read_entry(record: dict[str, Any]) -> Entry:
@@ -267,6 +312,7 @@ def read_entry(record: dict[str, Any]) -> Entry:
     """
     places = record.pop("passages", [])
     steps = record.pop("steps", None)
+    visibility = _visibility(record.pop("visibility", None))
     if not isinstance(steps, list | None):
         raise TypeError("steps is not a list")
     unknown = record.keys() - set(Document._fields)
@@ -286,7 +332,7 @@ def read_entry(record: dict[str, Any]) -> Entry:
     if steps and document.kind != "message":
         raise ValueError(f"a {document.kind} has steps")
     taken = None if steps is None else [_read_step(step) for step in steps]
-    return Entry(document, passages, steps=taken)
+    return Entry(document, passages, steps=taken, visibility=visibility)
 
 
 def _read_step(values: Sequence[Any]) -> Step:

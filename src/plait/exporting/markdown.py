@@ -16,6 +16,7 @@ from plait.types import KINDS, Document, Passage
 from plait.types.ids import is_id
 from plait.types.records import NamedTuple
 from plait.types.steps import Step
+from plait.types.visibility import Visibility
 
 SNAPSHOT_VERSION = 1
 FENCE = "---"
@@ -84,6 +85,7 @@ def file_text(
     relations: Sequence[ExportedRelation],
     order: int,
     steps: Sequence[Step] = (),
+    visibility: Visibility | None = None,
 ) -> str:
     """Return the file of a document; fields with their default value are left out."""
     fields: list[tuple[str, Any]] = [("plait", SNAPSHOT_VERSION)]
@@ -92,6 +94,8 @@ def file_text(
         if name in _LEFT_OUT or value == defaults[name]:
             continue
         fields.append((name, _shown(value) if name in MOMENTS else value))
+    if visibility is not None:
+        fields.append(("visibility", visibility))
     fields += [("relation", _relation(edge, document.project)) for edge in relations]
     fields.append(("order", order))
     if steps:
@@ -113,6 +117,8 @@ def _relation(exported: ExportedRelation, project: str | None) -> dict[str, Any]
     }
     if exported.project != project:
         record["project"] = exported.project
+    if exported.visibility is not None:
+        record["visibility"] = exported.visibility
     return record
 
 

@@ -22,6 +22,7 @@ from plait.stores.moving import (
     VECTOR_TABLE,
     Digest,
     MovableStore,
+    People,
     Row,
     RowReader,
     Table,
@@ -83,18 +84,21 @@ def migrate(
         _check(old)
         with closing(_rows_at(target, create=True, timeout=timeout)) as new:
             _refuse_lost_vectors(old, new)
+            with old.reading() as reader:
+                _people(reader, old, new)
             new.claim(mark_of(old.path, new.path))
             for number in range(1, COPY_ROUNDS + 1):
-                tables = _round(old, new, progress)
-                if tables is None:
+                copied = _round(old, new, progress)
+                if copied is None:
                     warn(Notice(f"{old.path} was written to meanwhile: copying the difference."))
                     continue
                 with old.reading() as reader:
                     new.finish(reader.counters())
+                new.admit(copied.people)
                 samples = _samples(old)
                 same = _compare_answers(samples, source, target, timeout)
                 new.release()
-                return Migrated(old.path, new.path, tables, number, len(samples), same)
+                return Migrated(old.path, new.path, copied.tables, number, len(samples), same)
             raise StoreError(
                 f"{old.path} is written to all the time, so the copy is never the same.",
                 code="source_changes",
@@ -178,15 +182,37 @@ def _refuse_lost_vectors(old: MovableStore, new: MovableStore) -> None:
             )
 
 
+def _people(reader: RowReader, old: MovableStore, new: MovableStore) -> People:
+    """Return who sees what; refuse to put what only some see into a place where all see it."""
+    people = reader.people()
+    if people.hidden and not new.keeps_members:
+        raise UsageError(
+            f"{people.hidden} documents and relations of {old.path}, deleted ones too, are not "
+            f"visible to all its members, and {new.path}, which cannot have members, would show "
+            "them to all its readers. Make them visible to the team, delete them for good, or "
+            "move the memory into another database.",
+            code="hidden_documents",
+            subject=old.path,
+        )
+    return people
+
+
 # -- copying -------------------------------------------------------------------------------
 
 
-def _round(
-    old: MovableStore, new: MovableStore, progress: Progress
-) -> tuple[MovedTable, ...] | None:
+class _Copied(NamedTuple):
+    """What the last snapshot of the source has: tables as they are in the target, and people."""
+
+    tables: tuple[MovedTable, ...]
+    people: People
+
+
+def _round(old: MovableStore, new: MovableStore, progress: Progress) -> _Copied | None:
     """Make the target like the source, and compare them; ``None`` if they are not the same."""
     try:
         with old.reading() as reader:
+            # Before each snapshot is copied: somebody may have hidden something since the last one.
+            _people(reader, old, new)
             total = 2 * sum(reader.count(table) for table in TABLES)
             steps = _Steps(progress, total)
             for table in reversed(TABLES):
@@ -195,14 +221,17 @@ def _round(
                 _fill(reader, new, table, steps)
         with old.reading() as reader, new.reading() as copy:
             digests = [(_digest(reader, table, steps), _digest(copy, table)) for table in TABLES]
+            # Of the same moment as the rows, because entries of the log are told by their order.
+            people = _people(reader, old, new)
     except TornSnapshot:
         return None
     if any(str(ours) != str(theirs) or ours.rows != theirs.rows for ours, theirs in digests):
         return None
-    return tuple(
+    moved = (
         MovedTable(table.name, ours.rows, str(ours))
         for table, (ours, _) in zip(TABLES, digests, strict=True)
     )
+    return _Copied(tuple(moved), people)
 
 
 class _Steps:

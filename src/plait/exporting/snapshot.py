@@ -46,6 +46,7 @@ def write_snapshot(
     where: Filter,
     target: str,
     *,
+    seen_by: jsonl.SeenBy,
     allow_removal: bool = False,
     overwrite: bool = False,
     damaged: list[str] | None = None,
@@ -70,7 +71,8 @@ def write_snapshot(
     orders = in_order([places.get(document.id, 0) for document in documents])
     by_id = dict(zip((document.id for document in documents), orders, strict=True))
     relations: dict[str, list[jsonl.ExportedRelation]] = {}
-    for edge in jsonl.relations_between(store, documents, damaged):
+    hidden = jsonl.hidden_among(documents, seen_by)
+    for edge in jsonl.relations_between(store, documents, hidden, damaged):
         relations.setdefault(edge.relation.source_id, []).append(edge)
     written = unchanged = held = 0
     kept: list[str] = []
@@ -84,8 +86,8 @@ def write_snapshot(
             name = names[document.id]
             edges = relations.get(document.id, ())
             steps = jsonl.exported_steps(store, document, damaged)
-            text = markdown.file_text(document, passages, edges, by_id[document.id], steps)
-            data = text.encode()
+            order, seen = by_id[document.id], hidden.get(document.id)
+            data = markdown.file_text(document, passages, edges, order, steps, seen).encode()
             file = known.get(name)
             if file is not None and file.mark == sha256(data).digest():
                 unchanged += 1

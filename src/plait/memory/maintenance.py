@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from plait.embedders.none import NoEmbedder
@@ -14,13 +14,13 @@ from plait.searching.where import Where
 from plait.settings.loading import Config, load
 from plait.settings.schema import IN_MEMORY
 from plait.stores import open_store
-from plait.types import TRUSTS, Document, Filter, check_choice, check_range
+from plait.types import TRUSTS, Filter, check_choice, check_range
 from plait.types.guarding import guarded, recorded
-from plait.types.ids import SCOPE_PREFIX, is_address
+from plait.types.ids import is_address
 
 if TYPE_CHECKING:
-    from plait.exporting.jsonl import ExportPart
     from plait.exporting.reading import Importable
+    from plait.memory.team import Team
     from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import (
         Exported,
@@ -41,6 +41,13 @@ MOST_LOGGED = 10_000
 @guarded
 class MaintainedMemory(OpenMemory):
     """An opened memory with the maintenance verbs."""
+
+    @property
+    def _members(self) -> Team:
+        """Who sees what here, also for a scope, which shows nobody its members."""
+        from plait.memory.team import Team
+
+        return Team(self._store, self.path)
 
     @recorded("reindex")
     def reindex(
@@ -244,7 +251,7 @@ class MaintainedMemory(OpenMemory):
         if self._store is None:
             return
         wanted = self._exported(where, all_projects=all_projects)
-        yield from jsonl.export_lines(self._store, wanted, damaged)
+        yield from jsonl.export_lines(self._store, wanted, self._members.visibilities, damaged)
 
     @property
     def _project_is_chosen(self) -> bool:
@@ -314,6 +321,7 @@ class MaintainedMemory(OpenMemory):
             self._required(),
             self._exported(where, all_projects=all_projects),
             os.path.abspath(os.fspath(folder)),
+            seen_by=self._members.visibilities,
             allow_removal=allow_removal,
             overwrite=overwrite,
             damaged=damaged,
@@ -393,6 +401,7 @@ class MaintainedMemory(OpenMemory):
     def _import(
         self, content: Importable, trust: str, *, dry_run: bool, scopes: bool = False
     ) -> Imported:
+        from plait.exporting import narrowing
         from plait.exporting.importing import import_content
         from plait.memory import Memory
         from plait.types.reports import Imported
@@ -403,11 +412,15 @@ class MaintainedMemory(OpenMemory):
         if not dry_run:
             self._check_writable()
         if not scopes:
-            parts = self._outside_scopes(content.parts)
+            parts = narrowing.outside_scopes(content.parts, self._store)
             scoped = len(content.parts) - len(parts)
             content = content._replace(parts=parts)
             done = self._import(content, trust, dry_run=dry_run, scopes=True)
             return done._replace(scoped=scoped)
+        unhidden = 0
+        if not self._members.has_members:
+            unhidden = narrowing.hidden_documents(content.parts)
+            content = content._replace(parts=narrowing.without_visibility(content.parts))
         if self._store is None:
             # Into a memory in RAM first: what fails must not leave an empty file.
             settings = self.config.settings._replace(read_only=False)
@@ -418,13 +431,13 @@ class MaintainedMemory(OpenMemory):
             finally:
                 rehearsal.close()
             if dry_run:
-                return done._replace(dry_run=True)
+                return done._replace(dry_run=True, unhidden=unhidden)
             self._create()
         writer = self._dry_writer() if dry_run else self._begin()
         done = import_content(writer, self.graph, content, trust=highest, dry_run=dry_run)
         if not dry_run:
             self._after_writing(writer)
-        return done
+        return done._replace(unhidden=unhidden)
 
     def _dry_writer(self, *, allow_secret: bool = False) -> Writer:
         """Return what counts an import without writing, also where nothing may be written."""
@@ -439,27 +452,6 @@ class MaintainedMemory(OpenMemory):
             max_bytes=self._max_bytes,
             allow_secret=allow_secret,
         )
-
-    def _outside_scopes(self, parts: Sequence[ExportPart]) -> list[ExportPart]:
-        """Return the parts of an import that neither lie in a user's scope nor name its ids."""
-        from plait.protocols import Entry
-
-        rows = [part.document for part in parts if isinstance(part, Entry)]
-        ids = {id_ for row in rows for id_ in (row.id, row.parent, row.supersedes) if id_}
-        known = [Document(id=id_) for id_ in ids] if self._store is not None else []
-        guarded = (
-            {row.id for row in self._required().known(known) if row is not None and _in_scope(row)}
-            if known
-            else set()
-        )
-
-        def is_outside(part: ExportPart) -> bool:
-            if isinstance(part, Entry):
-                named = {part.document.id, part.document.parent, part.document.supersedes}
-                return not _in_scope(part.document) and named.isdisjoint(guarded)
-            return not _in_scope(part)
-
-        return [part for part in parts if is_outside(part)]
 
     def _hydrate(self) -> None:
         """Fill an empty memory from the snapshot that belongs to it, and say so.
@@ -492,8 +484,3 @@ class MaintainedMemory(OpenMemory):
         if not is_named:
             text += " They are untrusted: your settings do not name that folder as memory_dir."
         self.opening_notices.append(Notice(text, "hydrated", folder))
-
-
-def _in_scope(part: Document | ExportPart) -> bool:
-    """Tell whether something lies in a user's scope."""
-    return (getattr(part, "project", None) or "").startswith(SCOPE_PREFIX)

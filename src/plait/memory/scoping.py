@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from base64 import b32encode
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from plait.errors import UsageError, advise, quoted
+from plait.errors import StoreReadOnly, UsageError, advise, quoted
 from plait.memory import Memory
 from plait.searching.where import Where
 from plait.stores.confined import ConfinedStore
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from plait.exporting.reading import Importable
     from plait.facts.names import Reach
     from plait.graph import Graph
+    from plait.memory.team import Team
     from plait.types.reports import Imported, Stored
     from plait.writing.writer import Writer
 
@@ -249,8 +251,13 @@ class ScopedMemory(Memory):
     salvage = _refused("salvage")
     examine = _refused("examine")
     engine = property(_refused("engine"))
+    team = property(_refused("team"))
 
     # -- inside ----------------------------------------------------------------------------
+
+    @property
+    def _members(self) -> Team:
+        return self._memory._members
 
     def _filter(self, wanted: Filter | Where | None, *, all_projects: bool = False) -> Filter:
         # A filter that names no project means all that may be read.
@@ -296,7 +303,8 @@ class ScopedMemory(Memory):
         if due is not None and due <= time.time_ns() // 1_000_000:
             from plait.writing.changes import put
 
-            put(self._whole, ())
+            with suppress(StoreReadOnly):  # of a member who only reads; the next writer does it
+                put(self._whole, ())
 
     def _renamed(self, id_: str) -> str:
         """Return the id that a document of an import has here: its own only if it is here."""

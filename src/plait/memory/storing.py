@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from plait.errors import UsageError, advise
@@ -14,24 +15,31 @@ from plait.text import clean
 from plait.times import Moment, as_moment
 from plait.types import Document, DocumentStatus, Filter, MemoryType, Origin, Trust, check_choice
 from plait.types.guarding import guarded, recorded
-from plait.types.ids import is_id
 
 if TYPE_CHECKING:
     from plait.facts.names import Reach
+    from plait.memory.team import Team
     from plait.settings.project import OwnFiles
     from plait.types.reports import Deleted, IngestReport, OnFile, Stored
     from plait.types.review import MarkedDocuments
     from plait.writing.backfill import Progress
 
-# When a document was written; the memory fills in what is 0.
-_STAMPS = ("created_at", "updated_at", "indexed_at")
 VERDICTS = ("good", "wrong")
-_TIMES = ("event_at", "valid_from", "valid_to", *_STAMPS)
 
 
 @guarded
 class StoringMemory(MaintainedMemory):
     """The part of `Memory` that stores, ingests, deletes and undoes."""
+
+    @property
+    def team(self) -> Team:
+        """Who the members of this memory are, and who sees which document."""
+        from plait.memory.team import Team
+
+        return Team(self._store, self.path)
+
+    def _visible(self, visibility: str | None) -> AbstractContextManager[None]:
+        return nullcontext() if visibility is None else self.team.writing(visibility)
 
     # -- putting in ------------------------------------------------------------------------
 
@@ -64,6 +72,7 @@ class StoringMemory(MaintainedMemory):
         valid_from: Moment | None = None,
         allow_secret: bool = False,
         personal: bool = False,
+        visibility: str | None = None,
     ) -> Stored:
         """Store a text. With ``key`` it is a note; the next text with that key replaces it.
 
@@ -76,7 +85,8 @@ class StoringMemory(MaintainedMemory):
         ``allow_secret``. The ``origin`` is "user" unless the role is another's. ``personal``: it
         belongs to no project and is seen in every one. ``provenance`` says which ``model`` or
         ``tool`` wrote it, on which ``branch`` and ``commit``; it is kept in the metadata. A
-        ``status`` of done or archived ranks it lower; what replaces it keeps it.
+        ``status`` of done or archived ranks it lower; what replaces it keeps it. In a memory with
+        members, ``visibility`` says who sees it: private, project or team, which is the default.
 
         Times (``event_at``, ``valid_from``) are a datetime, a date, a text such as ``2026-03-01``
         or ``7d``, or seconds or milliseconds since 1970. ``path`` is the file that the text was
@@ -90,6 +100,7 @@ class StoringMemory(MaintainedMemory):
         from plait.text.normal_form import composed
         from plait.types.reports import Stored
         from plait.writing.documents import new_document, with_provenance
+        from plait.writing.given import refuse_id_as_key
         from plait.writing.observations import store_note, store_observation
 
         document = new_document(
@@ -116,40 +127,21 @@ class StoringMemory(MaintainedMemory):
             supersedes=None if supersedes is None else self._named(supersedes, "read")[0].id,
             valid_from=as_moment(valid_from, "valid_from"),
         )
-        self._check_key(document)
+        refuse_id_as_key(self._required, document)
         if self.is_off:
             return Stored("", document.key or "", 0)
-        writer = self._begin(allow_secret=allow_secret, personal=personal)
-        if document.kind == "observation":
-            stored = store_observation(writer, document, entity and composed(clean(entity)))
-        elif document.kind == "message":
-            from plait.writing.conversations import store_message
+        with self._visible(visibility):
+            writer = self._begin(allow_secret=allow_secret, personal=personal)
+            if document.kind == "observation":
+                stored = store_observation(writer, document, entity and composed(clean(entity)))
+            elif document.kind == "message":
+                from plait.writing.conversations import store_message
 
-            stored = store_message(writer, document)
-        else:
-            stored = store_note(writer, document, lines)
-        self._after_writing(writer, much=False)
+                stored = store_message(writer, document)
+            else:
+                stored = store_note(writer, document, lines)
+            self._after_writing(writer, much=False)
         return stored
-
-    def _check_key(self, document: Document) -> None:
-        """Refuse the id of a stored document as a key: it would name two of them.
-
-        Raises:
-            UsageError: It is one.
-        """
-        key = document.key
-        if key is None or not is_id(key):
-            return
-        for known in self._required().known([Document(id=key)]):
-            if known is not None and known.id != document.id:
-                raise UsageError(
-                    f"'{key}' is the id of a stored document and cannot be the key of another.",
-                    code="key_is_id",
-                    subject="key",
-                    advice=advise("supersede_id", name=key)
-                    if known.key is None
-                    else advise("key_of_id", key=known.key),
-                )
 
     @recorded("store_many")
     def store_many(
@@ -207,8 +199,10 @@ class StoringMemory(MaintainedMemory):
         return stored
 
     def _taken(self, document: Document) -> Document:
-        self._check_key(document)
-        return _with_moments(document)
+        from plait.writing.given import refuse_id_as_key, with_moments
+
+        refuse_id_as_key(self._required, document)
+        return with_moments(document)
 
     @recorded("ingest")
     def ingest(
@@ -221,6 +215,7 @@ class StoringMemory(MaintainedMemory):
         allow_removal: bool = False,
         progress: Progress | None = None,
         on_file: OnFile | None = None,
+        visibility: str | None = None,
     ) -> IngestReport:
         """Index a file or a folder; the files themselves are never changed.
 
@@ -232,6 +227,7 @@ class StoringMemory(MaintainedMemory):
             allow_removal: Forget missing files even if nearly all of the folder, or it, is gone.
             progress: Called with the number of files done, the total, and the last file's path.
             on_file: Called with the report of each file when it is done, before ``progress``.
+            visibility: Who sees new files, in a memory with members: private, project or team.
 
         Raises:
             SourceError: There is no such file or folder.
@@ -257,16 +253,17 @@ class StoringMemory(MaintainedMemory):
             max_bytes=self._max_bytes,
             allow_removal=allow_removal,
         )
-        report = ingest(
-            writer,
-            walk,
-            incremental=incremental,
-            keep_project=not self._project_is_chosen,
-            allow_removal=allow_removal,
-            progress=progress,
-            on_file=on_file,
-            embedder_for=lambda state: self._embedder_for(writer.store, state),
-        )
+        with self._visible(visibility):
+            report = ingest(
+                writer,
+                walk,
+                incremental=incremental,
+                keep_project=not self._project_is_chosen,
+                allow_removal=allow_removal,
+                progress=progress,
+                on_file=on_file,
+                embedder_for=lambda state: self._embedder_for(writer.store, state),
+            )
         if report.trouble is None:
             self._after_writing(writer)
         self._flush()
@@ -420,6 +417,7 @@ class StoringMemory(MaintainedMemory):
         status: DocumentStatus | None = None,
         superseded_by: str | None = None,
         entity: str | None = None,
+        visibility: str | None = None,
         all_projects: bool = False,
     ) -> MarkedDocuments:
         """Change what is known about documents, not their text; `unmark` takes the result back.
@@ -429,6 +427,7 @@ class StoringMemory(MaintainedMemory):
             status: active, done or archived.
             superseded_by: The document that they end in favour of: they are kept as its history.
             entity: The entity that the facts are to belong to; created if needed.
+            visibility: Who sees them, and the facts of entities; `unmark` does not change it back.
             all_projects: The names may be those of another project.
 
         Raises:
@@ -438,7 +437,7 @@ class StoringMemory(MaintainedMemory):
         from plait.types.review import MarkedDocuments
         from plait.writing import marking
 
-        if not names or (status, superseded_by, entity) == (None, None, None):
+        if not names or not any((status, superseded_by, entity, visibility)):
             raise UsageError("Name the documents, and what to change.", code="nothing_to_mark")
         if self.is_off:
             return MarkedDocuments()
@@ -448,7 +447,10 @@ class StoringMemory(MaintainedMemory):
         self._check_writable()
         by = None if superseded_by is None else self._named(superseded_by, reach)[0].id
         ids = [row.id for row in rows]
-        done = marking.mark(self._required(), ids, status=status, superseded_by=by, entity=entity)
+        shared = None if visibility is None else self.team.sharing(visibility)
+        done = marking.mark(
+            self._required(), ids, status=status, superseded_by=by, entity=entity, share=shared
+        )
         self._begin().backfill.catch_up()  # the profiles of their entities have changed
         return done
 
@@ -483,18 +485,3 @@ class StoringMemory(MaintainedMemory):
             refs = [part.ref for part in parts]
             transaction.judge(refs, good=int(verdict == "good"), wrong=int(verdict == "wrong"))
         return document
-
-
-def _with_moments(document: Document) -> Document:
-    """Return a document of a caller with its times in milliseconds.
-
-    Raises:
-        UsageError: One of them is not a time.
-    """
-    given = {name: getattr(document, name) for name in _TIMES}
-    # 0 is what a document has that was never stored.
-    unset = [name for name in _STAMPS if given[name] == 0]
-    times: dict[str, Any] = {
-        name: as_moment(time, name) for name, time in given.items() if name not in unset
-    }
-    return document._replace(**times)

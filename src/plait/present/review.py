@@ -111,6 +111,7 @@ def entry_dict(entry: AuditEntry) -> dict[str, Any]:
         "id": entry.document or None,
         "before": None if entry.before is None else entry.before.hex(),
         "after": None if entry.after is None else entry.after.hex(),
+        **({} if entry.member is None else {"member": entry.member}),
     }
 
 
@@ -122,5 +123,6 @@ def entry_line(entry: AuditEntry) -> str:
     session = f"  session {on_a_line(flattened(entry.session))}" if entry.session else ""
     id_ = flattened(entry.document[:SHORT_ID])
     about = f"  {id_}  {marks[0]} → {marks[1]}" if entry.document else ""
-    act = flattened(f"{entry.door} {entry.verb} by {entry.origin}")
+    member = f" ({entry.member})" if entry.member is not None else ""
+    act = flattened(f"{entry.door} {entry.verb} by {entry.origin}{member}")
     return f"{show_time(entry.at)}  {act}{about}{session}"

@@ -40,6 +40,11 @@ MOST_RARE_IN_SMALL = 20
 COUNTED_TOGETHER = 100  # passages with a correction and its company; more say no more
 COMPARED_SPELLINGS = 4  # candidates whose company is looked up, and other words it is looked up for
 
+# Letters of a name of code that is corrected, and the small ones among them: in capitals alone, and
+# in a short name, any letter may be meant.
+SHORTEST_NAME = 6
+SMALL_IN_NAME = 3
+
 # A question in another language has at least so many words that are right, but not here, and a
 # little word that few of the passages hold. In it only long words are corrected: these are mostly
 # the same word ("parlament"), short ones another.
@@ -87,7 +92,8 @@ def corrected(
     unchanged = Corrected(request, query, vocabulary, ())
     asked = re.findall(r"\w+", request.text)
     marked = {word for word in asked if spelling.is_identifier(word)}
-    left_alone = set() if request.text.isupper() else {word.lower() for word in marked}
+    names = {word for word in marked if _is_misspelt_name(word, unknown)}
+    left_alone = set() if request.text.isupper() else {word.lower() for word in marked - names}
     left_alone |= {part for word in marked for part in parts(word)}
     right = {word for word in unknown if _is_word(word)}
     least = LONG_IN_FOREIGN if _is_foreign(asked, right, vocabulary) else 0
@@ -131,6 +137,18 @@ def _is_word(word: str) -> bool:
         return word.isalpha() and is_word(word)
     except EmbedderError:
         return False
+
+
+def _is_misspelt_name(word: str, unknown: Collection[str]) -> bool:
+    """Tell whether a name in capitals and small letters has a part that the memory does not hold.
+
+    "serverMail" is another name; "PostgerSQL" is none. Capitals alone are an abbreviation.
+    """
+    return (
+        len(word) >= SHORTEST_NAME
+        and sum(map(str.islower, word)) >= SMALL_IN_NAME
+        and any(part in unknown for part in parts(word))
+    )
 
 
 def _is_foreign(asked: Sequence[str], right: Collection[str], vocabulary: Vocabulary) -> bool:
@@ -200,8 +218,9 @@ def _chosen(
                 together = len(store.keyword(beside, COUNTED_TOGETHER, where))
                 unlikely -= TENFOLD * math.log10(max(1, together))
                 likely = BESIDE if together else APART
-            if unlikely <= likely and unlikely < best:
-                best, chosen[typed] = unlikely, row.word
+            # One that stands beside the others of the question is preferred to one that does not.
+            if unlikely <= likely and unlikely - likely < best:
+                best, chosen[typed] = unlikely - likely, row.word
     return chosen
 
 

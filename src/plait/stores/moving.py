@@ -160,6 +160,25 @@ class Counters(NamedTuple):
     generations: int
 
 
+class People(NamedTuple):
+    """The members of a memory, and the labels of what not all of them see, by table."""
+
+    names: dict[int, tuple[str, str]]
+    members: list[Row]
+    labels: dict[str, list[Row]]
+    histories: list[Row]
+    entries: list[Row]
+
+    @property
+    def hidden(self) -> int:
+        """How many documents and relations, deleted ones too, not all members see."""
+        return sum(map(len, self.labels.values()))
+
+
+# Those of a file.
+NO_PEOPLE = People({}, [], {}, [], [])
+
+
 class RowReader(Protocol):
     """Reads the rows of a memory, all in one snapshot."""
 
@@ -174,6 +193,9 @@ class RowReader(Protocol):
 
     def counters(self) -> Counters:
         """Return the largest numbers that were given to rows."""
+
+    def people(self) -> People:
+        """Return the members, and who sees what."""
 
 
 class RowWriter(RowReader, Protocol):
@@ -194,6 +216,7 @@ class MovableStore(Protocol):
 
     path: str
     has_vectors: bool
+    keeps_members: bool
 
     def reading(self) -> AbstractContextManager[RowReader]:
         """Begin to read, in one snapshot."""
@@ -206,6 +229,9 @@ class MovableStore(Protocol):
 
     def finish(self, counters: Counters) -> None:
         """Make what only this engine has."""
+
+    def admit(self, people: People) -> None:
+        """Hide what was hidden, then let the members in; a place without members ignores them."""
 
     def release(self) -> None:
         """Take the mark away: the memory can be used."""

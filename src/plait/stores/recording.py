@@ -106,12 +106,12 @@ class Recorder:
         for id_, (first, last) in self._rows.items():
             before, after = hashes.of_row(first), hashes.of_row(last)
             if before != after:
-                own = base._replace(origin=origins.get(id_, who))
-                yield _about(own, id_, last or first, before, after, act.session)
+                origin = origins.get(id_, who)
+                yield _about(base, id_, last or first, before, after, act.session, origin)
         for id_, values, dropped in self._marks:
             mark = hashes.of(*values)
             before, after = (mark, None) if dropped else (None, mark)
-            yield _about(base, id_, self._row(id_), before, after, act.session)
+            yield _about(base, id_, self._row(id_), before, after, act.session, who)
         # Of a user who is erased nothing stays, the name and the session included.
         is_known = act.verb != "erase"
         for home, count in self._purged.items():
@@ -150,8 +150,9 @@ def _about(
     before: bytes | None,
     after: bytes | None,
     session: str | None,
+    origin: str,
 ) -> AuditEntry:
     own, project = (None, "") if row is None else (row[_SESSION], row[_PROJECT])
-    return base._replace(
-        session=session or own, project=project, document=id_, before=before, after=after
+    return AuditEntry(
+        base.at, origin, base.door, base.verb, session or own, project, id_, before, after
     )

@@ -25,9 +25,9 @@ LISTED_STEMS = 4_000
 # Passages that are read for the spellings of one stem.
 PASSAGES = 3
 READ_PASSAGES = 15  # until one writes the word as it may have been meant
-# A passage that has "received" stands for "receive" too; shorter words have too many relatives.
-FAMILY_LETTERS = 6
-FAMILY_EDITS = 2
+# A passage that has "log" stands for "logging" too; shorter words have too many relatives.
+FAMILY_LETTERS = 5
+FAMILY_EDITS = 4
 FAMILY_COST = 0.3
 # Passages that are counted if not all may be seen; more of them say no more.
 COUNTED = 50
@@ -40,7 +40,10 @@ _ENDINGS = ("", "e", "s", "es", "ed", "ing", "y")
 # Words that are also looked up with an edit in their first letters, which costs most. A question
 # with more unknown words is seldom misspelt, but in another language.
 VARIED = 3
-NEAR = 1.0  # edits: a spelling so near needs no others beside it
+NEAR = 1.0  # edits: a spelling so near needs no rarer guesses beside it
+# A spelling so near, in so many passages, is what was meant, whatever other first letters give.
+MEANT = 0.7  # edits
+MEANT_PASSAGES = 20
 
 
 class Index(Protocol):
@@ -85,10 +88,13 @@ def _alike(index: Index, typed: str, *, varies: bool) -> list[Spelling]:
         return []
     most = spelling.allowed(typed)
     counts, begun = _begun(index, typed, most)
-    spellings = _spelt(index, typed, counts, begun)
-    if varies and not any(row.cost <= NEAR for row in spellings):
-        varied = {stem: count for stem, count in _varied(index, typed) if stem not in counts}
-        spellings += _spelt(index, typed, varied, set())
+    expected = _expected(index, counts, typed, most)
+    spellings = _spelt(index, typed, counts, expected, begun)
+    if varies and not any(_is_enough(row) for row in spellings):
+        counts, expected = _varied(index, typed, expected)
+        known = {row.word for row in spellings}
+        varied = _spelt(index, typed, counts, expected, set())
+        spellings += [row for row in varied if row.word not in known]
     return sorted(spellings, key=lambda row: (row.cost, row.word))
 
 
@@ -102,10 +108,23 @@ def _is_known_script(index: Index, typed: str) -> bool:
     )
 
 
-def _spelt(index: Index, typed: str, counts: Mapping[str, int], begun: set[str]) -> list[Spelling]:
-    """Return spellings of a word whose stems are among these, as visible passages have them."""
+def _is_enough(row: Spelling) -> bool:
+    """Tell whether a spelling leaves no need to look for others: it is near, and not rare."""
+    return row.cost <= MEANT and row.holding >= MEANT_PASSAGES
+
+
+def _spelt(
+    index: Index,
+    typed: str,
+    counts: Mapping[str, int],
+    expected: Mapping[str, float],
+    begun: set[str],
+) -> list[Spelling]:
+    """Return spellings of a word whose stems are among these, as visible passages have them.
+
+    ``expected`` has the cost of the word that was meant, where a stem tells it.
+    """
     most = spelling.allowed(typed)
-    expected = _expected(index, counts, typed, most)
     # First those whose word is known already, then those that an edit in the ending leaves whole.
     fitting = sorted(expected, key=lambda stem: (expected[stem], stem))
     others = sorted(begun - expected.keys(), key=lambda stem: (-len(stem), stem))
@@ -153,6 +172,9 @@ def _begun(index: Index, typed: str, most: int) -> tuple[dict[str, int], set[str
         if not shortest <= len(stem) <= longest:
             continue
         if len(stem) <= SHORT_STEM and not typed.startswith(stem):
+            # Only with an ending: "tesitng" may be "testing".
+            if typed.startswith(stem[:-1]):
+                counts[stem] = count
             continue
         if spelling.begins(stem, typed, most):
             counts[stem] = count
@@ -161,13 +183,21 @@ def _begun(index: Index, typed: str, most: int) -> tuple[dict[str, int], set[str
     return counts, begun
 
 
-def _varied(index: Index, typed: str) -> list[tuple[str, int]]:
-    """Return stems with one edit in the first letters, with their passages.
+def _varied(
+    index: Index, typed: str, without: Collection[str]
+) -> tuple[dict[str, int], dict[str, float]]:
+    """Return stems with one edit in the first letters: their passages, and the cost of the word.
 
     The rest of the word is right then, so that all such words can be looked up at once.
     """
-    variants = index.tokens(" ".join(spelling.beginnings(typed)))
-    return index.known({term for _, _, term in variants})
+    text = " ".join(spelling.beginnings(typed))
+    words: dict[str, list[str]] = {}
+    for start, end, term in index.tokens(text):
+        words.setdefault(term, []).append(text[start:end])
+    counts = dict(index.known(words.keys() - without))
+    return counts, {
+        stem: min(spelling.cost(typed, word) for word in words[stem]) for stem in counts
+    }
 
 
 def _asked(index: Index, stem: str) -> str | None:
@@ -182,11 +212,11 @@ def _asked(index: Index, stem: str) -> str | None:
 def _expected(index: Index, stems: Collection[str], typed: str, most: int) -> dict[str, float]:
     """Return the cost of the word that was meant, for stems with which the typed ending fits."""
     costs: dict[str, float] = {}
-    words = {word for stem in stems for word in spelling.continued(stem, typed)}
-    text = " ".join(word for word in words if abs(len(word) - len(typed)) <= most)
+    words = {word for stem in stems for word in spelling.continued(stem, typed)} - {typed}
+    text = " ".join(word for word in words if spelling.is_within(typed, word, most))
     for start, end, term in index.tokens(text):
         word = text[start:end]
-        if term in stems and word != typed and spelling.is_within(typed, word, most):
+        if term in stems:
             costs[term] = min(spelling.cost(typed, word), costs.get(term, math.inf))
     return costs
 

@@ -34,6 +34,8 @@ _STEMMED_OFF = (
     "ies ied ic ical ics"
 )
 _ENDINGS = tuple(_STEMMED_OFF.split())
+_TWICE = "bdfglmnprtz"  # consonants that English doubles before an ending
+_AFTER_BASE = "aei"  # vowels that such an ending begins with
 _MORE_LETTERS = ("ı", "ёіїєґў", "")
 
 
@@ -209,14 +211,20 @@ def continued(stem: str, typed: str) -> list[str]:
     """Return words that a stem may come from: it and the typed ending, or any if that is wrong.
 
     >>> continued("deploi", "delpoy")
-    ['deploi', 'deploie', 'deploiy', 'deploy']
+    ['deploi', 'deploie', 'deploiy', 'deploy', 'deployy']
     """
     end = len(stem)
     words = [stem, stem + "e", *(stem + typed[at:] for at in (end - 1, end, end + 1) if typed[at:])]
-    if stem[-1] == "i":
-        words.append(stem[:-1] + "y")
-    if typed.startswith(stem[:-1]):
-        words += [stem + ending for ending in _ENDINGS]
+    endings = _ENDINGS if typed.startswith(stem[:-1]) else ()
+    words += [stem + ending for ending in endings]
+    # The stemmer writes "i" for "y", puts an "e" back, and takes one of two consonants off:
+    # "deploying", "pruning", "logging".
+    last = stem[-1]
+    base = {"i": stem[:-1] + "y", "e": stem[:-1]}.get(last, stem + last if last in _TWICE else "")
+    if base:
+        end = len(base)
+        words += [base, *(base + typed[at:] for at in (end - 1, end, end + 1) if typed[at:])]
+        words += [base + ending for ending in endings if ending[0] in _AFTER_BASE]
     return list(dict.fromkeys(words))
 
 

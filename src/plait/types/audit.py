@@ -38,6 +38,7 @@ class AuditEntry(NamedTuple):
 
     ``origin`` is who made it. ``before`` and ``after`` are hashes of the document with the key of
     this memory: ``None`` where there was none. A purge has no ``document``, only its project.
+    ``member`` made it, in a memory with members; ``None`` is whoever administers it.
     """
 
     at: int
@@ -49,6 +50,7 @@ class AuditEntry(NamedTuple):
     document: str = ""
     before: bytes | None = None
     after: bytes | None = None
+    member: str | None = None
 
 
 class AuditQuery(NamedTuple):

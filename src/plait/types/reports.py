@@ -95,7 +95,8 @@ class Imported(NamedTuple):
     what else of it plait cannot keep, ``untrusted_relations`` counts relations that were left out:
     they repeat untrusted text. ``secret`` names the kinds of secrets in what was written.
     ``source`` is the format that was read; after a ``dry_run`` nothing was written. ``scoped``
-    counts documents and relations that were left out because they belong to users' scopes.
+    counts documents and relations that were left out because they belong to users' scopes,
+    ``unhidden`` documents that not all saw where they come from: here, without members, all do.
     """
 
     added: int = 0
@@ -111,6 +112,7 @@ class Imported(NamedTuple):
     source: str = ""
     dry_run: bool = False
     scoped: int = 0
+    unhidden: int = 0
 
 
 Outcome = Literal["added", "changed", "moved", "unchanged", "removed", "kept", "skipped", "failed"]

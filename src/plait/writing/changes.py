@@ -13,11 +13,13 @@ from plait.facts.fingerprints import fingerprint
 from plait.facts.names import entity_named, unknown_entity
 from plait.facts.trust import may_replace
 from plait.protocols import Entry, PassageUse, Store, Transaction, Trashed
-from plait.types import DEFAULT_ENTITY_TYPE, Document, Passage, Trust
+from plait.types import Document, Passage, Trust
 from plait.types.ids import ENTITY_SOURCE, new_id
 from plait.types.records import NamedTuple
+from plait.types.visibility import visible_to
 from plait.writing.replacing import (
     check_home,
+    dated,
     existing,
     keep_version,
     raised,
@@ -137,7 +139,10 @@ class Changes:
         entities_first = sorted(
             enumerate(changes), key=lambda pair: pair[1].entry.document.kind != "entity"
         )
-        changed = {place: self.put(change) for place, change in entities_first}
+        changed: dict[int, Changed] = {}
+        for place, change in entities_first:
+            with visible_to(change.entry.visibility):
+                changed[place] = self.put(change)
         return [changed[place] for place in range(len(changes))]
 
     def put(self, change: Change) -> Changed:
@@ -178,7 +183,7 @@ class Changes:
         document = entry.document._replace(id="")
         if self._transaction.known(document) is not None:
             return entry._replace(document=document)
-        stored = self._transaction.known(Document(id=former.id))
+        stored = self._transaction.known(document._replace(id=former.id))
         if stored is not None:
             moved = document._replace(id=former.id) if stored.path == former.path else document
             return entry._replace(document=moved)
@@ -359,7 +364,7 @@ class Changes:
         document = document._replace(source=ENTITY_SOURCE, title=document.key or "", text="")
         old = self._transaction.known(document)
         if old is None:
-            document = self._dated(document)
+            document = dated(document, self._transaction.now)
             self._transaction.write(Entry(document, ()))
             self._created.add(document.id)
         else:
@@ -383,19 +388,6 @@ class Changes:
         }
         if fields:
             self._transaction.amend(old.id, **fields)
-
-    def _dated(self, entity: Document) -> Document:
-        now = self._transaction.now
-        return entity._replace(
-            id=entity.id or new_id(),
-            type=DEFAULT_ENTITY_TYPE if entity.type is None else entity.type,
-            created_at=entity.created_at or now,
-            updated_at=entity.updated_at or now,
-            event_at=entity.event_at or now,
-            indexed_at=entity.indexed_at or now,
-            chunk_count=0,
-            sha256=None,
-        )
 
     # -- the end of the transaction --------------------------------------------------------
 

@@ -388,8 +388,11 @@ def _cleaned(document: Document) -> Document:
 
 def _are_plain(names: Iterable[object], metadata: Mapping[str, str]) -> bool:
     """Tell whether names and metadata are of ASCII alone, which no rule on characters changes."""
-    texts = [*names, *metadata, *metadata.values()]
-    return all(isinstance(text, str) and text.isascii() and "\0" not in text for text in texts)
+    try:
+        texts = "".join([*names, *metadata, *metadata.values()])  # type: ignore[list-item]
+    except TypeError:
+        return False  # a value of another type
+    return texts.isascii() and "\0" not in texts
 
 
 def _composed_names(document: Document) -> dict[str, Any]:

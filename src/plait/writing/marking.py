@@ -3,7 +3,7 @@
 No text changes. `unmark` restores what was changed, exactly as it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from plait.errors import UsageError, quoted
 from plait.facts import versions
@@ -32,6 +32,7 @@ def mark(
     status: DocumentStatus | None = None,
     superseded_by: str | None = None,
     entity: str | None = None,
+    share: Callable[[Transaction, Sequence[str]], object] | None = None,
 ) -> MarkedDocuments:
     """Change documents in one transaction; return what takes it back.
 
@@ -41,6 +42,7 @@ def mark(
         status: Their new status.
         superseded_by: The id of the document that they end in favour of.
         entity: The name of the entity that the facts are to belong to; created if needed.
+        share: Changes who sees them, before anything else is changed.
 
     Raises:
         NotFound: A document does not exist any more.
@@ -48,6 +50,8 @@ def mark(
     """
     with store.transaction() as transaction:
         marking = _Marking(transaction, ids)
+        if share is not None:
+            share(transaction, ids)
         if status is not None:
             marking.set_status(status)
         if superseded_by is not None:

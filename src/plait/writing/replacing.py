@@ -48,6 +48,20 @@ def replacing(
     return document._replace(id=old.id, created_at=old.created_at, trust=trust, status=status)
 
 
+def dated(entity: Document, now: int) -> Document:
+    """Return a new entity with an id, a type and its times, before it has a profile."""
+    return entity._replace(
+        id=entity.id or new_id(),
+        type=DEFAULT_ENTITY_TYPE if entity.type is None else entity.type,
+        created_at=entity.created_at or now,
+        updated_at=entity.updated_at or now,
+        event_at=entity.event_at or now,
+        indexed_at=entity.indexed_at or now,
+        chunk_count=0,
+        sha256=None,
+    )
+
+
 def existing(transaction: Transaction, document: Document) -> Document | None:
     """Return the stored document that a new one replaces, without its text."""
     if not (document.id or document.key is not None or document.path is not None):

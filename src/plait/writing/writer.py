@@ -16,6 +16,7 @@ from plait.protocols import Entry, State, Store, Vector
 from plait.text.normal_form import composed
 from plait.types import MAX_TURN, Cut, Document, check_range
 from plait.types.reports import Stored
+from plait.types.visibility import visible_to
 from plait.writing import chunking, documents
 from plait.writing.backfill import ON_THE_SIDE, Backfill
 from plait.writing.changes import Change, Changed, put
@@ -181,7 +182,8 @@ class Writer:
         document = entry.document
         if self.state.space is None or not (document.id or document.key or document.path):
             return frozenset()
-        return self.store.embedded(document, entry.passages)
+        with visible_to(entry.visibility):
+            return self.store.embedded(document, entry.passages)
 
     def write(
         self,

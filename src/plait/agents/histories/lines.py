@@ -24,6 +24,7 @@ FAR_BYTES = 200_000
 _BLOCK = 1024 * 1024
 _DIGEST = 16
 BOM = b"\xef\xbb\xbf"
+_decode = json.JSONDecoder().decode  # `json.loads` looks at its options for every line
 
 
 class Line(NamedTuple):
@@ -163,7 +164,7 @@ def _parsed(raw: bytes, place: int) -> Line:
     if not raw.strip(b" \t\r\n\0"):
         return Line(None, place)
     try:
-        record = json.loads(raw.decode("utf-8", "replace"))
+        record = _decode(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return Line(None, place, "broken line")
     return Line(record, place) if isinstance(record, dict) else Line(None, place, "broken line")

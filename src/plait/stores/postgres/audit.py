@@ -6,6 +6,7 @@ from os import urandom
 from plait.stores import recording
 from plait.stores.postgres.connection import Channel
 from plait.stores.postgres.documents import JOINED, by_id, plain_row
+from plait.stores.postgres.labels import TEAM_LABEL
 from plait.stores.postgres.state import get_fact, set_fact
 from plait.stores.recording import AUDIT_KEY_BYTES, DocumentRow
 from plait.stores.sqlite.audit import KEY, MOST_ENTRIES, TRIMMED_EVERY, is_key
@@ -15,17 +16,28 @@ from plait.types.ids import SCOPE_PREFIX
 
 _NAMES = ("at", "origin", "door", "verb", "session", "project", "document", "before", "after")
 _ADD = (
-    f"INSERT INTO plait.audit (ns, number, {', '.join(_NAMES)}) "  # noqa: S608
-    f"VALUES (%(ns)s, %(number)s, {', '.join(f'%({name})s' for name in _NAMES)})"
+    f"INSERT INTO plait.audit (ns, number, label, member, {', '.join(_NAMES)}) "  # noqa: S608
+    "VALUES (%(ns)s, %(number)s, %(label)s, %(member)s, "
+    f"{', '.join(f'%({name})s' for name in _NAMES)})"
 )
-_LISTED = f"SELECT {', '.join(_NAMES)} FROM plait.audit WHERE "  # noqa: S608
-_LAST = "SELECT coalesce(max(number), 0) FROM plait.audit WHERE ns = %(ns)s"
+_LISTED = f"SELECT {', '.join(_NAMES)}, member FROM plait.audit WHERE "  # noqa: S608
+# Numbers of its own, one after the other: by them the oldest are dropped now and then.
+_NEXT = (
+    "UPDATE plait.namespaces SET audited = audited + %(count)s WHERE ns = %(ns)s RETURNING audited"
+)
+_LABELS = (
+    "SELECT id, label FROM plait.documents WHERE ns = %(ns)s AND id = ANY(%(ids)s) "
+    "UNION SELECT id, label FROM plait.trash WHERE ns = %(ns)s AND id = ANY(%(ids)s)"
+)
 _TRIM = (
     "DELETE FROM plait.audit WHERE ns = %(ns)s AND number <= (SELECT a.number "
     "FROM plait.audit AS a WHERE a.ns = %(ns)s ORDER BY a.number DESC OFFSET %(most)s LIMIT 1)"
 )
 _OWNERS = f"SELECT DISTINCT d.id FROM {JOINED} AND p.ref = ANY(%(refs)s)"  # noqa: S608
-_HOMES = "SELECT document, project FROM plait.audit WHERE ns = %(ns)s AND document = ANY(%(ids)s)"
+_HOMES = (
+    "SELECT document, project, label FROM plait.audit WHERE ns = %(ns)s "
+    "AND document = ANY(%(ids)s) ORDER BY number"
+)
 _ERASE = "DELETE FROM plait.audit WHERE ns = %(ns)s AND document = ANY(%(ids)s)"
 _ERASE_PROJECT = "DELETE FROM plait.audit WHERE ns = %(ns)s AND project = %(project)s"
 _ANY = {"documents": "document", "verbs": "verb", "doors": "door", "origins": "origin"}
@@ -37,6 +49,22 @@ class Recorder(recording.Recorder):
     def __init__(self, session: Channel) -> None:
         super().__init__()
         self._session = session
+        self._labels: dict[str, int] = {}
+        self._purged_labels: set[int] = set()
+
+    def label(self, id_: str, label: int) -> None:
+        """Note who may see the entries of a document."""
+        self._labels[id_] = label
+
+    def share(self, id_: str, visibility: str, before: int) -> None:
+        """Note that a document is shown to others from now on; for those who saw it before."""
+        self._labels[id_] = before
+        self._marks.append((id_, ("visibility", visibility), False))
+
+    def join(self, member: str, role: str, projects: Sequence[str]) -> None:
+        """Note that somebody is a member now, as what; its name is in the place of a document."""
+        self._labels[member] = TEAM_LABEL
+        self._marks.append((member, (role, *projects), False))
 
     def _key(self) -> bytes:
         kept = get_fact(self._session, KEY)
@@ -53,19 +81,38 @@ class Recorder(recording.Recorder):
         return [id_ for (id_,) in self._session.rows(_OWNERS, refs=list(refs))]
 
     def _homes(self, ids: Sequence[str]) -> dict[str, str]:
-        return dict(self._session.rows(_HOMES, ids=list(ids)))
+        listed = self._session.rows(_HOMES, ids=list(ids))
+        # What was once shown to all stays hidden if it was hidden last.
+        labels = {id_: label for id_, _, label in listed} | self._labels
+        self._purged_labels.update(labels[id_] for id_ in ids if id_ in labels)
+        return {id_: project for id_, project, _ in listed}
 
     def _erase(self, ids: Sequence[str]) -> None:
         self._session.execute(_ERASE, ids=list(ids))
 
     def _write(self, entries: Sequence[AuditEntry]) -> None:
-        # Numbers of its own, one after the other: by them the oldest are dropped now and then.
-        first = 1 + int(self._session.value(_LAST))
+        membership = self._session.membership
+        member = None if membership.is_administrator else membership.name
+        labels = self._labels_of([entry.document for entry in entries])
+        first = 1 + int(self._session.value(_NEXT, count=len(entries))) - len(entries)
         for number, entry in enumerate(entries, start=first):
-            values = entry._replace(project=entry.project or "")._asdict()
-            self._session.execute(_ADD, values, number=number)
+            values = entry._replace(project=entry.project or "", member=member)._asdict()
+            self._session.execute(_ADD, values, number=number, label=labels[entry.document])
         if first % TRIMMED_EVERY < len(entries):
             self._session.execute(_TRIM, most=MOST_ENTRIES)
+
+    def _labels_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return who may see the entries of documents; a purge has none, and names no document."""
+        # Of several circles of people, that something was purged is told to all.
+        circles = self._purged_labels
+        labels = {"": next(iter(circles)) if len(circles) == 1 else TEAM_LABEL} | self._labels
+        if unknown := [id_ for id_ in ids if id_ not in labels]:
+            personal = self._session.membership.personal
+            known: dict[str, int] = {}
+            for id_, label in self._session.rows(_LABELS, ids=unknown):
+                known[id_] = known.get(id_) or label  # that of fewer people
+            labels |= {id_: known.get(id_, personal) for id_ in unknown}
+        return labels
 
 
 def erase_project(session: Channel, project: str) -> None:

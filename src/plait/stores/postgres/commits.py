@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 from plait.errors import StoreBusy, StoreError
 from plait.stores.postgres import failures
 from plait.stores.postgres.connection import VERSION, Channel, Connections
+from plait.stores.postgres.labels import WHO, recognised
 from plait.stores.postgres.pool import Connection, Patience, SQLRow, milliseconds
 from plait.stores.sqlite.state import MOVING
 
@@ -56,7 +57,7 @@ class Write(Channel):
     """A transaction that has the memory's row to itself."""
 
     def __init__(self, connections: Connections, patience: Patience, *, patient: bool) -> None:
-        super().__init__(connections.take(patience), connections.ns)
+        super().__init__(connections.take(patience), connections.membership)
         # What marks a memory that another one is being moved into.
         self.moving: str | None = None
         self._connections = connections
@@ -121,16 +122,21 @@ class Write(Channel):
         asked = [_SETTINGS, _SAME_TABLES, VERSION, _HOLD if self._patient else f"{_HOLD} NOWAIT"]
         if self._connections.durability != "full":
             asked.insert(0, _NOT_FLUSHED)
+        if not self.membership.is_administrator:
+            asked.insert(0, WHO)
         # All at once: a write waits for one answer before it begins.
         with self._connection.pipeline():
             self._connection.execute("BEGIN")
             cursors = [self._send(sql, settings) for sql in (*asked, _MOVED_INTO, _LAST, _COUNT)]
             noted = self._send(_NOTE, settings)
-            *_, version, held, moving, last, number = [cursor.fetchall() for cursor in cursors]
+            who, *_, version, held, moving, last, number = [cursor.fetchall() for cursor in cursors]
             done = noted.rowcount
-        self._connections.refuse_newer(version[0][0])
+        connections, path = self._connections, self._connections.path
+        connections.refuse_newer(version[0][0])
+        if not self.membership.is_administrator:
+            connections.joined_as(recognised(who, self.ns, path))
+            self.joined_as(connections.membership)
         if not held or done != 1:
-            path = self._connections.path
             raise StoreBusy(f"The memory {path} was dropped meanwhile.", subject=path)
         self.moving = moving[0][0] if moving else None
         return number[0][0], last[0][0] if last else None

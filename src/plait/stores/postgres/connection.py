@@ -29,6 +29,14 @@ from plait.stores.postgres import failures
 from plait.stores.postgres.adapting import Escaped as Escaped
 from plait.stores.postgres.adapting import escaped as escaped
 from plait.stores.postgres.address import DatabaseAddress
+from plait.stores.postgres.labels import (
+    WHO,
+    Membership,
+    fenced,
+    not_a_member,
+    only_reads,
+    recognised,
+)
 from plait.stores.postgres.pool import Connection, Patience, Pool, milliseconds
 from plait.stores.postgres.pool import SQLRow as SQLRow
 
@@ -40,8 +48,10 @@ _Result = TypeVar("_Result")
 # How often a read is tried whose connection is lost, or that was in somebody's way.
 READ_TRIES = 4
 # The newest tables that this version knows; `plait.stores.postgres.schema` has the steps to them.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 VERSION = "SELECT max(version) FROM plait.schema_version"
+# So long a member's reads go by what it was in the memory; a write asks anew.
+RECOGNISED_FOR_S = 1.0
 _LIMIT_TIME = "SELECT set_config('statement_timeout', %(left)s, true)"
 
 
@@ -54,10 +64,16 @@ def number_of(namespace: str) -> int:
 class Channel:
     """Runs statements of one memory on one connection; with a ``deadline``, only until then."""
 
-    def __init__(self, connection: Connection, ns: int) -> None:
+    def __init__(self, connection: Connection, membership: Membership) -> None:
         self._connection = connection
-        self.ns = ns
+        self.ns = membership.ns
+        self.joined_as(membership)
         self.deadline: float | None = None
+
+    def joined_as(self, membership: Membership) -> None:
+        """Let every later statement see what this member may see."""
+        self.membership = membership
+        self._labels = membership.labels
 
     @property
     def connection(self) -> Connection:
@@ -94,7 +110,11 @@ class Channel:
 
     def _send(self, sql: str, values: Mapping[str, Any]) -> "psycopg.Cursor[SQLRow]":
         # Statements are put together from constants of this package; values are always bound.
-        return self._connection.execute(sql, {"ns": self.ns, **values})
+        if self._labels is None:
+            return self._connection.execute(sql, {"ns": self.ns, **values})
+        return self._connection.execute(
+            fenced(sql), {"ns": self.ns, **values, "labels": self._labels}
+        )
 
 
 def _time_until(deadline: float) -> str:
@@ -109,15 +129,39 @@ class Connections:
 
     def __init__(self, address: DatabaseAddress, *, timeout: float, durability: str) -> None:
         self.path = address.shown
-        self.ns = number_of(address.namespace)
+        self.membership = Membership(number_of(address.namespace))
         self.timeout = timeout
         self.durability = durability
         self.wrote = False
+        self._recognised_at = 0.0
         self._closed = False
         self._dsn = address.dsn
         # Those of a process that forked this one: closing them would end its sessions.
         self._inherited: list[Pool] = []
         self._begin()
+
+    def joined_as(self, membership: Membership) -> None:
+        """Let every later statement see what this member may see."""
+        self.membership = membership
+        self._recognised_at = time.monotonic()
+
+    def recognise(self) -> Membership:
+        """Ask the server again what the role of this store is in the memory; it may have changed.
+
+        Raises:
+            StoreError: It is not a member any more.
+        """
+        connection, ns = self.take(Patience(self.timeout)), self.membership.ns
+        try:
+            rows = connection.execute(WHO, {"ns": ns}).fetchall()
+            self.joined_as(recognised(rows, ns, self.path))
+        except errors.InsufficientPrivilege:  # the administrator took all rights from it
+            raise not_a_member(connection.info.user, self.path) from None
+        except psycopg.Error as error:
+            raise failures.translate(error, self.path) from error
+        finally:
+            self.give(connection)
+        return self.membership
 
     def _begin(self) -> None:
         self._pool = Pool(self._dsn, self.path)
@@ -160,7 +204,7 @@ class Connections:
         connection = self.take(Patience(self.timeout))
         try:
             with self._errors():
-                yield Channel(connection, self.ns)
+                yield Channel(connection, self.membership)
         except StoreError as error:
             if error.code == "connection_lost":
                 self._pool.forget()
@@ -190,6 +234,15 @@ class Connections:
                 return newer
             except StoreError:
                 pass  # what was missing is the better message
+        if isinstance(error, errors.InsufficientPrivilege):
+            try:
+                present = self.recognise()
+            except PlaitError as other:
+                if other.code == "not_a_member":
+                    return other
+            else:
+                if present.role == "reader":
+                    return only_reads(present.name, self.path)
         return failures.translate(error, self.path)
 
     def refuse_newer(self, version: int | None) -> None:
@@ -211,9 +264,14 @@ class Connections:
         patience = Patience(self.timeout)
         for attempt in range(1, READ_TRIES + 1):
             try:
+                since = time.monotonic() - self._recognised_at
+                if not self.membership.is_administrator and since >= RECOGNISED_FOR_S:
+                    self.recognise()
                 with self.lent() as session:
                     return act(session)
             except StoreError as error:
+                if error.code == "no_memory":
+                    self.recognise()  # who is no member any more sees none
                 repeatable = error.code == "connection_lost" or failures.is_rivalry(error.__cause__)
                 if not repeatable or attempt == READ_TRIES or not patience.wait():
                     raise

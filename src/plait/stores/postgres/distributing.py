@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from plait.errors import StoreError
+from plait.stores.postgres import fences
 from plait.stores.postgres.address import parse
 from plait.stores.postgres.commits import LOCK
 from plait.stores.postgres.connection import Connections
@@ -41,7 +42,7 @@ def distribute(address: str, *, timeout: float = 30.0) -> Spread:
     """Spread plait's tables over the servers of Citus; those that are already stay as they are.
 
     Raises:
-        StoreError: The server has no Citus, or no tables of plait.
+        StoreError: The server has no Citus, or no tables of plait, or these have members.
     """
     from plait.stores.postgres.schema import refresh
 
@@ -55,6 +56,13 @@ def distribute(address: str, *, timeout: float = 30.0) -> Spread:
                     f"The server of {place.shown} has no extension named citus, so its tables "
                     "stay on one server.",
                     code="no_citus",
+                    subject=place.shown,
+                )
+            if fences.are_up(session.connection):
+                raise StoreError(
+                    f"{place.shown} has members, and the fences between them work on one server "
+                    "only. Its tables stay there.",
+                    code="members_not_spread",
                     subject=place.shown,
                 )
             with session.connection.transaction():

@@ -53,8 +53,8 @@ _UNLISTED = (
     "AND u.generation = %(generation)s AND u.ref = p.ref))"
 )
 _LIST_AGAIN = (
-    "INSERT INTO plait.unembedded (ns, generation, ref, reason) "
-    "SELECT %(ns)s, %(generation)s, p.ref, 'pending' FROM plait.passages AS p "
+    "INSERT INTO plait.unembedded (ns, generation, ref, reason, label) "
+    "SELECT %(ns)s, %(generation)s, p.ref, 'pending', p.label FROM plait.passages AS p "
     "WHERE p.ns = %(ns)s AND NOT EXISTS (SELECT 1 FROM plait.embeddings AS e WHERE e.ns = %(ns)s "
     "AND e.generation = %(generation)s AND e.ref = p.ref) ON CONFLICT DO NOTHING",
     "DELETE FROM plait.unembedded AS u USING plait.embeddings AS e WHERE u.ns = %(ns)s "
@@ -137,8 +137,9 @@ def _index_again(session: Channel, ref: int, passage: Passage, title: str) -> No
     session.execute("DELETE FROM plait.postings WHERE ns = %(ns)s AND ref = %(ref)s", ref=ref)
     for row in listed:
         session.execute(
-            "INSERT INTO plait.postings (ns, term, ref, times, length, places) "
-            "VALUES (%(ns)s, %(term)s, %(ref)s, %(times)s, %(length)s, %(places)s)",
+            "INSERT INTO plait.postings (ns, term, ref, times, length, places, label) "
+            "SELECT %(ns)s, %(term)s, p.ref, %(times)s, %(length)s, %(places)s, p.label "
+            "FROM plait.passages AS p WHERE p.ns = %(ns)s AND p.ref = %(ref)s",
             row._asdict(),
             ref=ref,
             length=length,

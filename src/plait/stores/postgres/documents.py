@@ -30,7 +30,7 @@ JOINED = (
     "WHERE p.ns = %(ns)s"
 )
 AMONG = f"SELECT p.ref FROM {JOINED} AND p.ref = ANY(%(refs)s) AND {{conditions}}"  # noqa: S608
-_TAGS_AT, _METADATA_AT, _TITLE_AT = map(FIELDS.index, ("tags", "metadata", "title"))
+_TAGS_AT, _METADATA_AT, _PROJECT_AT = map(FIELDS.index, ("tags", "metadata", "project"))
 _DOCUMENT = f"SELECT {DOCUMENT_COLUMNS} FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
 _PLACED = f"SELECT d.place, {DOCUMENT_COLUMNS} FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
 _PASSAGE = f"SELECT {PASSAGE_COLUMNS}, {DOCUMENT_COLUMNS} FROM {JOINED} AND "  # noqa: S608
@@ -72,15 +72,18 @@ SUCCESSORS_OF = SUCCESSORS.replace(
     "d.place IN (SELECT p.document FROM plait.passages AS p "
     "WHERE p.ns = %(ns)s AND p.ref = ANY(%(refs)s))",
 )
+_NEAREST = "array_position(%(near)s::bigint[], d.label)"
 _BY_PATH = (
-    "d.kind = 'file' AND d.path = %(path)s AND (d.project = %(project)s OR NOT "
+    f"SELECT d.label, d.place, {DOCUMENT_COLUMNS} FROM plait.documents AS d "  # noqa: S608
+    "WHERE d.ns = %(ns)s AND d.kind = 'file' AND d.path = %(path)s "
+    "AND (d.project = %(project)s OR NOT "
     f"(starts_with(d.project, '{SCOPE_PREFIX}') OR starts_with(%(project)s, '{SCOPE_PREFIX}'))) "
-    "ORDER BY d.project <> %(project)s, d.place LIMIT 1"
+    "ORDER BY d.project <> %(project)s, d.place"
 )
 _MEMBERS = (
     "SELECT o.id FROM plait.documents AS e JOIN plait.documents AS o "
-    "ON o.ns = %(ns)s AND o.parent = e.id WHERE e.ns = %(ns)s AND e.kind = 'entity' "
-    "AND e.id = ANY(%(ids)s) ORDER BY o.place"
+    "ON o.ns = %(ns)s AND o.parent = e.id AND o.label = e.label WHERE e.ns = %(ns)s "
+    "AND e.kind = 'entity' AND e.id = ANY(%(ids)s) ORDER BY o.place"
 )
 # `Document.place`, but for the id.
 _IN_SESSION = f"coalesce(d.turn, d.event_at + {AFTER_TURNS})"
@@ -203,30 +206,51 @@ def members(session: Channel, entities: Sequence[str]) -> list[str]:
     return [id_ for (id_,) in session.rows(_MEMBERS, ids=list(entities))]
 
 
-def by_id(session: Channel, id_: str) -> SQLRow | None:
-    """Return the place of a document and its row."""
-    listed = session.rows(_PLACED + "d.id = %(id)s", id=id_)
+def by_id(session: Channel, id_: str, near: Sequence[int] | None = None) -> SQLRow | None:
+    """Return the place of a document and its row; with ``near``, only if it has such a label."""
+    own = "" if near is None else " AND d.label = ANY(%(near)s)"
+    listed = session.rows(f"{_PLACED}d.id = %(id)s{own}", id=id_, near=near)
     return listed[0] if listed else None
 
 
-def find_existing(session: Channel, document: Document) -> tuple[int, Document] | None:
+def find_existing(
+    session: Channel, document: Document, labels: Sequence[int], *, bound: bool = False
+) -> tuple[int, Document] | None:
     """Return the stored document that this one replaces, with its place.
+
+    A name is looked for under these labels, in this order; an id under any, unless ``bound``.
 
     It has the same id, else the same project, source and key, however its accents are written,
     except for a file: two files may differ in that. A file is also found by its path.
     """
-    row = by_id(session, document.id) if document.id else None
-    home = {"project": document.project or "", "source": document.source}
+    row = by_id(session, document.id, labels if bound else None) if document.id else None
+    home = {"project": document.project or "", "source": document.source, "near": list(labels)}
     if row is None and document.key is not None:
         forms = [document.key] if document.kind == "file" else spellings_of(document.key)
         sql = (
             "d.project = %(project)s AND d.source = %(source)s AND d.key = ANY(%(keys)s) "
-            "ORDER BY array_position(%(keys)s::text[], d.key) LIMIT 1"
+            f"AND d.label = ANY(%(near)s) ORDER BY {_NEAREST}, "
+            "array_position(%(keys)s::text[], d.key) LIMIT 1"
         )
         row = next(iter(session.rows(_PLACED + sql, home, keys=forms)), None)
     if row is None and document.kind == "file" and document.path is not None:
-        row = next(iter(session.rows(_PLACED + _BY_PATH, home, path=document.path)), None)
+        row = _by_path(session, document, labels)
     return None if row is None else (row[0], document_from(row[1:]))
+
+
+def _by_path(session: Channel, document: Document, labels: Sequence[int]) -> SQLRow | None:
+    """Return the place of a file and its row, under the first of these labels.
+
+    What is visible to its project is looked for in every project: read in another one, the file
+    is still the same.
+    """
+    rows = session.rows(_BY_PATH, path=document.path, project=document.project or "")
+    of_project, home = session.membership.of_project, document.project or ""
+    nearest: dict[int, SQLRow] = {}
+    for label, *row in rows:
+        is_shared = label == of_project(row[1 + _PROJECT_AT] or "")
+        nearest.setdefault(of_project(home) if is_shared else label, tuple(row))
+    return next((nearest[label] for label in labels if label in nearest), None)
 
 
 def scan(

@@ -7,25 +7,26 @@ from plait.protocols import Unembedded, Vector
 from plait.stores.postgres import vectors
 from plait.stores.postgres.connection import Channel
 from plait.stores.postgres.documents import JOINED
+from plait.stores.postgres.labels import refuse_member
 from plait.stores.postgres.state import answering, generations
 from plait.stores.sqlite.state import Generation, space_text
 from plait.stores.sqlite.vectors import quantise
 from plait.types import Ref, Space
 
 UNEMBEDDED = (
-    "INSERT INTO plait.unembedded (ns, generation, ref, reason) "
-    "SELECT %(ns)s, u.generation, u.ref, u.reason "
+    "INSERT INTO plait.unembedded (ns, generation, ref, reason, label) "
+    "SELECT %(ns)s, u.generation, u.ref, u.reason, p.label "
     "FROM unnest(%(generations)s::bigint[], %(refs)s::bigint[], %(reasons)s::text[]) "
-    "AS u (generation, ref, reason) "
-    "ON CONFLICT (ns, generation, ref) DO UPDATE SET reason = excluded.reason"
+    "AS u (generation, ref, reason) JOIN plait.passages AS p ON p.ns = %(ns)s AND p.ref = u.ref "
+    "ON CONFLICT (ns, generation, ref, label) DO UPDATE SET reason = excluded.reason"
 )
 EMBEDDED = (
     "DELETE FROM plait.unembedded WHERE ns = %(ns)s AND generation = %(generation)s "
     "AND ref = ANY(%(refs)s)"
 )
 _ALL_PENDING = (
-    "INSERT INTO plait.unembedded (ns, generation, ref, reason) "
-    "SELECT %(ns)s, %(generation)s, p.ref, 'pending' FROM plait.passages AS p WHERE p.ns = %(ns)s"
+    "INSERT INTO plait.unembedded (ns, generation, ref, reason, label) SELECT %(ns)s, "
+    "%(generation)s, p.ref, 'pending', p.label FROM plait.passages AS p WHERE p.ns = %(ns)s"
 )
 _SEEN = f"SELECT p.ref, d.title, p.heading, p.text FROM {JOINED} AND "  # noqa: S608
 _PENDING = (
@@ -78,6 +79,7 @@ def begin(
 
     Raises:
         EmbedderError: The length of the vectors is not known yet.
+        StoreError: A member would replace vectors, of which it sees only some.
     """
     if not space.dims:
         raise EmbedderError(
@@ -85,11 +87,14 @@ def begin(
         )
     known = latest(session, space)
     if known is not None and not known.current and not resume:
+        refuse_member(session.membership, "replace vectors")
         drop(session, [known.id], has_vectors=has_vectors)
         known = latest(session, space)
     if known is not None and not (afresh and known.current):
         return known
     others = generations(session)
+    if others:
+        refuse_member(session.membership, "replace vectors")
     data = None if sample is None else sample.tobytes()
     number = 1 + max((row.id for row in others), default=0)
     made = Generation(number, space_text(space), space.dims, int(not others), data)

@@ -1,25 +1,31 @@
-"""What was imported of agents' histories: values by name, inside a caller's transaction."""
+"""What was imported of agents' histories: values by name, inside a caller's transaction.
+
+Each member has its own, because it imports from its own machine.
+"""
 
 from plait.stores.postgres.connection import Channel
 
 _KEEP = (
-    "INSERT INTO plait.histories (ns, name, value) VALUES (%(ns)s, %(name)s, %(value)s) "
-    "ON CONFLICT (ns, name) DO UPDATE SET value = excluded.value"
+    "INSERT INTO plait.histories (ns, name, value, label) "
+    "VALUES (%(ns)s, %(name)s, %(value)s, %(label)s) "
+    "ON CONFLICT (ns, name, label) DO UPDATE SET value = excluded.value"
 )
 _BEGIN_WITH = (
-    "SELECT name, value FROM plait.histories WHERE ns = %(ns)s AND starts_with(name, %(p)s)"
+    "SELECT name, value FROM plait.histories WHERE ns = %(ns)s AND label = %(label)s "
+    "AND starts_with(name, %(p)s)"
 )
-_DROP = "DELETE FROM plait.histories WHERE ns = %(ns)s AND name = %(name)s"
+_DROP = "DELETE FROM plait.histories WHERE ns = %(ns)s AND label = %(label)s AND name = %(name)s"
 
 
 def find(session: Channel, prefix: str) -> dict[str, str]:
     """Return the values whose names begin with a prefix."""
-    return dict(session.rows(_BEGIN_WITH, p=prefix))
+    return dict(session.rows(_BEGIN_WITH, p=prefix, label=session.membership.personal))
 
 
 def keep(session: Channel, name: str, value: str | None) -> None:
     """Store a value; ``None`` drops it."""
+    own = session.membership.personal
     if value is None:
-        session.execute(_DROP, name=name)
+        session.execute(_DROP, name=name, label=own)
     else:
-        session.execute(_KEEP, name=name, value=value)
+        session.execute(_KEEP, name=name, value=value, label=own)

@@ -10,6 +10,7 @@ from typing import Any
 from plait.stores.moving import (
     DOCUMENTS,
     FACT_TABLE,
+    NO_PEOPLE,
     OWN_ROWS,
     PASSAGES,
     TABLES,
@@ -17,17 +18,20 @@ from plait.stores.moving import (
     VECTOR_TABLE,
     Counters,
     Key,
+    People,
     Row,
     Table,
     check_claim,
     refuse_half_moved,
     refuse_unclaimed,
 )
-from plait.stores.postgres import tidying, vectors
+from plait.stores.postgres import distributing, moving_people, tidying, vectors
 from plait.stores.postgres.address import parse
 from plait.stores.postgres.audit import Recorder
 from plait.stores.postgres.connection import Channel, Connections, Escaped, escaped
 from plait.stores.postgres.hnsw import Indexes
+from plait.stores.postgres.labels import TEAM_LABEL, refuse_member
+from plait.stores.postgres.memories import drop_rows
 from plait.stores.postgres.schema import prepare
 from plait.stores.postgres.state import get_fact, set_fact
 from plait.stores.postgres.trash import bare_record
@@ -38,6 +42,10 @@ from plait.stores.sqlite.trash import trashed_from
 # What facts say about the database itself.
 _OF_THE_DATABASE = (UNSCRUBBED, MOVING)
 _ALL_FACTS = f"name NOT IN ({', '.join(repr(name) for name in _OF_THE_DATABASE)})"
+# Not what facts say about the database itself, and not what members keep for themselves.
+_SOME = {FACT_TABLE.name: f"AND {_ALL_FACTS}"} | dict.fromkeys(
+    ("histories", "embedding_cache"), f"AND label = {TEAM_LABEL}"
+)
 _SQL_TYPES = {"i": "bigint", "r": "double precision", "t": "text", "b": "bytea"}
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _RANKED = (
@@ -56,7 +64,8 @@ _COUNTERS = (
 )
 _SET_COUNTER = (
     "UPDATE plait.namespaces SET counter = greatest(counter, %(counter)s), "
-    "refs = greatest(refs, %(refs)s) WHERE ns = %(ns)s"
+    "refs = greatest(refs, %(refs)s), audited = greatest(audited, %(audited)s) "
+    "WHERE ns = %(ns)s"
 )
 # Whatever gets its number from a counter.
 _NUMBERED = {
@@ -66,7 +75,6 @@ _NUMBERED = {
     "trashed_relations": "number",
     "audit": "number",
 }
-_BESIDE = ("tags", "postings", "commits")
 _JSON = tuple(map(DOCUMENTS.columns.index, ("tags", "metadata")))
 _TAGS_AT = DOCUMENTS.columns.index("tags")
 _NUL = "\\u0000"
@@ -86,8 +94,7 @@ class _Rows:
         if self._lacks(table):
             return 0
         name = "embeddings" if table.name == VECTOR_TABLE.name else table.name
-        condition = f"AND {_ALL_FACTS}" if table.name == FACT_TABLE.name else ""
-        sql = f"SELECT count(*) FROM plait.{name} WHERE ns = %(ns)s {condition}"  # noqa: S608
+        sql = f"SELECT count(*) FROM plait.{name} WHERE ns = %(ns)s {_SOME.get(table.name, '')}"  # noqa: S608
         return int(self.session.value(sql))
 
     def page(self, table: Table, after: Key | None) -> list[Row]:
@@ -115,6 +122,10 @@ class _Rows:
         [(counter, refs, generation)] = self.session.rows(_COUNTERS)
         return Counters(counter, refs, counter, generation)
 
+    def people(self) -> People:
+        """Return the members, and who sees what."""
+        return moving_people.read(self.session)
+
     def _lacks(self, table: Table) -> bool:
         return table.name == VECTOR_TABLE.name and not self._has_vectors
 
@@ -126,7 +137,7 @@ class _Rows:
             for number, group in groupby(rows, key=lambda row: row[0]):
                 vectors.write(self.session, number, {ref: data for _, ref, data in group})
         elif table.name == PASSAGES.name:
-            self._writer().add(rows)
+            self._writer().add([(*row, TEAM_LABEL) for row in rows])
         else:
             self._insert(table, [dict(zip(table.columns, row, strict=True)) for row in rows])
         if table.name == DOCUMENTS.name:
@@ -189,6 +200,9 @@ class PostgresRows:
             self.has_vectors = prepare(
                 self._connections, place.namespace, create=create, read_only=not create
             )
+            refuse_member(self._connections.membership, "move a memory")
+            with self._connections.lent() as session:
+                self.keeps_members = not distributing.is_spread(session.connection)
         except BaseException:
             self._connections.close()
             raise
@@ -222,8 +236,20 @@ class PostgresRows:
         with self._connections.writing() as session:
             rows = self._rows(session)
             empty = not any(rows.count(table) for table in TABLES if table.name in OWN_ROWS)
+            empty = empty and not session.value(moving_people.ANY_MEMBER)
             check_claim(get_fact(session, MOVING), mark, self.path, empty=empty)
             set_fact(session, MOVING, mark)
+            # They come last: until then, nobody may see that rows are not hidden yet.
+            session.execute(moving_people.DROP_MEMBERS)
+
+    def admit(self, people: People) -> None:
+        """Hide what was hidden, then let the members in; a place without members ignores them."""
+        if not self.keeps_members or people == NO_PEOPLE:
+            return
+        with self.writing() as writer:
+            moving_people.write(writer.session, people, has_vectors=self.has_vectors)
+        if people.members:
+            moving_people.let_in(self._connections)
 
     def finish(self, counters: Counters) -> None:
         """Make what only this engine has."""
@@ -236,7 +262,8 @@ class PostgresRows:
             }
             refs = max(counters.passages, numbers.pop("passages"))
             largest = max(counters.documents, counters.relations, *numbers.values())
-            session.execute(_SET_COUNTER, counter=largest, refs=refs)
+            audited = numbers["audit"]
+            session.execute(_SET_COUNTER, counter=largest, refs=refs, audited=audited)
         indexes = Indexes() if self.has_vectors else None
         tidying.tidy(self._connections, compact=False, purged=False, indexes=indexes)
 
@@ -248,10 +275,10 @@ class PostgresRows:
     def drop(self) -> None:
         """Remove a memory that is being moved into, with all that was copied."""
         with self.writing() as writer:
-            names = ["embeddings" if t.name == VECTOR_TABLE.name else t.name for t in TABLES]
-            for name in (*_BESIDE, *names, "namespaces"):
-                if name != "embeddings" or self.has_vectors:
-                    writer.session.execute(f"DELETE FROM plait.{name} WHERE ns = %(ns)s")  # noqa: S608
+            # They come last, so this memory was never being moved into.
+            if writer.session.value(moving_people.ANY_MEMBER):
+                refuse_unclaimed(self.path)
+            drop_rows(writer.session, has_vectors=self.has_vectors)
         if self.has_vectors:
             with self._connections.lent() as session:
                 Indexes().tidy(session)
@@ -278,7 +305,7 @@ def _selected(table: Table) -> str:
         return f"SELECT {names} FROM {source} WHERE true"  # noqa: S608
     if table.name == VECTOR_TABLE.name:
         return "SELECT generation, ref, embedding::text FROM plait.embeddings WHERE ns = %(ns)s"
-    condition = f"AND {_ALL_FACTS}" if table.name == FACT_TABLE.name else ""
+    condition = _SOME.get(table.name, "")
     return f"SELECT {names} FROM plait.{table.name} WHERE ns = %(ns)s {condition}"  # noqa: S608
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from plait.errors import UsageError
 from plait.stores.postgres.connection import Channel
 from plait.stores.sqlite.filters import spellings_of
 from plait.types import TRUSTS, Filter
@@ -26,10 +27,14 @@ _UPDATE = (
 )
 _INSERT = (
     "INSERT INTO plait.relations "
-    "(ns, number, source, target, type, context, created_at, valid_from, valid_to) "
-    "VALUES (%(ns)s, %(number)s, %(source)s, %(target)s, %(type)s, %(context)s, %(created_at)s, "
-    "%(valid_from)s, %(valid_to)s)"
+    "(ns, number, source, target, type, context, created_at, valid_from, valid_to, label) "
+    "SELECT %(ns)s, %(number)s, a.place, b.place, %(type)s, %(context)s, %(created_at)s, "
+    "%(valid_from)s, %(valid_to)s, CASE WHEN a.label = 0 THEN b.label ELSE a.label END "
+    "FROM plait.documents AS a JOIN plait.documents AS b ON b.ns = %(ns)s "
+    "AND b.place = %(target)s WHERE a.ns = %(ns)s AND a.place = %(source)s"
 )
+_LABELS = "SELECT DISTINCT label FROM plait.documents WHERE ns = %(ns)s AND place = ANY(%(places)s)"
+
 _DELETE = f"DELETE FROM plait.relations {_SAME}"  # noqa: S608
 _VALID = (
     "(r.valid_from IS NULL OR r.valid_from <= %(moment)s) "
@@ -37,9 +42,9 @@ _VALID = (
 )
 _TRASH = (
     "INSERT INTO plait.trashed_relations (ns, number, source, target, type, context, created_at, "
-    "valid_from, valid_to, deleted_at) SELECT %(ns)s, %(first)s + row_number() OVER "
+    "valid_from, valid_to, deleted_at, label) SELECT %(ns)s, %(first)s + row_number() OVER "
     "(ORDER BY r.number), s.id, t.id, r.type, r.context, r.created_at, r.valid_from, r.valid_to, "
-    "%(moment)s FROM plait.relations AS r "
+    "%(moment)s, r.label FROM plait.relations AS r "
     "JOIN plait.documents AS s ON s.ns = %(ns)s AND s.place = r.source "
     "JOIN plait.documents AS t ON t.ns = %(ns)s AND t.place = r.target "
     "WHERE r.ns = %(ns)s AND (r.source = ANY(%(places)s) OR r.target = ANY(%(places)s))"
@@ -48,12 +53,14 @@ _TOUCHING = (
     "SELECT count(*) FROM plait.relations WHERE ns = %(ns)s "
     "AND (source = ANY(%(places)s) OR target = ANY(%(places)s))"
 )
+# Only to those who saw it before: its context is a text, too.
 _WAITING = (
     "SELECT r.number, s.place, t.place, r.type, r.context, r.created_at, r.valid_from, r.valid_to "
     "FROM plait.trashed_relations AS r "
     "JOIN plait.documents AS s ON s.ns = %(ns)s AND s.id = r.source "
     "JOIN plait.documents AS t ON t.ns = %(ns)s AND t.id = r.target "
-    "WHERE r.ns = %(ns)s ORDER BY r.number"
+    "WHERE r.ns = %(ns)s AND r.label = CASE WHEN s.label = 0 THEN t.label ELSE s.label END "
+    "ORDER BY r.number"
 )
 _REVIVED = "DELETE FROM plait.trashed_relations WHERE ns = %(ns)s AND number = ANY(%(numbers)s)"
 _FORGET = (
@@ -76,8 +83,26 @@ def between(session: Channel, source: str, target: str, type_: str) -> list[Rela
 def put(session: Channel, relation: Relation, next_number: Numbers) -> None:
     """Write an edge; it replaces the one with the same ends, type and creation time."""
     values = {**_key(session, relation), **_parts(relation)}
+    refuse_apart(session, [values["source"], values["target"]], relation)
     if not session.execute(_UPDATE, values):
         session.execute(_INSERT, values, number=next_number(1))
+
+
+def refuse_apart(session: Channel, places: Sequence[object], relation: Relation) -> None:
+    """Refuse an edge between two entities that no two people see together.
+
+    Raises:
+        UsageError: One is private, or of a project, and the other is of somebody else.
+    """
+    known = [place for place in places if place is not None]
+    labels = {label for (label,) in session.rows(_LABELS, places=known)} - {0}
+    if len(labels) > 1:
+        raise UsageError(
+            f"{relation.source} and {relation.target} are not visible to the same people, so "
+            "nobody could see a relation between them.",
+            code="other_visibility",
+            subject=relation.source,
+        )
 
 
 def drop(session: Channel, relation: Relation) -> None:

@@ -10,10 +10,11 @@ from typing import LiteralString
 import psycopg
 from psycopg import errors
 
-from plait.errors import StoreError, advise
-from plait.stores.postgres import distributing
+from plait.errors import StoreError, StoreReadOnly, advise
+from plait.stores.postgres import distributing, fences
 from plait.stores.postgres.commits import LOCK
 from plait.stores.postgres.connection import SCHEMA_VERSION, VERSION, Channel, Connections
+from plait.stores.postgres.labels import WHO, Membership, not_a_member, recognised
 from plait.stores.postgres.pool import milliseconds
 from plait.stores.sqlite.analysis import ANALYZER
 
@@ -277,21 +278,21 @@ CREATE TABLE plait.commits (
 """
 
 # The newest schema has all of them; an older one gets those that it lacks.
-MIGRATIONS: tuple[LiteralString, ...] = (_TABLES, _COMMITS)
+MIGRATIONS: tuple[LiteralString, ...] = (_TABLES, _COMMITS, fences.PEOPLE)
 
 # Rows of int8 numbers, which half precision holds exactly. Apart from the passages: a row that is
 # too long for a page is kept elsewhere, and reading it takes six times as long.
 _VECTORS: LiteralString = """
 CREATE TABLE IF NOT EXISTS plait.embeddings (
     ns bigint, generation bigint, ref bigint, embedding halfvec NOT NULL,
-    PRIMARY KEY (ns, generation, ref)
+    label bigint NOT NULL DEFAULT 0, PRIMARY KEY (ns, generation, ref, label)
 )
 """
 # A database that was restored without the extension has lost its vectors, not what tells of them.
 _AWAIT_VECTORS = (
-    "INSERT INTO plait.unembedded (ns, generation, ref, reason) "
-    "SELECT g.ns, g.id, p.ref, 'pending' FROM plait.generations AS g JOIN plait.passages AS p "
-    "ON p.ns = g.ns ON CONFLICT DO NOTHING"
+    "INSERT INTO plait.unembedded (ns, generation, ref, reason, label) "
+    "SELECT g.ns, g.id, p.ref, 'pending', p.label FROM plait.generations AS g "
+    "JOIN plait.passages AS p ON p.ns = g.ns ON CONFLICT DO NOTHING"
 )
 # Whoever may not make the table must not wait for a lock to be told so at every opening.
 _MAY_ADD_VECTORS = (
@@ -299,6 +300,8 @@ _MAY_ADD_VECTORS = (
     "AND has_schema_privilege('plait', 'CREATE') "
     "AND current_setting('transaction_read_only') = 'off'"
 )
+# The first tables that can have members.
+FIRST_WITH_PEOPLE = 3
 _ADD_NAMESPACE = (
     "INSERT INTO plait.namespaces (ns, name, analyzer) VALUES (%(ns)s, %(name)s, %(analyzer)s) "
     "ON CONFLICT (ns) DO NOTHING"
@@ -311,12 +314,15 @@ def prepare(connections: Connections, namespace: str, *, create: bool, read_only
     Raises:
         SchemaTooNew: A newer plait made the tables.
         StoreError: There is no such memory, and it is not to be created.
+        StoreReadOnly: An older plait made the tables, and nothing is to be changed.
     """
     with connections.lent() as session:
         _refuse_old_server(session, connections.path)
-        version = _version(session)
+        version = _version(session, connections.path)
         connections.refuse_newer(version)
-        known = version and _is_known(session, namespace, connections.path)
+        known = _is_known(session, namespace, connections.path) if version else False
+        if version >= FIRST_WITH_PEOPLE:
+            connections.joined_as(_membership(session, connections.path, known=known))
         if not known and not create:
             raise StoreError(
                 f"There is no memory at {connections.path} yet.",
@@ -324,9 +330,18 @@ def prepare(connections: Connections, namespace: str, *, create: bool, read_only
                 subject=connections.path,
                 advice=advise("store_first"),
             )
+        if read_only and version < FIRST_WITH_PEOPLE:
+            raise StoreReadOnly(
+                f"{connections.path} is from an older plait and must be opened once for writing, "
+                "by the role that owns its tables.",
+                code="read_only_upgrade",
+                subject=connections.path,
+            )
         if not read_only:
             if version < SCHEMA_VERSION:
                 _migrate(session.connection, connections.timeout)
+                if _version(session, connections.path) >= FIRST_WITH_PEOPLE:
+                    connections.joined_as(_membership(session, connections.path, known=True))
             if not known:
                 session.execute(_ADD_NAMESPACE, name=namespace, analyzer=ANALYZER)
                 _is_known(session, namespace, connections.path)
@@ -351,7 +366,7 @@ def refresh(connections: Connections) -> None:
         StoreError: There are none.
     """
     with connections.lent() as session:
-        version = _version(session)
+        version = _version(session, connections.path)
         connections.refuse_newer(version)
         if not version:
             raise StoreError(
@@ -364,11 +379,25 @@ def refresh(connections: Connections) -> None:
             _migrate(session.connection, connections.timeout)
 
 
-def _version(session: Channel) -> int:
+def _version(session: Channel, path: str) -> int:
     try:
         return int(session.value(VERSION) or 0)
     except (errors.UndefinedTable, errors.InvalidSchemaName):
         return 0
+    except errors.InsufficientPrivilege:
+        raise not_a_member(str(session.connection.info.user), path) from None
+
+
+def _membership(session: Channel, path: str, *, known: bool) -> Membership:
+    """Return what the role of this session is in the memory.
+
+    Raises:
+        StoreError: It is nothing, and sees only what its members are to see.
+    """
+    membership = recognised(session.rows(WHO), session.ns, path)
+    if not known and not membership.is_administrator:
+        raise not_a_member(membership.name, path)
+    return membership
 
 
 def _is_known(session: Channel, namespace: str, path: str) -> bool:
@@ -397,6 +426,8 @@ def _migrate(connection: "psycopg.Connection[tuple[object, ...]]", timeout: floa
             connection.execute("INSERT INTO plait.schema_version (version) VALUES (%s)", (number,))
         if distributing.is_spread(connection):
             distributing.spread(connection)
+        if fences.are_up(connection):
+            fences.put_up(connection)
 
 
 def _has_vectors(session: Channel, *, create: bool, timeout: float) -> bool:
@@ -415,9 +446,12 @@ def _has_vectors(session: Channel, *, create: bool, timeout: float) -> bool:
             session.connection.execute(_AWAIT_VECTORS)
             if distributing.is_spread(session.connection):
                 distributing.spread(session.connection)
+            if fences.are_up(session.connection):
+                fences.put_up(session.connection)
     except (
         errors.InsufficientPrivilege,
         errors.UndefinedObject,
+        errors.UndefinedColumn,  # tables that an older plait has just made
         errors.ReadOnlySqlTransaction,
         errors.LockNotAvailable,
     ):

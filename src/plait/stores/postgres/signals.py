@@ -17,27 +17,33 @@ from plait.types import Ref
 _KEPT = ("reads", "days", "last_day", "last_read", "good", "wrong")
 _PAIR = 2
 _COUNTABLE = f"SELECT p.ref FROM {JOINED} AND p.ref = ANY(%(refs)s) AND d.trust = 'trusted'"  # noqa: S608
+# Who sees two passages sees that they were read together; of two circles of people, nobody does.
+_OF_BOTH = "CASE WHEN a.label = 0 THEN b.label ELSE a.label END"
+_SEEN_TOGETHER = "(a.label = 0 OR b.label IN (0, a.label))"
 # A clock that was set back neither adds a day nor makes the last use older.
 _READ = (
-    "INSERT INTO plait.signals AS s (ns, ref, reads, days, last_day, last_read) "
-    "SELECT %(ns)s, v.ref, 1, 1, %(day)s, %(now)s FROM unnest(%(refs)s::bigint[]) AS v (ref) "
-    "ON CONFLICT (ns, ref) DO UPDATE SET reads = s.reads + 1, "
+    "INSERT INTO plait.signals AS s (ns, ref, label, reads, days, last_day, last_read) "
+    "SELECT %(ns)s, p.ref, p.label, 1, 1, %(day)s, %(now)s FROM plait.passages AS p "
+    "WHERE p.ns = %(ns)s AND p.ref = ANY(%(refs)s) "
+    "ON CONFLICT (ns, ref, label) DO UPDATE SET reads = s.reads + 1, "
     "days = s.days + (excluded.last_day > s.last_day)::int, "
     "last_day = greatest(s.last_day, excluded.last_day), "
     "last_read = greatest(s.last_read, excluded.last_read)"
 )
 _TOGETHER = (
-    "INSERT INTO plait.signal_pairs AS s (ns, one, other, times, last_read) "
-    "SELECT %(ns)s, v.one, v.other, 1, %(now)s "
+    "INSERT INTO plait.signal_pairs AS s (ns, one, other, label, times, last_read) "  # noqa: S608
+    f"SELECT %(ns)s, v.one, v.other, {_OF_BOTH}, 1, %(now)s "
     "FROM unnest(%(ones)s::bigint[], %(others)s::bigint[]) AS v (one, other) "
-    "ON CONFLICT (ns, one, other) DO UPDATE SET times = s.times + 1, "
+    "JOIN plait.passages AS a ON a.ns = %(ns)s AND a.ref = v.one "
+    f"JOIN plait.passages AS b ON b.ns = %(ns)s AND b.ref = v.other WHERE {_SEEN_TOGETHER} "
+    "ON CONFLICT (ns, one, other, label) DO UPDATE SET times = s.times + 1, "
     "last_read = greatest(s.last_read, excluded.last_read)"
 )
 # What was never read has a row without days as soon as somebody judges it.
 _JUDGED = (
-    "INSERT INTO plait.signals AS s (ns, ref, reads, days, last_day, last_read, good, wrong) "
-    "SELECT %(ns)s, p.ref, 0, 0, -1, 0, %(good)s, %(wrong)s FROM plait.passages AS p "
-    "WHERE p.ns = %(ns)s AND p.ref = ANY(%(refs)s) ON CONFLICT (ns, ref) DO UPDATE "
+    "INSERT INTO plait.signals AS s (ns, ref, label, reads, days, last_day, last_read, good, wrong)"
+    " SELECT %(ns)s, p.ref, p.label, 0, 0, -1, 0, %(good)s, %(wrong)s FROM plait.passages AS p "
+    "WHERE p.ns = %(ns)s AND p.ref = ANY(%(refs)s) ON CONFLICT (ns, ref, label) DO UPDATE "
     "SET good = s.good + excluded.good, wrong = s.wrong + excluded.wrong"
 )
 _UNJUDGED = "UPDATE plait.signals SET good = 0, wrong = 0 WHERE ns = %(ns)s AND ref = ANY(%(refs)s)"
@@ -67,24 +73,26 @@ _OF_DOCUMENT = (
     "JOIN plait.signals AS s ON s.ns = %(ns)s AND s.ref = p.ref "
     "WHERE d.ns = %(ns)s AND d.id = %(id)s"
 )
+# Of a text that all see, no passage that only some see: the trash names both.
 _TOGETHER_WITH = (
     "SELECT a.id || ' ' || b.id, t.times, t.last_read FROM plait.documents AS d "
     "JOIN plait.passages AS p ON p.ns = %(ns)s AND p.document = d.place "
     "JOIN plait.signal_pairs AS t ON t.ns = %(ns)s AND (t.one = p.ref OR t.other = p.ref) "
     "JOIN plait.passages AS a ON a.ns = %(ns)s AND a.ref = t.one "
     "JOIN plait.passages AS b ON b.ns = %(ns)s AND b.ref = t.other "
-    "WHERE d.ns = %(ns)s AND d.id = %(id)s"
+    "WHERE d.ns = %(ns)s AND d.id = %(id)s AND t.label = d.label"
 )
 _RESTORE = (
-    f"INSERT INTO plait.signals (ns, ref, {', '.join(_KEPT)}) "  # noqa: S608
-    f"SELECT %(ns)s, p.ref, {', '.join(f'%({name})s' for name in _KEPT)} FROM plait.passages AS p "
-    "WHERE p.ns = %(ns)s AND p.id = %(id)s AND p.document = %(document)s ON CONFLICT DO NOTHING"
+    f"INSERT INTO plait.signals (ns, ref, label, {', '.join(_KEPT)}) "  # noqa: S608
+    f"SELECT %(ns)s, p.ref, p.label, {', '.join(f'%({name})s' for name in _KEPT)} "
+    "FROM plait.passages AS p WHERE p.ns = %(ns)s AND p.id = %(id)s "
+    "AND p.document = %(document)s ON CONFLICT DO NOTHING"
 )
 _RESTORE_PAIR = (
-    "INSERT INTO plait.signal_pairs (ns, one, other, times, last_read) "
-    "SELECT %(ns)s, least(a.ref, b.ref), greatest(a.ref, b.ref), %(times)s, %(last)s "
+    "INSERT INTO plait.signal_pairs (ns, one, other, label, times, last_read) "  # noqa: S608
+    f"SELECT %(ns)s, least(a.ref, b.ref), greatest(a.ref, b.ref), {_OF_BOTH}, %(times)s, %(last)s "
     "FROM plait.passages AS a JOIN plait.passages AS b ON b.ns = %(ns)s AND b.id = %(second)s "
-    "WHERE a.ns = %(ns)s AND a.id = %(first)s AND a.ref <> b.ref "
+    f"WHERE a.ns = %(ns)s AND a.id = %(first)s AND a.ref <> b.ref AND {_SEEN_TOGETHER} "
     "AND %(document)s IN (a.document, b.document) ON CONFLICT DO NOTHING"
 )
 _ARE_THERE = "SELECT count(*) FROM plait.passages WHERE ns = %(ns)s AND id = ANY(%(ids)s)"
@@ -98,12 +106,15 @@ _PAIRS_OF = (
     "WHERE ns = %(ns)s AND (one = %(ref)s OR other = %(ref)s)"
 )
 _ADD = (
-    f"INSERT INTO plait.signals (ns, ref, {', '.join(_KEPT)}) "  # noqa: S608
-    f"VALUES (%(ns)s, %(ref)s, {', '.join(f'%({name})s' for name in _KEPT)})"
+    f"INSERT INTO plait.signals (ns, ref, label, {', '.join(_KEPT)}) "  # noqa: S608
+    f"SELECT %(ns)s, p.ref, p.label, {', '.join(f'%({name})s' for name in _KEPT)} "
+    "FROM plait.passages AS p WHERE p.ns = %(ns)s AND p.ref = %(ref)s"
 )
 _ADD_PAIR = (
-    "INSERT INTO plait.signal_pairs (ns, one, other, times, last_read) "
-    "VALUES (%(ns)s, %(one)s, %(other)s, %(times)s, %(last)s)"
+    "INSERT INTO plait.signal_pairs (ns, one, other, label, times, last_read) "  # noqa: S608
+    f"SELECT %(ns)s, a.ref, b.ref, {_OF_BOTH}, %(times)s, %(last)s FROM plait.passages AS a "
+    "JOIN plait.passages AS b ON b.ns = %(ns)s AND b.ref = %(other)s "
+    f"WHERE a.ns = %(ns)s AND a.ref = %(one)s AND {_SEEN_TOGETHER}"
 )
 
 
@@ -173,7 +184,7 @@ def restore(session: Channel, document: int, use: PassageUse) -> None:
             else:
                 from plait.stores.postgres.trash import wait_for
 
-                wait_for(session, ids, id_, row)
+                wait_for(session, document, ids, id_, row)
 
 
 def keep(session: Channel, document: int) -> Kept | None:

@@ -10,8 +10,9 @@ from plait.types.steps import Step, StepName, StepTaken
 _NAMES = ("tool", "folder", "file", "command", "program", "exit", "error", "failure")
 _COLUMNS = ", ".join(f"s.{name}" for name in _NAMES)
 _WRITE = (
-    f"INSERT INTO plait.steps (ns, document, place, {', '.join(_NAMES)}) "  # noqa: S608
-    f"VALUES (%(ns)s, %(document)s, %(place)s, {', '.join(f'%({name})s' for name in _NAMES)})"
+    f"INSERT INTO plait.steps (ns, document, place, label, {', '.join(_NAMES)}) "  # noqa: S608
+    f"SELECT %(ns)s, d.place, %(place)s, d.label, {', '.join(f'%({name})s' for name in _NAMES)} "
+    "FROM plait.documents AS d WHERE d.ns = %(ns)s AND d.place = %(document)s"
 )
 _DROP = "DELETE FROM plait.steps WHERE ns = %(ns)s AND document = %(document)s"
 _FROM = (

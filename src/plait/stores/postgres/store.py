@@ -23,6 +23,7 @@ from plait.stores.postgres.address import parse
 from plait.stores.postgres.connection import Channel, Connections
 from plait.stores.postgres.filters import Conditions, conditions
 from plait.stores.postgres.hnsw import Indexes
+from plait.stores.postgres.labels import Membership, only_reads
 from plait.stores.postgres.schema import prepare
 from plait.stores.postgres.state import answering, get_fact, read_state
 from plait.stores.sqlite import analysis, fileless
@@ -33,12 +34,14 @@ from plait.times import LAST_MOMENT
 from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
+from plait.types.visibility import wanted_visibility
 
 if TYPE_CHECKING:
     from plait.stores.postgres.hnsw import VectorIndex
     from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import Finding, Stats
     from plait.types.steps import StepName, StepTaken
+    from plait.types.visibility import MemberRole, TeamMember, Visibility
 
 _EMBEDDED = (
     "SELECT p.hash FROM plait.passages AS p WHERE p.ns = %(ns)s AND p.document = %(document)s "
@@ -68,7 +71,7 @@ class PostgresStore:
     ) -> None:
         place = parse(address)
         self.path = place.shown
-        self.read_only = read_only
+        self._read_only = read_only
         self._clock = clock
         self._passages = 0  # when the state was last asked for
         self.indexes = Indexes()
@@ -111,8 +114,22 @@ class PostgresStore:
             transaction.finish()
 
     def _refuse_if_read_only(self) -> None:
-        if self.read_only:
+        if self._read_only:
             refuse_to_write(self.path)
+        if self.membership.role == "reader":
+            present = self._connections.recognise()
+            if present.role == "reader":
+                raise only_reads(present.name, self.path)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing may be written, at least as this member."""
+        return self._read_only or self.membership.role == "reader"
+
+    @property
+    def membership(self) -> Membership:
+        """What the role of the database that this store uses is in the memory."""
+        return self._connections.membership
 
     # -- searching -------------------------------------------------------------------------
 
@@ -246,15 +263,19 @@ class PostgresStore:
     def known(self, wanted: Sequence[Document]) -> list[Document | None]:
         """Return for each document the stored one that it would replace."""
         existing = self._connections.read(
-            lambda session: [documents.find_existing(session, document) for document in wanted]
+            lambda session: [self._existing(session, document) for document in wanted]
         )
         return [None if pair is None else pair[1] for pair in existing]
+
+    def _existing(self, session: Channel, document: Document) -> tuple[int, Document] | None:
+        near = session.membership.near(wanted_visibility(), document.project)
+        return documents.find_existing(session, document, near)
 
     def embedded(self, document: Document, passages: Sequence[Passage]) -> frozenset[int]:
         """Return the ordinals of passages that would keep their vector in this document."""
 
         def hashes(session: Channel) -> set[bytes]:
-            existing = documents.find_existing(session, document)
+            existing = self._existing(session, document)
             current = answering(session)
             if existing is None or current is None or existing[1].title != document.title:
                 return set()
@@ -377,8 +398,8 @@ class PostgresStore:
         from plait.stores.postgres.state import set_chance
 
         self._refuse_if_read_only()
-        if not self.has_vectors:
-            return
+        if not self.has_vectors or not self.membership.is_administrator:
+            return  # of what one member sees, the sample would be another one
         cosines = self._connections.read(
             lambda session: vectors.best_cosines(session, foreign, space)
         )
@@ -394,6 +415,9 @@ class PostgresStore:
         from plait.stores.postgres import tidying
 
         self._refuse_if_read_only()
+        if not self.membership.is_administrator:
+            # The server counts by itself, and the administrator clears its pages.
+            return tidying.left_by_purge(self.path) if purged else ()
         # A reindex tidies the keywords before it has new vectors, and all at its end.
         indexes = self.indexes if self.has_vectors and not (keywords or purged) else None
         return tidying.tidy(
@@ -410,10 +434,48 @@ class PostgresStore:
     def check(self, *, fix: bool = False) -> list[Finding]:
         """Check the memory; with ``fix``, repair what can be made again."""
         from plait.stores.postgres.doctor import examine
+        from plait.types.reports import Finding
 
         if fix:
             self._refuse_if_read_only()
+        if not self.membership.is_administrator:
+            return [Finding("rows", "ok", "only the administrator can check those of all members")]
         return examine(self._connections, has_vectors=self.has_vectors, fix=fix)
+
+    # -- people ----------------------------------------------------------------------------
+
+    def team(self) -> list[TeamMember]:
+        """Return the members of the memory."""
+        from plait.stores.postgres import teams
+
+        return self._connections.read(teams.members)
+
+    def admit(self, name: str, role: MemberRole | None, projects: Sequence[str]) -> TeamMember:
+        """Make a role of the server a member, or change what it is."""
+        from plait.stores.postgres import teams
+
+        self._refuse_if_read_only()
+        return teams.admit(self._connections, name, role, projects, self._clock)
+
+    def change_role(self, name: str, role: MemberRole) -> TeamMember:
+        """Give a member another role."""
+        from plait.stores.postgres import teams
+
+        self._refuse_if_read_only()
+        return teams.change_role(self._connections, name, role, self._clock)
+
+    def dismiss(self, name: str) -> TeamMember:
+        """End a membership."""
+        from plait.stores.postgres import teams
+
+        self._refuse_if_read_only()
+        return teams.dismiss(self._connections, name, self._clock)
+
+    def visibilities(self, ids: Sequence[str]) -> dict[str, Visibility]:
+        """Return who sees documents, by their ids."""
+        from plait.stores.postgres import sharing
+
+        return self._connections.read(lambda session: sharing.visibilities(session, ids))
 
     def close(self) -> None:
         """Release every connection."""

@@ -26,7 +26,7 @@ _MAY_VACUUM = (
 def tidy(
     connections: Connections, *, compact: bool, purged: bool, indexes: Indexes | None
 ) -> tuple[str, ...]:
-    """Let the server count anew what it plans by; after a purge, clear the pages of its rows.
+    """Let the server clear the pages of many writes or a purge, and count what it plans by.
 
     Only the owner of the tables may. It returns where a purge may have left something.
     """
@@ -36,9 +36,11 @@ def tidy(
             may_vacuum = bool(session.value(_MAY_VACUUM))
             for table, changed, rows in session.rows(_OWN_TABLES) if may_vacuum else ():
                 grown = changed > max(UNCOUNTED_ROWS, UNCOUNTED_SHARE * rows)
-                act = "VACUUM (ANALYZE)" if compact else "ANALYZE" if grown else ""
-                if act:
-                    session.connection.execute(f'{act} plait."{table}"')
+                if compact or grown:
+                    # Until then, a search by words looks up every row twice. To give pages back
+                    # to the disk, others would have to wait.
+                    options = "ANALYZE" if compact else "ANALYZE, TRUNCATE false"
+                    session.connection.execute(f'VACUUM ({options}) plait."{table}"')
     if indexes is not None:
         # Only the owner of the tables makes indexes; without one, searches compare exactly.
         with connections.lent() as session, suppress(errors.InsufficientPrivilege):
@@ -46,5 +48,9 @@ def tidy(
     if purged:
         with connections.writing() as session:
             set_fact(session, UNSCRUBBED, None)
-    left = f"free pages of {connections.path} (the owner of its tables can run reindex --compact)"
-    return () if may_vacuum or not purged else (left,)
+    return left_by_purge(connections.path) if purged and not may_vacuum else ()
+
+
+def left_by_purge(path: str) -> tuple[str, ...]:
+    """Return where somebody who may not vacuum has left what was purged."""
+    return (f"free pages of {path} (the owner of its tables can run reindex --compact)",)

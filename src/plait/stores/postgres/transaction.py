@@ -25,7 +25,9 @@ from plait.stores.postgres import (
 from plait.stores.postgres.audit import Recorder, erase_project
 from plait.stores.postgres.connection import Channel
 from plait.stores.postgres.documents import by_id, document_from, plain_row, row_of
-from plait.stores.postgres.state import read_state, set_fact
+from plait.stores.postgres.labels import refuse_member
+from plait.stores.postgres.sharing import Sharing, follow_project, share
+from plait.stores.postgres.state import answering, read_state, set_fact
 from plait.stores.postgres.writer import DocumentWriter
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, FIELDS, document_row
 from plait.stores.sqlite.filters import spellings_of
@@ -33,10 +35,12 @@ from plait.stores.sqlite.histories import PREFIX
 from plait.stores.sqlite.state import CHANGED_AT
 from plait.types import Document, Passage, Ref, Space, Trust
 from plait.types.relations import Relation
+from plait.types.visibility import Visibility
 
 _COLUMNS = f"SELECT {DOCUMENT_COLUMNS} FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
 _OF_ONE_HOME = (
     "d.project = %(project)s AND coalesce(d.parent, '') = %(parent)s AND d.kind = 'observation' "
+    "AND d.label = %(label)s "
 )
 _OTHERS_STILL = (
     "AND d.id <> %(id)s AND (d.valid_to IS NULL OR d.valid_to > %(moment)s) ORDER BY d.place"
@@ -48,15 +52,18 @@ _TOPIC_KNOWN = (
     "SELECT 1 FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
     f"{_ON_TOPIC}{_OF_ONE_HOME} LIMIT 1"
 )
+# Only facts that the same people see: a profile repeats them.
 _CURRENT = (
-    "SELECT id, pinned, importance, event_at FROM plait.documents WHERE ns = %(ns)s "
-    "AND parent = %(entity)s AND kind = 'observation' AND trust = %(trust)s "
-    "AND (valid_from IS NULL OR valid_from <= %(moment)s) "
-    "AND (valid_to IS NULL OR valid_to > %(moment)s) ORDER BY place"
+    "SELECT d.id, d.pinned, d.importance, d.event_at FROM plait.documents AS d "
+    "WHERE d.ns = %(ns)s AND d.parent = %(entity)s AND d.kind = 'observation' "
+    "AND d.trust = %(trust)s AND NOT EXISTS (SELECT 1 FROM plait.documents AS e "
+    "WHERE e.ns = %(ns)s AND e.id = %(entity)s AND e.label <> d.label) "
+    "AND (d.valid_from IS NULL OR d.valid_from <= %(moment)s) "
+    "AND (d.valid_to IS NULL OR d.valid_to > %(moment)s) ORDER BY d.place"
 )
 _OPENINGS = (
     "SELECT d.id, p.text FROM plait.documents AS d JOIN plait.passages AS p "
-    "ON p.ns = %(ns)s AND p.document = d.place AND p.ordinal = 0 "
+    "ON p.ns = %(ns)s AND p.document = d.place AND p.label = d.label AND p.ordinal = 0 "
     "WHERE d.ns = %(ns)s AND d.id = ANY(%(ids)s)"
 )
 _NEXT_CHANGE = (
@@ -94,6 +101,7 @@ class PostgresTransaction:
         self._has_vectors = has_vectors
         self._opened: DocumentWriter | None = None
         self._recorder = Recorder(session)
+        self._sharing = Sharing(session, now)
         self._state: State | None = None
         self.now = now
 
@@ -133,7 +141,8 @@ class PostgresTransaction:
 
     def known(self, document: Document) -> Document | None:
         """Return the stored document that this one replaces, without its text."""
-        existing = documents.find_existing(self._documents, document)
+        near, bound = self._sharing.near(document), self._sharing.is_bound(document)
+        existing = documents.find_existing(self._documents, document, near, bound=bound)
         return None if existing is None else existing[1]
 
     def load(self, ids: Sequence[str]) -> list[Document]:
@@ -152,6 +161,7 @@ class PostgresTransaction:
             "id": document.id,
             "moment": moment,
             "fingerprint": fingerprint,
+            "label": self._sharing.label(document),
         }
         same_text = [document_from(row) for row in self._documents.rows(_SAME_TEXT, values)]
         if document.topic is None:
@@ -214,7 +224,9 @@ class PostgresTransaction:
         texts: bool = True,
     ) -> list[Trashed]:
         """Return what can be restored, the latest delete first; without ``texts``: no passages."""
-        return trash.listed(self._documents, ids, related=related, texts=texts)
+        listed = trash.labelled(self._documents, ids, related=related, texts=texts)
+        restores = self._sharing.restores
+        return [row for label, row in listed if not texts or restores(row, label)]
 
     # -- writing ---------------------------------------------------------------------------
 
@@ -222,7 +234,10 @@ class PostgresTransaction:
         self, entry: Entry, *, fingerprint: bytes | None = None, keep_use: bool = False
     ) -> Written:
         """Write a whole document; it replaces the one with the same id."""
-        return self._writer.write(entry, fingerprint, keep_use=keep_use)
+        label = self._sharing.label(entry.document)
+        # A profile may be outdated at any write, whatever is wanted of that.
+        bound = not keep_use and self._sharing.has_label(entry.document)
+        return self._writer.write(entry, fingerprint, keep_use=keep_use, label=label, bound=bound)
 
     def free_turn(self, project: str | None, session: str, turn: int) -> None:
         """If a message of a session has this turn number, move it and all later ones up by one."""
@@ -239,6 +254,11 @@ class PostgresTransaction:
         changes = ", ".join(f"{FIELDS[place]} = %({FIELDS[place]})s" for place in places)
         sql = f"UPDATE plait.documents SET {changes} WHERE ns = %(ns)s AND id = %(own_id)s"  # noqa: S608
         before = by_id(self._documents, id)
+        self._sharing.check_amended(id, fields)
+        if before is not None and "project" in fields:
+            session, has_vectors = self._session, self._has_vectors
+            project = changed.project
+            follow_project(session, self._recorder, id, project, has_vectors=has_vectors)
         self._documents.execute(sql, {FIELDS[place]: row[place] for place in places}, own_id=id)
         if before is not None:
             after = plain_row(before[1:])
@@ -248,6 +268,11 @@ class PostgresTransaction:
             self._recorder.change(id, plain_row(before[1:]), after)
         if {"title", "tags", "key", "metadata"} & fields.keys():
             self._writer.retitle(id)
+
+    def share(self, ids: Sequence[str], visibility: Visibility) -> list[str]:
+        """Change who sees documents, and the facts of entities among them; return their ids."""
+        session, has_vectors = self._session, self._has_vectors
+        return share(session, self._recorder, ids, visibility, has_vectors=has_vectors)
 
     def delete(self, ids: Sequence[str]) -> int:
         """Delete documents with all that belongs to them; return the number of passages."""
@@ -265,17 +290,20 @@ class PostgresTransaction:
 
     def trash(self, documents: Sequence[Trashed]) -> None:
         """Copy documents that are about to be deleted, and their edges, to the trash."""
-        trash.keep(self._session, documents, self._writer.next_number)
+        labels = self._sharing.deleted_labels
+        trash.keep(self._session, documents, self._writer.next_number, labels)
 
     def set_aside(self, ids: Sequence[str]) -> None:
         """Make deleted documents restorable only by id."""
-        trash.set_aside(self._documents, ids)
+        trash.set_aside(self._documents, ids, self._sharing.deleted_labels)
 
     def forget(self, ids: Sequence[str], *, edges: bool = True) -> None:
         """Drop documents from the trash; with ``edges``, their edges and audit entries too."""
-        trash.forget(self._session, ids, edges=edges)
         if edges:
+            trash.purge(self._session, ids)
             self._recorder.purge(ids)
+        else:
+            trash.forget(self._session, ids, self._sharing.deleted_labels)
 
     def restore_edges(self) -> None:
         """Restore deleted edges whose two ends exist again."""
@@ -345,4 +373,9 @@ class PostgresTransaction:
     def swap(self, space: Space) -> bool:
         """Make searches use this space if no passage is pending in it; drop the others."""
         self._write_vectors()
-        return generations.swap(self._documents, space, has_vectors=self._has_vectors)
+        if self._documents.membership.is_administrator:
+            return generations.swap(self._documents, space, has_vectors=self._has_vectors)
+        current = answering(self._documents, space)
+        if current is None:
+            refuse_member(self._documents.membership, "replace vectors")
+        return True

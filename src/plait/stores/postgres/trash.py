@@ -1,7 +1,7 @@
 """The trash: deleted documents kept for undo, inside a caller's transaction."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from plait.protocols import Trashed
@@ -10,16 +10,20 @@ from plait.stores.postgres.connection import Channel
 from plait.stores.sqlite.trash import record_of, trashed_from
 
 _KEEP = (
-    "INSERT INTO plait.trash (ns, id, deleted_at, batch, document, bare, parent, version_of, trust)"
-    " VALUES (%(ns)s, %(id)s, %(deleted_at)s, %(batch)s, %(document)s, %(bare)s, %(parent)s, "
-    "%(version_of)s, %(trust)s) ON CONFLICT (ns, id) DO UPDATE SET "
+    "INSERT INTO plait.trash (ns, id, label, deleted_at, batch, document, bare, parent, version_of,"
+    " trust) VALUES (%(ns)s, %(id)s, %(label)s, %(deleted_at)s, %(batch)s, %(document)s, %(bare)s, "
+    "%(parent)s, %(version_of)s, %(trust)s) ON CONFLICT (ns, id, label) DO UPDATE SET "
     "deleted_at = excluded.deleted_at, batch = excluded.batch, document = excluded.document, "
     "bare = excluded.bare, parent = excluded.parent, version_of = excluded.version_of, "
     "trust = excluded.trust"
 )
+# subtle: of two rows of one id, that of fewer people counts: whoever knows an id could put a row of
+# the whole team beside it.
 _LISTED = (
-    "SELECT batch, deleted_at, {} FROM plait.trash WHERE ns = %(ns)s {} "
-    "ORDER BY deleted_at DESC, batch, id"
+    "SELECT o.label, o.batch, o.deleted_at, o.record FROM (SELECT DISTINCT ON (id) id, label, "
+    "batch, deleted_at, {} AS record FROM plait.trash WHERE ns = %(ns)s {} "
+    "ORDER BY id, label = 0, label <> %(private)s, deleted_at) AS o "
+    "ORDER BY o.deleted_at DESC, o.batch, o.id"
 )
 _ALONE = "AND id = ANY(%(ids)s)"
 _RELATED = (
@@ -31,33 +35,62 @@ _DISTRUSTED = (
     "AND trust <> 'trusted' ORDER BY deleted_at DESC, id DESC LIMIT %(most)s"
 )
 _LATEST = "SELECT max(deleted_at) FROM plait.trash WHERE ns = %(ns)s"
-_PLACE = "SELECT place FROM plait.documents WHERE ns = %(ns)s AND id = %(id)s"
-_RECORDS = "SELECT id, document FROM plait.trash WHERE ns = %(ns)s"
+_PLACES = "SELECT id, place, label FROM plait.documents WHERE ns = %(ns)s AND id = ANY(%(ids)s)"
+_RECORDS = "SELECT id, label, document FROM plait.trash WHERE ns = %(ns)s"
+_LIKE_DOCUMENT = (
+    " AND label = (SELECT d.label FROM plait.documents AS d "
+    "WHERE d.ns = %(ns)s AND d.place = %(document)s)"
+)
 _PRESENT = "SELECT id FROM plait.passages WHERE ns = %(ns)s AND id = ANY(%(ids)s)"
-_RENEW = "UPDATE plait.trash SET document = %(document)s WHERE ns = %(ns)s AND id = %(id)s"
+_RENEW = (
+    "UPDATE plait.trash SET document = %(document)s "
+    "WHERE ns = %(ns)s AND id = %(id)s AND label = %(label)s"
+)
 _FORGET = "DELETE FROM plait.trash WHERE ns = %(ns)s AND id = ANY(%(ids)s)"
-_SET_ASIDE = "UPDATE plait.trash SET batch = '' WHERE ns = %(ns)s AND id = ANY(%(ids)s)"
+# Without a label, all rows of the id.
+_ROWS = (
+    "unnest(%(ids)s::text[], %(labels_of)s::bigint[]) AS v (id, label) "
+    "WHERE t.ns = %(ns)s AND t.id = v.id AND t.label = coalesce(v.label, t.label)"
+)
+_FORGET_ROWS = f"DELETE FROM plait.trash AS t USING {_ROWS}"  # noqa: S608
+_SET_ASIDE = f"UPDATE plait.trash AS t SET batch = '' FROM {_ROWS}"  # noqa: S608
 _EXPIRE = "DELETE FROM plait.trash WHERE ns = %(ns)s AND deleted_at < %(before)s"
 
+# Who sees rows of the trash that were read in a transaction: of an id, it reads only one.
+Labels = Mapping[str, int]
 
-def keep(session: Channel, documents: Sequence[Trashed], next_number: relations.Numbers) -> None:
+
+def keep(
+    session: Channel,
+    documents: Sequence[Trashed],
+    next_number: relations.Numbers,
+    deleted: Labels,
+) -> None:
     """Copy documents that are about to be deleted, and their edges, to the trash.
+
+    ``deleted`` has the labels of those that were deleted before: their texts, which may become
+    earlier versions, stay with the same people, whoever has the id now.
 
     Their time is later than that of every earlier delete: two deletes within one millisecond, or a
     clock set back, must not change what undo means.
     """
     latest = session.value(_LATEST) or 0
+    names = [name for row in documents for name in (row.document.id, row.version_of) if name]
+    there = {id_: (place, label) for id_, place, label in session.rows(_PLACES, ids=names)}
+    present = {id_: label for id_, (_, label) in there.items()}
     places = []
     for row in documents:
-        place = session.value(_PLACE, id=row.document.id)
+        place = there.get(row.document.id, (None, 0))[0]
         places.append(place)
         source = row.version_of or row.document.id
         taken = steps.of_document(session, source) if row.steps is None else row.steps
         use = signals.of_document(session, source) if row.use is None else row.use
         record = record_of(row, place or 0, taken, use)
         bare = bare_record(record, row)
+        labels = {**present, **deleted} if row.version_of else {**deleted, **present}
         values = {
             "id": row.document.id,
+            "label": labels.get(source, session.membership.personal),
             "deleted_at": max(row.deleted_at, latest + 1),
             "batch": row.batch,
             "document": json.dumps(record, ensure_ascii=False),
@@ -91,10 +124,18 @@ def listed(
     texts: bool = True,
 ) -> list[Trashed]:
     """Return what can be restored, the latest delete first; without ``texts``: no passages."""
+    return [row for _, row in labelled(session, ids, related=related, texts=texts)]
+
+
+def labelled(
+    session: Channel, ids: Sequence[str] | None, *, related: bool, texts: bool
+) -> list[tuple[int, Trashed]]:
+    """Return what can be restored, each with its label: one row of an id."""
     condition = "" if ids is None else _RELATED if related else _ALONE
     query = _LISTED.format("document" if texts else "bare", condition)
-    rows = [trashed_from(row) for row in session.rows(query, ids=list(ids or ()))]
-    return [row if texts else row.without_texts for row in rows]
+    rows = session.rows(query, ids=list(ids or ()), private=session.membership.private)
+    pairs = [(row[0], trashed_from(row[1:])) for row in rows]
+    return pairs if texts else [(label, row.without_texts) for label, row in pairs]
 
 
 def distrusted(session: Channel, passages: int) -> list[Trashed]:
@@ -108,25 +149,32 @@ def distrusted(session: Channel, passages: int) -> list[Trashed]:
     return listed
 
 
-def set_aside(session: Channel, ids: Collection[str]) -> None:
-    """Make deleted documents restorable only by id."""
-    session.execute(_SET_ASIDE, ids=list(ids))
+def set_aside(session: Channel, ids: Collection[str], deleted: Labels) -> None:
+    """Make deleted documents with these labels restorable only by id."""
+    labels = [deleted.get(id_) for id_ in ids]
+    session.execute(_SET_ASIDE, ids=list(ids), labels_of=labels)
 
 
-def forget(session: Channel, ids: Collection[str], *, edges: bool) -> None:
-    """Drop documents from the trash, and the deleted ``edges`` that touch them."""
+def forget(session: Channel, ids: Collection[str], deleted: Labels) -> None:
+    """Drop documents with these labels from the trash, else with that of the one that is back."""
+    present = {id_: label for id_, _, label in session.rows(_PLACES, ids=list(ids))}
+    labels = [deleted.get(id_, present.get(id_)) for id_ in ids]
+    session.execute(_FORGET_ROWS, ids=list(ids), labels_of=labels)
+
+
+def purge(session: Channel, ids: Collection[str]) -> None:
+    """Drop all rows of documents from the trash, and the deleted edges that touch them."""
     session.execute(_FORGET, ids=list(ids))
-    if edges:
-        relations.forget(session, list(ids))
-        _forget_mates(session)
+    relations.forget(session, list(ids))
+    _forget_mates(session)
 
 
-def _records(session: Channel) -> dict[str, dict[str, Any]]:
-    """Return what is kept of deleted documents that were read with others."""
+def _records(session: Channel) -> dict[tuple[str, int], dict[str, Any]]:
+    """Return by id and label what is kept of deleted documents that were read with others."""
     listed = session.rows(_RECORDS + " AND strpos(document, '\"use\":') > 0")
-    records = {id_: json.loads(record) for id_, record in listed}
+    records = {(id_, label): json.loads(record) for id_, label, record in listed}
     # A name of metadata may be the same word.
-    return {id_: record for id_, record in records.items() if "use" in record}
+    return {row: record for row, record in records.items() if "use" in record}
 
 
 def _names(session: Channel) -> set[str]:
@@ -142,29 +190,37 @@ def _forget_mates(session: Channel) -> None:
         return
     mates = {mate for pair in pairs for mate in pair.split(" ")}
     there = _names(session) | {id_ for (id_,) in session.rows(_PRESENT, ids=list(mates))}
-    for id_, record in records.items():
-        use = {name: row for name, row in record["use"].items() if _is_whole(name, there)}
+    for row, record in records.items():
+        use = {name: kept for name, kept in record["use"].items() if _is_whole(name, there)}
         if use != record["use"]:
-            _renew(session, id_, record, use)
+            _renew(session, *row, record, use)
 
 
 def _is_whole(name: str, there: Collection[str]) -> bool:
     return " " not in name or all(mate in there for mate in name.split(" "))
 
 
-def wait_for(session: Channel, ids: Sequence[str], name: str, row: Sequence[int]) -> None:
-    """Keep what was read with a passage that is still deleted for when that one comes back."""
-    for id_, text in session.rows(_RECORDS):
+def wait_for(
+    session: Channel, document: int, ids: Sequence[str], name: str, row: Sequence[int]
+) -> None:
+    """Keep what was read with a passage that is still deleted for when that one comes back.
+
+    Only those who see the ``document`` that is back may see what its passages were read with.
+    """
+    for id_, label, text in session.rows(_RECORDS + _LIKE_DOCUMENT, document=document):
         record = json.loads(text)
         # Rows of earlier versions of plait name their passages only in the passages themselves.
         names = record.get("names") or [passage[0] for passage in record["passages"]]
         if {*names} & {*ids}:
-            _renew(session, id_, record, {**record.get("use", {}), name: list(row)})
+            use = {**record.get("use", {}), name: list(row)}
+            _renew(session, id_, label, record, use)
 
 
-def _renew(session: Channel, id_: str, record: dict[str, Any], use: dict[str, Any]) -> None:
+def _renew(
+    session: Channel, id_: str, label: int, record: dict[str, Any], use: dict[str, Any]
+) -> None:
     document = json.dumps({**record, "use": use}, ensure_ascii=False)
-    session.execute(_RENEW, id=id_, document=document)
+    session.execute(_RENEW, id=id_, label=label, document=document)
 
 
 def expire(session: Channel, before: int) -> None:

@@ -68,10 +68,11 @@ _BEST_OF_TRUSTED = (
     f"WHERE {_SAME_VECTORS} AND d.trust = 'trusted' GROUP BY q.number ORDER BY q.number"
 )
 _WRITE = (
-    "INSERT INTO plait.embeddings (ns, generation, ref, embedding) "
-    "SELECT %(ns)s, %(generation)s, v.ref, v.embedding::halfvec "
+    "INSERT INTO plait.embeddings (ns, generation, ref, embedding, label) "
+    "SELECT %(ns)s, %(generation)s, v.ref, v.embedding::halfvec, p.label "
     "FROM unnest(%(refs)s::bigint[], %(rows)s::text[]) AS v (ref, embedding) "
-    "ON CONFLICT (ns, generation, ref) DO UPDATE SET embedding = excluded.embedding"
+    "JOIN plait.passages AS p ON p.ns = %(ns)s AND p.ref = v.ref "
+    "ON CONFLICT (ns, generation, ref, label) DO UPDATE SET embedding = excluded.embedding"
 )
 _DROP = (
     "DELETE FROM plait.embeddings WHERE ns = %(ns)s AND generation = %(generation)s "

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from plait.errors import UsageError
 from plait.protocols import Entry, Vector, Written
 from plait.stores.postgres import generations, signals, steps, vectors
 from plait.stores.postgres.audit import Recorder
 from plait.stores.postgres.connection import Channel, SQLRow
 from plait.stores.postgres.documents import by_id, document_from, plain_row, row_of
+from plait.stores.postgres.sharing import follow_project
 from plait.stores.postgres.state import generations as all_generations
 from plait.stores.postgres.terms import listed_terms, postings
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, FIELDS, passage_hash
@@ -19,11 +21,13 @@ from plait.types.ids import new_id
 
 # Numbers that are taken at once by a long transaction.
 MOST_RESERVED = 1_024
-_CHUNK_COUNT, _TITLE, _HASH = map(FIELDS.index, ("chunk_count", "title", "sha256"))
+_CHUNK_COUNT, _TITLE, _HASH, _PROJECT = map(
+    FIELDS.index, ("chunk_count", "title", "sha256", "project")
+)
 _COLUMNS = (*FIELDS, "preface", "fingerprint")
 _INSERT_DOCUMENT = (
-    f"INSERT INTO plait.documents (ns, place, {', '.join(_COLUMNS)}) "  # noqa: S608
-    f"VALUES (%(ns)s, %(place)s, {', '.join(f'%({name})s' for name in _COLUMNS)}) "
+    f"INSERT INTO plait.documents (ns, place, label, {', '.join(_COLUMNS)}) "  # noqa: S608
+    f"VALUES (%(ns)s, %(place)s, %(label)s, {', '.join(f'%({name})s' for name in _COLUMNS)}) "
     "ON CONFLICT (ns, id) DO NOTHING"
 )
 _UPDATE_DOCUMENT = (
@@ -56,6 +60,7 @@ _PASSAGE_TYPES = {
     "text": "text",
     "title_terms": "text",
     "hash": "bytea",
+    "label": "bigint",
     "length": "bigint",
     "terms": "text",
 }
@@ -67,10 +72,10 @@ _INSERT_PASSAGES = (
     f"FROM unnest({_UNNESTED}) AS v ({', '.join(_PASSAGE_TYPES)})"
 )
 _INSERT_POSTINGS = (
-    "INSERT INTO plait.postings (ns, term, ref, times, length, places) "
-    "SELECT %(ns)s, v.term, v.ref, v.times, v.length, v.places::int[] "
+    "INSERT INTO plait.postings (ns, term, ref, times, length, places, label) "
+    "SELECT %(ns)s, v.term, v.ref, v.times, v.length, v.places::int[], v.label "
     "FROM unnest(%(terms)s::text[], %(refs)s::bigint[], %(times)s::real[], %(lengths)s::int[], "
-    "%(places)s::text[]) AS v (term, ref, times, length, places)"
+    "%(places)s::text[], %(labels_of)s::bigint[]) AS v (term, ref, times, length, places, label)"
 )
 _DROP_POSTINGS = (
     "DELETE FROM plait.postings AS t USING (SELECT p.ref, unnest(p.terms) AS term "
@@ -91,7 +96,7 @@ _PASSAGES_OF = (
     "SELECT p.ref FROM plait.passages AS p WHERE p.ns = %(ns)s AND p.document = ANY(%(places)s)"
 )
 _DOOMED = (
-    f"SELECT d.place, d.id, {DOCUMENT_COLUMNS} FROM plait.documents AS d "  # noqa: S608
+    f"SELECT d.place, d.id, d.label, {DOCUMENT_COLUMNS} FROM plait.documents AS d "  # noqa: S608
     "WHERE d.ns = %(ns)s AND d.id = ANY(%(ids)s) ORDER BY d.id"
 )
 _DELETE = (
@@ -101,13 +106,14 @@ _DELETE = (
     "DELETE FROM plait.relations WHERE ns = %(ns)s AND target = ANY(%(places)s)",
     "DELETE FROM plait.documents WHERE ns = %(ns)s AND place = ANY(%(places)s)",
 )
+LABEL = "SELECT label FROM plait.documents WHERE ns = %(ns)s AND id = %(id)s"
 _TAKEN = "SELECT 1 FROM plait.passages WHERE ns = %(ns)s AND id = %(id)s"
 _MOVE = (
     "UPDATE plait.passages SET ordinal = %(ordinal)s, start = %(start)s, "
     "start_line = %(start_line)s, end_line = %(end_line)s WHERE ns = %(ns)s AND ref = %(ref)s"
 )
 _OTHER_TITLES = (
-    "SELECT ref, ordinal, heading, text, length FROM plait.passages WHERE ns = %(ns)s "
+    "SELECT ref, ordinal, heading, text, length, label FROM plait.passages WHERE ns = %(ns)s "
     "AND document = %(document)s "
     "AND title_terms <> CASE WHEN ordinal = 0 THEN %(first)s ELSE %(others)s END"
 )
@@ -118,8 +124,9 @@ _RETITLE = (
     "WHERE p.ns = %(ns)s AND p.ref = v.ref"
 )
 _WRITE_TAGS = (
-    "INSERT INTO plait.tags (ns, tag, document) SELECT DISTINCT %(ns)s::bigint, tag, "
-    "%(document)s::bigint FROM unnest(%(tags)s::text[]) AS tag ON CONFLICT DO NOTHING"
+    "INSERT INTO plait.tags (ns, tag, document, label) SELECT DISTINCT %(ns)s::bigint, tag, "
+    "d.place, d.label FROM unnest(%(tags)s::text[]) AS tag CROSS JOIN plait.documents AS d "
+    "WHERE d.ns = %(ns)s AND d.place = %(document)s ON CONFLICT DO NOTHING"
 )
 _DROP_TAGS = "DELETE FROM plait.tags WHERE ns = %(ns)s AND document = %(document)s"
 
@@ -194,39 +201,29 @@ class DocumentWriter:
 
     def add(self, added: Sequence[tuple[Any, ...]]) -> None:
         """Write passages with their postings; a row has all columns of a passage but its terms."""
-        indexed = self._index([(row[0], Passage(row[8], row[7]), row[9]) for row in added])
+        indexed, columns_of_postings = _indexed(
+            [(row[0], Passage(row[8], row[7]), row[9], row[11]) for row in added]
+        )
         rows = [(*row, *own) for row, own in zip(added, indexed, strict=True)]
         columns = zip(*rows, strict=True)
         self._session.execute(
             _INSERT_PASSAGES,
             {name: list(column) for name, column in zip(_PASSAGE_TYPES, columns, strict=True)},
         )
+        # After the passages: the server takes only postings of what is there.
+        if columns_of_postings:
+            self._session.execute(_INSERT_POSTINGS, columns_of_postings)
         self._session.execute(_COUNT, passages=len(rows), tokens=sum(own[0] for own in indexed))
 
-    def _index(self, indexed: Sequence[tuple[Ref, Passage, str]]) -> list[tuple[int, str]]:
-        """Write the postings of passages; return for each how many words it has, and its terms."""
-        terms: list[str] = []
-        places: list[str] = []
-        numbers: tuple[list[float], ...] = ([], [], [])
-        listed = []
-        for ref, passage, title in indexed:
-            own, length = postings(passage, title)
-            listed.append((length, listed_terms(posting.term for posting in own)))
-            for posting in own:
-                terms.append(posting.term)
-                places.append(f"{{{','.join(map(str, posting.places))}}}")
-                for column, value in zip(numbers, (ref, posting.times, length), strict=True):
-                    column.append(value)
-        if terms:
-            refs, times, lengths = (f"{{{','.join(map(str, column))}}}" for column in numbers)
-            columns = (listed_terms(terms), refs, times, lengths, listed_terms(places))
-            names = ("terms", "refs", "times", "lengths", "places")
-            # As texts: the driver takes twice as long to write a list as to find its values.
-            self._session.execute(_INSERT_POSTINGS, dict(zip(names, columns, strict=True)))
-        return listed
+    def write(
+        self, entry: Entry, fingerprint: bytes | None, *, keep_use: bool, label: int, bound: bool
+    ) -> Written:
+        """Write a whole document; it replaces the one with the same id, and keeps its label.
 
-    def write(self, entry: Entry, fingerprint: bytes | None, *, keep_use: bool) -> Written:
-        """Write a whole document; it replaces the one with the same id."""
+        Raises:
+            UsageError: Something that cannot be seen here has this id, or, if the document is
+                ``bound`` to its label, something with another one.
+        """
         session = self._session
         if entry.space is not None and not self._generations and self._has_vectors:
             begun = generations.begin(session, entry.space, has_vectors=self._has_vectors)
@@ -238,8 +235,11 @@ class DocumentWriter:
         values |= {"preface": preface_of(entry), "fingerprint": fingerprint}
         # Most are new: one trip less than to look first.
         place = self.next_number()
-        added = session.execute(_INSERT_DOCUMENT, values, place=place)
+        added = session.execute(_INSERT_DOCUMENT, values, place=place, label=label)
         row = None if added else by_id(session, document.id)
+        self._recorder.label(document.id, label)
+        if not added:
+            label = self._kept_label(document, row, label if bound else None)
         before = None if row is None else plain_row(row[1:])
         if not keep_use:  # a profile repeats what other documents say
             self._recorder.change(document.id, before, _recorded(document, len(entry.passages)))
@@ -258,7 +258,7 @@ class DocumentWriter:
             use = signals.keep(session, place) if keep_use else None
             session.execute(_UPDATE_DOCUMENT, values, place=place)
         self.tag(place, document, fresh=row is None)
-        pending = self._passages(place, document, old_title, entry)
+        pending = self._passages(place, document, old_title, entry, label)
         if use is not None or entry.use:
             self.settle()
         if use is not None:
@@ -267,6 +267,30 @@ class DocumentWriter:
             signals.restore(session, place, entry.use)
         return Written(len(entry.passages), pending)
 
+    def _kept_label(self, document: Document, row: SQLRow | None, wanted: int | None) -> int:
+        """Return the label that a replaced document has from now on."""
+        id_ = document.id
+        label: int | None = self._session.value(LABEL, id=id_)
+        if label is None or row is None:
+            raise UsageError(
+                f"The id {id_} is taken. Store the text without it.", code="id_taken", subject=id_
+            )
+        self._recorder.label(id_, label)
+        if row[1 + _PROJECT] != (document.project or ""):
+            self.settle()  # its passages may be among those
+            project, has_vectors = document.project, self._has_vectors
+            label = follow_project(
+                self._session, self._recorder, id_, project, has_vectors=has_vectors
+            )
+        if wanted not in (None, label):
+            raise UsageError(
+                f"{id_} is the id of another document, which is not visible to the same people. "
+                "Delete that one first, or change its visibility.",
+                code="other_visibility",
+                subject=id_,
+            )
+        return label
+
     def tag(self, place: int, document: Document, *, fresh: bool = False) -> None:
         """List the tags of a document, for filters."""
         if not fresh:
@@ -274,7 +298,9 @@ class DocumentWriter:
         if document.tags:
             self._session.execute(_WRITE_TAGS, document=place, tags=list(document.tags))
 
-    def _passages(self, place: int, document: Document, old_title: str | None, entry: Entry) -> int:
+    def _passages(
+        self, place: int, document: Document, old_title: str | None, entry: Entry, label: int
+    ) -> int:
         """Keep what is unchanged, write what is new, drop what is gone; how many stay pending.
 
         ``old_title`` is ``None`` for a document that was not stored before.
@@ -299,7 +325,7 @@ class DocumentWriter:
                 ref = first
                 first += 1
                 title = titles[passage.ordinal > 0]
-                self._add(ref, place, passage, title, marks[number])
+                self._add(ref, place, passage, title, marks[number], label)
             else:
                 ref = self._keep(twin, passage)
             if twin is None or retitled or vector is not None:
@@ -309,10 +335,13 @@ class DocumentWriter:
             self._retitle(place, titles)
         return pending
 
-    def _add(self, ref: Ref, place: int, passage: Passage, title: str, mark: bytes) -> None:
+    def _add(
+        self, ref: Ref, place: int, passage: Passage, title: str, mark: bytes, label: int
+    ) -> None:
         id_ = self._free_id(passage.id)
         where = (passage.ordinal, passage.start, passage.start_line, passage.end_line)
-        self._added.append((ref, id_, place, *where, passage.heading, passage.text, title, mark))
+        words = (passage.heading, passage.text, title)
+        self._added.append((ref, id_, place, *where, *words, mark, label))
 
     def _free_id(self, wanted: str) -> str:
         """Return the id that an import or undo wants, unless another document's passage has it."""
@@ -367,8 +396,9 @@ class DocumentWriter:
         """Delete documents with their passages; return how many passages there were."""
         self.settle()
         places = []
-        for place, id_, *row in self._session.rows(_DOOMED, ids=list(ids)):
+        for place, id_, label, *row in self._session.rows(_DOOMED, ids=list(ids)):
             places.append(place)
+            self._recorder.label(id_, label)
             self._recorder.change(id_, plain_row(row), None)
         refs = [ref for (ref,) in self._session.rows(_PASSAGES_OF, places=places)]
         self.remove(refs)
@@ -394,18 +424,45 @@ class DocumentWriter:
         refs = [row[0] for row in listed]
         self._session.execute(_DROP_POSTINGS, refs=refs)
         chosen = [first if row[1] == 0 else others for row in listed]
-        indexed = self._index(
+        indexed, columns_of_postings = _indexed(
             [
-                (row[0], Passage(row[3], row[2]), title)
+                (row[0], Passage(row[3], row[2]), title, row[5])
                 for row, title in zip(listed, chosen, strict=True)
             ]
         )
+        if columns_of_postings:
+            self._session.execute(_INSERT_POSTINGS, columns_of_postings)
         lengths = [own[0] for own in indexed]
         self._session.execute(
             _RETITLE, refs=refs, titles=chosen, terms=[own[1] for own in indexed], lengths=lengths
         )
         added = sum(lengths) - sum(row[4] for row in listed)
         self._session.execute(_COUNT, passages=0, tokens=added)
+
+
+def _indexed(
+    passages: Sequence[tuple[Ref, Passage, str, int]],
+) -> tuple[list[tuple[int, str]], dict[str, str]]:
+    """Return of each passage how many words it has, and its terms; and the postings of all."""
+    terms: list[str] = []
+    places: list[str] = []
+    numbers: tuple[list[float], ...] = ([], [], [], [])
+    listed = []
+    for ref, passage, title, label in passages:
+        own, length = postings(passage, title)
+        listed.append((length, listed_terms(posting.term for posting in own)))
+        for posting in own:
+            terms.append(posting.term)
+            places.append(f"{{{','.join(map(str, posting.places))}}}")
+            for column, value in zip(numbers, (ref, posting.times, length, label), strict=True):
+                column.append(value)
+    if not terms:
+        return listed, {}
+    refs, times, lengths, labels = (f"{{{','.join(map(str, column))}}}" for column in numbers)
+    columns = (listed_terms(terms), refs, times, lengths, listed_terms(places), labels)
+    names = ("terms", "refs", "times", "lengths", "places", "labels_of")
+    # As texts: the driver takes twice as long to write a list as to find its values.
+    return listed, dict(zip(names, columns, strict=True))
 
 
 def _recorded(document: Document, chunks: int) -> list[Any]:

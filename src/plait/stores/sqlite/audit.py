@@ -129,7 +129,9 @@ def write(connection: apsw.Connection, entries: Sequence[AuditEntry]) -> None:
     if isinstance(number, int) and number >= MOST_NUMBERED:
         connection.execute(_FOREIGN_NUMBERS, (MOST_NUMBERED,))
         connection.execute(_NUMBER_AGAIN)
-    connection.executemany(_ADD, [row._replace(project=row.project or "") for row in entries])
+    # A file has one person, and so no members.
+    of_file = [row if row.project else row._replace(project="") for row in entries]
+    connection.executemany(_ADD, [row[: len(_TYPES)] for row in of_file])
     last = connection.last_insert_rowid()
     if last % TRIMMED_EVERY < len(entries):
         connection.execute(_TRIM, (last - MOST_ENTRIES,))

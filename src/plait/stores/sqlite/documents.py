@@ -18,7 +18,6 @@ DOCUMENT_COLUMNS = ", ".join(f"d.{name}" for name in FIELDS)
 PASSAGE_COLUMNS = "p.text, p.heading, p.start_line, p.end_line, p.start, p.ordinal, p.id, p.rowid"
 PASSAGE_WIDTH = 8
 _TEXT_AT = Document._fields.index("text")
-_TEXT_AT = Document._fields.index("text")
 _PROJECT_AT = FIELDS.index("project")
 _TAGS_AT = FIELDS.index("tags")
 _METADATA_AT = FIELDS.index("metadata")
@@ -214,8 +213,9 @@ def document_row(document: Document) -> list[Any]:
     """Return the values of `FIELDS`, ready to bind."""
     values: list[Any] = [*document[:_TEXT_AT], *document[_TEXT_AT + 1 :]]
     values[_PROJECT_AT] = values[_PROJECT_AT] or ""
-    values[_TAGS_AT] = _JSON(values[_TAGS_AT])
-    values[_METADATA_AT] = _JSON(dict(values[_METADATA_AT]))
+    # Most documents have no tags, and many no metadata.
+    values[_TAGS_AT] = _JSON(values[_TAGS_AT]) if values[_TAGS_AT] else "[]"
+    values[_METADATA_AT] = _JSON(dict(values[_METADATA_AT])) if values[_METADATA_AT] else "{}"
     values[_PINNED_AT] = int(values[_PINNED_AT])
     values[_EVENT_AT] = values[_EVENT_AT] or 0
     return values

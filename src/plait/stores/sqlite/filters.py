@@ -143,14 +143,23 @@ _DROP_TAGS = (
     "DELETE FROM document_tags WHERE document = old.rowid "  # noqa: S608
     f"AND tag IN (SELECT tag.value FROM {_TAGS_OF.format('old')})"
 )
-# They keep the list of tags in step with the documents. Part of migration 8: never edit them.
-TAG_TRIGGERS = (
+# Part of migration 8: never edit them.
+FIRST_TAG_TRIGGERS = (
     "CREATE TRIGGER documents_inserted AFTER INSERT ON documents WHEN new.tags <> '[]' BEGIN "
     f"{_ADD_TAGS}; END",
     "CREATE TRIGGER documents_deleted AFTER DELETE ON documents WHEN old.tags <> '[]' BEGIN "
     f"{_DROP_TAGS}; END",
     "CREATE TRIGGER documents_updated AFTER UPDATE OF tags ON documents "
     f"WHEN new.tags <> old.tags BEGIN {_DROP_TAGS}; {_ADD_TAGS}; END",
+)
+# They keep the list of tags in step with documents that change or go. New ones are listed by their
+# writer: beside a trigger, SQLite copies every page that a new row changes, in case it has to undo
+# that row alone, which took longer than to insert it.
+TAG_TRIGGERS = FIRST_TAG_TRIGGERS[1:]
+LIST_TAGS_OF_NEW = (
+    "INSERT OR IGNORE INTO document_tags (tag, document) "  # noqa: S608
+    f"SELECT DISTINCT tag.value, new.rowid FROM (SELECT ? AS rowid, ? AS tags) AS new, "
+    f"{_TAGS_OF.format('new')}"
 )
 LIST_TAGS = (
     "INSERT INTO document_tags (tag, document) SELECT DISTINCT tag.value, d.rowid "  # noqa: S608

@@ -10,6 +10,7 @@ import apsw
 
 from plait.stores.moving import (
     FACT_TABLE,
+    NO_PEOPLE,
     OWN_ROWS,
     PASSAGES,
     TABLES,
@@ -17,6 +18,7 @@ from plait.stores.moving import (
     VECTOR_TABLE,
     Counters,
     Key,
+    People,
     Row,
     Table,
     TornSnapshot,
@@ -42,6 +44,7 @@ from plait.stores.sqlite.state import (
     set_meta,
 )
 from plait.stores.sqlite.store import SQLiteStore
+from plait.stores.sqlite.tags import list_again
 from plait.stores.sqlite.tallies import tally_again
 from plait.stores.sqlite.trash import trashed_from
 from plait.text import split_columns
@@ -127,6 +130,10 @@ class _Rows:
         return Counters(
             *(self.connection.execute(_SEQUENCE, (name,)).get or 0 for name in _SEQUENCES)
         )
+
+    def people(self) -> People:
+        """Return the members, which a file does not have."""
+        return NO_PEOPLE
 
     def _check(self) -> None:
         """Notice what a snapshot cannot survive."""
@@ -252,6 +259,7 @@ class SQLiteRows:
     """A memory in a file, as rows; safe to kill at any moment."""
 
     has_vectors = True
+    keeps_members = False
 
     def __init__(self, path: str, *, create: bool, timeout: float) -> None:
         kind = Connections if create else ReadingConnections
@@ -294,12 +302,16 @@ class SQLiteRows:
         with self.writing() as writer:
             connection = writer.connection
             tally_again(connection)
+            list_again(connection)
             for name, number in counters._asdict().items():
                 largest = connection.execute(f"SELECT max({_KEYS[name]}) FROM {name}").get  # noqa: S608
                 connection.execute(_DROP_SEQUENCE, (name,))
                 connection.execute(_SET_SEQUENCE, (name, max(number, largest or 0)))
         with closing(SQLiteStore(self.path)) as store:
             store.tidy()
+
+    def admit(self, people: People) -> None:
+        """Ignore members: whoever has the file sees all of it."""
 
     def release(self) -> None:
         """Take the mark away: the memory can be used."""
@@ -309,12 +321,19 @@ class SQLiteRows:
     def drop(self) -> None:
         """Remove a memory that is being moved into, with all that was copied."""
         # While it is locked: afterwards, another move may have begun to fill it.
+        held = []
         with suppress(_Dropped), self.writing():
             for end in ("", "-wal", "-shm"):
-                with suppress(FileNotFoundError):
+                try:
                     os.unlink(self.path + end)
+                except FileNotFoundError:
+                    pass
+                except PermissionError:  # Windows keeps files that are open
+                    held.append(self.path + end)
             raise _Dropped
         self.close()
+        for path in held:
+            os.unlink(path)
 
     def close(self) -> None:
         """Release every connection."""

@@ -28,6 +28,7 @@ from plait.stores.sqlite.documents import LAST_ORDINAL, passage_hash
 from plait.stores.sqlite.generations import mark_all_pending
 from plait.stores.sqlite.mending import UNKNOWN_PROJECT, Row, as_number, is_sound, mended
 from plait.stores.sqlite.rowcheck import complete_passage, recount
+from plait.stores.sqlite.tags import list_again
 from plait.stores.sqlite.tallies import tally_again
 from plait.stores.sqlite.trash import kin
 from plait.types.ids import new_id
@@ -264,6 +265,7 @@ class _Copier:
             self._connection.execute(_REREAD, (rowid,))
         recount(self._connection)
         tally_again(self._connection)
+        list_again(self._connection)
         # The memory counted them; what no row and no index names any more is missing all the same.
         counted = as_number(self._rows["meta"].get(("passages",), {}).get("value")) or 0
         nameless = counted - self.kept.get("passages", 0) - self.losses.told("passages")

@@ -272,7 +272,7 @@ class SQLiteStore:
 
         with self._guard, self._connections.get() as connection:
             existing = find_existing(connection, document)
-            current = answering(connection)
+            current = None if existing is None else answering(connection)
             if existing is None or current is None or existing[1].title != document.title:
                 return frozenset()
             values = (existing[0], current.id)

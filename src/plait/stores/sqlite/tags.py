@@ -1,7 +1,7 @@
 """The list of tags as a whole: compare it with the documents, and make it again.
 
-Triggers keep it (`plait.stores.sqlite.filters.TAG_TRIGGERS`); repairs of single rows run without
-them. Loaded only to check and repair.
+Triggers keep it (`plait.stores.sqlite.filters.TAG_TRIGGERS`), and writers list new documents;
+repairs of single rows do neither. Loaded only to check, repair and copy whole memories.
 """
 
 from collections.abc import Callable

@@ -19,6 +19,7 @@ from plait.stores.sqlite.documents import (
     document_row,
     passage_hash,
 )
+from plait.stores.sqlite.filters import LIST_TAGS_OF_NEW
 from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin
 from plait.stores.sqlite.state import generations, space_text
 from plait.text import names_of, split_columns, split_terms
@@ -58,7 +59,7 @@ _DOOMED = (
     "WHERE d.id IN (SELECT value FROM json_each(?))"
 )
 _DELETE_DOCUMENTS = "DELETE FROM documents WHERE id IN (SELECT value FROM json_each(?))"
-_TITLE, _HASH = map(FIELDS.index, ("title", "sha256"))
+_TITLE, _HASH, _TAGS = map(FIELDS.index, ("title", "sha256", "tags"))
 _PASSAGE_ID_TAKEN = "SELECT 1 FROM passages WHERE id = ?"
 _MOVE_PASSAGE = (
     "UPDATE passages SET ordinal = ?, start = ?, start_line = ?, end_line = ? WHERE rowid = ?"
@@ -146,6 +147,8 @@ class DocumentWriter:
         if row is None:
             self._connection.execute(_INSERT_DOCUMENT, values)
             rowid, old_title, use = self._connection.last_insert_rowid(), None, None
+            if document.tags:
+                self._connection.execute(LIST_TAGS_OF_NEW, (rowid, fields[_TAGS]))
             if entry.steps:
                 steps.add(self._connection, rowid, entry.steps)
         else:
