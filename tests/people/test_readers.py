@@ -19,7 +19,7 @@ def notes(folder: Path) -> Path:
     """A folder with files of one word."""
     folder.mkdir()
     for number in range(3):
-        (folder / f"{number}.md").write_text(f"plums {number}\n")
+        (folder / f"{number}.md").write_text(f"plums {number}\n", "utf-8")
     return folder
 
 
