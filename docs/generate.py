@@ -13,7 +13,8 @@ from pathlib import Path
 from plait.cli import Parser, add_global_options, parser_for
 from plait.cli.search import add_filters
 from plait.cli.verbs import VERBS
-from plait.settings.schema import ENVIRONMENT, FLAGS, SETTINGS, FromProject, describe
+from plait.settings.schema import ENVIRONMENT, FLAGS, SETTINGS, FromProject
+from plait.settings.showing import describe
 
 DOCS = Path(__file__).resolve().parent
 FROM_PROJECT: dict[FromProject, str] = {

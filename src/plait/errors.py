@@ -203,6 +203,7 @@ IN_PYTHON: dict[str, str] = {
     "create_entity": "Create it with memory.graph.create([NewEntity({name!r})]).",
     "list_entities": "memory.graph.read() lists the entities.",
     "show_facts": "Read them with memory.graph.open([{name!r}]).",
+    "delete_first": "Delete that one first: memory.delete({id!r}).",
     "delete_document": "To delete all of it: memory.delete({id!r}).",
     "derive_embedder": "Derive its class from plait.Embedder.",
     "choose_embedder": "If it is yours, name it: Memory.open(path, embedder=NAME).",

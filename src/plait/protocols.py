@@ -1,8 +1,7 @@
 """The storage interface that every engine implements: `Store` and its `Transaction`.
 
-A `Store` reads. Everything that changes a memory is a method of its `Transaction`, so that what was
-read inside is still true when it is written. Neither knows what a fact, a file or a profile means:
-`plait.facts` decides, `plait.writing` calls.
+A `Store` reads; its `Transaction` changes, so that what was read inside is still true when it is
+written. Neither knows what a fact or a profile means: `plait.facts` decides, `plait.writing` calls.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.types.audit import AuditEntry, AuditQuery
-    from plait.types.reports import Finding, Stats
+    from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import Step, StepName, StepTaken
     from plait.types.visibility import Visibility
 
@@ -43,10 +42,10 @@ class Entry(NamedTuple):
     vectors: Sequence[Vector | None] = ()
     space: Space | None = None
     declined: frozenset[int] = frozenset()  # ordinals of passages that stay keyword-only
-    # What a message tells of; without it the stored ones stay, if the text is the same.
-    steps: Sequence[Step] | None = None
+    steps: Sequence[Step] | None = None  # ``None``: the stored ones stay with the same text
     use: PassageUse = MappingProxyType({})
     visibility: Visibility | None = None  # who shall see it; ``None``: as the caller wants all
+    is_new: bool = False  # its id was made for it, so that no other document has it
 
 
 class Use(NamedTuple):
@@ -73,6 +72,7 @@ class Candidate(NamedTuple):
     name_terms: frozenset[str] = frozenset()  # of the title, the heading and the tags
     use: Use | None = None
     superseded_by: str | None = None
+    entity: str | None = None  # the name of the document's parent, where that was read, too
 
 
 class Nearest(NamedTuple):
@@ -311,7 +311,7 @@ class Transaction(Protocol):
         """Cache vectors by the name of their text; keep the ``most`` recently used ones."""
 
     def clear_cache(self) -> None:
-        """Drop every cached vector."""
+        """Drop every cached vector, and every cached answer of a chat."""
 
     def begin(
         self,
@@ -438,10 +438,7 @@ class Store(Protocol):
         """Return steps of documents that pass a filter, newest first."""
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the id of the successor of each of these documents; current ones are absent.
-
-        That is the one that supersedes it, else the next one of its topic.
-        """
+        """Return for documents that ended the id of what supersedes each, else its topic's next."""
 
     def relations(
         self, ids: Sequence[str] | None, where: Filter, *, damaged: list[str] | None = None
@@ -450,6 +447,9 @@ class Store(Protocol):
 
         Those that cannot be read are named in ``damaged``, if given; else the first is an error.
         """
+
+    def usage(self, where: Filter) -> dict[str, DocumentUsage]:
+        """Return the sizes of documents that pass a filter, and how they were read, by id."""
 
     def trashed(self, *, texts: bool = True, distrusted: int | None = None) -> list[Trashed]:
         """Return what can be restored, the latest delete first; without ``texts``: no passages.
@@ -484,10 +484,8 @@ class Store(Protocol):
 
         ``keywords`` rebuilds the keyword index where that helps, ``compact`` returns free space to
         the disk, ``purged`` removes every trace of what was deleted, and the mark ``unscrubbed``;
-        it returns other files beside the store's that may still have some.
-
-        Raises:
-            StoreBusy: With ``purged``: another process keeps the traces in use.
+        it returns other files beside the store's that may still have some, and is a `StoreBusy`
+        if another process keeps the traces in use.
         """
 
     def stats(self, where: Filter | None = None) -> Stats:

@@ -48,6 +48,7 @@ def test_a_program_gets_json(chat, server, protocol):
         "complete": True,
         "model": server.model(protocol),
         "session": None,
+        "cached": False,
         "warnings": [],
     }
 

@@ -200,8 +200,13 @@ def candidates(side: Side, ids: list[str]) -> object:
     refs = [passage.ref for id_ in ids for passage in side.store.passages(id_)]
     rows = side.store.hydrate(refs, ranking=True)
     names = {ref: row.passage.id for ref, row in rows.items()}
+    parents = {row.document.parent for row in rows.values() if row.document.parent is not None}
+    titles = {row.id: row.title for row in side.store.load(sorted(parents))}
 
     def named(row: Candidate) -> object:
+        if row.entity is None and row.document.parent is not None:
+            # A store that is near reads the name of the parent only where it is shown.
+            row = row._replace(entity=titles.get(row.document.parent))
         if row.use is None:
             return row
         together = {names[ref]: times for ref, times in row.use.together.items()}

@@ -163,7 +163,7 @@ def test_a_passage_brings_its_document_without_the_text(store: Store) -> None:
     }
     assert rows[first.ref].passage == first
     assert {row.document.text for row in rows.values()} == {""}
-    assert {row[2:] for row in rows.values()} == {((), frozenset(), None, None)}
+    assert {row[2:] for row in rows.values()} == {((), frozenset(), None, None, None)}
     assert store.hydrate([]) == store.hydrate([], ranking=True) == {}
 
 

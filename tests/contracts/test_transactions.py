@@ -8,6 +8,7 @@ from plait.errors import EmbedderError, StoreBusy, StoreError
 from plait.protocols import Store
 from plait.text import parse
 from plait.types import Filter
+from plait.types.ids import CACHED_ANSWER
 from plait.types.queries import Vocabulary
 from plait.types.reports import Stats
 from tests.builders import (
@@ -33,7 +34,8 @@ class Failed(Exception):
 
 
 def counts(store: Store) -> Stats:
-    return store.stats()._replace(db_size_bytes=0)  # a server tells only that of all its memories
+    # A server tells only the size of all its memories.
+    return store.stats()._replace(db_size_bytes=0, free_bytes=0)
 
 
 # transactions
@@ -314,3 +316,14 @@ def test_a_passage_keeps_an_id_only_if_no_other_one_of_the_transaction_has_it(st
         first, second = tx.passages("first")[0].id, tx.passages("second")[0].id
     assert first == "a" * 13
     assert second not in ("", first)
+
+
+def test_clearing_the_cache_drops_answers_and_nothing_else_that_is_remembered(store: Store) -> None:
+    answers = {f"{CACHED_ANSWER}{name}": name for name in ("a", "é")}
+    others = {"history:answers": "x", "history:said:s": "y"}
+    with store.transaction() as tx:
+        tx.remember(**answers, **others)
+    assert store.remembered(CACHED_ANSWER) == answers
+    with store.transaction() as tx:
+        tx.clear_cache()
+    assert store.remembered("history:") == others

@@ -2,8 +2,9 @@
 
 from plait.protocols import Store, Use
 from plait.times import DAY_MS
-from plait.types import Ref
+from plait.types import Filter, Ref
 from plait.types.relations import Relation
+from plait.types.reports import DocumentUsage
 from tests.builders import (
     EVERYTHING,
     NOW,
@@ -114,4 +115,26 @@ def test_the_current_relations_of_an_entity_count_for_its_use(engine: Engine) ->
     [ref] = [passage.ref for passage in passages_of(store, "a")]
     touch(store, [ref])
     assert uses(store, [ref])[ref].degree == 2
+    store.close()
+
+
+def test_the_usage_of_documents_sums_up_that_of_their_passages(engine: Engine) -> None:
+    moments = [NOW]
+    store = engine(clock=lambda: moments[-1])
+    write(store, entry("a", "één ", "tail"), entry("b", "b", kind="note"), entry("c", "c"))
+    first, second, *_ = (passage.ref for key in "ab" for passage in passages_of(store, key))
+    touch(store, [first, second], [first])
+    moments.append(NOW + 5)
+    touch(store, [second])
+    by_key = {row.key: row.id for row in store.scan(EVERYTHING)}
+    usage = store.usage(EVERYTHING)
+    assert usage == {
+        by_key["a"]: DocumentUsage(len("één tail".encode()), 4, NOW + 5),
+        by_key["b"]: DocumentUsage(1),
+        by_key["c"]: DocumentUsage(1),
+    }
+    assert store.usage(Filter(keys=("c",))) == {by_key["c"]: DocumentUsage(1)}
+    with store.transaction() as tx:
+        tx.judge([passage.ref for passage in passages_of(store, "c")], good=1)
+    assert store.usage(Filter(keys=("c",))) == {by_key["c"]: DocumentUsage(1)}
     store.close()

@@ -615,3 +615,64 @@ def test_foreign_feedback_stays_within_its_bounds(memory: Memory, good: int, wro
     foreign(memory, f"UPDATE signals SET good = {good}, wrong = {wrong}")
     [hit] = memory.search("otter", explain=True)
     assert 0.8 * plain.score <= hit.score <= 1.2 * plain.score
+
+
+# -- taking an end back ----------------------------------------------------------------------
+
+
+def test_what_was_superseded_holds_again(memory: Memory) -> None:
+    old, new, older = (memory.store(f"The gate is {name}", entity="Gate").id for name in "ABC")
+    before = dump(memory)
+    memory.mark(old, older, superseded_by=new)
+    ended = dump(memory)
+    observations = {"kinds": "observation"}
+    assert [hit.document.id for hit in memory.search("gate", where=observations)] == [new]
+    marked = memory.mark(old, older, not_superseded=True)
+    rows = {row.id: row for row in memory.engine.load([old, new, older])}
+    assert [(row.valid_to, row.supersedes) for row in rows.values()] == [(None, None)] * 3
+    assert len(memory.search("gate", where=observations)) == 3
+    assert "The gate is A" in memory.lookup("Gate")[0].text
+    memory.unmark(marked)
+    assert dump(memory) == ended != before
+
+
+def test_the_middle_of_a_history_leaves_it_and_keeps_its_own(memory: Memory) -> None:
+    ids = [memory.store(f"Version {number} of the plan").id for number in range(3)]
+    memory.mark(ids[1], superseded_by=ids[2])
+    memory.mark(ids[0], superseded_by=ids[2])
+    assert [row.supersedes for row in memory.engine.load(ids)] == [None, ids[0], ids[1]]
+    memory.mark(ids[1], not_superseded=True)
+    rows = memory.engine.load(ids)
+    assert [row.supersedes for row in rows] == [None, ids[0], None]
+    assert [row.valid_to is None for row in rows] == [False, True, True]
+
+
+def test_a_fact_that_a_new_text_superseded_holds_again(memory: Memory) -> None:
+    old = memory.store("The port is 8080").id
+    memory.store("The port is 8443", supersedes=old)
+    memory.mark(old, not_superseded=True)
+    assert len(memory.search("port")) == 2
+
+
+def test_what_outlived_its_successor_holds_again(memory: Memory) -> None:
+    old, new = (memory.store(f"The port is {port}").id for port in (80, 81))
+    memory.mark(old, superseded_by=new)
+    memory.delete(new)
+    memory.mark(old, not_superseded=True)
+    assert [hit.document.id for hit in memory.search("port")] == [old]
+
+
+def test_only_one_fact_of_a_topic_can_hold(memory: Memory) -> None:
+    old = memory.store("The port is 8080", topic="port").id
+    new = memory.store("The port is 8443", topic="port").id
+    with pytest.raises(UsageError, check=has_code("topic_taken", new)):
+        memory.mark(old, not_superseded=True)
+    memory.delete(new)
+    memory.mark(old, not_superseded=True)
+    assert [hit.document.id for hit in memory.search("port")] == [old]
+
+
+def test_what_has_not_ended_was_not_superseded(memory: Memory) -> None:
+    memory.store("The port is 8080", key="port")
+    with pytest.raises(UsageError, check=has_code("not_superseded", "port")):
+        memory.mark("port", not_superseded=True)

@@ -28,6 +28,7 @@ WRITES: dict[str, Callable[[Memory, Path], Any]] = {
     "purge": lambda memory, folder: memory.delete("heron", purge=True),
     "undo": lambda memory, folder: memory.undo(),
     "prune": lambda memory, folder: memory.prune(dry_run=False),
+    "maintain": lambda memory, folder: memory.maintain(),
     "reindex": lambda memory, folder: memory.reindex(),
     "compact": lambda memory, folder: memory.reindex(compact=True),
     "doctor": lambda memory, folder: memory.doctor(),

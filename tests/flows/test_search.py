@@ -265,7 +265,7 @@ class Slow(HashingEmbedder):
 
 def test_an_external_embedder_that_is_too_slow_is_not_waited_for(filled: Memory) -> None:
     slow, store = Slow(), filled.engine
-    answer = search(store, slow, Request("ssh keys", deadline=0.02), store.state())
+    answer = search(store, lambda _: slow, Request("ssh keys", deadline=0.02))
     slow.may_answer.set()
     assert keys(answer) == ["keys"]
     assert degraded(answer).code == "embedder_failed"
@@ -276,7 +276,7 @@ def test_an_external_embedder_works_while_words_are_looked_for(watched: WatchedS
     slow = Slow()
     # If the embedder were waited for first, the search would never come to the words.
     watched.after_keyword = slow.may_answer.set
-    answer = search(watched, slow, Request("kuberntes", deadline=30.0), watched.state())
+    answer = search(watched, lambda _: slow, Request("kuberntes", deadline=30.0))
     assert keys(answer)[0] == "kubernetes"
     assert answer.receipt.degraded == ()
 
@@ -745,7 +745,7 @@ def test_equal_hits_come_by_key_and_then_by_place(engine: Callable[[], Store], m
         write(store, entry(key, "apple", "apple", vectors=[vector(1, 0, 0, 0)] * 2))
     for limit in (1, 3, 8):
         request = Request("apple", limit=limit, mode=mode)
-        answer = search(store, Axes(), request, store.state())
+        answer = search(store, lambda _: Axes(), request)
         wanted = [f"{key}-{place}" for key in "abcd" for place in (0, 1)]
         assert [hit.chunk_id for hit in answer] == wanted[:limit]
     store.close()

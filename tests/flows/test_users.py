@@ -159,7 +159,7 @@ def import_of(name: str) -> list[str]:
 # What a scope does about each method; a new one must be classified here.
 REFUSED = {
     *("open", "scope", "reindex", "doctor", "backup", "restore", "salvage", "examine", "engine"),
-    "team",
+    *("maintain", "team"),
 }
 # They tell and change nothing that belongs to anybody.
 HARMLESS = {"close", "embedder", "is_off", "is_there", "outdated_rules", "write_down_use"}

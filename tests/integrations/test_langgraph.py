@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +21,7 @@ from langgraph.store.memory import InMemoryStore
 from plait.errors import UsageError
 from plait.memory import Memory
 from plait.tools.adapters.langgraph import PlaitStore, key_of, matches
+from plait.types import EVERYTHING
 
 USERS = ("users", "ada")
 VALUES: list[dict[str, Any]] = [
@@ -367,3 +369,131 @@ def test_an_unknown_operator_is_refused_and_what_is_no_number_is_not_more():
         matches({"a": 1}, {"a": {"$in": [1]}})
     assert not matches({"a": "x"}, {"a": {"$gt": 1}})
     assert not matches({}, {"a": {"$lte": 1}})
+
+
+# -- time to live ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Moves the clock of the memory by minutes."""
+    start, passed = time.time_ns(), [0.0]
+    monkeypatch.setattr("time.time_ns", lambda: start + round(passed[0] * 60e9))
+
+    def move(minutes):
+        passed[0] += minutes
+
+    return move
+
+
+def test_an_item_lives_as_long_as_it_was_given(store, hashing_memory, clock):
+    assert store.supports_ttl
+    store.put(USERS, "code", {"text": "the door code"}, ttl=10)
+    store.put(USERS, "name", {"text": "the door name"})
+    clock(9)
+    assert store.get(USERS, "code", refresh_ttl=False).value == {"text": "the door code"}
+    clock(1.1)
+    assert store.get(USERS, "code") is None
+    assert [item.key for item in store.search(USERS)] == ["name"]
+    assert [item.key for item in store.search(USERS, query="door code")] == ["name"]
+    assert "code" not in " ".join(hit.text for hit in hashing_memory.search("the door code"))
+    store.put(USERS, "code", {"text": "a new code"})
+    clock(1000)
+    assert store.get(USERS, "code").value == {"text": "a new code"}
+
+
+@pytest.mark.parametrize("reading", ["get", "list", "query", "async"])
+def test_reading_lets_an_item_live_on(store, clock, reading):
+    store.put(USERS, "code", {"text": "the door code"}, ttl=10)
+    for _ in range(5):
+        clock(9)
+        if reading == "get":
+            assert store.get(USERS, "code") is not None
+        elif reading == "async":
+            assert asyncio.run(store.aget(USERS, "code")) is not None
+        else:
+            assert store.search(USERS, query="door code" if reading == "query" else None)
+    clock(11.1)
+    assert store.get(USERS, "code") is None
+
+
+def test_reading_without_a_refresh_changes_nothing(store, hashing_memory, clock):
+    store.put(USERS, "code", {"text": "the door code"}, ttl=10)
+    store.put(USERS, "plain", {"text": "no ttl"})
+    before = len(hashing_memory.log())
+    clock(5)
+    for refresh in (False, True, True, True):
+        store.get(USERS, "plain", refresh_ttl=refresh)
+        store.get(USERS, "code", refresh_ttl=False)
+        store.search(USERS, query="door code", refresh_ttl=False)
+    assert len(hashing_memory.log()) == before
+    store.get(USERS, "code")
+    for _ in range(5):
+        clock(0.1)
+        store.get(USERS, "code")
+    assert len(hashing_memory.log()) == before + 1, "one write for many reads"
+    assert hashing_memory.log()[0].verb == "refresh"
+
+
+def test_the_settings_of_the_store_are_the_defaults(hashing_memory, clock):
+    store = PlaitStore(hashing_memory, ttl={"default_ttl": 10, "refresh_on_read": False})
+    store.put(USERS, "default", {"a": 1})
+    store.put(USERS, "own", {"a": 1}, ttl=100)
+    store.put(USERS, "for ever", {"a": 1}, ttl=None)
+    store.put(USERS, "now", {"a": 1}, ttl=0)
+    assert store.get(USERS, "now") is None
+    clock(9)
+    assert store.get(USERS, "default") is not None
+    clock(2)
+    assert {item.key for item in store.search(USERS)} == {"own", "for ever"}
+    assert store.get(USERS, "own", refresh_ttl=True) is not None
+    clock(99)
+    assert {item.key for item in store.search(USERS)} == {"own", "for ever"}
+
+
+def test_what_has_expired_is_swept_and_nothing_else(store, hashing_memory, clock):
+    assert store.sweep_ttl() == 0
+    store.put(USERS, "code", {"text": "the door code"}, ttl=10)
+    store.put(USERS, "long", {"text": "the long code"}, ttl=1000)
+    store.put(USERS, "name", {"text": "the door name"})
+    assert store.sweep_ttl() == 0
+    clock(11)
+    assert store.sweep_ttl() == 1
+    assert store.sweep_ttl() == 0
+    everything = EVERYTHING._replace(key_prefix="langgraph/")
+    assert len(hashing_memory.engine.scan(everything)) == 2
+    assert hashing_memory.log()[0].verb == "delete"
+
+
+def test_a_store_sweeps_when_it_is_used_and_due(hashing_memory, clock):
+    store = PlaitStore(hashing_memory, ttl={"default_ttl": 1, "sweep_interval_minutes": 5})
+    store.put(USERS, "code", {"a": 1})
+    everything = EVERYTHING._replace(key_prefix="langgraph/")
+    clock(2)
+    assert store.get(USERS, "code") is None
+    assert len(hashing_memory.engine.scan(everything)) == 1
+    clock(4)
+    store.get(USERS, "other")
+    assert hashing_memory.engine.scan(everything) == []
+
+
+def test_each_user_has_items_that_expire(hashing_memory, clock):
+    ada, ben = (PlaitStore(hashing_memory.scope(name)) for name in ("ada", "ben"))
+    for each in (ada, ben):
+        each.put(USERS, "code", {"text": "the door code"}, ttl=10)
+    clock(9)
+    assert ada.get(USERS, "code") is not None
+    clock(9)
+    assert (ada.get(USERS, "code") is None, ben.get(USERS, "code") is None) == (False, True)
+    assert (ada.sweep_ttl(), ben.sweep_ttl()) == (0, 1)
+
+
+def test_a_memory_that_is_only_read_prolongs_nothing(hashing_memory, tmp_path, clock):
+    store = PlaitStore(hashing_memory)
+    store.put(USERS, "code", {"text": "the door code"}, ttl=10)
+    settings = hashing_memory.config.settings._replace(read_only=True)
+    hashing_memory.config = hashing_memory.config._replace(settings=settings)
+    clock(9)
+    assert store.get(USERS, "code") is not None
+    clock(2)
+    assert store.get(USERS, "code") is None

@@ -104,6 +104,7 @@ MEMORY_VERBS: dict[str, Act] = {
     "feedback": lambda memory, folder: memory.feedback("plan", "good"),
     "log": lambda memory, folder: memory.log(),
     "prune": lambda memory, folder: prune(memory),
+    "maintain": lambda memory, folder: memory.maintain(folder),
     "is_off": lambda memory, folder: memory.is_off,
     "is_there": lambda memory, folder: memory.is_there,
 }

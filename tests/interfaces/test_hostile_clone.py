@@ -54,6 +54,9 @@ class Clone:
             "backend": "none",
             "read_only": True,
             "keep_days": "note=1",
+            "keep_most": "note=0",
+            "archive_days": "note=1",
+            "delete_archived_days": 1,
             "auto_save": True,
             "api_key": "sk-from-the-clone",
         }

@@ -1,5 +1,7 @@
 """Features that people expect of a memory: a command for each, and what it shows."""
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,7 +9,8 @@ from typing import Any
 import pytest
 
 from plait import Memory
-from plait.cli import shared
+from plait.cli import Output, arguments_for, shared
+from plait.cli.upkeep import Upkeep
 from plait.embedders import PROVIDERS
 from plait.stores.sqlite.store import SQLiteStore
 from plait.types import Document
@@ -247,6 +250,84 @@ def test_a_number_sign_before_a_tag_is_not_part_of_it(plait: Plait) -> None:
         results = plait("search", "keys", "--tag", tag).json["results"]
         assert {(row["doc_id"], row["tags"][0]) for row in results} == {("a", "ops"), ("b", "ops")}
     assert plait("delete", "--tag", "#ops", "--dry-run").json["chunks_deleted"] == 2
+
+
+def test_budgets_and_archiving_are_listed_then_done(plait: Plait, tmp_path: Path) -> None:
+    for name in "abc":
+        assert plait("store", f"text of {name}", "--key", name).code == 0
+    listed = plait("prune", "--keep-most", "note=1", "--format", "text")
+    assert listed.out.startswith("Would delete 2 documents")
+    assert "plait prune --keep-most 'note=1' --yes" in listed.err
+    done = plait("prune", "--keep-most", "note=1", "--yes").json
+    assert (done["doc_ids"], done["rules"], done["archived"]) == (["a", "b"], {"keep_most": 2}, [])
+    assert plait("delete", "--undo").code == 0
+    plait("export", str(tmp_path / "now.jsonl"))
+    lines = (tmp_path / "now.jsonl").read_text(encoding="utf-8")
+    aged = re.sub(r'("[a-z]+_at": )\d+', r"\g<1>1577836800000", lines)
+    (tmp_path / "old.jsonl").write_text(aged, encoding="utf-8")
+    old = ("--db", str(tmp_path / "old.db"))
+    assert plait(*old, "import", str(tmp_path / "old.jsonl")).code == 0
+    listed = plait(*old, "prune", "--archive-days", "note=365", "--format", "text")
+    assert listed.out.startswith("Would archive 3 documents")
+    done = plait(*old, "prune", "--archive-days", "note=365", "--yes").json
+    assert (done["ids"], len(done["archived"])) == ([], 3)
+    assert len(plait(*old, "search", "text", "--status", "archived").json["results"]) == 3
+    assert plait(*old, "prune", "--archive-days", "note=365").code == 3
+
+
+def test_one_command_does_what_is_due(plait: Plait, tmp_path: Path) -> None:
+    assert plait("maintain").code == 3, "there is no memory yet"
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("Herons fish.", encoding="utf-8")
+    ran = plait("maintain", str(notes))
+    assert (ran.code, ran.json["files"], ran.json["pruned"]["ids"]) == (0, 1, [])
+    for name in "ab":
+        plait("store", f"text of {name}", "--key", name)
+    plait("config", "set", "keep_most", "note=1")
+    assert plait("maintain", "--dry-run").json["pruned"]["doc_ids"] == ["a"]
+    told = plait("maintain", "--format", "text")
+    assert told.out == "1 document deleted by your rules\n"
+    assert "plait delete --undo" in told.err
+    assert plait("maintain", "--format", "text").out == "Nothing is due.\n"
+    failed = plait("maintain", str(tmp_path / "nowhere"), "--quiet")
+    assert (failed.code, "nowhere" in failed.err) == (1, True)
+
+
+def test_sessions_of_agents_are_imported_on_request(
+    plait: Plait, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = {"role": "user", "content": "The boiler key hangs behind the door"}
+    line = {"type": "user", "uuid": "u", "sessionId": "s", "message": message}
+    folder = tmp_path / ".claude" / "projects" / "shop"
+    folder.mkdir(parents=True)
+    line["timestamp"] = "2026-11-11T08:00:00Z"
+    (folder / "s.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
+    assert plait("maintain", "--agents").json["messages"] == 1
+    assert plait("maintain", "--agents").json["messages"] == 0
+
+
+def test_a_watcher_maintains_the_memory_when_that_is_due_and_wanted(
+    plait: Plait, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in "ab":
+        plait("store", f"text of {name}", "--key", name)
+    plait("config", "set", "keep_most", "note=1")
+
+    def looked() -> str:
+        out = Output(arguments_for(["watch", "--json"])[1])
+        watcher = Upkeep(out)
+        watcher.look()
+        watcher.look()
+        return capsys.readouterr().out
+
+    assert looked() == "", "nobody has asked for it"
+    plait("config", "set", "maintain_hours", "12")
+    assert json.loads(looked())["pruned"]["doc_ids"] == ["a"]
+    plait("store", "text of c", "--key", "c")
+    assert looked() == "", "twelve hours later"
 
 
 def test_prune_counts_kinds_without_all_texts_at_once(

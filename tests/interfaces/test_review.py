@@ -103,6 +103,12 @@ def test_mark_and_feedback(database: str, capsys: Any) -> None:
     run(capsys, *command.partition("  #")[0].split()[1:])
     assert run(capsys, "get", "otter")["results"][0]["status"] == "active"
     assert main(["mark", "otter"]) == 2
+    run(capsys, "store", "The otter plays", "--key", "play")
+    assert main(["mark", "otter", "--superseded-by", "play", "--format", "text"]) == 0
+    assert " --not-superseded  # take it back" in capsys.readouterr().err
+    assert main(["mark", "otter", "--superseded-by", "play", "--not-superseded"]) == 2
+    capsys.readouterr()
+    assert run(capsys, "mark", "otter", "--not-superseded")["marked"] == [id_]
     assert main(["feedback", "nobody", "good"]) == 3
 
 

@@ -255,6 +255,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
         ("doctor", "--fix"),
         ("reindex",),
         ("prune", "--keep-days", "note=1", "--yes"),
+        ("maintain", BROKEN),
+        ("maintain", "notes"),
         ("reindex", "--embedder", BROKEN),
     ),
     *(

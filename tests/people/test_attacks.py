@@ -161,6 +161,13 @@ HIDDEN = {
     ("audit", "verb"): "store",
 }
 MODES = ("enable_seqscan", "enable_indexscan")
+CONDITIONS = (
+    "t.{} COLLATE \"C\" >= '{}'",
+    "t.{} >= ANY (ARRAY['{}'])",
+    # The server takes a subscript to cost nothing, and so tries it before all that costs anything.
+    "('{{\"{1}\": 1}}'::jsonb)[t.{0}] IS NOT NULL",
+    "('{{\"{1}\": 1}}'::jsonb)[t.{0}] IS NULL",
+)
 
 
 def shape(plan: Any) -> Any:
@@ -186,7 +193,7 @@ def test_explain_does_not_tell_whether_a_hidden_row_meets_a_condition(
     with psycopg.connect(trio.team.dsn(role), autocommit=True) as connection:
         connection.execute(f"SET {mode} = off")
         for (table, column), value in HIDDEN.items():
-            for condition in ("t.{} COLLATE \"C\" >= '{}'", "t.{} >= ANY (ARRAY['{}'])"):
+            for condition in CONDITIONS:
                 told = []
                 for guess in (value, value + "zzz"):
                     plan = connection.execute(

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plait.cli import main
 from plait.stores.postgres.store import PostgresStore
-from tests.people.conftest import Team
+from plait.types import EVERYTHING, Document
+from plait.types.reports import NewEntity
+from tests.people.conftest import Opened, Team
 from tests.people.filling import fill
 from tests.postgres.statements import Sent, recorded
 
@@ -66,6 +69,81 @@ def test_files_of_a_folder_can_be_private(team: Team, run: Run, tmp_path: Any) -
     assert run(ana, "ingest", str(tmp_path))[0] == 0
     assert run(ben, "search", "plums")[0] == 3
     assert len(run(ana, "search", "plums")[1]["results"]) == 1
+
+
+def test_entities_can_be_private(team: Team, run: Run) -> None:
+    ana, ben = team.member("ana"), team.member("ben")
+    private = ("--visibility", "private")
+    assert run(ana, "entity", "add", "Plum", "is ripe", *private)[0] == 0
+    assert run(ana, "entity", "observe", "Plum", "is blue", *private)[0] == 0
+    assert run(ana, "entity", "observe", "Plum", "is round")[0] == 0, "as its entity"
+    assert run(ben, "entity", "show", "Plum")[0] == 3
+    shown = run(ana, "entity", "show", "Plum")[1]["entities"]
+    assert len(shown[0]["observations"]) == 3
+    code, _, told = run(ana, "entity", "show", "Plum", *private)
+    assert (code, "--visibility works with entity add and observe" in told) == (2, True)
+
+
+HISTORY = {
+    "type": "user",
+    "uuid": "u1",
+    "sessionId": "s1",
+    "timestamp": "2026-11-11T08:00:00Z",
+    "message": {"role": "user", "content": "The plum jam is in the cellar"},
+}
+
+
+def test_sessions_of_agents_can_be_private(
+    team: Team, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana, ben = team.member("ana"), team.member("ben")
+    file = tmp_path / ".claude" / "projects" / "shop" / "s1.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(HISTORY) + "\n", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
+    code, report, told = run(ana, "import", "claude-code", "--visibility", "private")
+    assert (code, report["messages"]) == (0, 1), told
+    assert len(run(ana, "search", "plum jam")[1]["results"]) == 1
+    assert run(ben, "search", "plum jam")[0] == 3
+    again = {**HISTORY, "uuid": "u2", "message": {"role": "user", "content": "More plum jam"}}
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(again) + "\n")
+    assert run(ana, "import", "claude-code", "--visibility", "private")[1]["messages"] == 1
+    assert len(run(ana, "get", "claude-code:s1")[1]["results"]) == 2
+    assert run(ben, "search", "plum jam")[0] == 3
+
+
+def test_an_import_is_for_whom_the_command_says_unless_the_file_does(
+    team: Team, run: Run, tmp_path: Path
+) -> None:
+    ana, ben = team.member("ana"), team.member("ben")
+    run(ana, "store", "open plums", "--key", "open")
+    run(ana, "store", "secret plums", "--key", "secret", "--visibility", "private")
+    file = str(tmp_path / "all.jsonl")
+    run(ana, "export", file)
+    for name in ("open", "secret"):
+        run(ana, "delete", name, "--purge")
+    assert run(ana, "import", file, "--visibility", "private")[1]["added"] == 2
+    assert run(ben, "search", "plums")[0] == 3
+    for name in ("open", "secret"):
+        run(ana, "delete", name, "--purge")
+    assert run(ana, "import", file, "--visibility", "team")[1]["added"] == 2
+    assert [row["doc_id"] for row in run(ben, "search", "plums")[1]["results"]] == ["open"]
+
+
+def test_many_documents_and_messages_can_be_private(team: Team, opened: Opened) -> None:
+    ana, ben = opened(team.member("ana")), opened(team.member("ben"))
+    ana.store_many([Document(key="k", text="many plums")], visibility="private")
+    talk = [{"role": "user", "content": "plums in a talk"}]
+    ana.add_messages(talk, session="s", visibility="private")
+    with ana.team.writing("private"):
+        ana.graph.create([NewEntity("Plum", None, ("plums are blue",))])
+    assert len(ana.search("plums", limit=10)) == 3
+    assert len(ben.search("plums", limit=10)) == 0
+    assert ben.engine.usage(EVERYTHING) == {}
+    assert len(ana.engine.usage(EVERYTHING)) == 4
+    assert ana.prune(keep_most={"note": 0}, dry_run=False).doc_ids == ("k",)
 
 
 def test_every_statement_of_a_member_asks_for_his_labels(

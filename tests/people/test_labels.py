@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from plait.errors import UsageError
+from plait.stores.sqlite.documents import FIELDS
 from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from plait.types.visibility import Visibility
@@ -70,9 +71,10 @@ def take_id(trio: Trio, opened: Opened, id_: str, kind: str = "entity") -> None:
     """Have a document of the owner with this id, which the whole team sees."""
     olga = opened(trio.owner)
     olga.store("A template.", key="template")
+    columns = ", ".join(("ns", "place", "label", "preface", "fingerprint", *FIELDS))
     copy = (
-        "INSERT INTO plait.documents SELECT (jsonb_populate_record(d, %s)).* "
-        "FROM plait.documents AS d WHERE d.key = 'template'"
+        f"INSERT INTO plait.documents ({columns}) SELECT {columns} FROM (SELECT "
+        "(jsonb_populate_record(d, %s)).* FROM plait.documents AS d WHERE d.key = 'template') AS c"
     )
     row = {"id": id_, "place": 900_000, "key": "Zorg", "kind": kind, "chunk_count": 0}
     taken = {**row, "title": "Zorg", "source": "entity"}

@@ -16,6 +16,7 @@ from plait.types.audit import AuditQuery
 from plait.types.ids import new_id
 from tests.builders import SPACE, vector
 from tests.codes import has_code
+from tests.people.conftest import Trio
 from tests.servers import need
 
 # As plait made it until version 2.
@@ -101,3 +102,12 @@ def test_a_plait_without_members_refuses_tables_that_may_have_some(
     monkeypatch.setattr(connection, "SCHEMA_VERSION", 2)
     with pytest.raises(SchemaTooNew):
         PostgresStore(f"{old_database}&namespace=old")
+
+
+def test_a_member_works_with_the_tables_of_before_until_the_administrator_comes(trio: Trio) -> None:
+    """A member may not change tables, and has nobody to wait for."""
+    before = f"DELETE FROM plait.schema_version WHERE version = {connection.SCHEMA_VERSION}"
+    trio.team.as_administrator(before)
+    with trio.team.memory(trio.writer) as memory:
+        memory.store("red plums", key="fruit")
+        assert [hit.document.key for hit in memory.search("plums")] == ["fruit"]

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from plait.protocols import Store, Transaction, Trashed, Unembedded
+from plait.stores.postgres.ahead import Ahead
 from plait.stores.postgres.store import PostgresStore
 from plait.stores.postgres.transaction import PostgresTransaction
 from plait.text import parse
@@ -182,10 +183,12 @@ def read_all(store: Store, ids: list[str]) -> None:
     for chosen in (None, NARROW):
         store.vocabulary(["red", "apple"], chosen, prefixes=["apple"], seen_by=EVERYTHING)
         store.stats(chosen)
+    store.usage(NARROW)
     store.alike(["aple", "redd"], NARROW)
     refs = [ref for ref, _ in store.keyword(parse("red"), 9, EVERYTHING)]
     store.turns(refs)
     store.hydrate(refs, ranking=True, terms=None)
+    _read_ahead(store, refs, ids)
     [document] = store.load(ids[:1])
     store.embedded(document, store.passages(document.id, 0, 3))
     store.known([document, document._replace(id=""), document._replace(id="", kind="file")])
@@ -209,6 +212,19 @@ def read_all(store: Store, ids: list[str]) -> None:
     store.tidy()
     store.check()
     store.check(fix=True)
+
+
+def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
+    """Call all that a search reads in one trip."""
+    assert isinstance(store, PostgresStore)
+    ahead, axis = store.ahead, vector(1, 0, 0, 0)
+    late = float("inf")
+    ahead.survey(["red", "apple"], prefixes=["apple"], seen_by=NARROW)
+    ahead.hybrid(parse("red apple"), axis, SPACE, (3, 3), NARROW, deadline=late)
+    ahead.gather(refs, None, refs, NARROW)
+    ahead.company([parse("red AND pie"), parse("red NOT pie")], 3, NARROW, ["red"])
+    ahead.spans([(id_, 0, 1) for id_ in ids])
+    assert methods(Ahead) == {"survey", "hybrid", "gather", "company", "spans"}
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,8 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("feedback", "otter-0", "good"), 0, "good"),
     (("review", "--list"), 3, "nothing to settle"),
     (("prune", "--keep-days", "note=1", "--yes"), 3, "nothing is too old"),
+    (("maintain",), 0, '"vectors": 0'),
+    (("maintain", "--dry-run"), 0, '"dry_run": true'),
     (("reindex",), 0, '"status": "ok"'),
     (("reindex", "--compact", "--embeddings"), 0, '"status": "ok"'),
     (("stats",), 0, '"path": "postgresql://'),

@@ -106,21 +106,14 @@ class Killer:
         What an undo brought back gets its vectors right after, so death may come in between.
         """
         space = memories.store_of(memory).state().space
-        certain = sorted(self._ledger.keys() - unsure)
-        if space is None or not certain:
-            return []
+        dims = memories.DIMS if space is None else space.dims
         problems = []
-        name = self._dice.choice(certain)
-        with memories.open_memory(Path(memory.path), space.dims) as same:
-            document = next(d for d in memories.documents(same) if memories.name_of(d) == name)
-            passages = same.passages_of(document.id)
-            if not passages:
-                return [f"{name} has no passages"]
-            passage = self._dice.choice(passages)
-            seen = embedding_input(document.title, passage.heading, passage.text, 8_000)
-            hits = same.search(seen, mode="vector", limit=20)
-            if passage.id not in [hit.id for hit in hits]:
-                problems.append(f"no vector leads to {name}")
+        certain = sorted(self._ledger.keys() - unsure)
+        with memories.open_memory(Path(memory.path), dims) as same:
+            if space is not None and certain:
+                problems += self._lost_vector(same, self._dice.choice(certain))
+            # Also where nothing is certain: what is left behind now would be missed after the next
+            # death, as if that had lost it.
             if unsure or self._dice.random() < 0.2:
                 same.reindex(embeddings=self._dice.random() < 0.5)
                 problems += [
@@ -130,6 +123,17 @@ class Killer:
                     and finding.check not in ("vectors being built", "leftovers")
                 ]
         return problems
+
+    def _lost_vector(self, memory: Memory, name: str) -> list[str]:
+        """Search by vector for one passage of a document, by the text that was embedded."""
+        document = next(d for d in memories.documents(memory) if memories.name_of(d) == name)
+        passages = memory.passages_of(document.id)
+        if not passages:
+            return [f"{name} has no passages"]
+        passage = self._dice.choice(passages)
+        seen = embedding_input(document.title, passage.heading, passage.text, 8_000)
+        hits = memory.search(seen, mode="vector", limit=20)
+        return [] if passage.id in [hit.id for hit in hits] else [f"no vector leads to {name}"]
 
     def _backup(self, target: Path) -> None:
         if target.exists():

@@ -171,7 +171,7 @@ CAPPED = {
 
 def ask(memory: Memory, query: str, deadline: float) -> Answer:
     request = Request(query, mode="keyword", deadline=deadline)
-    return search(memory.engine, memory.embedder, request, memory.engine.state())
+    return search(memory.engine, lambda _: memory.embedder, request)
 
 
 def looks_at_the_clock(memory: Memory, query: str) -> Answer:

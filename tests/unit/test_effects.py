@@ -1,6 +1,7 @@
 """No setting is inert: each one changes something that can be seen, or a sentence says why not."""
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,8 +152,40 @@ def pruned(folder: Path, flags: dict[str, object]) -> Any:
     with memory_with(folder, flags) as memory:
         then = 1_600_000_000_000
         old = Document(key="old", text="Herons.", created_at=then, updated_at=then, event_at=then)
-        memory.store_many([old])
+        long_ago = {"plait_archived": "2020-01-01T00:00:00+00:00"}
+        memory.store_many([old._replace(status="archived", metadata=long_ago)])
         return memory.prune().doc_ids
+
+
+def archived(folder: Path, flags: dict[str, object]) -> Any:
+    with memory_with(folder, flags) as memory:
+        then = 1_600_000_000_000
+        old = Document(key="old", text="Herons.", created_at=then, updated_at=then, event_at=then)
+        memory.store_many([old])
+        return len(memory.prune().archived)
+
+
+def due(folder: Path, flags: dict[str, object]) -> Any:
+    from plait.memory.upkeep import is_due
+
+    given = {name: value for name, value in flags.items() if value is not None}
+    with filled(folder, given) as memory:
+        return is_due(memory)
+
+
+def answered_again(folder: Path, flags: dict[str, object]) -> Any:
+    """How many of three prompts are answered from the cache half an hour later."""
+    from plait.tools import take_turn
+
+    start = time.time_ns()
+    with (
+        filled(folder, {"response_cache_enabled": "on", **flags}) as memory,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name in "abc":
+            take_turn(memory, "s", name, str, model="m")
+        patch.setattr("time.time_ns", lambda: start + 1_800 * 10**9)
+        return sum(take_turn(memory, "s", name, str, model="m").cached for name in "abc")
 
 
 def hydrated(folder: Path, flags: dict[str, object]) -> Any:
@@ -224,6 +257,14 @@ ACTS: dict[str, tuple[Act, object, object]] = {
     "patterns": (ingested, "*.md", "*.log"),
     "max_file_mb": (lambda folder, flags: ingested(folder, {"patterns": "*", **flags}), 0.001, 1),
     "keep_days": (pruned, "note=1", "message=1"),
+    "keep_most": (pruned, "note=0", "note=1"),
+    "keep_mb": (pruned, "note=0", "note=1"),
+    "archive_days": (archived, "note=1", "message=1"),
+    "delete_archived_days": (pruned, 1, 36_500),
+    "maintain_hours": (due, 1, None),
+    "response_cache_enabled": (answered_again, "off", "on"),
+    "response_cache_ttl_minutes": (answered_again, 1, 60),
+    "response_cache_max_entries": (answered_again, 1, 3),
     "read_only": (file_is_there, "off", "on"),
 }
 

@@ -4,9 +4,12 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from plait.errors import DeadlineExceeded
 from plait.memory import Memory
 from plait.testing.hashing import HashingEmbedder
 from plait.text import parse
@@ -16,32 +19,42 @@ from tests import servers
 from tests.builders import memory_on
 
 MOST_TRIPS = 6
-# For the places of messages and for answers near them; for the names of the entities of hits.
-FOR_MESSAGES = 2
-FOR_ENTITIES = 1
+# Where every word is known: what the memory is and has; both branches; their candidates.
+OF_KNOWN_WORDS = 3
 
 
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Memory]:
+def filled() -> Memory:
     from plait.stores.postgres.store import PostgresStore
 
-    store = PostgresStore(servers.address(new_id()))
-    opened = memory_on(store, HashingEmbedder())
+    opened = memory_on(PostgresStore(servers.address(new_id())), HashingEmbedder())
     texts = [f"We rotate key {number} on Fridays, and deploy with care." for number in range(60)]
     for number, text in enumerate(texts):
         opened.store(text, key=f"note-{number}", tags=["ops"])
     opened.store("Ключи от сервера лежат в сейфе.", key="keys")
-    yield opened
-    opened.close()
+    return opened
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Memory]:
+    with filled() as opened:
+        yield opened
 
 
 def trips(memory: Memory, act: Callable[[], object]) -> int:
-    """Count how often the server says that it is ready for more."""
-    return answers(memory, b"ReadyForQuery", act)
+    """Count how often the driver waits: until the server is ready for more, or has sent all."""
+    messages = [line.split(b"\t") for line in traced(memory, act)]
+    names = [columns[3] for columns in messages if len(columns) > 3]
+    waits = [name for before, name in pairwise(names) if name == b"Flush" and before != b"Sync"]
+    return names.count(b"ReadyForQuery") + len(waits)
 
 
 def answers(memory: Memory, kind: bytes, act: Callable[[], object]) -> int:
     """Count the server's answers of one kind."""
+    return sum(kind in line for line in traced(memory, act))
+
+
+def traced(memory: Memory, act: Callable[[], object]) -> list[bytes]:
+    """Return what went from (F) and to (B) the driver, a line for each message."""
     from plait.stores.postgres.store import PostgresStore
 
     store = memory.engine
@@ -55,7 +68,7 @@ def answers(memory: Memory, kind: bytes, act: Callable[[], object]) -> int:
         with store._connections.lent() as session:
             session.connection.pgconn.untrace()
         trace.seek(0)
-        return trace.read().count(kind)
+        return trace.read().splitlines()
 
 
 QUERIES = ["how do we rotate keys", "deploy", "rotate rotate key 7", "ключи от сервера", "Fridays?"]
@@ -89,14 +102,113 @@ def test_operators_read_only_passages_that_may_match(memory: Memory, query: str)
     assert 0 < rows < 10
 
 
-def test_messages_and_facts_take_a_few_trips_more(memory: Memory) -> None:
-    memory.store("Who rotates the keys?", session="standup", role="user")
-    memory.store("Ana rotates the keys.", session="standup", role="assistant")
-    most = MOST_TRIPS + FOR_MESSAGES
-    assert trips(memory, lambda: memory.search("who rotates the keys")) <= most
-    memory.store("Ana rotates keys and hates Fridays.", entity="Ana")
-    most += FOR_ENTITIES
-    assert trips(memory, lambda: memory.search("who rotates the keys")) <= most
+KINDS: list[tuple[str, dict[str, Any]]] = [
+    ("who rotates the keys", {}),
+    ("who rotates the keys", {"mode": "keyword"}),
+    ("who rotates the keys", {"mode": "vector"}),
+    ("who rotates the keys", {"fusion": "rrf"}),
+    ("who rotates the keys", {"limit": 50}),
+    ("who rotates the keys", {"window": 2}),
+    ("who rotates the keys", {"diverse": True, "best_per_document": True}),
+    ("rotate keys", {"where": {"tags": ["ops"], "kinds": ["note"], "since": "2020-01-01"}}),
+    ("deploy", {"where": {"session": "standup"}}),
+    ("rotate AND key", {}),
+    ("rotate NOT (7 OR 8)", {}),
+    ("rotate NOT серверами", {}),
+    ("NEAR(rotate key, 3)", {}),
+    ('+"rotate key"', {}),
+    ("7 AND care", {}),  # one passage: the words follow
+    ("ro*", {}),
+    ("", {}),
+    ("rotaet", {}),
+    ("deplyo on fridais", {}),
+    ("how do we rotat kyes with crae", {}),
+    ("zzyqx", {}),
+    ("сервеар", {}),
+]
+
+
+@pytest.fixture(scope="module")
+def talking() -> Iterator[Memory]:
+    """With conversations whose questions have answers that nothing else finds, and with facts."""
+    memory = filled()
+    for turn in range(1, 8):
+        said = f"Ana does that ({turn})." if turn % 2 else f"Who rotates the keys on day {turn}?"
+        memory.store(said, session="standup", role="assistant" if turn % 2 else "user")
+        memory.store("And who deploys?", session=f"other{turn}", role="user")
+        memory.store("Ben.", session=f"other{turn}", role="user")
+    for number in range(3):
+        memory.store(f"Ana{number} rotates keys and hates Fridays.", entity=f"Ana{number}")
+    yield memory
+    memory.close()
+
+
+@pytest.mark.parametrize(("query", "options"), KINDS)
+def test_no_kind_of_question_takes_more_trips(
+    talking: Memory, query: str, options: dict[str, Any]
+) -> None:
+    assert 0 < trips(talking, lambda: talking.search(query, **options)) <= MOST_TRIPS
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_known_words_take_the_fewest_trips(memory: Memory, query: str) -> None:
+    assert trips(memory, lambda: memory.search(query)) == OF_KNOWN_WORDS
+
+
+@pytest.mark.parametrize(("query", "options"), KINDS)
+def test_what_is_read_together_is_what_is_read_apart(
+    talking: Memory, query: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plait.stores.postgres.store import PostgresStore
+
+    at_once = talking.search(query, explain=True, **options)
+    monkeypatch.setattr(PostgresStore, "ahead", None)
+    apart = talking.search(query, explain=True, **options)
+    assert at_once.hits == apart.hits
+    same = apart.receipt._replace(milliseconds=at_once.receipt.milliseconds)
+    assert at_once.receipt == same
+
+
+def test_a_slow_search_by_words_leaves_the_other_one(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plait.stores.postgres.ahead import Ahead
+
+    query, space = parse("rotate keys"), memory.embedder.space
+    [vector] = memory.embedder.embed(["rotate keys"], "query")
+    ahead: Any = getattr(memory.engine, "ahead", None)
+    late = time.monotonic() - 1
+    with pytest.raises(DeadlineExceeded):
+        ahead.hybrid(query, vector, space, (10, 10), Filter(), deadline=late)
+    hybrid = Ahead.hybrid
+
+    def stopped(*given: Any, deadline: float) -> object:
+        return hybrid(*given, deadline=late)
+
+    monkeypatch.setattr(Ahead, "hybrid", stopped)
+    answer = memory.search("rotate keys")
+    assert [notice.code for notice in answer.receipt.degraded] == ["deadline_exceeded"]
+    assert {hit.source for hit in answer} == {"vector"}
+
+
+# What the memory is, and whether it has this or the like; the memory's row, what it is now, and
+# whether the name or the text is there by now; the document, then all that belongs to it.
+TRIPS_OF_A_NOTE = 8
+TRIPS_OF_A_FACT = 10
+
+
+def test_a_write_makes_few_trips(memory: Memory) -> None:
+    for name in ("Ben", "Dora", "Emil"):  # at the 64th text, a sample of the vectors is due
+        memory.store(f"{name} likes tea and hates coffee.")
+    note = trips(memory, lambda: memory.store("A text about gardening", key="garden"))
+    fact = trips(memory, lambda: memory.store("Carl likes green tea in the morning."))
+    assert 0 < note <= TRIPS_OF_A_NOTE
+    assert 0 < fact <= TRIPS_OF_A_FACT
+
+
+def test_a_long_text_takes_no_more_trips(memory: Memory) -> None:
+    text = "\n\n".join(f"# Part {number}\n\n" + "words " * 300 for number in range(20))
+    assert trips(memory, lambda: memory.store(text, key="long")) <= TRIPS_OF_A_NOTE
 
 
 def test_a_prepared_statement_reads_the_question_once(memory: Memory) -> None:

@@ -64,12 +64,26 @@ OTHER_VALUES: dict[str, object] = {
     "patterns": ["*"],
     "max_file_mb": 4096,
     "keep_days": "note=1",
+    "keep_most": "note=0",
+    "keep_mb": "note=0",
+    "archive_days": "file=1",
+    "delete_archived_days": 1,
+    "maintain_hours": 1,
+    "response_cache_enabled": True,
+    "response_cache_ttl_minutes": 1,
+    "response_cache_max_entries": 1,
     "read_only": True,
 }
 FOR_SEARCHES = {
     *("limit", "keyword_weight", "vector_weight", "fusion", "rrf_k", "expansion_factor", "limbic"),
 }
 FOR_FILES = {"chunk_size", "chunk_overlap", "patterns"}
+# A key, where a chat is sent, and what deletes texts.
+NEVER = {
+    *("api_key", "chat_model"),
+    *("keep_days", "keep_most", "keep_mb", "archive_days", "delete_archived_days"),
+    "maintain_hours",
+}
 
 
 class Clone(House):
@@ -112,10 +126,7 @@ def test_the_allow_list_is_this_one() -> None:
     kinds = {name: setting.from_project for name, setting in SETTINGS.items()}
     assert {name for name, kind in kinds.items() if kind == "search"} == FOR_SEARCHES
     assert {name for name, kind in kinds.items() if kind == "files"} == FOR_FILES
-    assert {name for name, kind in kinds.items() if kind == "never"} == {
-        "api_key",
-        "chat_model",
-    }
+    assert {name for name, kind in kinds.items() if kind == "never"} == NEVER
 
 
 @pytest.mark.parametrize("name", sorted(FOR_SEARCHES))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
-from plait.agents.histories import HistoryFile, reader_of
+from plait.agents.histories import READERS, HistoryFile, Places, reader_of
 from plait.errors import AmbiguousId, NotFound, PlaitError, UsageError, quoted
 from plait.settings.loading import config_folder
 from plait.types.ids import SHORT_SESSION
@@ -138,3 +138,9 @@ def _text_of(path: Path) -> str:
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "no regular file", str(path))  # a pipe would wait for ever
     return path.read_text("utf-8-sig")
+
+
+def all_histories(places: Places) -> dict[str, list[HistoryFile]]:
+    """Return what every agent left on this machine, by agent; those without are left out."""
+    listed = {agent: list(reader_of(agent).find(places)) for agent in READERS}
+    return {agent: sources for agent, sources in listed.items() if sources}

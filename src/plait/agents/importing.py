@@ -10,7 +10,6 @@ from itertools import chain
 
 from plait.agents.choosing import Wanted, excluded_folders, is_excluded, with_whole_session
 from plait.agents.histories import (
-    READERS,
     Bookmark,
     HistoryFile,
     Places,
@@ -44,7 +43,7 @@ from plait.writing.documents import now_ms
 from plait.writing.writer import Writer
 
 # Messages that one transaction writes, or a few more: a batch ends between two turns.
-BATCH_MESSAGES = 500
+BATCH_MESSAGES = 1_000
 # Under this name the metadata of a message tells which import brought it.
 RUN_FIELD = "import"
 # How the names of imports by hooks begin; a day follows.
@@ -92,10 +91,12 @@ def import_histories(
     run: str | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
+    visibility: str | None = None,
 ) -> HistoryReport:
     """Import sessions; what was imported before is not read again.
 
-    Imports with one name, ``run``, are undone together; by default each has its own.
+    Imports with one name, ``run``, are undone together; by default each has its own. In a memory
+    with members, ``visibility`` says who sees new messages: private, project or team, the default.
 
     Ctrl-C ends it early: what was written stays, and the report says so. ``progress`` is told the
     bytes that were read, those of all sources, and a path; then vectors made, all, and `VECTORS`.
@@ -107,7 +108,8 @@ def import_histories(
     files = list(sources)
     wanted = with_whole_session(wanted, files)
     started = _Import(memory, wanted, run or new_run(), dry_run=dry_run)
-    return started.all_of(files, progress)
+    with memory._visible(visibility):
+        return started.all_of(files, progress)
 
 
 def new_run() -> str:
@@ -156,8 +158,8 @@ class _Import:
         begin = memory._dry_writer if dry_run else memory._begin
         self._writer: Writer = begin(allow_secret=True)
         self._projects = Projects(self._writer)
-        # Names of branches without the secrets in them.
-        self._branches: dict[str, str] = {}
+        # By agent and branch, whose name is without the secrets in it.
+        self._metadata: dict[tuple[str, str | None], dict[str, str]] = {}
         self._excluded = excluded_folders()
         self._batch: list[tuple[HistoryFile, Reading, bool]] = []
         self._waiting = 0
@@ -368,8 +370,8 @@ class _Import:
             last = None
             for utterance in session.utterances:
                 # As they are stored: an undo knows a message by its key.
-                ids = dict.fromkeys(map(clean, filter(None, (utterance.copy_of, utterance.id))))
-                tokens = [token_of(session.agent, id_) for id_ in ids]
+                ids = filter(None, (utterance.copy_of, utterance.id))
+                tokens = [token_of(session.agent, id_) for id_ in dict.fromkeys(map(clean, ids))]
                 if self._is_copy(tokens, name, owners, aliases):
                     self._skipped["copy"] += 1
                     continue
@@ -397,7 +399,7 @@ class _Import:
     ) -> bool:
         """Tell whether a message is another session's; note the ids by which it may be named."""
         known = {token: owners.get(token) or self._ledger.owner(token) for token in tokens}
-        is_copy = any(owner not in (None, session) for owner in known.values())
+        is_copy = not {None, session}.issuperset(known.values())
         for token in tokens if is_copy else tokens[1:]:
             if known[token] is None:
                 owners[token] = session
@@ -415,30 +417,28 @@ class _Import:
         """Return an utterance as a message with its steps; ``None`` if none of it may be stored."""
         whole = utterance.whole
         text = without_private(whole)
-        if len(text) < len(whole):
+        has_private = len(text) < len(whole)
+        if has_private:
             self._skipped["private blocks"] += 1
         words = without_own(text.replace("\0", "")).strip()
         text, kinds = masked(words)
         self._counts["masked"] += bool(kinds)
         if not text.strip():
             return None
-        metadata = {AGENT_FIELD: session.agent, RUN_FIELD: self._run}
-        if session.branch:
-            if session.branch not in self._branches:
-                self._branches[session.branch] = masked(clean(session.branch))[0]
-            metadata["branch"] = self._branches[session.branch]
         # Calls of tools alone are no reply: that is the next message with words.
-        has_words = bool(without_private(utterance.text).strip())
-        origin: Origin = "user" if utterance.typed else "agent" if has_words else "tool"
-        mask = mask_beside(words, text, kinds)
-        steps = steps_of(utterance.acts, session.cwd, home.root, mask) if utterance.acts else []
+        told = without_private(utterance.text) if has_private else utterance.text
+        origin: Origin = "user" if utterance.typed else "agent" if told.strip() else "tool"
+        steps: list[Step] = []
+        if utterance.acts:
+            mask = mask_beside(words, text, kinds)
+            steps = steps_of(utterance.acts, session.cwd, home.root, mask)
         document = Document(
             key=clean(utterance.copy_of or utterance.id),
             kind="message",
             text=text,
             source=f"{SESSION_SOURCE}{name}",
             project=home.project,
-            metadata=metadata,
+            metadata=self._metadata_of(session),
             origin=origin,
             trust="trusted" if utterance.typed else "untrusted",
             session=name,
@@ -446,6 +446,15 @@ class _Import:
             event_at=at,
         )
         return document, steps
+
+    def _metadata_of(self, session: Session) -> Mapping[str, str]:
+        """Return the metadata of a session's messages, the same mapping for all of them."""
+        place = (session.agent, session.branch)
+        if place not in self._metadata:
+            self._metadata[place] = {AGENT_FIELD: session.agent, RUN_FIELD: self._run}
+            if session.branch:
+                self._metadata[place]["branch"] = masked(clean(session.branch))[0]
+        return self._metadata[place]
 
     def _changes(self, rows: list[_Row]) -> Iterator[Change]:
         """Yield what has to be written; a message that was deleted stays deleted."""
@@ -485,9 +494,3 @@ class _Import:
         return not any(
             whole.text.startswith(document.text) for whole in self._store.load([here.id])
         )
-
-
-def all_histories(places: Places) -> dict[str, list[HistoryFile]]:
-    """Return what every agent left on this machine, by agent; those without are left out."""
-    listed = {agent: list(reader_of(agent).find(places)) for agent in READERS}
-    return {agent: sources for agent, sources in listed.items() if sources}

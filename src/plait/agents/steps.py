@@ -45,8 +45,10 @@ def steps_of(acts: Iterable[Act], folder: str | None, root: str | None, mask: Ma
 
     ``folder`` is where the agent worked, ``root`` that of its project. ``mask`` takes secrets out.
     """
-    each = (act._replace(path=path) for act in acts for path in (act.path, *act.also))
-    steps = (_step(act, folder, root, mask) for act in each)
+    steps = []
+    for act in acts:
+        steps.append(_step(act, folder, root, mask))
+        steps += [_step(act._replace(path=path), folder, root, mask) for path in act.also]
     return [step for step in steps if step.path or step.command or step.error]
 
 

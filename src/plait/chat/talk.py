@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 
+from plait.chat.cached import CachedModel, cache_notice
 from plait.chat.context import (
     ChatContext,
     ShownSource,
@@ -249,6 +250,8 @@ class Talk:
     def _events(self, system: str, *, tools: bool) -> Iterator[TalkEvent | ModelCall]:
         for part in patient_answer(self._model, system, self._turns, tools=tools):
             yield Ending(part) if isinstance(part, Notice) else part
+        if isinstance(self._model, CachedModel) and self._model.hit is not None:
+            yield cache_notice(self._model.hit)
 
     def _results(self, calls: list[ModelCall]) -> Iterator[TalkEvent]:
         for call in calls:

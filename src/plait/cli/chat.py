@@ -5,11 +5,13 @@ from argparse import ArgumentParser, Namespace
 from contextlib import closing
 from typing import Any
 
+from plait.chat.cached import FROM_CACHE, CachedModel
 from plait.chat.digest import MOST_PROPOSED, propose
 from plait.chat.models import QUIET_S, open_model
 from plait.chat.offered import offered_tools
 from plait.chat.sessions import HISTORY_TOKENS, new_session
 from plait.chat.talk import STOPPED, Ending, Talk, TalkEvent, ToolUse
+from plait.chat.turns import Model
 from plait.cli import (
     INTERRUPTED,
     NOTHING_FOUND,
@@ -21,8 +23,16 @@ from plait.cli import (
     write_error,
     write_out,
 )
-from plait.cli.shared import open_existing, open_to_write, refuse_closed_input, standard_input
+from plait.cli.shared import (
+    open_existing,
+    open_to_write,
+    or_empty,
+    refuse_closed_input,
+    standard_input,
+)
 from plait.errors import ConfigError, Notice, UsageError, advise, flattened, shell_word
+from plait.memory import Memory
+from plait.memory.responses import ResponseCache, response_cache
 from plait.present.text import counted
 from plait.settings.chat_models import ChatModel, parse_chat_model
 from plait.text import visible
@@ -61,6 +71,16 @@ def chat_options(parser: ArgumentParser) -> None:
         f"shortened ({HISTORY_TOKENS})",
     )
 
+    cached = parser.add_mutually_exclusive_group()
+    cached.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="ask the model even if the response cache has an answer",
+    )
+    cached.add_argument(
+        "--clear-cache", action="store_true", help="drop all cached answers, and ask nothing"
+    )
+
 
 def add_model_options(parser: ArgumentParser) -> None:
     """Declare which chat model to use, and how long to wait for it."""
@@ -84,6 +104,8 @@ def add_model_options(parser: ArgumentParser) -> None:
 
 def chat_run(arguments: Namespace, out: Output) -> int:
     """Answer one question, or lead a conversation."""
+    if arguments.clear_cache:
+        return _clear_cache(arguments, out)
     check_range("--timeout", arguments.timeout, 0.1, MOST_QUIET_S)
     check_range("--context", arguments.context, LEAST_CONTEXT, MOST_CONTEXT)
     question = _question(arguments, out)
@@ -98,7 +120,7 @@ def chat_run(arguments: Namespace, out: Output) -> int:
         with closing(open_model(spec, out.config, tools, quiet_s=arguments.timeout)) as model:
             talk = Talk(
                 memory,
-                model,
+                _with_cache(memory, model, spec, refresh=arguments.no_cache),
                 spec,
                 today=show_day(now_ms()),
                 session=session,
@@ -110,6 +132,26 @@ def chat_run(arguments: Namespace, out: Output) -> int:
 
                 return converse(talk, out)
             return _answer_once(talk, question, out)
+
+
+def _with_cache(memory: Memory, model: Model, spec: ChatModel, *, refresh: bool) -> Model:
+    """Return the model, behind the response cache if the person wants one."""
+    cache = response_cache(memory)
+    if cache is None:
+        return model
+    return CachedModel(model, cache, f"{spec} {spec.address.url}", refresh=refresh)
+
+
+def _clear_cache(arguments: Namespace, out: Output) -> int:
+    if arguments.words:
+        raise UsageError(
+            "--clear-cache asks nothing. Give the question without it.", code="bad_value"
+        )
+    with open_existing(out) as memory, or_empty(out, {"cleared": 0, "hits": 0}):
+        count, hits = (0, 0) if memory.is_off else ResponseCache(memory).clear()
+    text = f"Dropped {counted(count, 'answer')}, used {counted(hits, 'time')} in all."
+    out.result({"cleared": count, "hits": hits}, text)
+    return 0
 
 
 def chosen_model(out: Output) -> ChatModel:
@@ -243,6 +285,9 @@ def _answer_once(talk: Talk, question: str, out: Output) -> int:
     ask(talk, question, printer)
     if out.form != "text":
         out.show(_answer_dict(talk, printer))
+    if any(notice.code == FROM_CACHE for notice in printer.notices):
+        words = shell_word(question, "QUESTION")
+        out.suggest(f"plait chat {words} --no-cache{_typed_model(out)}", "ask the model again")
     if talk.session is not None and talk.is_kept:
         suggest_going_on(talk.session, out)
     if printer.ending == STOPPED:
@@ -272,6 +317,7 @@ def _answer_dict(talk: Talk, printer: Printer) -> dict[str, Any]:
             {"name": use.call.name, "arguments": use.call.arguments, "error": use.is_error}
             for use in printer.uses
         ],
+        "cached": any(notice.code == FROM_CACHE for notice in printer.notices),
         "warnings": [in_shell(notice) for notice in printer.notices],
     }
 

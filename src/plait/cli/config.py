@@ -9,7 +9,8 @@ from plait.errors import NotFound, UsageError
 from plait.settings.file import remove_value, write_value
 from plait.settings.keys import PROVIDERS_WITH_KEYS
 from plait.settings.loading import TYPED, Config, Settings, user_config_path
-from plait.settings.schema import ALSO_CALLED, SETTINGS, describe, did_you_mean, shown
+from plait.settings.schema import ALSO_CALLED, SETTINGS, did_you_mean
+from plait.settings.showing import describe, shown
 from plait.text import visible
 
 KEY_ACTIONS = ("set-key", "remove-key", "keys")

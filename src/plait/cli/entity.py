@@ -7,6 +7,7 @@ from typing import Any
 from plait.cli import NOTHING_FOUND, Output, as_integer, to_run
 from plait.cli.search import open_to_read
 from plait.cli.shared import open_existing, open_to_write, or_empty, vectors_missing, warn_of_copies
+from plait.cli.store import VISIBILITY_HELP
 from plait.cli.suggestions import missing_entity, same_but_for_case, similar_entity
 from plait.errors import NotFound, UsageError, shell_word
 from plait.graph import DIRECTIONS, Entity, Subgraph
@@ -20,6 +21,7 @@ from plait.times import as_moment
 from plait.types import ORIGINS, TRUSTS
 from plait.types.relations import Relation
 from plait.types.reports import Deleted, NewEntity
+from plait.types.visibility import VISIBILITIES
 
 ACTIONS = ("show", "list", "add", "observe", "relate", "unrelate", "delete")
 # The actions that take an option, and its value if it was not given. Other actions refuse it,
@@ -36,6 +38,7 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], object]] = {
     "origin": (("add", "observe"), None),
     "trust": (("add", "observe"), None),
     "allow_secret": (("add", "observe"), False),
+    "visibility": (("add", "observe"), None),
     "limit": (("list",), None),
     "cursor": (("list",), None),
 }
@@ -116,6 +119,12 @@ def entity_options(parser: ArgumentParser) -> None:
         help="add, observe: with --origin agent or tool, store keys, tokens and passwords too",
     )
     parser.add_argument(
+        "--visibility",
+        choices=VISIBILITIES,
+        metavar="X",
+        help=f"add, observe: {VISIBILITY_HELP}",
+    )
+    parser.add_argument(
         "--limit", type=as_integer, metavar="N", help="list: maximum number of entities"
     )
     parser.add_argument(
@@ -143,7 +152,10 @@ def entity_run(arguments: Namespace, out: Output) -> int:
         with open_existing(out) as memory, or_empty(out, empty):
             return (_delete if action == "delete" else _unrelate)(arguments, memory, out)
     with open_to_write(out) as memory:
-        return (_relate if action == "relate" else _add)(arguments, memory, out)
+        if action == "relate":
+            return _relate(arguments, memory, out)
+        with memory.team.writing(arguments.visibility):
+            return _add(arguments, memory, out)
 
 
 def _refuse_options_of_others(arguments: Namespace) -> None:

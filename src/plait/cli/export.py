@@ -16,12 +16,14 @@ from plait.cli.shared import (
     vectors_missing,
     warn_no_match,
 )
+from plait.cli.store import VISIBILITY_HELP
 from plait.errors import Notice, PlaitError, UsageError, advise, lacks_descriptors, quoted
 from plait.memory import Memory
 from plait.present.text import counted, secret_remark
 from plait.types import TRUSTS
 from plait.types.ids import is_address
 from plait.types.reports import Imported
+from plait.types.visibility import VISIBILITIES
 
 KEPT_SHOWN = 3
 # What is imported from these needs no name.
@@ -215,6 +217,12 @@ def import_options(parser: ArgumentParser) -> None:
         help="the highest trust that a document gets, whatever the import says",
     )
     parser.add_argument(
+        "--visibility",
+        choices=VISIBILITIES,
+        metavar="X",
+        help=f"{VISIBILITY_HELP}; where the import does not say it",
+    )
+    parser.add_argument(
         "--scopes",
         action="store_true",
         help="import what belongs to users' scopes too, into these scopes",
@@ -232,6 +240,7 @@ def import_run(arguments: Namespace, out: Output) -> int:
         "trust": arguments.trust,
         "dry_run": arguments.dry_run,
         "scopes": arguments.scopes,
+        "visibility": arguments.visibility,
     }
     if path == "-":
         refuse_closed_input()

@@ -7,12 +7,11 @@ from contextlib import AbstractContextManager
 from time import sleep
 from typing import Any
 
-from plait.agents.choosing import Wanted
+from plait.agents.choosing import Wanted, all_histories
 from plait.agents.histories import EXPORTED, READERS, HistoryFile, Places
 from plait.agents.importing import (
     VECTORS,
     HistoryReport,
-    all_histories,
     import_histories,
     new_run,
     sources_of,
@@ -21,6 +20,7 @@ from plait.agents.undoing import undo_import
 from plait.cli import INTERRUPTED, Output, to_run
 from plait.cli.pace import Pace
 from plait.cli.shared import open_existing, open_to_write, vectors_missing
+from plait.cli.upkeep import Upkeep
 from plait.errors import PlaitError, SourceError, UsageError, advise, quoted
 from plait.facts.names import PERSONAL
 from plait.memory import Memory
@@ -113,7 +113,14 @@ def run(arguments: Namespace, out: Output) -> int:
             else:
                 reading.show_bytes(done, total, name)
 
-        report = import_histories(memory, chosen, wanted, dry_run=arguments.dry_run, progress=show)
+        report = import_histories(
+            memory,
+            chosen,
+            wanted,
+            dry_run=arguments.dry_run,
+            progress=show,
+            visibility=arguments.visibility,
+        )
         out.end_progress()
     out.result(report_dict(report), report_text(report))
     out.warn_all(vectors_missing(report.trouble))
@@ -135,6 +142,12 @@ def _places(file: str | None, *, may_be_folder: bool = False) -> Places:
     return Places(home_folder(environ), environ, (working_folder(),), files)
 
 
+def import_new(memory: Memory) -> HistoryReport:
+    """Import what agents have written on this machine since the last time."""
+    chosen = [row for rows in all_histories(_places(None)).values() for row in rows]
+    return import_histories(memory, chosen)
+
+
 def watch(arguments: Namespace, out: Output) -> int:
     """Import what agents write, again and again, until Ctrl-C."""
     if arguments.paths or arguments.more_paths:
@@ -142,12 +155,15 @@ def watch(arguments: Namespace, out: Output) -> int:
     out.warn("watching; press Ctrl-C to stop")
     # One name: a look brings a few messages, and nobody would undo them one look after another.
     places, run = _places(None), new_run()
+    upkeep = Upkeep(out)
     try:
         while True:
             chosen = [row for rows in all_histories(places).values() for row in rows]
             try:
                 with open_to_write(out) as memory:
-                    report = import_histories(memory, chosen, run=run)
+                    report = import_histories(
+                        memory, chosen, run=run, visibility=arguments.visibility
+                    )
             except PlaitError as error:
                 # The cause, such as a locked file, may be gone the next time.
                 out.warn(error.notice)
@@ -157,6 +173,7 @@ def watch(arguments: Namespace, out: Output) -> int:
                 if report.interrupted:
                     break
             out.flush()
+            upkeep.look()
             sleep(EVERY_S)
     except KeyboardInterrupt:
         pass  # the only way to stop it

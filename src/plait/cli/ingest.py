@@ -163,6 +163,7 @@ def watch_options(parser: ArgumentParser) -> None:
 
 def watch_run(arguments: Namespace, out: Output) -> int:
     """Index folders now and whenever a file in them changes, until Ctrl-C."""
+    from plait.cli.upkeep import Upkeep
     from plait.writing import sources
 
     if arguments.agents:
@@ -199,12 +200,14 @@ def watch_run(arguments: Namespace, out: Output) -> int:
         rust_timeout=WAKE_MS,
         yield_on_timeout=True,
     )
+    upkeep = Upkeep(out)
     try:
         for number, changed in enumerate(changes):
             # The first time, the watcher is up: what changed before that, nobody told it.
             is_due = changed or number == 0
             if is_due and _was_interrupted(arguments, out, told, only_news=not changed):
                 break
+            upkeep.look()
     except KeyboardInterrupt:
         pass  # the only way to stop it
     return INTERRUPTED

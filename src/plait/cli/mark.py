@@ -20,10 +20,16 @@ def mark_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait mark``."""
     parser.add_argument("names", nargs="+", metavar="NAME", help="ids, id prefixes or keys")
     parser.add_argument("--status", choices=STATUSES, metavar="X", help=STATUS_HELP)
-    parser.add_argument(
+    ending = parser.add_mutually_exclusive_group()
+    ending.add_argument(
         "--superseded-by",
         metavar="NAME",
         help="end it in favour of this document; it is kept as its history",
+    )
+    ending.add_argument(
+        "--not-superseded",
+        action="store_true",
+        help="let it hold again, whatever it has ended in favour of",
     )
     parser.add_argument(
         "--entity", metavar="NAME", help="let the fact belong to this entity; created if missing"
@@ -33,22 +39,29 @@ def mark_options(parser: ArgumentParser) -> None:
 
 def mark_run(arguments: Namespace, out: Output) -> int:
     """Change what is known about documents."""
-    wanted = (arguments.status, arguments.superseded_by, arguments.entity, arguments.visibility)
-    if not any(wanted):
-        raise UsageError("Say what to change: --status, --superseded-by, --entity or --visibility.")
+    ending = (arguments.superseded_by, arguments.not_superseded)
+    if not any((arguments.status, *ending, arguments.entity, arguments.visibility)):
+        raise UsageError(
+            "Say what to change: --status, --superseded-by, --not-superseded, --entity or "
+            "--visibility."
+        )
     with open_existing(out) as memory, or_empty(out, {"marked": []}):
         marked = memory.mark(
             *arguments.names,
             status=arguments.status,
             superseded_by=arguments.superseded_by,
+            not_superseded=arguments.not_superseded,
             entity=arguments.entity,
             visibility=arguments.visibility,
         )
     text = f"Marked {', '.join(id_[:SHORT_ID] for id_ in marked.ids)}." if marked.ids else ""
     out.result({"marked": list(marked.ids)}, text)
-    if 0 < len(marked.ids) <= MOST_SUGGESTED and arguments.status not in (None, "active"):
+    if 0 < len(marked.ids) <= MOST_SUGGESTED:
         names = " ".join(id_[:SHORT_ID] for id_ in marked.ids)
-        out.suggest(f"plait mark {names} --status active", "take the status back")
+        if arguments.status not in (None, "active"):
+            out.suggest(f"plait mark {names} --status active", "take the status back")
+        if arguments.superseded_by:
+            out.suggest(f"plait mark {names} --not-superseded", "take it back")
     return 0
 
 

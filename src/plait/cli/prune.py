@@ -1,7 +1,8 @@
-"""prune: delete what has outlived its kind's time."""
+"""prune: delete what the person's rules do not keep, and archive what is unused."""
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
+from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output
 from plait.cli.shared import first_unnamed, loaded, open_existing, or_empty, warn_if_empty
@@ -9,17 +10,24 @@ from plait.errors import shell_word
 from plait.present.deleting import deleted_text
 from plait.present.json import deleted_dict
 from plait.present.text import counted
+from plait.types.ids import SHORT_ID
 from plait.types.reports import Deleted
+
+RULES = (
+    ("keep_days", "KIND=N,…", "days to keep each kind, such as message=90,observation=365"),
+    ("keep_most", "NAME=N,…", "documents to keep of a kind or an origin, such as web=500"),
+    ("keep_mb", "NAME=N,…", "megabytes to keep of a kind or an origin, such as message=50"),
+    ("archive_days", "KIND=N,…", "days after which what nobody changed or read is archived"),
+    ("delete_archived_days", "N", "days after which what was archived by this command is deleted"),
+)
 
 
 def prune_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait prune``."""
-    parser.add_argument(
-        "--keep-days",
-        dest="keep_days",
-        metavar="KIND=N,…",
-        help="days to keep each kind, such as message=90,observation=365 (default: the setting)",
-    )
+    for name, metavar, text in RULES:
+        flag = f"--{name.replace('_', '-')}"
+        help_ = f"{text} (default: the setting)"
+        parser.add_argument(flag, dest=name, metavar=metavar, help=help_)
     parser.add_argument("--yes", action="store_true", help="do it; without it, only list")
     parser.add_argument(
         "--all-projects", action="store_true", help="in all projects, not only this one"
@@ -27,29 +35,61 @@ def prune_options(parser: ArgumentParser) -> None:
 
 
 def prune_run(arguments: Namespace, out: Output) -> int:
-    """Move documents that are too old to the trash, or list them."""
-    empty = {**deleted_dict(Deleted()), "kinds": {}, "dry_run": not arguments.yes}
+    """Delete and archive what the rules say, or list it."""
+    empty = pruned_dict(Deleted(), {}, dry_run=not arguments.yes)
     with open_existing(out) as memory, or_empty(out, empty):
         listed = memory.prune(all_projects=arguments.all_projects)
         unnamed = first_unnamed(memory, listed.ids)
-        kinds = Counter(row.kind for row in loaded(memory, listed.ids))
-        if arguments.yes and listed.ids:
+        kinds = Counter(str(row.kind) for row in loaded(memory, listed.ids))
+        if arguments.yes and (listed.ids or listed.archived):
             listed = memory.prune(dry_run=False, all_projects=arguments.all_projects)
-        if not listed.ids:
+        if not (listed.ids or listed.archived):
             out.result(empty, "")
             if not warn_if_empty(memory, out):
                 out.warn("nothing is too old")
             return 0 if memory.is_off else NOTHING_FOUND
-    verb = "Deleted" if arguments.yes else "Would delete"
-    tally = ", ".join(counted(count, kind) for kind, count in sorted(kinds.items()))
-    value = {**deleted_dict(listed), "kinds": dict(kinds), "dry_run": not arguments.yes}
-    out.result(value, f"{verb} {deleted_text(listed, unnamed, tally)}")
-    if arguments.yes:
+    lines = []
+    if listed.ids:
+        verb = "Deleted" if arguments.yes else "Would delete"
+        tally = ", ".join(counted(count, kind) for kind, count in sorted(kinds.items()))
+        lines.append(f"{verb} {deleted_text(listed, unnamed, tally)}")
+    if listed.archived:
+        verb = "Archived" if arguments.yes else "Would archive"
+        lines.append(f"{verb} {archived_text(listed.archived)}")
+    out.result(pruned_dict(listed, kinds, dry_run=not arguments.yes), "\n".join(lines))
+    if not arguments.yes:
+        out.suggest(f"plait prune{_repeated(arguments)} --yes", "do it")
+    elif listed.ids:
         out.suggest("plait delete --undo", "restore, within 30 days")
     else:
-        rules = ""
-        if arguments.keep_days:
-            rules = f" --keep-days {shell_word(arguments.keep_days, 'KIND=N')}"
-        everywhere = " --all-projects" if arguments.all_projects else ""
-        out.suggest(f"plait prune{rules}{everywhere} --yes", "do it")
+        id_ = listed.archived[0][:SHORT_ID]
+        out.suggest(f"plait mark {id_} --status active", "take the status back")
     return 0
+
+
+def pruned_dict(done: Deleted, kinds: dict[str, int], *, dry_run: bool) -> dict[str, Any]:
+    """Return what was deleted and archived, and by which rule."""
+    return {
+        **deleted_dict(done),
+        "kinds": dict(kinds),
+        "rules": dict(done.rules),
+        "archived": list(done.archived),
+        "dry_run": dry_run,
+    }
+
+
+def archived_text(ids: tuple[str, ...]) -> str:
+    """Return how many documents were archived, with the first of their ids."""
+    shown = ", ".join(id_[:SHORT_ID] for id_ in ids[:5])
+    more = ", …" if len(ids) > 5 else ""
+    return f"{counted(len(ids), 'document')}: {shown}{more}"
+
+
+def _repeated(arguments: Namespace) -> str:
+    """Return the options of this command, to repeat it."""
+    words = [
+        f" --{name.replace('_', '-')} {shell_word(str(value), metavar)}"
+        for name, metavar, _ in RULES
+        if (value := getattr(arguments, name)) is not None
+    ]
+    return "".join([*words, " --all-projects" if arguments.all_projects else ""])

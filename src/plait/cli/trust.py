@@ -15,7 +15,7 @@ from plait.settings.loading import (
     working_folder,
 )
 from plait.settings.project import needing_trust, read_bounded
-from plait.settings.schema import shown
+from plait.settings.showing import shown
 from plait.settings.trust import TrustedFiles, fingerprint
 from plait.text import visible
 

@@ -93,8 +93,14 @@ VERBS: dict[str, Verb] = {
     "prune": Verb(
         "prune",
         "",
-        "delete what is older than keep_days allows; lists it first",
+        "delete what your rules do not keep, archive what is unused; lists it first",
         "plait prune --keep-days message=90",
+    ),
+    "maintain": Verb(
+        "upkeep",
+        "[PATH …]",
+        "do what is due: changed files, your retention rules, missing vectors; for a schedule",
+        "plait maintain ~/notes",
     ),
     "reindex": Verb(
         "maintain",
@@ -235,6 +241,7 @@ OTHER_VERBS = {
     "ask": "search",
     "blame": "about",
     "cat": "get",
+    "consolidate": "maintain",
     "check": "doctor",
     "edit": "open",
     "entities": "entity list",
@@ -264,6 +271,7 @@ OTHER_VERBS = {
     "settings": "config",
     "show": "get",
     "status": "stats",
+    "tidy": "maintain",
     "undo": "delete --undo",
     "vacuum": "reindex --compact",
 }

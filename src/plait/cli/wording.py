@@ -68,6 +68,7 @@ SHELL: dict[str, str] = {
     "create_entity": "Create it with: plait entity add {name:shell}",
     "list_entities": "See: plait entity list",
     "show_facts": "Run: plait entity show {name:shell}",
+    "delete_first": "Delete that one first: plait delete {id}",
     "delete_document": "To delete all of it: plait delete {id}",
     "in_project": "Add: --project {project:shell}",
     "act_in_project": "To do it there, add: --project {project:shell}",

@@ -18,7 +18,7 @@ from plait.text.normal_form import composed
 from plait.types import EVERYTHING, Document, Trust
 from plait.types.relations import Relation
 from plait.types.reports import Imported
-from plait.types.visibility import TEAM, Visibility, visible_to
+from plait.types.visibility import TEAM, Visibility, visible_to, wanted_visibility
 from plait.writing import documents
 from plait.writing.changes import ENTITY_FIELDS, Change
 from plait.writing.copies import New, copying_relations, with_trust_of_copies
@@ -78,8 +78,8 @@ def import_export(
         UsageError: A key belongs to another document of the memory ("key_taken"), or a relation
             has an unknown entity ("unknown_entity").
     """
-    # An export names only what not all see: then the rest is the team's.
-    default = TEAM if hidden_documents(parts) else None
+    # An export names only what not all see: then the rest is the team's, or as the caller wants.
+    default = wanted_visibility() or (TEAM if hidden_documents(parts) else None)
     entries = [
         part._replace(
             visibility=part.visibility or default,

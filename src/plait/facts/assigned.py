@@ -376,9 +376,20 @@ def is_netrc(match: re.Match[bytes]) -> bool:
     return password.lower() not in NO_PASSWORDS and not CODE().search(password)
 
 
+def runs_commands(low: bytes, data: bytes) -> bool:
+    """Tell whether a text may have a command with a password: `in_commands` looks for it.
+
+    Three looks are enough in most texts: all but two programs have an option that begins with -p.
+    """
+    return (
+        b"curl" in low
+        or b"redis-cli" in low
+        or (b"-p" in data and any(program in low for program in _COMMANDS))
+    )
+
+
 def in_commands(low: bytes, data: bytes) -> Iterator[Assigned]:
     """Yield the passwords that commands give to their programs."""
-    # Three looks are enough in most texts: all but two programs have an option that begins so.
     for program, shape in _COMMANDS.items() if b"-p" in data else ():
         yield from _given_to(program, shape, low, data)
     yield from _given_to(b"redis-cli", _REDIS, low, data)

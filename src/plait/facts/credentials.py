@@ -31,6 +31,7 @@ from plait.facts.assigned import (
     is_token,
     names_abroad,
     pattern,
+    runs_commands,
 )
 from plait.types import Document
 from plait.types.records import NamedTuple
@@ -277,7 +278,8 @@ def secret_kinds(text: str) -> tuple[str, ...]:
     >>> secret_kinds("SSH password: `hunter2-otter-lagoon`"), secret_kinds("password: <password>")
     (('password',), ())
     """
-    return tuple(dict.fromkeys(_kinds(text)))
+    kinds = _kinds(text)
+    return tuple(dict.fromkeys(kinds)) if kinds else ()
 
 
 def secret_values(text: str) -> Iterator[str]:
@@ -334,28 +336,29 @@ def refuse_secrets(kinds: Sequence[str]) -> None:
         )
 
 
-def _kinds(text: str) -> Iterator[str]:
+def _kinds(text: str) -> list[str]:
+    # A list: of a short text, a generator for each kind would take as long as the search.
+    kinds: list[str] = []
     # Bytes have a table to translate by, and as many bytes in lower case.
     data = text.encode("utf-8", "replace")
     low = data.lower()
     if b"key" in low:
-        yield from _kinds_of_keys(text, data, low)
+        kinds += _kinds_of_keys(text, data, low)
     if b"=" in data:
-        yield from _shaped(_WITH_SLASHES, text)
+        kinds += _shaped(_WITH_SLASHES, text)
     if b"://" in data:
-        yield from _kinds_in_urls(text)
+        kinds += _kinds_in_urls(text)
     words = _long_words(data)
     if words:
-        yield from _shaped(_TOKENS, words)
+        kinds += _shaped(_TOKENS, words)
     for name in TOKEN_NAMES:
         if name in low:
-            yield from _first(_token_kind, assigned(name, low, data))
-    for name in PASSWORD_NAMES:
-        if name in low:
-            yield from _kinds_of_passwords(name, low, data)
-    for name in names_abroad(low):
-        yield from _kinds_of_passwords(name, low, data)
-    yield from _first(_password_kind, in_commands(low, data))
+            kinds += _first(_token_kind, assigned(name, low, data))
+    for name in (*[name for name in PASSWORD_NAMES if name in low], *names_abroad(low)):
+        kinds += _kinds_of_passwords(name, low, data)
+    if runs_commands(low, data):
+        kinds += _first(_password_kind, in_commands(low, data))
+    return kinds
 
 
 def _kinds_of_keys(text: str, data: bytes, low: bytes) -> Iterator[str]:

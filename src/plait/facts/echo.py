@@ -71,6 +71,15 @@ def section_line(section: str) -> str:
     return f"[{SECTIONS[section]}]"
 
 
+def untagged(text: str) -> str:
+    """Return a text with fences that have no tag, to compare it with another.
+
+    >>> untagged(fence("a", "abcdefgh")) == untagged(fence("a", "bcdefghi"))
+    True
+    """
+    return _FENCE.sub(r"<<\1plait-recall>>", text)
+
+
 def unfenced(text: str) -> tuple[str, bool]:
     """Return the part of a text outside of fences, and whether there was a fence.
 

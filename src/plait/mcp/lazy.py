@@ -1,10 +1,15 @@
 """The memory behind a server: opened at the first request, not at the start."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
+from plait.errors import PlaitError
 from plait.memory import Memory
 from plait.settings.loading import Config
+from plait.text import visible
+from plait.types.audit import acting
 from plait.types.ids import is_address
 from plait.writing.use import MAX_UNWRITTEN
 
@@ -31,6 +36,7 @@ class LazyMemory:
         self.config = config
         self._memory: Memory | None = None
         self._file: tuple[int, int] | None = None
+        self._next_look = 0.0
 
     @classmethod
     def opened(cls, memory: Memory) -> "LazyMemory":
@@ -58,6 +64,23 @@ class LazyMemory:
         """Record which passages were read, once enough of them wait."""
         if self._memory is not None:
             self._memory.write_down_use(ENOUGH_READS)
+
+    def maintain_if_due(self) -> None:
+        """Do what is due, if the person wants that and it is long ago; call it between requests."""
+        if self.config is None or self.config.settings.maintain_hours is None:
+            return
+        if self._memory is None or monotonic() < self._next_look:
+            return
+        from plait.memory.upkeep import LOOK_S, is_due
+
+        self._next_look = monotonic() + LOOK_S
+
+        try:
+            if is_due(self._memory):
+                with acting(door="mcp"):
+                    self._memory.maintain(light=True)
+        except PlaitError as error:
+            sys.stderr.write(f"{visible(str(error))}\n")  # the next look tries again
 
     def close(self) -> None:
         """Release the file, if it was opened."""

@@ -124,6 +124,8 @@ class Handlers:
             self._waiting -= 1
             with suppress(RuntimeError):  # the worker may have been shut down
                 self._worker.submit(self._lazy.write_down_use)
+                if not self._waiting:
+                    self._worker.submit(self._lazy.maintain_if_due)
 
     # -- tools -----------------------------------------------------------------------------
 

@@ -158,8 +158,8 @@ class Memory(StoringMemory):
             search.check(request)
             receipt = Receipt(query=query, mode_asked=request.mode, mode_used="keyword")
             return Answer((), receipt._replace(degraded=(MEMORY_OFF,) if self.is_off else ()))
-        state = self._store.state()
-        answer = search.search(self._store, self._embedder_for(self._store, state), request, state)
+        store = self._store
+        answer = search.search(store, lambda state: self._embedder_for(store, state), request)
         answer = self._with_changes(answer)
         if changed(origins, OF_SEARCH):
             answer = self._noting_ignored(answer, request, origins)

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, cast
 
-from plait.embedders.none import NoEmbedder
 from plait.errors import NotFound, Notice, PlaitError, SourceError, StoreDamaged, UsageError
 from plait.memory.opening import MEMORY_OFF, OpenMemory
 from plait.searching.search import awaits_vectors
 from plait.searching.where import Where
 from plait.settings.loading import Config, load
-from plait.settings.schema import IN_MEMORY
-from plait.stores import open_store
-from plait.types import TRUSTS, Filter, check_choice, check_range
+from plait.types import Filter, check_range
 from plait.types.guarding import guarded, recorded
 from plait.types.ids import is_address
 
 if TYPE_CHECKING:
     from plait.exporting.reading import Importable
+    from plait.memory import Memory
     from plait.memory.team import Team
     from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import (
         Exported,
         Finding,
         Imported,
+        Maintained,
         Reindexed,
         Restored,
         Salvaged,
@@ -43,11 +43,19 @@ class MaintainedMemory(OpenMemory):
     """An opened memory with the maintenance verbs."""
 
     @property
-    def _members(self) -> Team:
-        """Who sees what here, also for a scope, which shows nobody its members."""
+    def team(self) -> Team:
+        """Who the members of this memory are, and who sees which document."""
         from plait.memory.team import Team
 
         return Team(self._store, self.path)
+
+    @property
+    def _members(self) -> Team:
+        """Who sees what here, also for a scope, which shows nobody its members."""
+        return self.team
+
+    def _visible(self, visibility: str | None) -> AbstractContextManager[None]:
+        return nullcontext() if visibility is None else self.team.writing(visibility)
 
     @recorded("reindex")
     def reindex(
@@ -105,6 +113,33 @@ class MaintainedMemory(OpenMemory):
             for notice in self.outdated_rules()
         ]
         return [*findings, *self._embedder.check()]
+
+    @recorded("maintain")
+    def maintain(
+        self, *folders: str | os.PathLike[str], dry_run: bool = False, light: bool = False
+    ) -> Maintained:
+        """Do what is due: changed files, your retention rules, missing vectors, free space.
+
+        For a schedule, or a program that runs for long. It concerns all projects. Nothing is
+        deleted but what a rule says that you have set (see `prune`).
+
+        Args:
+            folders: What to index first, as by ``ingest(incremental=True)``; the setting
+                ``memory_dir`` by default.
+            dry_run: Only tell what would be done; files are not counted.
+            light: Leave out ``memory_dir`` and what takes long, such as making the file smaller.
+        """
+        from plait.memory.upkeep import maintain
+        from plait.types.reports import Maintained
+
+        if self.is_off:
+            return Maintained()
+        if not dry_run:
+            self._check_writable()
+        # New files get the project of the caller, which for a server is that of any agent.
+        own = None if light else self.config.settings.memory_dir
+        paths = [os.fspath(folder) for folder in folders] or ([own] if own else [])
+        return maintain(cast("Memory", self), paths, dry_run=dry_run, light=light)
 
     def log(self, wanted: AuditQuery | None = None, *, limit: int = 20) -> list[AuditEntry]:
         """Return who changed what, the newest first: documents by id and hash, never their text."""
@@ -335,6 +370,7 @@ class MaintainedMemory(OpenMemory):
         trust: str = "trusted",
         dry_run: bool = False,
         scopes: bool = False,
+        visibility: str | None = None,
     ) -> Imported:
         """Import an export, or a reference memory server's file; newer documents here are kept.
 
@@ -346,13 +382,15 @@ class MaintainedMemory(OpenMemory):
             dry_run: Only count what would be done.
             scopes: Write into users' scopes too, as an export of the whole memory has them;
                 otherwise they are left out and counted.
+            visibility: Who sees documents of which the file does not say it, as for `store`.
 
         Raises:
             UsageError: A line belongs to neither format; the message names the line.
         """
         from plait.exporting.reading import read_lines
 
-        return self._import(read_lines(lines), trust, dry_run=dry_run, scopes=scopes)
+        with self._visible(visibility):
+            return self._import(read_lines(lines), trust, dry_run=dry_run, scopes=scopes)
 
     @recorded("import")
     def import_from(
@@ -362,6 +400,7 @@ class MaintainedMemory(OpenMemory):
         trust: str = "trusted",
         dry_run: bool = False,
         scopes: bool = False,
+        visibility: str | None = None,
     ) -> Imported:
         """Import a file or a folder by what it is, all of it or nothing.
 
@@ -373,6 +412,7 @@ class MaintainedMemory(OpenMemory):
             trust: The highest trust that a document gets, whatever the import says.
             dry_run: Only count what would be done.
             scopes: Write into users' scopes too, as for `import_lines`.
+            visibility: Who sees them, as for `import_lines`.
 
         Raises:
             UsageError: It is of no known format, or a part of it cannot be stored.
@@ -396,48 +436,15 @@ class MaintainedMemory(OpenMemory):
                 code="not_utf8",
                 subject=place,
             ) from error
-        return self._import(content, trust, dry_run=dry_run, scopes=scopes)
+        with self._visible(visibility):
+            return self._import(content, trust, dry_run=dry_run, scopes=scopes)
 
     def _import(
         self, content: Importable, trust: str, *, dry_run: bool, scopes: bool = False
     ) -> Imported:
-        from plait.exporting import narrowing
-        from plait.exporting.importing import import_content
-        from plait.memory import Memory
-        from plait.types.reports import Imported
+        from plait.memory.importing import import_into
 
-        if self.is_off:
-            return Imported()
-        highest = check_choice("trust", trust, TRUSTS)
-        if not dry_run:
-            self._check_writable()
-        if not scopes:
-            parts = narrowing.outside_scopes(content.parts, self._store)
-            scoped = len(content.parts) - len(parts)
-            content = content._replace(parts=parts)
-            done = self._import(content, trust, dry_run=dry_run, scopes=True)
-            return done._replace(scoped=scoped)
-        unhidden = 0
-        if not self._members.has_members:
-            unhidden = narrowing.hidden_documents(content.parts)
-            content = content._replace(parts=narrowing.without_visibility(content.parts))
-        if self._store is None:
-            # Into a memory in RAM first: what fails must not leave an empty file.
-            settings = self.config.settings._replace(read_only=False)
-            config = self.config._replace(settings=settings)
-            rehearsal = Memory(open_store(IN_MEMORY), NoEmbedder(), config, path=IN_MEMORY)
-            try:
-                done = import_content(rehearsal._begin(), rehearsal.graph, content, trust=highest)
-            finally:
-                rehearsal.close()
-            if dry_run:
-                return done._replace(dry_run=True, unhidden=unhidden)
-            self._create()
-        writer = self._dry_writer() if dry_run else self._begin()
-        done = import_content(writer, self.graph, content, trust=highest, dry_run=dry_run)
-        if not dry_run:
-            self._after_writing(writer)
-        return done._replace(unhidden=unhidden)
+        return import_into(self, content, trust, dry_run=dry_run, scopes=scopes)
 
     def _dry_writer(self, *, allow_secret: bool = False) -> Writer:
         """Return what counts an import without writing, also where nothing may be written."""

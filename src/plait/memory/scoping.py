@@ -178,14 +178,19 @@ class ScopedMemory(Memory):
         return len(whole.scan(mine)) + len(trash) + len(whole.relations(None, mine))
 
     def store_many(
-        self, documents: Iterable[Document], *, allow_secret: bool = False
+        self,
+        documents: Iterable[Document],
+        *,
+        allow_secret: bool = False,
+        visibility: str | None = None,
     ) -> list[Stored]:
         """Store many documents; as in `Memory.store_many`, all in this scope.
 
         Raises:
             UsageError: A document names another project, or an id that is not one of this scope.
         """
-        return super().store_many(map(self._checked, documents), allow_secret=allow_secret)
+        checked = map(self._checked, documents)
+        return super().store_many(checked, allow_secret=allow_secret, visibility=visibility)
 
     def _checked(self, document: Document) -> Document:
         own = self._own
@@ -245,6 +250,7 @@ class ScopedMemory(Memory):
     open = _refused("open")
     scope = _refused("scope")
     reindex = _refused("reindex")
+    maintain = _refused("maintain")
     doctor = _refused("doctor")
     backup = _refused("backup")
     restore = _refused("restore")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from plait.errors import UsageError, advise
 from plait.memory.maintenance import MaintainedMemory
 from plait.searching.where import Where, narrows, widened
-from plait.settings.loading import parse_setting
 from plait.text import clean
 from plait.times import Moment, as_moment
 from plait.types import Document, DocumentStatus, Filter, MemoryType, Origin, Trust, check_choice
@@ -18,7 +16,6 @@ from plait.types.guarding import guarded, recorded
 
 if TYPE_CHECKING:
     from plait.facts.names import Reach
-    from plait.memory.team import Team
     from plait.settings.project import OwnFiles
     from plait.types.reports import Deleted, IngestReport, OnFile, Stored
     from plait.types.review import MarkedDocuments
@@ -30,16 +27,6 @@ VERDICTS = ("good", "wrong")
 @guarded
 class StoringMemory(MaintainedMemory):
     """The part of `Memory` that stores, ingests, deletes and undoes."""
-
-    @property
-    def team(self) -> Team:
-        """Who the members of this memory are, and who sees which document."""
-        from plait.memory.team import Team
-
-        return Team(self._store, self.path)
-
-    def _visible(self, visibility: str | None) -> AbstractContextManager[None]:
-        return nullcontext() if visibility is None else self.team.writing(visibility)
 
     # -- putting in ------------------------------------------------------------------------
 
@@ -145,12 +132,17 @@ class StoringMemory(MaintainedMemory):
 
     @recorded("store_many")
     def store_many(
-        self, documents: Iterable[Document], *, allow_secret: bool = False
+        self,
+        documents: Iterable[Document],
+        *,
+        allow_secret: bool = False,
+        visibility: str | None = None,
     ) -> list[Stored]:
         """Store many documents, each replacing the one with its key; one transaction per batch.
 
         Documents without a project get this memory's. Pasted answers are left out, and secrets
-        refused, as by `store`. Messages need a session, in which they are the next turns.
+        refused, as by `store`; ``visibility`` is that of `store`, too. Messages need a session, in
+        which they are the next turns.
 
         Raises:
             UsageError: A document is refused; those of earlier batches are stored.
@@ -160,7 +152,8 @@ class StoringMemory(MaintainedMemory):
         if self.is_off:
             return []
         writer = self._begin(allow_secret=allow_secret)
-        stored = store_many(writer, map(self._taken, documents))
+        with self._visible(visibility):
+            stored = store_many(writer, map(self._taken, documents))
         self._after_writing(writer)
         self._required().tidy()
         return stored
@@ -174,12 +167,14 @@ class StoringMemory(MaintainedMemory):
         origin: Origin | None = None,
         trust: Trust = "trusted",
         allow_secret: bool = False,
+        visibility: str | None = None,
     ) -> list[Stored]:
         """Append the messages of a chat API to a session, all or none; results keep their order.
 
         A message has a ``role``, a ``content`` (a text or a list of parts), and may have a ``time``
         (also ``created_at``, ``timestamp``), an ``id`` under which it is stored once, and a
         ``name``. Calls of tools become text. One without words is left out: its result has no id.
+        ``visibility`` says who sees them in a memory with members, as for `store`.
 
         Raises:
             UsageError: A message is refused; ``subject`` names it, as in ``messages[2]``.
@@ -192,7 +187,8 @@ class StoringMemory(MaintainedMemory):
 
         joined = joined_session(session, self._filter) or session
         writer = self._begin(allow_secret=allow_secret)
-        stored = add_messages(writer, messages, joined, origin=origin, trust=trust)
+        with self._visible(visibility):
+            stored = add_messages(writer, messages, joined, origin=origin, trust=trust)
         self._after_writing(writer)
         if len(stored) > BATCH_DOCUMENTS:
             self._required().tidy()
@@ -332,42 +328,40 @@ class StoringMemory(MaintainedMemory):
         self,
         *,
         keep_days: Mapping[str, float] | None = None,
+        keep_most: Mapping[str, float] | None = None,
+        keep_mb: Mapping[str, float] | None = None,
+        archive_days: Mapping[str, float] | None = None,
+        delete_archived_days: float | None = None,
         dry_run: bool = True,
         all_projects: bool = False,
     ) -> Deleted:
-        """Delete what is older than ``keep_days`` allows; undo within 30 days.
+        """Delete what the rules do not keep, undo within 30 days, and archive what is unused.
 
-        ``keep_days`` has days by kind, as in ``{"message": 90}``; the setting by default. It
-        concerns this project, and personal documents only outside of any project, unless
-        ``all_projects``. Pinned documents, files and entities are always kept. By default it only
-        returns what it would delete.
+        Each rule is the setting of its name unless it is given, as in ``{"message": 90}``. They
+        concern this project, and personal documents only outside of any project, unless
+        ``all_projects``. Pinned documents, entities and facts in force always stay. By default it
+        only returns what it would do.
 
         Raises:
-            UsageError: There is neither the argument nor the setting.
-            ConfigError: A kind cannot be pruned, or its days are out of range.
+            UsageError: There is no rule.
+            ConfigError: A rule has an unknown name, or a number that is out of range.
         """
+        from plait.memory.retention import prune, rules_of
         from plait.types.reports import Deleted
-        from plait.writing import deleting
-        from plait.writing.documents import now_ms
-        from plait.writing.retention import outlived
 
-        rules = self.config.settings.keep_days
-        if keep_days is not None:
-            rules = parse_setting("keep_days", keep_days, "this call")
-        if not rules:
-            raise UsageError(
-                "keep_days is not set, so everything is kept.",
-                code="no_keep_days",
-                subject="keep_days",
-                advice=advise("set_keep_days"),
-            )
+        given = (keep_days, keep_most, keep_mb, archive_days, delete_archived_days)
+        rules = rules_of(self.config.settings, given)
         if self.is_off:
             return Deleted()
-        store = self._required()
         here = self._changed_in(all_projects=all_projects)
-        wanted = self._filter({**here, **widened(None)}, all_projects=all_projects)
-        doomed = outlived(store, wanted, dict(rules), now_ms())
-        return deleting.forecast(store, doomed) if dry_run else self._deleted(doomed)
+        where = self._filter({**here, **widened(None)}, all_projects=all_projects)
+        if not dry_run:
+            self._check_writable()
+        home = self.config.project or ""
+        done = prune(self._required(), where, rules, home=home, dry_run=dry_run)
+        if not dry_run and done.ids:
+            self._begin().backfill.catch_up()  # the profiles of their entities may have changed
+        return done
 
     def _changed_in(self, *, all_projects: bool) -> Where:
         """Return the filter of what is deleted by its age alone."""
@@ -416,6 +410,7 @@ class StoringMemory(MaintainedMemory):
         *names: str,
         status: DocumentStatus | None = None,
         superseded_by: str | None = None,
+        not_superseded: bool = False,
         entity: str | None = None,
         visibility: str | None = None,
         all_projects: bool = False,
@@ -426,6 +421,7 @@ class StoringMemory(MaintainedMemory):
             names: Ids, keys or unique id prefixes, of this project or personal.
             status: active, done or archived.
             superseded_by: The document that they end in favour of: they are kept as its history.
+            not_superseded: They hold again: takes an end in favour of another one back.
             entity: The entity that the facts are to belong to; created if needed.
             visibility: Who sees them, and the facts of entities; `unmark` does not change it back.
             all_projects: The names may be those of another project.
@@ -437,7 +433,7 @@ class StoringMemory(MaintainedMemory):
         from plait.types.review import MarkedDocuments
         from plait.writing import marking
 
-        if not names or not any((status, superseded_by, entity, visibility)):
+        if not names or not any((status, superseded_by, not_superseded, entity, visibility)):
             raise UsageError("Name the documents, and what to change.", code="nothing_to_mark")
         if self.is_off:
             return MarkedDocuments()
@@ -449,7 +445,13 @@ class StoringMemory(MaintainedMemory):
         ids = [row.id for row in rows]
         shared = None if visibility is None else self.team.sharing(visibility)
         done = marking.mark(
-            self._required(), ids, status=status, superseded_by=by, entity=entity, share=shared
+            self._required(),
+            ids,
+            status=status,
+            superseded_by=by,
+            not_superseded=not_superseded,
+            entity=entity,
+            share=shared,
         )
         self._begin().backfill.catch_up()  # the profiles of their entities have changed
         return done

@@ -37,7 +37,7 @@ class Evidence:
         }
         self.wanted = frozenset(self._word_of)
         # Which words begin like an inflected one is known only when all are read.
-        self._terms = None if vocabulary.beginnings else self.wanted
+        self.terms = None if vocabulary.beginnings else self.wanted
         # A single letter is rarely the word that was meant: "C++" is indexed as "c".
         content = [word for word in query.words if word not in empty_words() and _tells(word)]
         telling = frozenset(content or query.words)
@@ -76,8 +76,12 @@ class Evidence:
     def read_ahead(self, refs: Sequence[Ref]) -> None:
         """Read what will probably be asked for, where one large read costs less than several."""
         missing = [ref for ref in refs if ref not in self._asked]
-        if self._remote and missing:
+        if self._remote and not all(ref in self._ahead for ref in missing):
             self._ahead = self._readable(missing)
+
+    def has_read(self, rows: dict[Ref, Candidate]) -> None:
+        """Take what was read ahead already, all of it together."""
+        self._ahead = rows
 
     def read(self, refs: Sequence[Ref]) -> list[Candidate]:
         """Return those of the passages that still exist, in the order asked for."""
@@ -93,12 +97,12 @@ class Evidence:
     def _readable(self, refs: Sequence[Ref]) -> dict[Ref, Candidate]:
         """Read passages; one that is damaged is left out, and told, instead of failing the rest."""
         try:
-            return self._store.hydrate(refs, ranking=True, terms=self._terms)
+            return self._store.hydrate(refs, ranking=True, terms=self.terms)
         except StoreDamaged:
             rows: dict[Ref, Candidate] = {}
         for ref in refs:
             try:
-                rows |= self._store.hydrate([ref], ranking=True, terms=self._terms)
+                rows |= self._store.hydrate([ref], ranking=True, terms=self.terms)
             except StoreDamaged as error:
                 self._left_out.append(error.notice)
         return rows

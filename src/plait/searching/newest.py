@@ -4,17 +4,27 @@ Loaded only for these queries.
 """
 
 import time
+from collections.abc import Sequence
 
 from plait.protocols import State, Store
 from plait.searching.joining import join
 from plait.searching.readable import readable_passages, unreadable
-from plait.searching.scoring import Request, with_entities
+from plait.searching.scoring import Request, spans_of, with_entities
 from plait.searching.search import tokens_of
 from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
-from plait.types import Answer, Hit, Receipt
+from plait.types import Answer, Hit, Passage, Receipt
 
 NO_WORDS = "the newest documents: the query has no words"
+
+
+def _beginnings(
+    store: Store, ids: Sequence[str], last: int, damaged: list[str]
+) -> list[list[Passage]]:
+    """Return the first passages of documents, up to an ordinal."""
+    if getattr(store, "ahead", None) is not None:
+        return spans_of(store, [(id_, 0, last) for id_ in ids])
+    return [readable_passages(store, id_, 0, last, damaged) for id_ in ids]
 
 
 def newest(store: Store, request: Request, state: State) -> Answer:
@@ -25,8 +35,11 @@ def newest(store: Store, request: Request, state: State) -> Answer:
     documents = store.scan(happenings(request.where), limit=last, damaged=damaged)
     successors = store.successors([row.id for row in documents if row.valid_to is not None])
     hits = []
-    for rank, document in enumerate(documents[request.offset :], start=request.offset):
-        passages = readable_passages(store, document.id, 0, request.window, damaged)
+    shown_ones = documents[request.offset :]
+    texts = _beginnings(store, [row.id for row in shown_ones], request.window, damaged)
+    for rank, (document, passages) in enumerate(
+        zip(shown_ones, texts, strict=True), start=request.offset
+    ):
         if not passages:
             continue
         shown, highlights = snippet(passages[0].text, (), frozenset())

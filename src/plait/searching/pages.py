@@ -9,7 +9,10 @@ from collections.abc import Sequence
 
 from plait.searching.diversity import POOL_FACTOR, diversified
 from plait.searching.scoring import Request
+from plait.searching.search import MAX_LIMIT, Plan
 from plait.types import Hit
+
+DEEP_BLOCK = 100  # hits of later pages that are sorted together
 
 
 def later_page(first: Sequence[Hit], deep: Sequence[Hit], request: Request) -> list[Hit]:
@@ -33,3 +36,18 @@ def later_page(first: Sequence[Hit], deep: Sequence[Hit], request: Request) -> l
     start = request.offset - len(first)
     page = [*first, *rest][request.offset :] if start < 0 else rest[start:]
     return page[: request.limit]
+
+
+def deeper(plan: Plan) -> Plan:
+    """Return the plan of the ranking that later pages continue with, whatever their offset."""
+    request = plan.request
+    # How many copies a diverse search folds is known only when all are read.
+    needed = MAX_LIMIT if request.diverse else request.offset + 2 * request.limit
+    return plan._replace(
+        request=request._replace(
+            offset=0,
+            limit=-(-needed // DEEP_BLOCK) * DEEP_BLOCK,
+            block=DEEP_BLOCK,
+            diverse=False,
+        )
+    )

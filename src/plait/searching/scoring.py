@@ -3,9 +3,10 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from plait.embedders import Embedder
-from plait.errors import Notice
+from plait.errors import DeadlineExceeded, Notice
 from plait.protocols import Candidate, Scored, Store
 from plait.ranking import hybrid
 from plait.ranking.relevance import NONSENSE
@@ -15,6 +16,9 @@ from plait.times import DAY_MS
 from plait.types import Branch, Document, Filter, Fusion, Hit, Mode, Passage, Ref, Signals
 from plait.types.queries import Chance, Turn
 from plait.types.records import NamedTuple
+
+if TYPE_CHECKING:
+    from plait.searching.ahead import ReadAhead
 
 DEADLINE_S = 2.0
 READ_AT_ONCE = 12  # candidates
@@ -71,13 +75,64 @@ class Branches(NamedTuple):
         return "vector" if self.keyword is None else "hybrid"
 
 
+def stopped(request: Request) -> Notice:
+    """Return the notice that the search by words took too long."""
+    return Notice(f"keyword search stopped after {request.deadline:g} s", DeadlineExceeded.code)
+
+
 def with_entities(store: Store, hits: list[Hit]) -> list[Hit]:
     """Return the hits with the names of the entities that they are facts about."""
-    parents = {hit.document.parent for hit in hits} - {None}
-    if not parents:
+    unnamed = [hit.document.parent for hit in hits if hit.entity is None and hit.document.parent]
+    if not unnamed:
         return hits
-    names = {entity.id: entity.title for entity in store.load([id_ for id_ in parents if id_])}
-    return [hit._replace(entity=names.get(hit.document.parent or "")) for hit in hits]
+    names = {entity.id: entity.title for entity in store.load([*dict.fromkeys(unnamed)])}
+    return [
+        hit if hit.entity else hit._replace(entity=names.get(hit.document.parent or ""))
+        for hit in hits
+    ]
+
+
+def first_read(request: Request, fused: Mapping[Ref, hybrid.Fused]) -> list[Ref]:
+    """Return the candidates that a `Scorer` reads first."""
+    return _first_batches(fused, _in_order(fused), _pool(request))
+
+
+def _first_batches(
+    fused: Mapping[Ref, hybrid.Fused], order: Sequence[Ref], wanted: int
+) -> list[Ref]:
+    """Return all that get a second look, as a rule: two batches."""
+    first = _batch_end(fused, order, 0, max(wanted, READ_AT_ONCE))
+    return [*order[: _batch_end(fused, order, first, READ_AT_ONCE)]]
+
+
+def _batch_end(
+    fused: Mapping[Ref, hybrid.Fused], order: Sequence[Ref], start: int, wanted: int
+) -> int:
+    """Keep equal scores in one batch, because only their keys can order them."""
+    end = min(len(order), start + wanted)
+    while end < len(order) and fused[order[end]].score == fused[order[end - 1]].score:
+        end += 1
+    return end
+
+
+def _in_order(fused: Mapping[Ref, hybrid.Fused]) -> list[Ref]:
+    return sorted(fused, key=lambda ref: -fused[ref].score)
+
+
+def _pool(request: Request) -> int:
+    """Return how many hits to choose from."""
+    last = request.offset + request.limit
+    if not request.diverse:
+        return last
+    from plait.searching.diversity import POOL_FACTOR
+
+    return max(last, last * POOL_FACTOR)
+
+
+def spans_of(store: Store, spans: Sequence[tuple[str, int, int]]) -> list[list[Passage]]:
+    """Return passages of several documents: each an id, a first and a last ordinal."""
+    ahead: ReadAhead | None = getattr(store, "ahead", None)
+    return [store.passages(*span) for span in spans] if ahead is None else ahead.spans(spans)
 
 
 class Scorer:
@@ -114,20 +169,18 @@ class Scorer:
     def best(self) -> list[Hit]:
         """Return the best hits, as many as were asked for."""
         request = self._request
-        wanted = last = request.offset + request.limit
-        if request.diverse:
-            from plait.searching.diversity import POOL_FACTOR, diversified
-
-            wanted = max(wanted, last * POOL_FACTOR)
-        hits, near, looked_at, rivals = self._gathered(wanted)
+        last = request.offset + request.limit
+        hits, near, looked_at, rivals = self._gathered(_pool(request))
         if self._is_chance(hits):
             return []
         scored = self._scored(hits, rivals, Nearby(self._evidence, near), looked_at)
         if request.diverse:
+            from plait.searching.diversity import diversified
+
             scored = diversified(scored, last)
         hits = [self._shown(hit) for hit in scored[request.offset : last]]
         hits = with_entities(self._store, hits)
-        return [self._widened(hit) for hit in hits] if request.window else hits
+        return self._widened(hits) if request.window else hits
 
     def _gathered(self, wanted: int) -> tuple[list[Hit], list[Candidate], int, list[Hit]]:
         """Return as many hits as wanted, by their fused scores, and who gets a second look.
@@ -136,18 +189,16 @@ class Scorer:
         not decide which one is first. The last list has other passages of the same documents, where
         one is to represent each.
         """
-        order = sorted(self._fused, key=lambda ref: -self._fused[ref].score)
+        order = _in_order(self._fused)
         hits: list[Hit] = []
         near: list[Candidate] = []
         rivals: list[Hit] = []
         looked_at, room, room_of_rivals = 0, COMPARED_CHARS, COMPARED_CHARS
         seen: set[str] = set()
         start = 0
-        # All that get a second look, as a rule: two batches.
-        ahead = self._batch_end(order, 0, max(wanted, READ_AT_ONCE))
-        self._evidence.read_ahead(order[: self._batch_end(order, ahead, READ_AT_ONCE)])
+        self._evidence.read_ahead(_first_batches(self._fused, order, wanted))
         while start < len(order) and (len(hits) < wanted or self._looks_on(looked_at, room)):
-            end = self._batch_end(order, start, max(wanted - len(hits), READ_AT_ONCE))
+            end = _batch_end(self._fused, order, start, max(wanted - len(hits), READ_AT_ONCE))
             batch = self._hydrated(order[start:end])
             unlikely = 0
             for candidate in batch:
@@ -186,15 +237,6 @@ class Scorer:
             return True
         return self._interacts and room > 0 and looked_at < hybrid.RERANKED
 
-    def _batch_end(self, order: Sequence[Ref], start: int, wanted: int) -> int:
-        """Keep equal scores in one batch, because only their keys can order them."""
-        end = min(len(order), start + wanted)
-        while (
-            end < len(order) and self._fused[order[end]].score == self._fused[order[end - 1]].score
-        ):
-            end += 1
-        return end
-
     def _hydrated(self, refs: Sequence[Ref]) -> list[Candidate]:
         # A passage may have been deleted since the branches ran.
         candidates = self._evidence.read(refs)
@@ -231,6 +273,7 @@ class Scorer:
             source=self._source(ref),
             signals=signals,
             superseded_by=candidate.superseded_by,
+            entity=candidate.entity,
         )
 
     def _shown(self, hit: Hit) -> Hit:
@@ -388,13 +431,19 @@ class Scorer:
             for hit in weighed
         ]
 
-    def _widened(self, hit: Hit) -> Hit:
-        """Return the hit with its neighbours' text, overlaps merged."""
-        ordinal, window = hit.passage.ordinal, self._request.window
-        around = self._store.passages(hit.document.id, ordinal - window, ordinal + window)
+    def _widened(self, hits: list[Hit]) -> list[Hit]:
+        """Return the hits with their neighbours' texts, overlaps merged."""
         from plait.searching.joining import join
 
-        return hit._replace(context=join(around))
+        window = self._request.window
+        spans = [
+            (hit.document.id, hit.passage.ordinal - window, hit.passage.ordinal + window)
+            for hit in hits
+        ]
+        around = spans_of(self._store, spans)
+        return [
+            hit._replace(context=join(passages)) for hit, passages in zip(hits, around, strict=True)
+        ]
 
 
 def _is_shown_already(passage: Passage, document: Document, hits: Iterable[Hit]) -> bool:

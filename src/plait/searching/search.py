@@ -6,6 +6,7 @@ receipt says what is missing.
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from plait.embedders import Embedder
 from plait.errors import (
@@ -21,12 +22,15 @@ from plait.protocols import Scored, State, Store, Vector
 from plait.ranking import hybrid
 from plait.ranking.relevance import chance_among
 from plait.searching.evidence import Evidence
-from plait.searching.scoring import Branches, Request, Scorer
+from plait.searching.scoring import Branches, Request, Scorer, stopped
 from plait.text import parse, prefixes_of
 from plait.types import Answer, Filter, Hit, Mode, Receipt, Ref, Tuning, check_range
 from plait.types.guarding import weights_problem
 from plait.types.queries import Query, Vocabulary
 from plait.types.records import NamedTuple
+
+if TYPE_CHECKING:
+    from plait.searching.ahead import ReadAhead
 
 MAX_LIMIT = 1_000
 MAX_WINDOW = 5
@@ -39,11 +43,10 @@ MISREAD = "operators_misread"
 # about three quarters of a character. Tokenizers differ by a quarter around that.
 BYTES_PER_TOKEN = 4
 ANYTHING = ("", "*")  # queries that ask for whatever is newest
-DEEP_BLOCK = 100  # hits of later pages that are sorted together
 MATCHES = 10_000  # of an operator query; beyond that, vectors may miss some but never add any
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """One running search: the request, the memory, and the weight of each branch."""
 
     store: Store
@@ -54,6 +57,7 @@ class _Plan(NamedTuple):
     vocabulary: Vocabulary
     keyword_weight: float
     vector_weight: float
+    ahead: "ReadAhead | None" = None  # for a store on another machine
 
     @property
     def mode(self) -> Mode:
@@ -65,8 +69,8 @@ class _Plan(NamedTuple):
         return "vector" if self.keyword_weight <= 0.0 else "hybrid"
 
 
-def search(store: Store, embedder: Embedder, request: Request, state: State) -> Answer:
-    """Answer one request.
+def search(store: Store, embedder_of: Callable[[State], Embedder], request: Request) -> Answer:
+    """Answer one request, by the embedder for the state of the memory.
 
     Raises:
         UsageError: A number is out of range.
@@ -76,7 +80,7 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
     if request.text.strip() in ANYTHING:
         from plait.searching.newest import newest
 
-        return newest(store, request, state)
+        return newest(store, request, store.state())
     query = parse(request.text, strict=request.strict)
     if query.misread and request.strict:
         raise UsageError(
@@ -84,10 +88,16 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
             code=MISREAD,
             subject="query",
         )
-    keyword_weight, vector_weight = _weights(request, embedder.tuning)
-    in_sight = _in_sight(request.where)
-    vocabulary = store.vocabulary(query.words, prefixes=prefixes_of(query), seen_by=in_sight)
-    plan = _Plan(store, state, embedder, request, query, vocabulary, keyword_weight, vector_weight)
+    ahead: ReadAhead | None = getattr(store, "ahead", None)
+    prefixes, in_sight = prefixes_of(query), _in_sight(request.where)
+    if ahead is not None:
+        state, vocabulary = ahead.survey(query.words, prefixes=prefixes, seen_by=in_sight)
+    else:
+        state = store.state()
+        vocabulary = store.vocabulary(query.words, prefixes=prefixes, seen_by=in_sight)
+    embedder = embedder_of(state)
+    weights = keyword_weight, vector_weight = _weights(request, embedder.tuning)
+    plan = Plan(store, state, embedder, request, query, vocabulary, *weights, ahead)
     corrections: tuple[tuple[str, str], ...] = ()
     if (unknown := _unknown(vocabulary)) and not (query.strict or request.strict):
         from plait.searching.spelling import corrected
@@ -100,10 +110,10 @@ def search(store: Store, embedder: Embedder, request: Request, state: State) -> 
     hits, branches, fused = ranked.hits, ranked.branches, ranked.candidates
     degraded = ranked.degraded
     if request.offset:
-        from plait.searching.pages import later_page
+        from plait.searching.pages import deeper, later_page
 
         # One that does not fill its page is the last one.
-        deep = _ranked(_deeper(plan), MAX_LIMIT) if len(hits) == request.limit else ranked
+        deep = _ranked(deeper(plan), MAX_LIMIT) if len(hits) == request.limit else ranked
         hits, branches, fused = later_page(hits, deep.hits, request), deep.branches, deep.candidates
         degraded = tuple(dict.fromkeys((*degraded, *deep.degraded)))
     receipt = Receipt(
@@ -159,7 +169,7 @@ class Ranked(NamedTuple):
     corrections: tuple[tuple[str, str], ...] = ()
 
 
-def _ranked(plan: _Plan, pool: int) -> Ranked:
+def _ranked(plan: Plan, pool: int) -> Ranked:
     """Rank the candidates for ``pool`` hits; where operators match little, words follow."""
     ranked = _rank(plan, pool)
     if not plan.query.strict or plan.request.strict:
@@ -176,13 +186,24 @@ def _ranked(plan: _Plan, pool: int) -> Ranked:
     return with_words(ranked, words, request)
 
 
-def _rank(plan: _Plan, pool: int) -> Ranked:
+def _rank(plan: Plan, pool: int) -> Ranked:
     """Rank the candidates for ``pool`` hits; return as many hits as the request asks for."""
     wide = plan._replace(request=plan.request._replace(limit=pool))
     branches = _run_branches(wide)
     evidence = Evidence(plan.store, plan.query, plan.vocabulary, remote=plan.state.remote)
+    # A caller who asks for vectors alone wants their order.
+    weighs_turns = branches.keyword is not None and plan.request.fusion == "weighted"
+    talks, known = weighs_turns and plan.state.has_messages, None
+    if plan.ahead is not None:
+        from plait.searching.ahead import gather
+
+        known = gather(plan, branches, _fuse(wide, branches, 1.0), evidence, talks=talks)
     covered = _best_coverage(branches, evidence)
     fused = _fuse(wide, branches, covered)
+    if talks:
+        from plait.searching.answers import with_turns
+
+        fused = with_turns(plan.store, plan.query, plan.request.where, fused, known)
     seen = plan.vocabulary.passages if branches.among is None else branches.among
     chance = chance_among(plan.state.chance, plan.embedder.tuning, seen)
     scorer = Scorer(
@@ -190,21 +211,6 @@ def _rank(plan: _Plan, pool: int) -> Ranked:
     )
     hits = scorer.best()
     return Ranked(hits, branches, len(fused), (*branches.degraded, *evidence.degraded))
-
-
-def _deeper(plan: _Plan) -> _Plan:
-    """Return the plan of the ranking that later pages continue with, whatever their offset."""
-    request = plan.request
-    # How many copies a diverse search folds is known only when all are read.
-    needed = MAX_LIMIT if request.diverse else request.offset + 2 * request.limit
-    return plan._replace(
-        request=request._replace(
-            offset=0,
-            limit=-(-needed // DEEP_BLOCK) * DEEP_BLOCK,
-            block=DEEP_BLOCK,
-            diverse=False,
-        )
-    )
 
 
 def tokens_of(text: str) -> int:
@@ -221,7 +227,7 @@ def awaits_vectors(embedder: Embedder) -> bool:
     return embedder.dims != 0 or embedder.reason is not None
 
 
-def _pending(plan: _Plan) -> int:
+def _pending(plan: Plan) -> int:
     if plan.state.space is None and awaits_vectors(plan.embedder):
         return plan.vocabulary.passages
     return plan.state.pending
@@ -265,18 +271,28 @@ def _weights(request: Request, tuning: Tuning) -> tuple[float, float]:
 # -- the two branches --------------------------------------------------------------------------
 
 
-def _run_branches(plan: _Plan) -> Branches:
+def _run_branches(plan: Plan) -> Branches:
     """Search by words and by meaning.
 
     Raises:
         StoreDamaged: Damage leaves nothing to answer from: silence would look like no hits.
     """
-    mode, query = plan.mode, plan.query
-    degraded = _cut_off(plan)
-    embed = damage = None
+    mode, degraded, embed = plan.mode, _cut_off(plan), None
     if mode != "keyword" and vectors_can_answer(plan.embedder, plan.state, mode, degraded):
         embed = _start_embedding(plan)
-    keyword = None
+    if embed is not None and plan.ahead is not None:
+        from plait.searching.ahead import both_branches
+
+        branches = both_branches(plan, plan.ahead, embed, degraded)
+        if branches is not None:
+            return branches._replace(degraded=tuple(degraded))
+    return _one_after_the_other(plan, embed, degraded)
+
+
+def _one_after_the_other(
+    plan: Plan, embed: Callable[[], Vector | None] | None, degraded: list[Notice]
+) -> Branches:
+    mode, query, keyword, damage = plan.mode, plan.query, None, None
     if mode != "vector" or embed is None or query.strict:
         keyword, damage = _by_keyword(plan, degraded)
     branches = Branches()
@@ -293,11 +309,11 @@ def _run_branches(plan: _Plan) -> Branches:
     if mode == "vector" and branches.vector is not None:
         keyword = None
     elif keyword is not None:
-        keyword = keyword[: _over_fetch(plan.request, KEYWORD_CANDIDATES)]
+        keyword = keyword[: over_fetch(plan.request, KEYWORD_CANDIDATES)]
     return branches._replace(keyword=keyword, degraded=tuple(degraded))
 
 
-def _cut_off(plan: _Plan) -> list[Notice]:
+def _cut_off(plan: Plan) -> list[Notice]:
     """Return the notices that a query was not searched as it was written."""
     query = plan.query
     notices = []
@@ -311,18 +327,17 @@ def _cut_off(plan: _Plan) -> list[Notice]:
 
 
 def _by_keyword(
-    plan: _Plan, degraded: list[Notice]
+    plan: Plan, degraded: list[Notice]
 ) -> tuple[list[Scored] | None, StoreDamaged | None]:
     """Return passages with the query's words, or the damage that leaves it unknown which."""
     request = plan.request
     # An operator query limits what the vector branch may return, so all matches are needed.
-    size = MATCHES if plan.query.strict else _over_fetch(request, KEYWORD_CANDIDATES)
+    size = MATCHES if plan.query.strict else over_fetch(request, KEYWORD_CANDIDATES)
     deadline = time.monotonic() + request.deadline
     try:
         return plan.store.keyword(plan.query, size, request.where, deadline=deadline), None
     except DeadlineExceeded:
-        text = f"keyword search stopped after {request.deadline:g} s"
-        degraded.append(Notice(text, "deadline_exceeded"))
+        degraded.append(stopped(request))
     except StoreDamaged as error:
         degraded.append(because("keyword search failed", error.notice))
         return None, error
@@ -330,7 +345,7 @@ def _by_keyword(
 
 
 def _by_vector(
-    plan: _Plan,
+    plan: Plan,
     embed: Callable[[], Vector | None],
     keyword: list[Scored],
     degraded: list[Notice],
@@ -343,9 +358,9 @@ def _by_vector(
         nearest = plan.store.vector(
             vector,
             plan.embedder.space,
-            _over_fetch(plan.request, VECTOR_CANDIDATES),
+            over_fetch(plan.request, VECTOR_CANDIDATES),
             plan.request.where,
-            also=[ref for ref, _ in keyword[: _over_fetch(plan.request, KEYWORD_CANDIDATES)]],
+            also=[ref for ref, _ in keyword[: over_fetch(plan.request, KEYWORD_CANDIDATES)]],
         )
     except EmbedderError as error:
         # Down, slow, or a vector that the store refuses: not finite, or of the wrong length.
@@ -399,7 +414,7 @@ def because(consequence: str, reason: Notice) -> Notice:
     return reason._replace(text=f"{consequence}: {reason.text}")
 
 
-def _start_embedding(plan: _Plan) -> Callable[[], Vector | None]:
+def _start_embedding(plan: Plan) -> Callable[[], Vector | None]:
     """Return a function that returns the query's vector; an external model starts right away."""
     embedder, deadline = plan.embedder, plan.request.deadline
     # Words after NOT must not attract hits: with operators, only the wanted words are embedded.
@@ -440,7 +455,8 @@ def _start_embedding(plan: _Plan) -> Callable[[], Vector | None]:
     return wait
 
 
-def _over_fetch(request: Request, least: int) -> int:
+def over_fetch(request: Request, least: int) -> int:
+    """Return how many candidates a branch is asked for."""
     size = (request.offset + request.limit) * request.expansion_factor
     return max(size, least) if request.fusion == "weighted" else size
 
@@ -448,7 +464,7 @@ def _over_fetch(request: Request, least: int) -> int:
 # -- one ranking -------------------------------------------------------------------------------
 
 
-def _fuse(plan: _Plan, branches: Branches, covered: float) -> dict[Ref, hybrid.Fused]:
+def _fuse(plan: Plan, branches: Branches, covered: float) -> dict[Ref, hybrid.Fused]:
     request, keyword, vector = plan.request, branches.keyword, branches.vector
     if request.fusion == "rrf":
         return hybrid.rrf(keyword, vector, k=request.rrf_k)
@@ -464,7 +480,7 @@ def _fuse(plan: _Plan, branches: Branches, covered: float) -> dict[Ref, hybrid.F
     candidates = list(dict.fromkeys([ref for ref, _ in [*(keyword or ()), *(vector or ())]]))
     # Only theirs: a passage that an operator excludes must not set the scale of the others.
     cosines = {ref: branches.cosines[ref] for ref in candidates if ref in branches.cosines}
-    fused = hybrid.weighted(
+    return hybrid.weighted(
         keyword,
         cosines if vector is not None else None,
         candidates,
@@ -473,14 +489,6 @@ def _fuse(plan: _Plan, branches: Branches, covered: float) -> dict[Ref, hybrid.F
         attainable=hybrid.attainable_bm25(plan.vocabulary.passages),
         covered=covered,
     )
-    if keyword is None or not plan.state.has_messages:
-        return fused  # a caller who asks for vectors alone wants their order
-    turns = plan.store.turns(candidates)
-    if not plan.query.strict:
-        from plait.searching.answers import with_answers
-
-        fused, turns = with_answers(plan.store, request.where, fused, turns)
-    return hybrid.lend(fused, turns)
 
 
 def _best_coverage(branches: Branches, evidence: Evidence) -> float:

@@ -6,8 +6,9 @@ only for a question with an unknown word.
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from plait.embedders.builtin import is_word
 from plait.errors import EmbedderError, StoreDamaged
@@ -19,6 +20,9 @@ from plait.text.operators import without_exact
 from plait.types import Filter
 from plait.types.queries import Expression, Group, Query, Spelling, Term, Vocabulary
 from plait.types.records import NamedTuple
+
+if TYPE_CHECKING:
+    from plait.searching.ahead import ReadAhead
 
 # A passage that matches by a correction alone has this share of the evidence of the word itself.
 CERTAINTY = 0.7
@@ -107,8 +111,8 @@ def corrected(
     if not words:
         return unchanged
     try:
-        chosen = _chosen(store, request.where, words[:MOST_CORRECTED], vocabulary)
-        more = store.vocabulary(chosen.values()) if chosen else vocabulary
+        likely = _likely_ones(store, request.where, words[:MOST_CORRECTED], vocabulary)
+        chosen, more = _chosen(store, request.where, likely) if likely else ({}, vocabulary)
     except StoreDamaged:
         return unchanged  # what is damaged is told by the search itself
     if not chosen:
@@ -179,10 +183,18 @@ def _is_slip(typed: str, meant: str) -> bool:
     return typed.isascii() or not meant.isascii() or len(typed) >= spelling.TWO_EDITS_FROM
 
 
-def _chosen(
+class _Likely(NamedTuple):
+    """A typed word, a word that may be meant, and a query for its company, if there is any."""
+
+    typed: str
+    spelt: Spelling
+    company: Query | None
+
+
+def _likely_ones(
     store: Store, where: Filter, words: Sequence[str], vocabulary: Vocabulary
-) -> dict[str, str]:
-    """Return the correction of each word that has a likely one."""
+) -> list[_Likely]:
+    """Return the likely corrections of each word."""
     # A stored word is shown to people and models: letters alone cannot mean anything else.
     similar = {
         typed: [
@@ -205,23 +217,59 @@ def _chosen(
     passages = vocabulary.passages
     small = min(MOST_RARE_IN_SMALL, passages * RARE_IN_SMALL)
     common = max(RARE_PASSAGES, small, passages * RARE_SHARE)
-    chosen: dict[str, str] = {}
+    likely: list[_Likely] = []
     for typed, rows in similar.items():
         others = [word for other, word in first.items() if other != typed]
         rare = [word for word, count in known.items() if count <= common] + others
         company = sorted(known, key=known.__getitem__) + others
-        best = math.inf
-        for row in _likely(rows):
-            unlikely, likely = _unlikely(row), ALONE
-            if company:
-                beside = _beside(row.word, rare, company)
-                together = len(store.keyword(beside, COUNTED_TOGETHER, where))
-                unlikely -= TENFOLD * math.log10(max(1, together))
-                likely = BESIDE if together else APART
-            # One that stands beside the others of the question is preferred to one that does not.
-            if unlikely <= likely and unlikely - likely < best:
-                best, chosen[typed] = unlikely - likely, row.word
+        likely += [
+            _Likely(typed, row, _beside(row.word, rare, company) if company else None)
+            for row in _likely(rows)
+        ]
+    return likely
+
+
+def _chosen(
+    store: Store, where: Filter, likely: Sequence[_Likely]
+) -> tuple[dict[str, str], Vocabulary]:
+    """Return the correction of each word, where one is likely enough, and their vocabulary.
+
+    One that stands beside the others of the question is preferred to one that does not.
+    """
+    queries = [row.company for row in likely if row.company is not None]
+    ahead: ReadAhead | None = getattr(store, "ahead", None)
+    if ahead is None:
+        counts = [len(store.keyword(query, COUNTED_TOGETHER, where)) for query in queries]
+        best = _best(likely, counts)
+        return best, store.vocabulary(best.values())
+    words = {row.spelt.word for row in likely}
+    counts, vocabulary = ahead.company(queries, COUNTED_TOGETHER, where, words)
+    best = _best(likely, counts)
+    return best, _restricted(vocabulary, {*best.values()})
+
+
+def _best(likely: Sequence[_Likely], counts: Iterable[int]) -> dict[str, str]:
+    """Return the best of likely words, of whose company there are so many passages."""
+    together = iter(counts)
+    chosen: dict[str, str] = {}
+    best: dict[str, float] = {}
+    for typed, row, company in likely:
+        unlikely, limit = _unlikely(row), ALONE
+        if company is not None:
+            count = next(together)
+            unlikely -= TENFOLD * math.log10(max(1, count))
+            limit = BESIDE if count else APART
+        if unlikely <= limit and unlikely - limit < best.get(typed, math.inf):
+            best[typed], chosen[typed] = unlikely - limit, row.word
     return chosen
+
+
+def _restricted(vocabulary: Vocabulary, words: Collection[str]) -> Vocabulary:
+    """Return a vocabulary of some of its words."""
+    terms = {word: listed for word, listed in vocabulary.terms.items() if word in words}
+    wanted = {term for listed in terms.values() for _, _, term in listed}
+    holding = {term: count for term, count in vocabulary.holding.items() if term in wanted}
+    return vocabulary._replace(terms=terms, holding=holding)
 
 
 def _likely(spellings: Sequence[Spelling]) -> list[Spelling]:

@@ -15,13 +15,17 @@ from plait.settings.schema import FOREIGN_NAMES, SETTINGS, closest
 _ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(
         (
-            *("hygiene_enabled", "archive_after_days", "purge_after_days"),
             *("conversation_retention_days", "daily_retention_days", "core_retention_days"),
-            *("audit_retention_days", "core_max_rows", "core_max_bytes", "daily_max_rows"),
-            *("evict_order", "policy"),
+            *("audit_retention_days", "policy"),
         ),
         "keep_days",
     ),
+    "archive_after_days": "archive_days",
+    "purge_after_days": "delete_archived_days",
+    **dict.fromkeys(("core_max_rows", "daily_max_rows", "evict_order"), "keep_most"),
+    "core_max_bytes": "keep_mb",
+    "response_cache_hot_entries": "response_cache_max_entries",
+    "hygiene_enabled": "maintain_hours",
     **dict.fromkeys(("snapshot_enabled", "snapshot_on_hygiene"), "plait export --format markdown"),
     "auto_reindex_on_identity_change": "auto_reindex",
     "search_mode": "--mode",
@@ -34,8 +38,6 @@ _ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("pin_namespaces", "pin_min_importance"), "--pinned"),
     **dict.fromkeys(
         (
-            *("response_cache_enabled", "response_cache_ttl_minutes"),
-            *("response_cache_max_entries", "response_cache_hot_entries"),
             *("retrieval_stages", "fts_early_return_score", "conflict_threshold"),
             *("conflict_supersede_enabled", "dedup_on_write", "dedup_jaccard_threshold"),
             *("dedup_action", "audit_enabled", "types", "consolidation_extract_facts"),

@@ -470,9 +470,9 @@ def _parse_pairs(value: object, setting: Setting) -> tuple[tuple[str, float], ..
 
 
 _PARSERS: dict[ValueType, Callable[[object, Setting], Any]] = {
+    "amounts": _parse_pairs,
     "api_key": _parse_key,
     "choice": _parse_choice,
-    "keep_days": _parse_pairs,
     "limbic_constants": _parse_pairs,
     "number": _parse_number,
     "ollama_url": _parse_ollama_url,

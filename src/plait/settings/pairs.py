@@ -24,7 +24,7 @@ def parse_pairs(value: object, setting: Setting) -> tuple[tuple[str, float], ...
         from plait.ranking.use import constants_from
 
         constants_from(tuple(pairs))
-    for name, size in pairs if setting.type == "keep_days" else ():
+    for name, size in pairs if setting.type == "amounts" else ():
         if name not in setting.options or not setting.low <= size <= setting.high:
             raise ValueError
     return tuple(pairs)

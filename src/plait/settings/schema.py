@@ -28,13 +28,13 @@ SignalsCount = Literal["read", "listed"]
 # When a setting in a project's plait.toml counts. Such a file comes with a clone, so this is an
 # allow-list: "search" tunes searches made there, "files" how the files below it are read, and both
 # count at once. The rest counts when the user has trusted the file; a key never does, nor does the
-# server that a chat is sent to.
+# server that a chat is sent to, nor a rule by which texts are deleted.
 FromProject = Literal["search", "files", "trusted", "never"]
 # How a value is parsed; `plait.settings.loading` has one function for each.
 ValueType = Literal[
+    "amounts",
     "api_key",
     "choice",
-    "keep_days",
     "limbic_constants",
     "number",
     "ollama_url",
@@ -48,6 +48,10 @@ ValueType = Literal[
 ]
 
 IN_MEMORY = ":memory:"
+MOST_DAYS = 36_500
+# What can be archived for its age; and the kinds and origins that can have a budget.
+ARCHIVED = ("file", "note", "observation", "message")
+BUDGETED = (*ARCHIVED, "user", "agent", "tool", "web", "import")
 # Similarity (0 to 1) from which a name outside [memory] counts as a typing error: names of other
 # programs may be a little like ours, and every PLAIT_ variable is.
 TYPO_LIKENESS = 0.8
@@ -102,6 +106,14 @@ class Settings(NamedTuple):
     patterns: tuple[str, ...] = FILE_PATTERNS
     max_file_mb: float = 10.0
     keep_days: tuple[tuple[str, float], ...] | None = None
+    keep_most: tuple[tuple[str, float], ...] | None = None
+    keep_mb: tuple[tuple[str, float], ...] | None = None
+    archive_days: tuple[tuple[str, float], ...] | None = None
+    delete_archived_days: float | None = None
+    maintain_hours: float | None = None
+    response_cache_enabled: bool = False
+    response_cache_ttl_minutes: float = 60.0
+    response_cache_max_entries: int = 5_000
     read_only: bool = False
 
 
@@ -161,8 +173,8 @@ class Setting(NamedTuple):
         if self.type == "choice":
             return f"one of {', '.join(self.options)}" if len(self.options) > 1 else self.options[0]
         return {
-            "keep_days": f"{self.example}: kinds are {', '.join(self.options)}, days from "
-            f"{self.low:g} to {self.high:g}",
+            "amounts": f"{self.example}: names are {', '.join(self.options)}, numbers from "
+            f"{self.low:g} to {self.high:.15g}",
             "path": "a path",
             "switch": "on or off",
             "whole": f"a whole number from {self.low} to {self.high}",
@@ -291,13 +303,7 @@ SETTINGS: dict[str, Setting] = {
         "The project; unset: the git repository, or personal.",
         example="a name, a folder or personal",
     ),
-    "limit": Setting(
-        "whole",
-        "Maximum number of hits.",
-        low=1,
-        high=1000,
-        from_project="search",
-    ),
+    "limit": Setting("whole", "Maximum number of hits.", low=1, high=1000, from_project="search"),
     "min_score": Setting("number", "Minimum relevance of a hit.", high=1),
     "limbic": Setting(
         "switch",
@@ -328,12 +334,62 @@ SETTINGS: dict[str, Setting] = {
         high=4096,
     ),
     "keep_days": Setting(
-        "keep_days",
+        "amounts",
         "Days after which `plait prune` deletes notes, observations or messages; unset: never.",
         options=("note", "observation", "message"),
         example="pairs such as message=90,observation=365",
         low=1,
-        high=36_500,
+        high=MOST_DAYS,
+        from_project="never",
+    ),
+    "keep_most": Setting(
+        "amounts",
+        "How many documents of a kind or an origin `plait prune` leaves; unset: all.",
+        options=BUDGETED,
+        example="pairs such as message=20000,web=500",
+        high=1e9,
+        from_project="never",
+    ),
+    "keep_mb": Setting(
+        "amounts",
+        "How many megabytes of text of a kind or an origin `plait prune` leaves; unset: all.",
+        options=BUDGETED,
+        example="pairs such as message=50,web=20",
+        high=1e6,
+        from_project="never",
+    ),
+    "archive_days": Setting(
+        "amounts",
+        "Days after which `plait prune` archives what nobody changed or read; unset: never.",
+        options=ARCHIVED,
+        example="pairs such as file=180,note=365",
+        low=1,
+        high=MOST_DAYS,
+        from_project="never",
+    ),
+    "delete_archived_days": Setting(
+        "number",
+        "Days after which `plait prune` deletes what it archived; unset: never.",
+        low=1,
+        high=MOST_DAYS,
+        from_project="never",
+    ),
+    "maintain_hours": Setting(
+        "number",
+        "Hours after which `plait watch` and `plait mcp` run `plait maintain`; unset: never.",
+        low=1,
+        high=8760,
+        from_project="never",
+    ),
+    "response_cache_enabled": Setting(
+        "switch",
+        "Answer a prompt of `plait chat` and `take_turn` that was asked before from a cache.",
+    ),
+    "response_cache_ttl_minutes": Setting(
+        "number", "Minutes for which an answer is cached.", low=1, high=525_600
+    ),
+    "response_cache_max_entries": Setting(
+        "whole", "How many answers the response cache keeps.", low=1, high=1_000_000
     ),
     "read_only": Setting("switch", "Write nothing: verbs that would change the memory refuse."),
 }
@@ -413,29 +469,6 @@ def fitting_overlap(size: int, overlap: int) -> int:
     (120, 20)
     """
     return overlap if overlap * 2 < size else size // 10
-
-
-def describe() -> list[tuple[str, str, str]]:
-    """Return name, default and description of each setting."""
-    defaults = {"db_path": "memory.db in the platform's data folder", **Settings._field_defaults}
-    return [(name, shown(defaults[name]), row.description) for name, row in SETTINGS.items()]
-
-
-def shown(value: object) -> str:
-    """Return a setting's value as a person would type it.
-
-    >>> shown(True), shown(None), shown(("*.md", "*.txt"))
-    ('on', 'unset', '*.md,*.txt')
-    """
-    if value is None:
-        return "unset"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, tuple):
-        return ",".join(
-            part if isinstance(part, str) else f"{part[0]}={part[1]:g}" for part in value
-        )
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def closest(word: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:

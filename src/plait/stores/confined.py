@@ -31,7 +31,7 @@ from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.types.audit import AuditEntry, AuditQuery
-    from plait.types.reports import Finding, Stats
+    from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import StepName, StepTaken
 
 
@@ -291,6 +291,11 @@ class ConfinedStore:
         within = EVERYTHING._replace(projects=(self.own,)) if within is None else within
         trash = 0 if where is not None else len(self.trashed(texts=False))
         return self._store.stats(within)._replace(trash_count=trash)
+
+    def usage(self, where: Filter) -> dict[str, DocumentUsage]:
+        """Return the sizes of documents that are visible here, and how they were read."""
+        within = self._within(where)
+        return {} if within is None else self._store.usage(within)
 
     def check(self, *, fix: bool = False) -> list[Finding]:
         """Refuse: the file belongs to all users."""

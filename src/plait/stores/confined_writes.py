@@ -268,7 +268,7 @@ class ConfinedTransaction:
         self._transaction.cache(vectors, used, most)
 
     def clear_cache(self) -> None:
-        """Drop every cached vector."""
+        """Drop every cached vector, and every cached answer of a chat."""
         self._transaction.clear_cache()
 
     def begin(

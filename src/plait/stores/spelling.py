@@ -8,13 +8,14 @@ word that the memory does not hold.
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from plait.protocols import Token
 from plait.text import spelling
 from plait.types import Ref
 from plait.types.queries import Spelling
+from plait.types.records import NamedTuple
 
 # Stems whose passages are read for one word.
 STEMS = 10
@@ -51,6 +52,12 @@ class Index(Protocol):
 
     confined: bool
 
+    def expect_words(self, typed: Sequence[str]) -> None:
+        """Be told which words are looked up: an engine may read the stems of all at once."""
+
+    def expect_stems(self, stems: Iterable[str]) -> None:
+        """Be told which stems are likely: an engine may read the passages of all at once."""
+
     def has_between(self, low: str, high: str) -> bool:
         """Tell whether there is a term from ``low`` up to, but without, ``high``."""
 
@@ -60,8 +67,8 @@ class Index(Protocol):
     def known(self, terms: Collection[str]) -> list[tuple[str, int]]:
         """Return those of the terms that there are, and how many passages contain each."""
 
-    def holding(self, word: str) -> list[Ref]:
-        """Return some passages that hold a word and may be seen."""
+    def holding(self, stem: str) -> list[Ref]:
+        """Return some passages that hold a word with this stem and may be seen."""
 
     def texts(self, refs: Sequence[Ref]) -> list[tuple[str, ...]]:
         """Return the text, the heading and the names of passages."""
@@ -75,27 +82,74 @@ def alike(index: Index, words: Iterable[str]) -> dict[str, list[Spelling]]:
 
     How common a word is counts visible passages only, and nothing depends on the others.
     """
-    return {
-        word: _alike(index, spelling.folded(word), varies=place < VARIED)
+    looked_up = [
+        _LookedUp(word, spelling.folded(word), place < VARIED)
         for place, word in enumerate(words)
         if spelling.allowed(word)
-    }
+    ]
+    index.expect_words([row.typed for row in looked_up])
+    listed = [(row, _with_first_letters(index, row.typed)) for row in looked_up]
+    index.expect_stems(_likely(index, listed))
+    return {row.word: _alike(index, row, stems) for row, stems in listed}
 
 
-def _alike(index: Index, typed: str, *, varies: bool) -> list[Spelling]:
+class _LookedUp(NamedTuple):
+    """A word to look up, and without its marks; ``varies``: with edits in its first letters too."""
+
+    word: str
+    typed: str
+    varies: bool
+
+
+class _Stems(NamedTuple):
+    """Stems that may be meant: their passages, the costs of words that are known, and the others.
+
+    ``expected`` has the cost of the word that was meant, where a stem tells it.
+    """
+
+    counts: Mapping[str, int]
+    expected: Mapping[str, float]
+    begun: Collection[str] = ()
+
+    @property
+    def fitting(self) -> list[str]:
+        """Those whose word is known already, the likeliest first."""
+        return sorted(self.expected, key=lambda stem: (self.expected[stem], stem))
+
+    @property
+    def others(self) -> list[str]:
+        """The others, those first that an edit in the ending leaves whole."""
+        rest = set(self.begun) - self.expected.keys()
+        return sorted(rest, key=lambda stem: (-len(stem), stem))
+
+
+def _alike(index: Index, row: _LookedUp, stems: _Stems) -> list[Spelling]:
     """Return the spellings of a word: with its first letters; only else with an edit in them."""
-    if not _is_known_script(index, typed):
+    if not _is_known_script(index, row.typed):
         return []
+    spellings = _spelt(index, row.typed, stems)
+    if row.varies and not any(_is_enough(spelt) for spelt in spellings):
+        known = {spelt.word for spelt in spellings}
+        varied = _spelt(index, row.typed, _varied(index, row.typed, stems.expected))
+        spellings += [spelt for spelt in varied if spelt.word not in known]
+    return sorted(spellings, key=lambda spelt: (spelt.cost, spelt.word))
+
+
+def _with_first_letters(index: Index, typed: str) -> _Stems:
+    """Return the stems with the same first letters as a word."""
+    if not _is_known_script(index, typed):
+        return _Stems({}, {})
     most = spelling.allowed(typed)
     counts, begun = _begun(index, typed, most)
-    expected = _expected(index, counts, typed, most)
-    spellings = _spelt(index, typed, counts, expected, begun)
-    if varies and not any(_is_enough(row) for row in spellings):
-        counts, expected = _varied(index, typed, expected)
-        known = {row.word for row in spellings}
-        varied = _spelt(index, typed, counts, expected, set())
-        spellings += [row for row in varied if row.word not in known]
-    return sorted(spellings, key=lambda row: (row.cost, row.word))
+    return _Stems(counts, _expected(index, counts, typed, most), begun)
+
+
+def _likely(index: Index, listed: Sequence[tuple[_LookedUp, _Stems]]) -> Iterator[str]:
+    """Yield the stems whose passages will be read, as a rule."""
+    for row, stems in listed:
+        yield from (stems.fitting or stems.others)[:STEMS]
+        if row.varies and _is_known_script(index, row.typed):
+            yield from _varied(index, row.typed, stems.expected).fitting[:STEMS]
 
 
 def _is_known_script(index: Index, typed: str) -> bool:
@@ -113,29 +167,17 @@ def _is_enough(row: Spelling) -> bool:
     return row.cost <= MEANT and row.holding >= MEANT_PASSAGES
 
 
-def _spelt(
-    index: Index,
-    typed: str,
-    counts: Mapping[str, int],
-    expected: Mapping[str, float],
-    begun: set[str],
-) -> list[Spelling]:
-    """Return spellings of a word whose stems are among these, as visible passages have them.
-
-    ``expected`` has the cost of the word that was meant, where a stem tells it.
-    """
+def _spelt(index: Index, typed: str, stems: _Stems) -> list[Spelling]:
+    """Return spellings of a word whose stems are among these, as visible passages have them."""
     most = spelling.allowed(typed)
-    # First those whose word is known already, then those that an edit in the ending leaves whole.
-    fitting = sorted(expected, key=lambda stem: (expected[stem], stem))
-    others = sorted(begun - expected.keys(), key=lambda stem: (-len(stem), stem))
+    counts, expected = stems.counts, stems.expected
     spellings: list[Spelling] = []
     seen = 0  # only what may be seen counts: hidden words must not keep others out
-    for stem in [*fitting, *others][:TRIED_STEMS]:
+    for stem in [*stems.fitting, *stems.others][:TRIED_STEMS]:
         near = any(row.cost <= NEAR for row in spellings)
         if seen >= STEMS or (near and stem not in expected):
             break
-        asked = _asked(index, stem)
-        holding = index.holding(asked) if asked else []
+        holding = index.holding(stem)
         seen += bool(holding)
         costs: dict[str, int] = {}
         for first in range(0, len(holding), PASSAGES):
@@ -163,8 +205,7 @@ def _begun(index: Index, typed: str, most: int) -> tuple[dict[str, int], set[str
     The second value has the stems with fewer edits than allowed: there may be one in the ending,
     too.
     """
-    low = typed[: spelling.kept_letters(typed)]
-    high = low[:-1] + chr(ord(low[-1]) + 1)
+    low, high = beginning(typed)
     shortest, longest = len(typed) - most - LONGEST_ENDING, len(typed) + most
     counts: dict[str, int] = {}
     begun: set[str] = set()
@@ -183,24 +224,33 @@ def _begun(index: Index, typed: str, most: int) -> tuple[dict[str, int], set[str
     return counts, begun
 
 
-def _varied(
-    index: Index, typed: str, without: Collection[str]
-) -> tuple[dict[str, int], dict[str, float]]:
+def beginning(typed: str) -> tuple[str, str]:
+    """Return the range of the words with the same first letters."""
+    low = typed[: spelling.kept_letters(typed)]
+    return low, low[:-1] + chr(ord(low[-1]) + 1)
+
+
+def _varied(index: Index, typed: str, without: Collection[str]) -> _Stems:
     """Return stems with one edit in the first letters: their passages, and the cost of the word.
 
     The rest of the word is right then, so that all such words can be looked up at once.
     """
+    words = varied_words(index, typed)
+    counts = dict(index.known(words.keys() - without))
+    costs = {stem: min(spelling.cost(typed, word) for word in words[stem]) for stem in counts}
+    return _Stems(counts, costs)
+
+
+def varied_words(index: Index, typed: str) -> dict[str, list[str]]:
+    """Return the words with one edit in their first letters, by their stems."""
     text = " ".join(spelling.beginnings(typed))
     words: dict[str, list[str]] = {}
     for start, end, term in index.tokens(text):
         words.setdefault(term, []).append(text[start:end])
-    counts = dict(index.known(words.keys() - without))
-    return counts, {
-        stem: min(spelling.cost(typed, word) for word in words[stem]) for stem in counts
-    }
+    return words
 
 
-def _asked(index: Index, stem: str) -> str | None:
+def word_of(index: Index, stem: str) -> str | None:
     """Return a word with this stem, to search for."""
     guesses = [stem + ending for ending in _ENDINGS]
     read = index.tokens(" ".join(guesses))

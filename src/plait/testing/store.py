@@ -25,13 +25,7 @@ from plait.testing.audit import find as find_entries
 from plait.testing.audit import record
 from plait.testing.filters import check_values, is_valid, same
 from plait.testing.hashing import cosine
-from plait.testing.keyword import (
-    Analyze,
-    holds,
-    plain_words,
-    unseen,
-    with_parts,
-)
+from plait.testing.keyword import Analyze, holds, plain_words, unseen, with_parts
 from plait.testing.tables import PLAIN_ANALYZER, Tables, checked, taken_steps
 from plait.testing.transaction import InMemoryTransaction
 from plait.text import beginnings, names_of
@@ -40,7 +34,7 @@ from plait.types.audit import AuditEntry, AuditQuery
 from plait.types.ids import ENTITY_SOURCE, ID_LENGTH, ID_PREFIX, SESSION_SOURCE
 from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
-from plait.types.reports import Finding, Stats
+from plait.types.reports import DocumentUsage, Finding, Stats
 from plait.types.steps import StepName, StepTaken
 
 _MOST_NAMESAKES = 20
@@ -460,6 +454,12 @@ class InMemoryStore:
             last_event_at=max(moments, default=None),
             indexed_at=max((row.indexed_at for row in rows), default=None),
         )
+
+    def usage(self, where: Filter) -> dict[str, DocumentUsage]:
+        """Return the sizes of documents that pass a filter, and how they were read, by id."""
+        check_values([where])
+        selected = self._tables.selected(where, self._tables.present(self._clock()))
+        return self._tables.usage({row.id for row in selected})
 
     def check(self, *, fix: bool = False) -> list[Finding]:
         """Report no problems: nothing here can be damaged."""

@@ -18,6 +18,7 @@ from plait.types.ids import share_files
 from plait.types.queries import Chance
 from plait.types.records import NamedTuple
 from plait.types.relations import Relation
+from plait.types.reports import DocumentUsage
 from plait.types.steps import Step, StepName, StepTaken
 
 PLAIN_ANALYZER = "plain words, 1"
@@ -162,6 +163,20 @@ class Tables:
             if one in own or other in own
         }
         return {**alone, **together}
+
+    def usage(self, ids: Iterable[str]) -> dict[str, DocumentUsage]:
+        """Return the sizes of documents that have passages, and how they were read."""
+        listed = {}
+        for id_ in ids:
+            own = self.refs.get(id_, ())
+            read = [self.reads.get(ref, Reads()) for ref in own]
+            if own:
+                listed[id_] = DocumentUsage(
+                    sum(len(self.passages[ref].text.encode("utf-8")) for ref in own),
+                    sum(row.reads for row in read),
+                    max(row.last_read for row in read) or None,
+                )
+        return listed
 
     def restore_use(self, document: str, use: PassageUse) -> None:
         """Give passages that came back what is known about their use."""

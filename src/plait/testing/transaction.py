@@ -20,7 +20,7 @@ from plait.testing.keyword import Analyze, index
 from plait.testing.tables import EdgeKey, Reads, Tables, VectorTable, name_of
 from plait.times import DAY_MS
 from plait.types import Document, Passage, Ref, Space, Trust
-from plait.types.ids import new_id
+from plait.types.ids import CACHED_ANSWER, new_id
 from plait.types.relations import Relation
 
 # Only pairs of an answer's first passages are counted.
@@ -420,8 +420,9 @@ class InMemoryTransaction:
             del rows[name]
 
     def clear_cache(self) -> None:
-        """Drop every cached vector."""
+        """Drop every cached vector, and every cached answer of a chat."""
         self._tables.cache.clear()
+        self.remember(**{n: None for n in self._tables.facts if n.startswith(CACHED_ANSWER)})
 
     # -- spaces ----------------------------------------------------------------------------
 

@@ -35,12 +35,16 @@ class Prompt(NamedTuple):
 
 
 class TurnTaken(NamedTuple):
-    """A whole turn: the prompt that was answered, the answer, and what was saved of it."""
+    """A whole turn: the prompt that was answered, the answer, and what was saved of it.
+
+    ``cached``: the same prompt was answered before, and nobody was asked.
+    """
 
     prompt: Prompt
     answer: str
     saved: "tuple[Stored, ...]" = ()
     notices: tuple[Notice, ...] = ()
+    cached: bool = False
 
 
 def with_context(
@@ -92,7 +96,9 @@ def remember_turn(
     return tuple(memory.add_messages(messages, session=session)) if messages else ()
 
 
-def take_turn(memory: "Memory", session: str, text: str, answer: Callable[[str], str]) -> TurnTaken:
+def take_turn(
+    memory: "Memory", session: str, text: str, answer: Callable[[str], str], *, model: str = ""
+) -> TurnTaken:
     """Recall what belongs to a text, have it answered, save the turn, and return all of it.
 
     >>> from plait import Memory
@@ -108,13 +114,33 @@ def take_turn(memory: "Memory", session: str, text: str, answer: Callable[[str],
         text: What the person typed.
         answer: Gets the prompt and returns the model's answer. What it raises is passed on, and
             nothing is saved.
+        model: The name of whoever answers. With it, and the setting ``response_cache_enabled``, a
+            prompt that was answered before is answered from the cache.
     """
     prompt = with_context(memory, text)
-    answered = answer(str(prompt))
+    answered, cached = _answered(memory, str(prompt), answer, model)
     try:
         saved = remember_turn(memory, session, text, answered)
     except PlaitError as error:
         told = f"This turn was not saved: {error.notice.text}"
         notices = (*prompt.notices, error.notice._replace(text=told))
-        return TurnTaken(prompt, answered, notices=notices)
-    return TurnTaken(prompt, answered, saved, prompt.notices)
+        return TurnTaken(prompt, answered, notices=notices, cached=cached)
+    return TurnTaken(prompt, answered, saved, prompt.notices, cached)
+
+
+def _answered(
+    memory: "Memory", prompt: str, answer: Callable[[str], str], model: str
+) -> tuple[str, bool]:
+    """Return the answer to a prompt, and whether it is a cached one."""
+    if not (model and memory.config.settings.response_cache_enabled):
+        return answer(prompt), False
+    from plait.memory.responses import response_cache, response_key
+
+    cache, key = response_cache(memory), response_key(model, "", [("user", prompt)])
+    known = None if cache is None else cache.get(key)
+    if known is not None:
+        return known.text, True
+    answered = answer(prompt)
+    if cache is not None:
+        cache.put(key, answered)
+    return answered, False

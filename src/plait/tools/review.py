@@ -61,7 +61,7 @@ def memory_mark(call: Call) -> Reply:
     names = list(map(as_written, given.pop("ids")))
     verdict = given.pop("feedback", None)
     if verdict is not None:
-        if given:
+        if any(given.values()):
             raise UsageError("Give feedback alone.", code="nothing_to_mark", subject="feedback")
         # All of them are looked up first: a call that fails and is repeated must not count twice.
         meant = [call.memory._named(name, "change") for name in names]
@@ -100,6 +100,7 @@ REVIEW_TOOLS = (
             ids=strings(minItems=1),
             status=string("done and archived rank lower", enum=list(STATUSES)),
             superseded_by=string("id of the fact that replaces them"),
+            not_superseded=boolean("takes that back"),
             entity=string("what they are about"),
             feedback=string("none takes it back", enum=list(_VERDICTS)),
         ),

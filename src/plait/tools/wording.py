@@ -65,6 +65,7 @@ FOR_MODELS: dict[str, str] = {
     "create_entity": "Create it first: call memory_store with entity.",
     "list_entities": "Search for its name with memory_search.",
     "show_facts": "Find them with memory_search and entity.",
+    "delete_first": "Delete that one first, if the user agrees: {id}.",
     "delete_document": "To delete all of it, call again with {id}.",
     "in_project": "Find its id with memory_search and all_projects=true.",
     "act_in_project": "Only the user can change another project.",

@@ -21,6 +21,10 @@ AGENT_FIELD = "agent"
 # Of a note that is an item of a program's store: how its key begins, and where its value is kept.
 ITEM_PREFIX = "langgraph/"
 ITEM_FIELD = "langgraph_value"
+# In the metadata of a document that a rule archived: when it did.
+ARCHIVED_FIELD = "plait_archived"
+# What stands before the hash of a prompt where its answer is cached.
+CACHED_ANSWER = "history:answer:"
 # What stands before the name of a session of an agent where its imported messages are counted.
 IMPORTED_SESSION = "history:said:"
 # Characters of a session's id that are shown behind its agent's name: the first part of a UUID.

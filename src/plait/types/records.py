@@ -14,6 +14,36 @@ if TYPE_CHECKING or sys.version_info >= (3, 14):
 else:
     from _collections import _tuplegetter
 
+    _MISSING = object()  # the default of a field without one
+    _new = tuple.__new__
+
+    def _constructor(fields: tuple[str, ...], defaults: dict[str, Any]) -> Any:
+        """Return what makes a tuple with these fields; `typing` writes and compiles it instead."""
+        number, required = len(fields), len(fields) - len(defaults)
+        usual = tuple(defaults.get(field, _MISSING) for field in fields)
+        place_of = {field: place for place, field in enumerate(fields)}.get
+
+        def __new__(cls: Any, /, *values: Any, **named: Any) -> Any:
+            """Make one from values in order, by name, or by default."""
+            given = len(values)
+            row: Any = values
+            if given != number:
+                if given > number:
+                    raise TypeError(f"{cls.__name__}() has no place for {given} values")
+                row += usual[given:]
+            if named:
+                row = [*row]
+                for name, value in named.items():
+                    place = place_of(name, -1)
+                    if place < given:
+                        raise TypeError(f"{cls.__name__}() has no place for {name}")
+                    row[place] = value
+            if given < required and _MISSING in row[:required]:
+                raise TypeError(f"{cls.__name__}() needs the field '{fields[row.index(_MISSING)]}'")
+            return _new(cls, row)
+
+        return __new__
+
     class _Maker(type):
         """Makes the fields of a class out of its annotations."""
 
@@ -27,6 +57,7 @@ else:
                 body |= {field: _tuplegetter(place, "") for place, field in enumerate(fields)}
                 body |= {"_fields": fields, "__match_args__": fields, "_field_defaults": defaults}
                 body["_places"] = {field: place for place, field in enumerate(fields)}
+                body["__new__"] = _constructor(fields, defaults)
             return super().__new__(cls, name, bases, body)
 
         @property
@@ -53,26 +84,10 @@ else:
     class NamedTuple(tuple, metaclass=_Maker):
         """A tuple whose fields have names, given by the annotations of a class."""
 
-        def __new__(cls, /, *values: Any, **named: Any) -> Self:
-            """Make one from values in order, by name, or by default."""
-            # subtle: typing writes a function for each class, which takes most of its time.
-            open_fields = cls._fields[len(values) :]
-            if open_fields:
-                defaults = cls._field_defaults
-                try:
-                    rest = [named.pop(x) if x in named else defaults[x] for x in open_fields]
-                except KeyError as error:
-                    raise TypeError(f"{cls.__name__}() needs the field {error}") from None
-                values += (*rest,)
-            if named or len(values) > len(cls._fields):
-                listed = ", ".join(named) or f"{len(values)} values"
-                raise TypeError(f"{cls.__name__}() has no place for {listed}")
-            return tuple.__new__(cls, values)
-
         @classmethod
         def _make(cls, values: Iterable[Any]) -> Self:
             """Make one from all of its values, in order."""
-            made = tuple.__new__(cls, values)
+            made = _new(cls, values)
             if len(made) != len(cls._fields):
                 raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
             return made
@@ -87,7 +102,7 @@ else:
             except KeyError:
                 unexpected = [name for name in changed if name not in places]
                 raise ValueError(f"Got unexpected field names: {unexpected!r}") from None
-            return tuple.__new__(type(self), values)
+            return _new(type(self), values)
 
         __replace__ = _replace  # for `copy.replace` of Python 3.13
 

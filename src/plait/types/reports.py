@@ -179,7 +179,9 @@ class IngestReport(NamedTuple):
 class Deleted(NamedTuple):
     """What ``delete`` removed: the documents' names and the number of their passages.
 
-    ``copies``: other files beside the memory that may still have what was purged.
+    ``copies``: other files beside the memory that may still have what was purged. Of a ``prune``,
+    ``archived`` are the ids of documents that it archived, and ``rules`` counts those that each
+    rule deleted.
     """
 
     doc_ids: tuple[str, ...] = ()
@@ -187,6 +189,16 @@ class Deleted(NamedTuple):
     chunks_deleted: int = 0
     purged: bool = False
     copies: tuple[str, ...] = ()
+    archived: tuple[str, ...] = ()
+    rules: tuple[tuple[str, int], ...] = ()
+
+
+class DocumentUsage(NamedTuple):
+    """The size of a document, in bytes of its passages, and how often and when it was read."""
+
+    size: int = 0
+    reads: int = 0
+    last_read: int | None = None
 
 
 class Erasure(NamedTuple):
@@ -223,6 +235,7 @@ class Stats(NamedTuple):
     pending_count: int = 0
     trash_count: int = 0
     db_size_bytes: int = 0
+    free_bytes: int = 0
     path: str = ""
     schema: int = 0
     space: Space | None = None
@@ -232,6 +245,22 @@ class Stats(NamedTuple):
     first_event_at: int | None = None
     last_event_at: int | None = None
     indexed_at: int | None = None
+
+
+class Maintained(NamedTuple):
+    """What ``maintain`` did: files that changed, what the rules took, vectors made.
+
+    ``expired`` documents left the trash. ``compacted``: free space went back to the disk.
+    ``troubles`` kept back single steps. Of a ``dry_run``, what would be done, without the files.
+    """
+
+    ingested: int = 0
+    pruned: Deleted = Deleted()
+    vectors: int = 0
+    expired: int = 0
+    compacted: bool = False
+    troubles: tuple[Notice, ...] = ()
+    dry_run: bool = False
 
 
 class Finding(NamedTuple):

@@ -141,6 +141,9 @@ class Changes:
         )
         changed: dict[int, Changed] = {}
         for place, change in entities_first:
+            if change.entry.visibility is None:
+                changed[place] = self.put(change)
+                continue
             with visible_to(change.entry.visibility):
                 changed[place] = self.put(change)
         return [changed[place] for place in range(len(changes))]
@@ -194,6 +197,7 @@ class Changes:
     def _put(self, document: Document, change: Change, mark: bytes | None = None) -> Changed:
         entry, asked = change.entry, document.trust
         old = existing(self._transaction, document)
+        is_new = old is None and not document.id
         if old is None:
             document = document._replace(id=document.id or new_id())
         else:
@@ -203,7 +207,8 @@ class Changes:
             self._touch(old.parent)
         self._touch(document.parent)
         document = self._turns.placed(document, old, undated=change.undated)
-        written = self._transaction.write(entry._replace(document=document), fingerprint=mark)
+        entry = entry._replace(document=document, is_new=is_new)
+        written = self._transaction.write(entry, fingerprint=mark)
         return Changed(
             document.id,
             written.chunks,

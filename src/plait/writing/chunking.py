@@ -7,7 +7,7 @@ the slices leave no gap: joined without their overlaps, they give the document b
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Literal
@@ -144,7 +144,7 @@ def chunk(
         return []
     headings, fences = _OUTLINES[style](text, size)
     if not headings and len(text) <= size * WINDOW_CLOSES:
-        return _passages(text, [_Span(0, len(text), "")])  # most messages
+        return _passages(text, [(0, len(text), "")])  # most messages
     spans: list[_Span] = []
     group_start = 0
     for section in _sections(text, headings):
@@ -197,7 +197,7 @@ def _join(heading: str, another: str) -> str:
     return f"{heading}; {another}" if heading and another else heading or another
 
 
-def _passages(text: str, spans: list[_Span]) -> list[Passage]:
+def _passages(text: str, spans: Sequence[tuple[int, int, str]]) -> list[Passage]:
     passages = []
     line, counted = 1, 0
     for ordinal, (start, end, heading) in enumerate(spans):

@@ -273,10 +273,12 @@ def check_body(draft: Draft) -> None:
 
 def complete(document: Document, now: int, lines: Sequence[int] = ()) -> Draft:
     """Fill in what the caller left open from the front matter, the name and the clock."""
-    document = _cleaned(document)
+    is_plain = _is_plain(document)
+    given = document = _cleaned(document, is_plain=is_plain)
     values, body_start = _front_matter(document)
     document = _with_front_matter(document, values, body_start)
-    names = _composed_names(document)
+    is_plain &= document is given and not document.tags
+    names = {} if is_plain else _composed_names(document)
     if names.get("key", document.key) != document.key:
         document = document._replace(**names)
     event = document.event_at
@@ -338,15 +340,15 @@ def _text_hash(text: str) -> str:
 
 
 def _with_front_matter(document: Document, values: FrontMatter, body_start: int) -> Document:
+    name, inside = _file_name(document), _tags_inside(document, body_start)
+    is_given = "" not in (document.memory_type, document.type, document.summary)
+    if not (values or name or inside) and is_given:
+        return document
     rest = {
         name: value if isinstance(value, str) else ", ".join(value)
         for name, value in values.items()
         if name not in FRONT_FIELDS
     }
-    name, inside = _file_name(document), _tags_inside(document, body_start)
-    is_given = "" not in (document.memory_type, document.type, document.summary)
-    if not (values or name or inside) and is_given:
-        return document
     return document._replace(
         memory_type=document.memory_type or filenames.memory_type_for(name, values),
         type=document.type or _text(values.get("type")),
@@ -367,12 +369,18 @@ def _file_name(document: Document) -> str:
     """Return the name of the file that a text came from, with its folder; empty if none."""
     if document.kind == "file":
         return document.key or ""
-    return "/".join((document.path or "").replace(os.sep, "/").split("/")[-2:])
+    if document.path is None:
+        return ""
+    return "/".join(document.path.replace(os.sep, "/").split("/")[-2:])
 
 
-def _cleaned(document: Document) -> Document:
+def _is_plain(document: Document) -> bool:
+    return _are_plain([*filter(None, _NAMES_OF(document)), *document.tags], document.metadata)
+
+
+def _cleaned(document: Document, *, is_plain: bool) -> Document:
     """Replace in every field what cannot be encoded as UTF-8."""
-    if _are_plain([*filter(None, _NAMES_OF(document)), *document.tags], document.metadata):
+    if is_plain:
         text = clean(document.text)
         return document if text is document.text else document._replace(text=text)
     texts: dict[str, Any] = {

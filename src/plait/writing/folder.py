@@ -1,7 +1,7 @@
 """Index a folder or a file: read changed files, skip unchanged ones, drop deleted ones."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from plait.embedders import Embedder
 from plait.errors import Notice, SourceError, advise
@@ -15,6 +15,7 @@ from plait.writing import deleting, documents, moves, removals, sources
 from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
 from plait.writing.formats import NotText
+from plait.writing.retention import RETIRED, is_retired
 from plait.writing.writer import Writer
 
 # Files and characters that are written together. With fewer, each commit would write the pages that
@@ -24,6 +25,7 @@ BATCH_CHARS = 2_000_000
 # A file changed within this time of its last indexing may have kept its time stamp.
 RACY_MS = 2_000
 EMPTY = "empty: no text in it"
+PRUNED = "removed by your rules and unchanged since; a file that you name comes back"
 KEPT = "not there; kept, because a disk may be missing"
 # How often a run follows other processes that change the embedder, before it tells instead.
 CHANGES_FOLLOWED = 3
@@ -77,7 +79,8 @@ class Ingest:
             self._total = len(entries)
             files = [entry for entry in entries if isinstance(entry, sources.SourceFile)]
             known = dict(zip(files, self._known(files), strict=True))
-            newcomers = [file for file in files if known[file] is None]
+            retired = self._retired(walk, files, known)
+            newcomers = [file for file in files if known[file] is None and file not in retired]
             self._moves = moves.follow(self._store, walk.root, newcomers, self._project)
             if self._moves.folders:
                 known.update(zip(newcomers, self._known(newcomers), strict=True))
@@ -86,6 +89,8 @@ class Ingest:
                 if isinstance(entry, sources.Skipped):
                     unseen.append(entry.path)
                     self._report(FileReport(entry.path, "skipped", reason=entry.reason))
+                elif entry in retired:
+                    self._report(FileReport(entry.path, "skipped", reason=PRUNED, code="pruned"))
                 else:
                     self._take(entry, known[entry])
             self._flush()
@@ -101,6 +106,20 @@ class Ingest:
             caution=self._caution,
             ignored_types=tuple(walk.ignored_types.most_common()),
         )
+
+    def _retired(
+        self,
+        walk: sources.Walk,
+        files: Sequence[sources.SourceFile],
+        known: Mapping[sources.SourceFile, Document | None],
+    ) -> set[sources.SourceFile]:
+        """Return the files of a folder that a rule removed; a file that is named comes back."""
+        marks = self._store.remembered(RETIRED) if walk.is_folder else {}
+        return {
+            file
+            for file in files
+            if known[file] is None and is_retired(marks, file.path, file.size, file.mtime)
+        }
 
     def _known(self, files: Sequence[sources.SourceFile]) -> list[Document | None]:
         """Return the stored document of each file."""

@@ -5,18 +5,20 @@ No text changes. `unmark` restores what was changed, exactly as it was.
 
 from collections.abc import Callable, Sequence
 
-from plait.errors import UsageError, quoted
+from plait.errors import UsageError, advise, quoted
 from plait.facts import versions
+from plait.facts.fingerprints import fingerprint
 from plait.facts.names import entity_named
 from plait.facts.trust import outranks
 from plait.protocols import Store, Transaction
 from plait.text import clean
 from plait.text.normal_form import composed
 from plait.types import DEFAULT_ENTITY_TYPE, EVERYTHING, Document, DocumentStatus
-from plait.types.ids import new_id
+from plait.types.ids import ARCHIVED_FIELD, new_id
 from plait.types.review import MarkedDocuments
 from plait.writing.changes import Changes
 from plait.writing.replacing import raised
+from plait.writing.retention import unarchived
 
 # What a profile that is made anew changes of its entity.
 _STAMPS = ("updated_at", "indexed_at")
@@ -31,6 +33,7 @@ def mark(
     *,
     status: DocumentStatus | None = None,
     superseded_by: str | None = None,
+    not_superseded: bool = False,
     entity: str | None = None,
     share: Callable[[Transaction, Sequence[str]], object] | None = None,
 ) -> MarkedDocuments:
@@ -41,6 +44,7 @@ def mark(
         ids: The documents to change.
         status: Their new status.
         superseded_by: The id of the document that they end in favour of.
+        not_superseded: Whether they hold again, and are no longer the history of another.
         entity: The name of the entity that the facts are to belong to; created if needed.
         share: Changes who sees them, before anything else is changed.
 
@@ -54,6 +58,8 @@ def mark(
             share(transaction, ids)
         if status is not None:
             marking.set_status(status)
+        if not_superseded:
+            marking.reinstate()
         if superseded_by is not None:
             marking.supersede(superseded_by)
         if entity is not None:
@@ -95,6 +101,9 @@ class _Marking:
         stored = None if status == "active" else status
         for row in self._rows:
             self._transaction.amend(row.id, status=stored)
+            if ARCHIVED_FIELD in row.metadata:
+                # From now on it is the person's choice, which no rule deletes.
+                self._transaction.amend(row.id, metadata=unarchived(row.metadata))
 
     def supersede(self, successor: str) -> None:
         """End the documents in favour of another one."""
@@ -124,6 +133,36 @@ class _Marking:
                 )
             self._transaction.amend(old.id, valid_to=versions.end_of(old, moment))
             self._transaction.amend(self._earliest(new).id, supersedes=old.id)
+            self._changes.refresh(filter(None, [old.parent]))
+        self._changes.advance(moment)
+
+    def reinstate(self) -> None:
+        """Let documents that have ended hold again; what replaced them stays, without them."""
+        moment = versions.next_moment(self._transaction.state, self._transaction.now)
+        self._moment = moment
+        for old in self._rows:
+            if not versions.is_over(old, moment):
+                raise UsageError(
+                    f"{quoted(old.doc_id)} has not ended: nothing superseded it.",
+                    code="not_superseded",
+                    subject=old.doc_id,
+                )
+            follower = self._transaction.successors([old.id]).get(old.id)
+            again = old._replace(valid_to=None)
+            rivals = self._transaction.rivals(again, fingerprint(again.text), moment)
+            if versions.is_taken(again, rivals.same_topic, moment):
+                rival = follower or rivals.same_topic[0].id
+                raise UsageError(
+                    f"{quoted(old.doc_id)} cannot hold beside {rival}: both are on the topic "
+                    f"{quoted(old.topic or '')}.",
+                    code="topic_taken",
+                    subject=rival,
+                    advice=advise("delete_first", id=rival),
+                )
+            self._transaction.amend(old.id, valid_to=None)
+            new = None if follower is None else self._noted(follower)
+            if new is not None and new.supersedes == old.id:
+                self._transaction.amend(new.id, supersedes=None)
             self._changes.refresh(filter(None, [old.parent]))
         self._changes.advance(moment)
 

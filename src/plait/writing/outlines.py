@@ -72,7 +72,10 @@ def outline_plain(text: str, size: int) -> Outline:
 @lru_cache(maxsize=1)  # a document is asked for its title, then for its passages
 def outline_markdown(text: str, size: int) -> Outline:
     """Return the headings outside front matter and fences, and the fences."""
-    if not any(sign in text for sign in _MARKDOWN_SIGNS):
+    for sign in _MARKDOWN_SIGNS:
+        if sign in text:
+            break
+    else:
         return [], {}
     headings: list[Heading] = []
     fences: Fences = {}

@@ -11,7 +11,7 @@ from plait.facts import trust as trust_rules
 from plait.facts.names import PERSONAL
 from plait.protocols import Entry, Transaction, Trashed
 from plait.types import DEFAULT_ENTITY_TYPE, Document
-from plait.types.ids import new_id
+from plait.types.ids import ARCHIVED_FIELD, new_id
 from plait.writing.documents import TITLE_CHARS
 
 
@@ -42,8 +42,8 @@ def replacing(
             title = (old.key or "")[-TITLE_CHARS:]  # source code is called by its key
         document = document._replace(kind="file", key=old.key, source=old.source, title=title)
     # A file that was edited, or a note with a new text, is as done or archived as before, unless
-    # only its front matter said so.
-    stated = old.metadata.get("status", "").lower() == old.status
+    # only its front matter said so, or a rule because nobody had changed it.
+    stated = old.metadata.get("status", "").lower() == old.status or ARCHIVED_FIELD in old.metadata
     status = document.status or (None if stated else old.status)
     return document._replace(id=old.id, created_at=old.created_at, trust=trust, status=status)
 

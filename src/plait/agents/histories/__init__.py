@@ -99,7 +99,9 @@ class Utterance(NamedTuple):
     @property
     def whole(self) -> str:
         """The text, and below it the tool calls, a line each."""
-        return "\n".join(filter(None, (self.text, *(act.line for act in self.acts))))
+        if not self.acts:
+            return self.text
+        return "\n".join(filter(None, (self.text, *[act.line for act in self.acts])))
 
 
 class Session(NamedTuple):

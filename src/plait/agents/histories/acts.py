@@ -165,6 +165,8 @@ def _safe(result: str) -> str:
 
 def _kept(text: str) -> str:
     """Return a text without private blocks and without what plait itself put in."""
+    if "<" not in text and "plait-recall" not in text:
+        return text
     from plait.agents.histories.stripping import without_own, without_private
 
     return without_own(without_private(text))

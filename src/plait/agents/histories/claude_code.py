@@ -73,10 +73,8 @@ _IN_BACKGROUND = "Command running in background"
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _COMMANDS = ("<command-name>", "<command-message>")
 _HEAD_TAGS = ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics")
-_HEAD_LINES = (
-    "UserPromptSubmit hook additional context:",
-    "SessionStart hook additional context:",
-)
+_OF_HOOKS = "hook additional context:"
+_HEAD_LINES = (f"UserPromptSubmit {_OF_HOOKS}", f"SessionStart {_OF_HOOKS}")
 
 
 # -- find ------------------------------------------------------------------------------------
@@ -164,15 +162,21 @@ def begins_turn(record: Mapping[str, Any]) -> bool:
     """Tell whether a record may be what the user typed: the calls of tools end before it."""
     if record.get("type") != "user" or record.get("isMeta") or record.get("isSidechain"):
         return False
-    return all(part.get("type") != "tool_result" for part in _parts(record))
+    content = _content(record)
+    if not isinstance(content, list):
+        return True
+    for part in content:
+        if isinstance(part, dict) and part.get("type") == "tool_result":
+            return False
+    return True
 
 
 class _Transcript:
     """Collects the utterances of a session, record by record."""
 
     def __init__(self, source: HistoryFile, state: dict[str, Any]) -> None:
-        self._source = source
-        self._state = state
+        self._source, self._state = source, state
+        self._folder: object = None  # of the last record
         self._branch = ""
         self.skipped: Counter[str] = Counter()
         self._utterances: list[Utterance] = []
@@ -239,13 +243,14 @@ class _Transcript:
 
     def _note(self, record: Mapping[str, Any]) -> None:
         """Keep what a record tells about the whole session."""
-        kind, state = record.get("type"), self._state
-        note_folder(state, record)
-        branch = _string(record, "gitBranch")
-        if branch and branch != self._branch:
+        state, folder, branch = self._state, record.get("cwd"), record.get("gitBranch")
+        if folder != self._folder or "folders" not in state:
+            self._folder = folder
+            note_folder(state, record)
+        if branch != self._branch and isinstance(branch, str) and branch:
             self._branch = branch
             state["branch"] = masked(branch)[0]
-        if kind == "user" and "headless" not in state and not record.get("isMeta"):
+        if "headless" not in state and record.get("type") == "user" and not record.get("isMeta"):
             state["headless"] = _is_by_program(record)
 
     # -- the user's side
@@ -259,7 +264,8 @@ class _Transcript:
             self.skipped["tool result"] += len(results)
             return
         origin = _origin(record)
-        injected = any(record.get(name) for name in ("isMeta", "isCompactSummary", "teamName"))
+        get = record.get
+        injected = get("isMeta") or get("isCompactSummary") or get("teamName")
         if injected or origin not in (None, "human", "sdk"):
             self.skipped["injected"] += 1
             return
@@ -424,12 +430,20 @@ def _origin(record: Mapping[str, Any]) -> str | None:
     return _string(record, "turnOrigin") or told
 
 
+def _has_heads(text: str) -> bool:
+    """Tell whether a text may have words of a program in it; most have none."""
+    return "<" in text or _OF_HOOKS in text
+
+
 def _without_heads(text: str) -> str:
-    return without_head(without_own(text), _HEAD_TAGS, _HEAD_LINES)
+    text = without_own(text)
+    return without_head(text, _HEAD_TAGS, _HEAD_LINES) if _has_heads(text) else text.strip()
 
 
 def _is_mixed(text: str) -> bool:
     """Tell whether words of a program may be left: those of a hook, say, have no end."""
+    if not _has_heads(text):
+        return False
     blocks = holds_block(_without_heads(text), _HEAD_TAGS)
     return blocks or any(line in text for line in _HEAD_LINES)
 
@@ -437,11 +451,11 @@ def _is_mixed(text: str) -> bool:
 def _sets_up(text: str) -> bool:
     """Tell whether a text is a command to Claude Code itself, such as "/clear" or "/model opus".
 
-    It has no heads any more.
+    It has no heads any more, and no blanks around it.
     """
     if not text.startswith(_COMMANDS):
         # "/status is slow" may speak of a path: only the command alone is certain.
-        name, words = text.strip(), ""
+        name, words = text, ""
         if not name.startswith("/"):
             return False
     else:
@@ -462,10 +476,14 @@ def _typed(text: str) -> str:
     return "" if text.startswith(_NOT_TYPED) else text
 
 
+def _content(record: Mapping[str, Any]) -> Any:
+    message = record.get("message")
+    return message.get("content") if isinstance(message, dict) else None
+
+
 def _parts(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the content of a message as parts."""
-    message = record.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
+    content = _content(record)
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return records_of(content)

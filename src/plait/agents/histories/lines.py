@@ -24,7 +24,7 @@ FAR_BYTES = 200_000
 _BLOCK = 1024 * 1024
 _DIGEST = 16
 BOM = b"\xef\xbb\xbf"
-_decode = json.JSONDecoder().decode  # `json.loads` looks at its options for every line
+_DECODER = json.JSONDecoder()  # `json.loads` looks at its options for every line
 
 
 class Line(NamedTuple):
@@ -161,10 +161,16 @@ def size_and_time(path: str) -> tuple[int, int] | None:
 
 def _parsed(raw: bytes, place: int) -> Line:
     raw = raw.removeprefix(BOM) if place == 0 else raw
-    if not raw.strip(b" \t\r\n\0"):
+    if not raw.startswith(b"{") and not raw.strip(b" \t\r\n\0"):
         return Line(None, place)
     try:
-        record = _decode(raw.decode("utf-8", "replace"))
+        text = raw.decode("utf-8", "replace")
+        if text.startswith("{") and text.endswith("}\n"):
+            # Without a look for blanks around the record.
+            record, end = _DECODER.raw_decode(text)
+            if end == len(text) - 1:
+                return Line(record, place)
+        record = _DECODER.decode(text)
     except (ValueError, RecursionError):
         return Line(None, place, "broken line")
     return Line(record, place) if isinstance(record, dict) else Line(None, place, "broken line")

@@ -50,7 +50,7 @@ def folder(record: Any, name: str) -> str:
 def note_folder(state: dict[str, Any], record: Any) -> None:
     """Add the folder of a record to those of its session; the first is where the session began."""
     known: list[str] = state.setdefault("folders", [])
-    if record_of(record).get("cwd") not in known:
+    if (record if type(record) is dict else record_of(record)).get("cwd") not in known:
         place = folder(record, "cwd")
         if place and place not in known and len(known) < _MOST_FOLDERS:
             known.append(place)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from os import urandom
 
 from plait.stores import recording
+from plait.stores.postgres.commits import Write
 from plait.stores.postgres.connection import Channel
 from plait.stores.postgres.documents import JOINED, by_id, plain_row
 from plait.stores.postgres.labels import TEAM_LABEL
-from plait.stores.postgres.state import get_fact, set_fact
+from plait.stores.postgres.state import set_fact
 from plait.stores.recording import AUDIT_KEY_BYTES, DocumentRow
 from plait.stores.sqlite.audit import KEY, MOST_ENTRIES, TRIMMED_EVERY, is_key
 from plait.types import Ref
@@ -22,9 +23,7 @@ _ADD = (
 )
 _LISTED = f"SELECT {', '.join(_NAMES)}, member FROM plait.audit WHERE "  # noqa: S608
 # Numbers of its own, one after the other: by them the oldest are dropped now and then.
-_NEXT = (
-    "UPDATE plait.namespaces SET audited = audited + %(count)s WHERE ns = %(ns)s RETURNING audited"
-)
+_TAKE = "UPDATE plait.namespaces SET audited = audited + %(count)s WHERE ns = %(ns)s"
 _LABELS = (
     "SELECT id, label FROM plait.documents WHERE ns = %(ns)s AND id = ANY(%(ids)s) "
     "UNION SELECT id, label FROM plait.trash WHERE ns = %(ns)s AND id = ANY(%(ids)s)"
@@ -46,7 +45,7 @@ _ANY = {"documents": "document", "verbs": "verb", "doors": "door", "origins": "o
 class Recorder(recording.Recorder):
     """Collects what one transaction changes; `finish` writes it down."""
 
-    def __init__(self, session: Channel) -> None:
+    def __init__(self, session: Write) -> None:
         super().__init__()
         self._session = session
         self._labels: dict[str, int] = {}
@@ -67,9 +66,9 @@ class Recorder(recording.Recorder):
         self._marks.append((member, (role, *projects), False))
 
     def _key(self) -> bytes:
-        kept = get_fact(self._session, KEY)
+        kept = self._session.audit_key
         if kept is None or not is_key(kept):
-            kept = urandom(AUDIT_KEY_BYTES).hex()
+            kept = self._session.audit_key = urandom(AUDIT_KEY_BYTES).hex()
             set_fact(self._session, KEY, kept)
         return bytes.fromhex(kept)
 
@@ -94,7 +93,9 @@ class Recorder(recording.Recorder):
         membership = self._session.membership
         member = None if membership.is_administrator else membership.name
         labels = self._labels_of([entry.document for entry in entries])
-        first = 1 + int(self._session.value(_NEXT, count=len(entries))) - len(entries)
+        first = 1 + self._session.counters["audited"]
+        self._session.counters["audited"] += len(entries)
+        self._session.execute(_TAKE, count=len(entries))
         for number, entry in enumerate(entries, start=first):
             values = entry._replace(project=entry.project or "", member=member)._asdict()
             self._session.execute(_ADD, values, number=number, label=labels[entry.document])

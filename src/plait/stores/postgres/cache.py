@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from plait.protocols import Vector
 from plait.stores.postgres.connection import Channel
 from plait.stores.sqlite.cache import SLACK, is_vector
+from plait.types.ids import CACHED_ANSWER
 
 _CACHED = (
     "SELECT text_hash, embedding FROM plait.embedding_cache "
@@ -31,6 +32,7 @@ _OLDEST = (
     "AND c.label = %(label)s ORDER BY c.accessed_at, c.text_hash LIMIT %(count)s)"
 )
 _FORGET = "DELETE FROM plait.embedding_cache WHERE ns = %(ns)s"
+_FORGET_ANSWERS = "DELETE FROM plait.histories WHERE ns = %(ns)s AND starts_with(name, %(prefix)s)"
 
 
 def find(session: Channel, names: Sequence[str]) -> dict[str, Vector]:
@@ -59,5 +61,6 @@ def keep(
 
 
 def forget(session: Channel) -> None:
-    """Empty the cache: it is unknown which of its vectors came from a purged text."""
+    """Empty the caches: it is unknown which vectors and answers came from a purged text."""
     session.execute(_FORGET)
+    session.execute(_FORGET_ANSWERS, prefix=CACHED_ANSWER)

@@ -8,7 +8,7 @@ answer was lost has happened. So nothing is lost that was acknowledged, and noth
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -16,9 +16,10 @@ from psycopg.pq import TransactionStatus
 
 from plait.errors import StoreBusy, StoreError
 from plait.stores.postgres import failures
-from plait.stores.postgres.connection import VERSION, Channel, Connections
+from plait.stores.postgres.connection import VERSION, Channel, Connections, SQLStatement
 from plait.stores.postgres.labels import WHO, recognised
-from plait.stores.postgres.pool import Connection, Patience, SQLRow, milliseconds
+from plait.stores.postgres.pool import Connection, Patience, SQLRow, at_once, milliseconds
+from plait.stores.sqlite.audit import KEY
 from plait.stores.sqlite.state import MOVING
 
 _Result = TypeVar("_Result")
@@ -30,6 +31,7 @@ IDLE_TRANSACTION_S = 60
 # After so many statements a write is not repeated: they are kept for it.
 MOST_SENT_AGAIN = 10_000
 COMMIT_TRIES = 4
+MOST_WAITING = 128
 # So many writes later, and not before, the note of a writer's last one may be dropped.
 NOTED_WRITES = 10_000
 DROPPED_EVERY = 256
@@ -43,8 +45,12 @@ _NOT_FLUSHED = "SELECT set_config('synchronous_commit', 'off', true)"
 _SAME_TABLES = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _HOLD = "SELECT 1 FROM plait.namespaces WHERE ns = %(ns)s FOR UPDATE"
 _LAST = "SELECT number FROM plait.commits WHERE ns = %(ns)s AND writer = %(writer)s"
-_MOVED_INTO = f"SELECT value FROM plait.facts WHERE ns = %(ns)s AND name = '{MOVING}'"  # noqa: S608
-_COUNT = "UPDATE plait.namespaces SET commits = commits + 1 WHERE ns = %(ns)s RETURNING commits"
+_NOTED = f"SELECT name, value FROM plait.facts WHERE ns = %(ns)s AND name IN ('{MOVING}', '{KEY}')"  # noqa: S608
+COUNTERS = ("counter", "refs", "audited")
+_COUNT = (
+    "UPDATE plait.namespaces SET commits = commits + 1 WHERE ns = %(ns)s "  # noqa: S608
+    f"RETURNING commits, {', '.join(COUNTERS)}"
+)
 _NOTE = (
     "INSERT INTO plait.commits (ns, writer, number) "
     "SELECT n.ns, %(writer)s, n.commits FROM plait.namespaces AS n WHERE n.ns = %(ns)s "
@@ -64,12 +70,16 @@ class Write(Channel):
         self._patient = patient
         self._lent = True
         self._number = 0
-        self._sent: list[tuple[str, Mapping[str, Any]]] | None = []
+        self._sent: list[SQLStatement] | None = []
+        # The last numbers that this memory gave away, until its row is written again.
+        self.counters: dict[str, int] = {}
+        self.audit_key: str | None = None
         self._tries = 0
 
     @property
     def connection(self) -> Connection:
         """The connection itself; what it is used for cannot be repeated on another one."""
+        self._send_waiting()
         self._sent = None
         return self._connection
 
@@ -125,12 +135,12 @@ class Write(Channel):
         if not self.membership.is_administrator:
             asked.insert(0, WHO)
         # All at once: a write waits for one answer before it begins.
-        with self._connection.pipeline():
+        with at_once(self._connection):
             self._connection.execute("BEGIN")
-            cursors = [self._send(sql, settings) for sql in (*asked, _MOVED_INTO, _LAST, _COUNT)]
+            cursors = [self._send(sql, settings) for sql in (*asked, _NOTED, _LAST, _COUNT)]
             noted = self._send(_NOTE, settings)
-            who, *_, version, held, moving, last, number = [cursor.fetchall() for cursor in cursors]
-            done = noted.rowcount
+        who, *_, version, held, facts, last, counts = [cursor.fetchall() for cursor in cursors]
+        done = noted.rowcount
         connections, path = self._connections, self._connections.path
         connections.refuse_newer(version[0][0])
         if not self.membership.is_administrator:
@@ -138,23 +148,54 @@ class Write(Channel):
             self.joined_as(connections.membership)
         if not held or done != 1:
             raise StoreBusy(f"The memory {path} was dropped meanwhile.", subject=path)
-        self.moving = moving[0][0] if moving else None
-        return number[0][0], last[0][0] if last else None
+        known: dict[str, str] = dict(facts)
+        self.moving, self.audit_key = known.get(MOVING), known.get(KEY)
+        number, *numbers = counts[0]
+        # subtle: on another connection, what was given away is written again, and counted here.
+        self.counters = self.counters or dict(zip(COUNTERS, numbers, strict=True))
+        return number, last[0][0] if last else None
 
     # -- statements ------------------------------------------------------------------------
 
-    def together(self, *statements: tuple[str, Mapping[str, Any]]) -> list[list[SQLRow]]:
+    def execute(self, sql: str, values: Mapping[str, Any] | None = None, **named: Any) -> None:
+        """Run a statement whose answer nobody waits for: with the next one, or with the end."""
+        self._waiting.append((sql, {**(values or {}), **named}))
+        if len(self._waiting) >= MOST_WAITING:
+            self._send_waiting()
+
+    def together(self, *statements: SQLStatement, unlimited: int = 0) -> list[list[SQLRow]]:
         """Return the rows of several statements, which go to the server at once."""
         together = super().together
-        return self._persist(lambda: together(*statements))
+        rows = self._persist(lambda: together(*statements, unlimited=unlimited))
+        self._has_sent()
+        return rows
 
     def _run(self, sql: str, values: Mapping[str, Any]) -> "psycopg.Cursor[SQLRow]":
-        cursor = self._persist(lambda: self._send(sql, values))
-        if self._sent is not None and not sql.startswith("SELECT"):
-            self._sent.append((sql, values))
+        cursor = self._persist(lambda: self._after_waiting(lambda: self._send(sql, values)))
+        self._has_sent(*([] if sql.startswith("SELECT") else [(sql, values)]))
+        return cursor
+
+    def _send_waiting(self) -> None:
+        if self._waiting:
+            self._persist(lambda: self._after_waiting(lambda: None))
+            self._has_sent()
+
+    def _after_waiting(self, send: Callable[[], _Result]) -> _Result:
+        """Send something in one trip with what waits, and after it."""
+        if not self._waiting:
+            return send()
+        with at_once(self._connection):
+            for sql, values in self._waiting:
+                self._send(sql, values)
+            return send()
+
+    def _has_sent(self, *statements: SQLStatement) -> None:
+        """Note what was sent, after what was waiting: if the connection is lost, again."""
+        if self._sent is not None:
+            self._sent += (*self._waiting, *statements)
             if len(self._sent) > MOST_SENT_AGAIN:
                 self._sent = None
-        return cursor
+        self._waiting = []
 
     def _persist(self, act: Callable[[], _Result]) -> _Result:
         while True:
@@ -218,9 +259,13 @@ class Write(Channel):
 
     def _commit(self) -> None:
         # subtle: after a statement that failed, COMMIT rolls back and is no error.
-        if self._connection.execute("COMMIT").statusmessage != "COMMIT":
+        failed = self._connection.info.transaction_status == TransactionStatus.INERROR
+        if failed or self._end_with("COMMIT") != "COMMIT":
             path = self._connections.path
             raise StoreError(f"A write to {path} failed; nothing of it was kept.", subject=path)
+
+    def _end_with(self, sql: LiteralString) -> str | None:
+        return self._after_waiting(lambda: self._connection.execute(sql)).statusmessage
 
     def end(self) -> None:
         """Give the connection back; what was not committed is rolled back."""

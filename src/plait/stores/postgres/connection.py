@@ -37,18 +37,20 @@ from plait.stores.postgres.labels import (
     only_reads,
     recognised,
 )
-from plait.stores.postgres.pool import Connection, Patience, Pool, milliseconds
+from plait.stores.postgres.pool import Connection, Patience, Pool, at_once, milliseconds
 from plait.stores.postgres.pool import SQLRow as SQLRow
 
 if TYPE_CHECKING:
     from plait.stores.postgres.commits import Write
 
 _Result = TypeVar("_Result")
+# What is sent, and the values that are bound in it.
+SQLStatement = tuple[str, Mapping[str, Any]]
 
 # How often a read is tried whose connection is lost, or that was in somebody's way.
 READ_TRIES = 4
 # The newest tables that this version knows; `plait.stores.postgres.schema` has the steps to them.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 VERSION = "SELECT max(version) FROM plait.schema_version"
 # So long a member's reads go by what it was in the memory; a write asks anew.
 RECOGNISED_FOR_S = 1.0
@@ -69,6 +71,8 @@ class Channel:
         self.ns = membership.ns
         self.joined_as(membership)
         self.deadline: float | None = None
+        # Statements of a write whose answers nobody waits for: they go with the next one.
+        self._waiting: list[SQLStatement] = []
 
     def joined_as(self, membership: Membership) -> None:
         """Let every later statement see what this member may see."""
@@ -92,18 +96,28 @@ class Channel:
         rows = self.rows(sql, values, **named)
         return rows[0][0] if rows else None
 
-    def execute(self, sql: str, values: Mapping[str, Any] | None = None, **named: Any) -> int:
+    def execute(self, sql: str, values: Mapping[str, Any] | None = None, **named: Any) -> None:
+        """Run a statement whose answer nobody waits for; in a write, it goes with the next one."""
+        self._run(sql, {**(values or {}), **named})
+
+    def change(self, sql: str, values: Mapping[str, Any] | None = None, **named: Any) -> int:
         """Run a statement that returns nothing; return how many rows it changed."""
         return self._run(sql, {**(values or {}), **named}).rowcount
 
-    def together(self, *statements: tuple[str, Mapping[str, Any]]) -> list[list[SQLRow]]:
-        """Return the rows of several statements, which go to the server at once."""
-        with self._connection.pipeline():
+    def together(self, *statements: SQLStatement, unlimited: int = 0) -> list[list[SQLRow]]:
+        """Return the rows of several statements, which go to the server at once.
+
+        The deadline is not for the first, ``unlimited``, ones.
+        """
+        with at_once(self._connection):
+            for sql, values in self._waiting:
+                self._send(sql, values)
+            cursors = [self._send(sql, values) for sql, values in statements[:unlimited]]
             # subtle: what is sent at once is one transaction, at whose end the limit is lifted.
             if self.deadline is not None:
                 self._send(_LIMIT_TIME, {"left": _time_until(self.deadline)})
-            cursors = [self._send(sql, values) for sql, values in statements]
-            return [cursor.fetchall() for cursor in cursors]
+            cursors += [self._send(sql, values) for sql, values in statements[unlimited:]]
+        return [cursor.fetchall() for cursor in cursors]
 
     def _run(self, sql: str, values: Mapping[str, Any]) -> "psycopg.Cursor[SQLRow]":
         return self._send(sql, values)

@@ -5,7 +5,7 @@ from plait.stores.postgres.documents import JOINED
 from plait.stores.postgres.filters import Conditions
 from plait.stores.postgres.state import answering
 from plait.types.ids import ENTITY_SOURCE, SESSION_SOURCE
-from plait.types.reports import Stats
+from plait.types.reports import DocumentUsage, Stats
 
 _COUNTS = (
     "SELECT coalesce(sum(d.chunk_count), 0)::bigint, min(d.event_at), max(d.event_at), "
@@ -27,6 +27,20 @@ _MISSING = (
 _TRASH = "SELECT count(*) FROM plait.trash WHERE ns = %(ns)s"
 # Of the whole database: PostgreSQL does not tell what one memory takes of it.
 _SIZE = "SELECT pg_database_size(current_database())"
+
+_USAGE = (
+    "SELECT d.id, sum(octet_length(p.text))::bigint, coalesce(sum(s.reads), 0)::bigint, "
+    "max(s.last_read) FROM plait.passages AS p "
+    "JOIN plait.documents AS d ON d.ns = %(ns)s AND d.place = p.document "
+    "LEFT JOIN plait.signals AS s ON s.ns = %(ns)s AND s.ref = p.ref "
+    "WHERE p.ns = %(ns)s AND {conditions} GROUP BY d.id"
+)
+
+
+def usage(session: Channel, where: Conditions) -> dict[str, DocumentUsage]:
+    """Return the sizes of documents that meet conditions, and how they were read, by id."""
+    listed = session.rows(where.stated(_USAGE), where.values)
+    return {id_: DocumentUsage(size, reads, last or None) for id_, size, reads, last in listed}
 
 
 def stats(session: Channel, path: str, where: Conditions | None) -> Stats:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from plait.stores.postgres.connection import Channel, Escaped, SQLRow, escaped
+from plait.stores.postgres.connection import Channel, Escaped, SQLRow, SQLStatement, escaped
 from plait.stores.postgres.filters import Conditions
 from plait.stores.sqlite.documents import (
     DOCUMENT_COLUMNS,
@@ -42,6 +42,14 @@ _TURNS = (
 _PASSAGES = (
     f"SELECT {PASSAGE_COLUMNS} FROM {JOINED} AND d.id = %(id)s "  # noqa: S608
     "AND p.ordinal BETWEEN %(first)s AND %(last)s ORDER BY p.ordinal"
+)
+_SPANS = (
+    f"SELECT w.number, {PASSAGE_COLUMNS} "  # noqa: S608
+    "FROM unnest(%(ids)s::text[], %(first)s::bigint[], %(last)s::bigint[]) "
+    "WITH ORDINALITY AS w (id, first, last, number) "
+    "JOIN plait.documents AS d ON d.ns = %(ns)s AND d.id = w.id "
+    "JOIN plait.passages AS p ON p.ns = %(ns)s AND p.document = d.place "
+    "AND p.ordinal BETWEEN w.first AND w.last ORDER BY w.number, p.ordinal"
 )
 _WHOLE = (
     f"SELECT d.place, d.preface, {DOCUMENT_COLUMNS} FROM plait.documents AS d "  # noqa: S608
@@ -120,9 +128,18 @@ def passage_and_document(row: SQLRow) -> tuple[Passage, Document]:
 
 def turns(session: Channel, refs: Sequence[Ref]) -> dict[Ref, Turn]:
     """Return the places in a conversation of those passages that are whole messages."""
+    return placed(session.rows(*placing(refs)))
+
+
+def placing(refs: Sequence[Ref]) -> SQLStatement:
+    """Return the statement for the places of messages."""
+    return _TURNS, {"refs": list(refs)}
+
+
+def placed(rows: Sequence[SQLRow]) -> dict[Ref, Turn]:
+    """Return the answer to `placing` as values."""
     return {
-        ref: Turn.of(f"{project}\0{name}", turn, text)
-        for ref, project, name, turn, text in session.rows(_TURNS, refs=list(refs))
+        ref: Turn.of(f"{project}\0{name}", turn, text) for ref, project, name, turn, text in rows
     }
 
 
@@ -130,6 +147,16 @@ def passages(session: Channel, document: str, first: int, last: int | None) -> l
     """Return passages of one document, by ordinal."""
     span = {"id": document, "first": first, "last": LAST_ORDINAL if last is None else last}
     return [passage_from(row) for row in session.rows(_PASSAGES, span)]
+
+
+def spans(session: Channel, wanted: Sequence[tuple[str, int, int]]) -> list[list[Passage]]:
+    """Return passages of several documents, each by its first and its last ordinal."""
+    columns = [list(column) for column in zip(*wanted, strict=True)] or [[], [], []]
+    values = dict(zip(("ids", "first", "last"), columns, strict=True))
+    listed: list[list[Passage]] = [[] for _ in wanted]
+    for number, *row in session.rows(_SPANS, values):
+        listed[number - 1].append(passage_from(row))
+    return listed
 
 
 def find(session: Channel, name: str, where: Conditions) -> list[DocumentOrPassage]:

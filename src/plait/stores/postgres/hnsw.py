@@ -58,7 +58,13 @@ class Indexes:
 
     def __init__(self) -> None:
         self.least = INDEXED_PASSAGES
+        self.passages = 0  # of the memory, when its state was last asked for
         self._known: tuple[float, VectorIndex | None] | None = None
+
+    @property
+    def may_serve(self) -> bool:
+        """Whether the memory is so large that it may have an index."""
+        return self.passages >= self.least
 
     def forget(self) -> None:
         """Look again at the next search."""

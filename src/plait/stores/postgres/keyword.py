@@ -11,8 +11,8 @@ from typing import Any
 from plait.protocols import Scored, Token
 from plait.stores import matching
 from plait.stores.postgres import phrases
-from plait.stores.postgres.connection import Channel, Escaped, escaped
-from plait.stores.postgres.documents import AMONG, JOINED
+from plait.stores.postgres.connection import Channel, Escaped, SQLRow, SQLStatement, escaped
+from plait.stores.postgres.documents import JOINED
 from plait.stores.postgres.filters import Conditions, range_of
 from plait.stores.postgres.phrases import Operand
 from plait.stores.postgres.terms import POSITION_BITS, kept_term, terms_of
@@ -61,8 +61,13 @@ _BEST = (
 _HITS_AMONG = f"SELECT x.o, x.ref, x.times, x.length FROM ({{hits}}) AS x WHERE {_PASSES}"  # noqa: S608
 _TOTALS = "SELECT passages, tokens FROM plait.namespaces WHERE ns = %(ns)s"
 _POSTINGS = (
-    "SELECT t.term, t.ref, t.length, t.places FROM plait.postings AS t "
-    "WHERE t.ns = %(ns)s AND ({terms}) AND t.ref IN ({candidates})"
+    "SELECT t.term, t.ref, t.length, t.places FROM plait.postings AS t "  # noqa: S608
+    f"WHERE t.ns = %(ns)s AND ({{terms}}) AND t.ref IN (SELECT p.ref FROM {JOINED} "
+    "AND p.ref IN ({candidates}) AND {conditions})"
+)
+_COUNT = (
+    f"SELECT count(*) FROM (SELECT 1 FROM {JOINED} AND p.ref IN ({{candidates}}) "  # noqa: S608
+    "AND {conditions} LIMIT %(limit)s) AS s"
 )
 _LONGER = (
     "SELECT DISTINCT t.term FROM plait.postings AS t WHERE t.ns = %(ns)s AND {range} "
@@ -80,8 +85,6 @@ _SEEN = (
     "FROM unnest({}::text[], {}::text[], {}::text[], {}::text[]) AS q (word, term, low, high) "
     f"WHERE (SELECT count(*) FROM ({_OF_WORD} LIMIT {FEW_PASSAGES + 1}) AS s) <= {FEW_PASSAGES}"
 )
-
-_Statement = tuple[str, Mapping[str, Any]]
 
 
 def operands(query: Query) -> list[Operand] | None:
@@ -126,32 +129,35 @@ def best(session: Channel, query: Query, limit: int, where: Conditions) -> list[
         return resembling.by_rare_words(session, query, limit, where)
     if query.local:
         return _best_alone(session, query, limit, where)
-    asked = operands(query)
+    statement = ranking(query, limit, where)
+    if statement is None:
+        return _ranked(_by_operators(session, query, where), limit)
+    return [(ref, score) for ref, score in session.rows(*statement)]
+
+
+def ranking(query: Query, limit: int, where: Conditions) -> SQLStatement | None:
+    """Return the statement for the best passages; ``None`` if one is not enough."""
+    asked = None if query.rarest or query.local else operands(query)
     if asked is None:
-        return _passing(session, _by_operators(session, query), limit, where)
+        return None
     few = query.expression is None and len(query.words) <= NARROWED_WORDS
-    values = {
+    values: dict[str, Any] = {
         "limit": limit,
         "listed": LISTED_PASSAGES if few else -1,
         "whole": [number for number, operand in enumerate(asked) if operand.whole],
     }
     hits = phrases.hits(where.bind, asked)
-    sql = where.stated(_BEST.replace("{hits}", hits))
-    return [(ref, score) for ref, score in session.rows(sql, where.values, **values)]
+    return where.stated(_BEST.replace("{hits}", hits)), {**where.values, **values}
 
 
-def _passing(
-    session: Channel, scores: Mapping[Ref, float], limit: int, where: Conditions
-) -> list[Scored]:
-    """Return the best of these passages that meet the conditions."""
-    rows = session.rows(where.stated(AMONG), where.values, refs=list(scores))
-    passing = {ref for (ref,) in rows}
-    ranked = sorted((-score, ref) for ref, score in scores.items() if ref in passing)
+def _ranked(scores: Mapping[Ref, float], limit: int) -> list[Scored]:
+    """Return the best passages by their scores."""
+    ranked = sorted((-score, ref) for ref, score in scores.items())
     return [(ref, -negative) for negative, ref in ranked[:limit]]
 
 
-def _by_operators(session: Channel, query: Query) -> dict[Ref, float]:
-    """Return the scores of all passages that match a query with operators."""
+def _by_operators(session: Channel, query: Query, where: Conditions) -> dict[Ref, float]:
+    """Return the scores of all passages that match a query with operators and the conditions."""
     if query.expression is not None:
         query = query._replace(expression=_with_forms(session, query.expression))
     compiled = matching.compile_query(query, terms_of)
@@ -160,11 +166,10 @@ def _by_operators(session: Channel, query: Query) -> dict[Ref, float]:
         if phrase.terms:
             (begun if phrase.prefix else exact).add(phrase.terms[-1])
             exact.update(phrase.terms[:-1])
-    bound = Conditions(0)
-    terms = [f"t.term = ANY({bound.bind(sorted(exact))})"]
-    terms += [range_of(bound.bind, "t.term", start) for start in sorted(begun)]
+    terms = [f"t.term = ANY({where.bind(sorted(exact))})"]
+    terms += [range_of(where.bind, "t.term", start) for start in sorted(begun)]
     sql = _POSTINGS.replace("{terms}", " OR ".join(terms))
-    sql = sql.replace("{candidates}", phrases.candidates(bound.bind, compiled))
+    sql = sql.replace("{candidates}", phrases.candidates(where.bind, compiled))
     asked = [Operand(tuple(phrase.terms), phrase.prefix) for phrase in compiled.phrases()]
     counted = Conditions(0)
     counting = phrases.counts(counted.bind, asked)
@@ -172,7 +177,7 @@ def _by_operators(session: Channel, query: Query) -> dict[Ref, float]:
     lengths: dict[Ref, int] = {}
     mask = (1 << POSITION_BITS) - 1
     listed_postings, held, [(count, words)] = session.together(
-        (sql, bound.values), (counting, counted.values), (_TOTALS, {})
+        (where.stated(sql), where.values), (counting, counted.values), (_TOTALS, {})
     )
     for term, ref, length, listed in listed_postings:
         pairs = [(place >> POSITION_BITS, place & mask) for place in listed]
@@ -186,28 +191,77 @@ def _by_operators(session: Channel, query: Query) -> dict[Ref, float]:
     return matching.bm25(passages, compiled, count=count, words=words, holding=holding)
 
 
+def counting(query: Query, limit: int, where: Conditions) -> SQLStatement | None:
+    """Return a statement that counts the passages that match a query, up to so many.
+
+    ``None`` if their number is not that of passages with its words: with phrases, NEAR and NOT.
+    """
+    if query.expression is None or query.boosts or any(map(_is_special, _terms(query.expression))):
+        return None
+    compiled = matching.compile_query(query, terms_of)
+    if any(len(phrase.terms) != 1 for phrase in compiled.phrases()) or _denies(query.expression):
+        return None
+    candidates = phrases.candidates(where.bind, compiled)
+    sql = _COUNT.replace("{candidates}", candidates)
+    return where.stated(sql), {**where.values, "limit": limit}
+
+
+def _is_special(term: Term) -> bool:
+    return bool(term.near or term.prefix or term.ending)
+
+
+def _denies(expression: Expression) -> bool:
+    if isinstance(expression, Term):
+        return False
+    return expression.operator == "not" or any(map(_denies, expression.parts))
+
+
 def _with_forms(session: Channel, expression: Expression) -> Expression:
     """Return an expression with the longer forms of its words that have an ending, as indexed."""
-    if isinstance(expression, Group):
-        parts = tuple(_with_forms(session, part) for part in expression.parts)
-        return expression._replace(parts=parts)
-    stems = terms_of(expression.words[0]) if expression.ending else []
-    plain = expression._replace(ending=0)
+    longer = dict.fromkeys(term for term in _terms(expression) if term.ending)
+    statements = {term: sql for term in longer if (sql := _longer_forms(term)) is not None}
+    if not longer:
+        return expression
+    listed = session.together(*statements.values()) if statements else []
+    forms = {
+        term: [Term((form,)) for (form,) in rows]
+        for term, rows in zip(statements, listed, strict=True)
+    }
+    return _replaced(expression, forms)
+
+
+def _terms(expression: Expression) -> list[Term]:
+    if isinstance(expression, Term):
+        return [expression]
+    return [term for part in expression.parts for term in _terms(part)]
+
+
+def _longer_forms(term: Term) -> SQLStatement | None:
+    """Return the statement for the indexed words that a term with an ending stands for, too."""
+    stems = terms_of(term.words[0])
     if len(stems) != 1:
-        return plain
+        return None
     bound = Conditions(0)
     sql = _LONGER.replace("{range}", range_of(bound.bind, "t.term", stems[0]))
-    most = len(stems[0]) + expression.ending
-    forms = session.rows(sql, bound.values, term=stems[0], most=most, limit=MOST_FORMS)
-    return Group("or", (plain, *(Term((form,)) for (form,) in forms))) if forms else plain
+    most = len(stems[0]) + term.ending
+    return sql, {**bound.values, "term": stems[0], "most": most, "limit": MOST_FORMS}
+
+
+def _replaced(expression: Expression, forms: Mapping[Term, Sequence[Term]]) -> Expression:
+    """Return an expression with each of these terms replaced by any of its forms."""
+    if isinstance(expression, Group):
+        parts = tuple(_replaced(part, forms) for part in expression.parts)
+        return expression._replace(parts=parts)
+    plain = expression._replace(ending=0)
+    listed = forms.get(expression, ())
+    return Group("or", (plain, *listed)) if listed else plain
 
 
 def _best_alone(session: Channel, query: Query, limit: int, where: Conditions) -> list[Scored]:
     """Return the best passages as if there were no others, see `plait.stores.sqlite.alone`."""
     scores: dict[Ref, float] = {}
     if query.expression is not None:
-        matched = _by_operators(session, query._replace(boosts=()))
-        scores = {ref: 0.0 for ref, _ in _passing(session, matched, len(matched), where)}
+        scores = dict.fromkeys(_by_operators(session, query._replace(boosts=()), where), 0.0)
     any_ref = query.expression is None
     hits: dict[int, list[tuple[Ref, float, int]]] = {}
     listed = phrases.hits(where.bind, [*_words(query), *map(_operand, query.boosts)])
@@ -225,8 +279,7 @@ def _best_alone(session: Channel, query: Query, limit: int, where: Conditions) -
                 part = times * (K1 + 1) / (times + K1 * (1 - B + B * length / average))
                 # Rounded, as in the SQLite store, whose way to the number of times is longer.
                 scores[ref] = scores.get(ref, 0.0) + round(idf * part, 6)
-    ranked = sorted((-score, ref) for ref, score in scores.items())
-    return [(ref, -negative) for negative, ref in ranked[:limit]]
+    return _ranked(scores, limit)
 
 
 def _log_odds(passages: int, holding: int) -> float:
@@ -247,17 +300,40 @@ def vocabulary(
 
     Of words that few passages contain, it tells which no passage contains that may be seen.
     """
-    begun: dict[str, str] = {}
-    for word, start in begun_with.items():
-        stems = analysis.tokens(fileless.connection(), start)
-        if len(words[word]) == len(stems) == 1:
-            begun.setdefault(stems[0][2], words[word][0][2])
+    answers = session.together(*of_vocabulary(words, begun_with, where, seen_by))
+    return vocabulary_of(session, answers, words, begun_with, where, seen_by)
+
+
+def of_vocabulary(
+    words: Mapping[str, Sequence[Token]],
+    begun_with: Mapping[str, str],
+    where: Conditions | None,
+    seen_by: Conditions | None,
+) -> list[SQLStatement]:
+    """Return the statements for the counts of a vocabulary."""
     statements = [_counting(_asked(words, begun_with, where), where)]
     if seen_by is not None:
         statements.append(_seeing(words, begun_with, seen_by))
     if where is not None:
         statements.append(_selecting(where, None))
-    rows, *others = session.together(*statements)
+    return statements
+
+
+def vocabulary_of(
+    session: Channel,
+    answers: Sequence[Sequence[SQLRow]],
+    words: Mapping[str, Sequence[Token]],
+    begun_with: Mapping[str, str],
+    where: Conditions | None,
+    seen_by: Conditions | None,
+) -> Vocabulary:
+    """Return the answers to `of_vocabulary` as a value; words of several terms are asked again."""
+    begun: dict[str, str] = {}
+    for word, start in begun_with.items():
+        stems = analysis.tokens(fileless.connection(), start)
+        if len(words[word]) == len(stems) == 1:
+            begun.setdefault(stems[0][2], words[word][0][2])
+    rows, *others = answers
     counted: dict[str | None, int] = dict(rows)
     terms = {term for listed in words.values() for _, _, term in listed}
     if where is None:
@@ -294,7 +370,7 @@ def _asked(
 
 def _seeing(
     words: Mapping[str, Sequence[Token]], begun_with: Mapping[str, str], where: Conditions
-) -> _Statement:
+) -> SQLStatement:
     """Return a statement for which words a passage contains that meets the conditions."""
     rows = []
     for word, listed in words.items():
@@ -334,7 +410,7 @@ def _either(
     return forms
 
 
-def _counting(asked: Mapping[str, Sequence[Operand]], where: Conditions | None) -> _Statement:
+def _counting(asked: Mapping[str, Sequence[Operand]], where: Conditions | None) -> SQLStatement:
     """Return a statement for how many passages there are, and have one of each name's operands."""
     bound = where or Conditions(0)
     names: list[str] = []
@@ -353,7 +429,7 @@ def _counting(asked: Mapping[str, Sequence[Operand]], where: Conditions | None) 
     return sql if where is None else where.stated(sql), bound.values
 
 
-def _selecting(where: Conditions, most: int | None) -> _Statement:
+def _selecting(where: Conditions, most: int | None) -> SQLStatement:
     """Return a statement that counts the passages of no more documents than ``most``."""
     sql = (
         "SELECT coalesce(sum(s.chunk_count), 0)::bigint FROM (SELECT d.chunk_count "  # noqa: S608

@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 from plait.stores.moving import (
     DOCUMENTS,
@@ -28,6 +28,7 @@ from plait.stores.moving import (
 from plait.stores.postgres import distributing, moving_people, tidying, vectors
 from plait.stores.postgres.address import parse
 from plait.stores.postgres.audit import Recorder
+from plait.stores.postgres.commits import Write
 from plait.stores.postgres.connection import Channel, Connections, Escaped, escaped
 from plait.stores.postgres.hnsw import Indexes
 from plait.stores.postgres.labels import TEAM_LABEL, refuse_member
@@ -166,8 +167,9 @@ class _Rows:
             self.session.execute(_WRITE_TAGS, tags=list(tags), documents=list(places))
 
     def _writer(self) -> DocumentWriter:
-        recorder = Recorder(self.session)  # nothing is recorded here
-        return DocumentWriter(self.session, recorder, has_vectors=self._has_vectors)
+        session = cast("Write", self.session)  # rows are changed only inside of one
+        recorder = Recorder(session)  # nothing is recorded here
+        return DocumentWriter(session, recorder, (), has_vectors=self._has_vectors)
 
     def delete(self, table: Table, keys: Sequence[Key]) -> None:
         """Delete rows."""

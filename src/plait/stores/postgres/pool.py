@@ -3,13 +3,16 @@
 import logging
 import os
 import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from threading import BoundedSemaphore, Lock
 from typing import Any, cast
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import Conninfo, TransactionStatus
+from psycopg.pq import Conninfo, ConnStatus, TransactionStatus
 
 from plait.errors import StoreBusy, UsageError
 from plait.stores.postgres import failures
@@ -68,6 +71,33 @@ def _unreadable(dsn: str) -> UsageError:
         else "one of its options is not known, or has a value that it cannot have."
     )
     return UsageError(f"The address of the database cannot be read: {reason}", code="bad_address")
+
+
+# How psycopg 3.2 and 3.3 end a pipeline. Another driver does it in its own way, with a trip more.
+_ENDS_BY = ("_exit_gen", "_enqueue_sync", "_communicate_gen", "_fetch_gen")
+
+
+@contextmanager
+def at_once(connection: Connection) -> Iterator[None]:
+    """Send what is run inside at once; read the answers only afterwards, or there are two trips.
+
+    subtle: after its last statement the driver asks the server to flush, which sends nothing more,
+    but is no longer idle then: it would wait for ever for a writer that has vanished.
+    """
+    with connection.pipeline() as pipeline:
+        if all(hasattr(pipeline, name) for name in _ENDS_BY):
+            pipeline._exit_gen = partial(_ended, pipeline)  # type: ignore[method-assign]
+        yield
+
+
+def _ended(pipeline: psycopg.Pipeline) -> Generator[Any, Any, None]:
+    """End a pipeline as the driver does, but for that."""
+    try:
+        pipeline._enqueue_sync()
+        yield from pipeline._communicate_gen()
+    finally:
+        if pipeline.pgconn.status == ConnStatus.OK:  # or it would hide why it is not
+            yield from pipeline._fetch_gen(flush=False)
 
 
 def milliseconds(seconds: float) -> str:

@@ -84,7 +84,7 @@ def put(session: Channel, relation: Relation, next_number: Numbers) -> None:
     """Write an edge; it replaces the one with the same ends, type and creation time."""
     values = {**_key(session, relation), **_parts(relation)}
     refuse_apart(session, [values["source"], values["target"]], relation)
-    if not session.execute(_UPDATE, values):
+    if not session.change(_UPDATE, values):
         session.execute(_INSERT, values, number=next_number(1))
 
 

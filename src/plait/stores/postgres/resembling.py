@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from plait.protocols import Scored
-from plait.stores.postgres.connection import Channel
+from plait.stores.postgres.connection import Channel, SQLRow
 from plait.stores.postgres.documents import AMONG, JOINED
 from plait.stores.postgres.filters import Conditions
 from plait.stores.postgres.terms import terms_of
@@ -20,11 +20,12 @@ from plait.stores.sqlite.resembling import (
 from plait.types import Ref
 from plait.types.queries import Query
 
-# The newest passages with each word, and one more than a rare word has.
+# The passages with each rare word, the newest first; of a word that more have, none.
 _HOLDING = (
-    "SELECT q.term, t.ref FROM unnest(%(terms)s::text[]) AS q (term) CROSS JOIN LATERAL "
+    "SELECT q.term, CASE WHEN count(*) <= %(most)s THEN array_agg(t.ref ORDER BY t.ref DESC) END "
+    "FROM unnest(%(terms)s::text[]) AS q (term) CROSS JOIN LATERAL "
     "(SELECT t.ref FROM plait.postings AS t WHERE t.ns = %(ns)s AND t.term = q.term "
-    "ORDER BY t.ref DESC LIMIT %(limit)s) AS t"
+    "ORDER BY t.ref DESC LIMIT %(most)s + 1) AS t GROUP BY q.term"
 )
 _PASSAGES = "SELECT passages FROM plait.namespaces WHERE ns = %(ns)s"
 _TOGETHER = (
@@ -60,17 +61,15 @@ def _shared(session: Channel, query: Query) -> dict[Ref, float]:
     words = sorted(dict.fromkeys(query.words), key=len, reverse=True)
     terms = {word: terms_of(word) for word in words}
     single = {word: own[0] for word, own in terms.items() if len(own) == 1}
-    holding: dict[str, list[Ref]] = {}
-    values = {"terms": list(dict.fromkeys(single.values())), "limit": RARE_IN_PASSAGES + 1}
-    for term, ref in session.rows(_HOLDING, values):
-        holding.setdefault(term, []).append(ref)
-    passages = int(session.value(_PASSAGES))
+    values = {"terms": list(dict.fromkeys(single.values())), "most": RARE_IN_PASSAGES}
+    listed, [(passages,)] = session.together((_HOLDING, values), (_PASSAGES, {}))
+    holding: dict[str, list[Ref] | None] = dict(listed)
     scores: dict[Ref, float] = {}
     common: list[str] = []
     rare = 0
     for word in words:
         refs = holding.get(single.get(word, ""), [])
-        if len(refs) > RARE_IN_PASSAGES:
+        if refs is None:
             common.append(single[word])
         elif refs:
             rare += 1
@@ -79,13 +78,23 @@ def _shared(session: Channel, query: Query) -> dict[Ref, float]:
                 break
     if rare < FEW_RARE_WORDS:
         weight = math.log(1 + passages / (10 * RARE_IN_PASSAGES))
-        for place in range(min(JOINED_GROUPS, max(1, len(common) - 1))):
-            group = sorted({*common[place : place + JOINED_WORDS]})
-            if group:
-                limits = {"count": len(group), "limit": RARE_IN_PASSAGES}
-                listed = session.rows(_TOGETHER, limits, terms=group)
-                _count(scores, [ref for (ref,) in listed], len(group) * weight)
+        groups = [
+            sorted({*common[place : place + JOINED_WORDS]})
+            for place in range(min(JOINED_GROUPS, max(1, len(common) - 1)))
+        ]
+        groups = [group for group in groups if group]
+        if groups:
+            for group, rows in zip(groups, _with_all(session, groups), strict=True):
+                _count(scores, [ref for (ref,) in rows], len(group) * weight)
     return scores
+
+
+def _with_all(session: Channel, groups: Sequence[Sequence[str]]) -> list[list[SQLRow]]:
+    """Return the newest passages that have all words of a group, for each group."""
+    limit = RARE_IN_PASSAGES
+    return session.together(
+        *((_TOGETHER, {"terms": group, "count": len(group), "limit": limit}) for group in groups)
+    )
 
 
 def _count(scores: dict[Ref, float], refs: Sequence[Ref], weight: float) -> None:

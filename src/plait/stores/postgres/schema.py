@@ -278,7 +278,7 @@ CREATE TABLE plait.commits (
 """
 
 # The newest schema has all of them; an older one gets those that it lacks.
-MIGRATIONS: tuple[LiteralString, ...] = (_TABLES, _COMMITS, fences.PEOPLE)
+MIGRATIONS: tuple[LiteralString, ...] = (_TABLES, _COMMITS, fences.PEOPLE, fences.OWN_ROWS)
 
 # Rows of int8 numbers, which half precision holds exactly. Apart from the passages: a row that is
 # too long for a page is kept elsewhere, and reading it takes six times as long.
@@ -338,7 +338,8 @@ def prepare(connections: Connections, namespace: str, *, create: bool, read_only
                 subject=connections.path,
             )
         if not read_only:
-            if version < SCHEMA_VERSION:
+            # A member works with older tables, too, until the administrator opens a memory.
+            if version < SCHEMA_VERSION and connections.membership.is_administrator:
                 _migrate(session.connection, connections.timeout)
                 if _version(session, connections.path) >= FIRST_WITH_PEOPLE:
                     connections.joined_as(_membership(session, connections.path, known=True))

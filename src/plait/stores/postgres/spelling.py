@@ -1,35 +1,52 @@
-"""The postings as an index of words, for `plait.stores.spelling`."""
+"""The postings as an index of words, for `plait.stores.spelling`.
 
-from collections.abc import Collection, Sequence
+What is asked for one after the other is read in two trips: the stems of all words, then their
+passages. What nobody could expect takes one more.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 
 from plait.protocols import Token
 from plait.stores import spelling
-from plait.stores.postgres.connection import Channel
+from plait.stores.postgres.connection import Channel, SQLStatement
 from plait.stores.postgres.documents import JOINED
 from plait.stores.postgres.filters import Conditions
-from plait.stores.postgres.terms import terms_of
+from plait.stores.postgres.terms import kept_term
 from plait.stores.sqlite import analysis, fileless
 from plait.types import Ref
 
-_ANY = (
-    "SELECT 1 FROM plait.postings AS t WHERE t.ns = %(ns)s "
-    "AND t.term >= %(low)s AND t.term < %(high)s LIMIT 1"
+_SEEN = (
+    "SELECT EXISTS (SELECT 1 FROM plait.documents AS d WHERE d.ns = %(ns)s "
+    "AND NOT coalesce({conditions}, false)), EXISTS (SELECT 1 FROM plait.documents AS d "
+    "WHERE d.chunk_count > 0 AND {conditions})"
 )
 _RANGE = (
     "SELECT t.term, count(*) FROM plait.postings AS t WHERE t.ns = %(ns)s "
     "AND t.term >= %(low)s AND t.term < %(high)s GROUP BY t.term ORDER BY t.term LIMIT %(limit)s"
 )
+_ANY = (
+    "SELECT r.low FROM unnest(%(low)s::text[], %(high)s::text[]) AS r (low, high) "
+    "WHERE EXISTS (SELECT 1 FROM plait.postings AS t WHERE t.ns = %(ns)s "
+    "AND t.term >= r.low AND t.term < r.high)"
+)
 _KNOWN = (
     "SELECT t.term, count(*) FROM plait.postings AS t "
     "WHERE t.ns = %(ns)s AND t.term = ANY(%(terms)s) GROUP BY t.term"
 )
-_TEXTS = (
-    "SELECT p.text, p.heading, p.title_terms FROM plait.passages AS p "
-    "WHERE p.ns = %(ns)s AND p.ref = ANY(%(refs)s)"
-)
+# Passages with each stem; of the first ones also the texts, each once.
 _HOLDING = (
-    "SELECT t.ref FROM plait.postings AS t WHERE t.ns = %(ns)s AND t.term = %(term)s "
-    "AND ({visible}) ORDER BY t.ref LIMIT %(limit)s"
+    "SELECT s.number, s.ref, p.text, p.heading, p.title_terms FROM (SELECT q.number, h.ref, "
+    "h.place, row_number() OVER (PARTITION BY h.ref ORDER BY h.place) AS time FROM unnest("
+    "%(terms)s::text[]) WITH ORDINALITY AS q (term, number) CROSS JOIN LATERAL ("
+    "SELECT t.ref, row_number() OVER (ORDER BY t.ref) AS place FROM plait.postings AS t "
+    "WHERE t.ns = %(ns)s AND t.term = q.term AND ({visible}) ORDER BY t.ref LIMIT %(limit)s) AS h) "
+    "AS s LEFT JOIN plait.passages AS p ON p.ns = %(ns)s AND p.ref = s.ref AND s.time = 1 "
+    "AND s.place <= %(texts)s ORDER BY s.number, s.ref"
+)
+_VISIBLE = f"SELECT true FROM {JOINED} AND p.ref = t.ref AND {{conditions}}"  # noqa: S608
+_TEXTS = (
+    "SELECT p.ref, p.text, p.heading, p.title_terms FROM plait.passages AS p "
+    "WHERE p.ns = %(ns)s AND p.ref = ANY(%(refs)s)"
 )
 
 
@@ -39,45 +56,98 @@ class Index:
     def __init__(self, session: Channel, where: Conditions) -> None:
         self._session = session
         self._where = where
-        sql = (
-            "SELECT EXISTS (SELECT 1 FROM plait.documents AS d WHERE d.ns = %(ns)s "
-            "AND NOT coalesce({conditions}, false)), EXISTS (SELECT 1 FROM plait.documents AS d "
-            "WHERE d.chunk_count > 0 AND {conditions})"
+        self.confined = True
+        self.any_seen = False
+        self._letters: set[str] = set()
+        self._ranges: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        self._counts: dict[str, int] = {}
+        self._holding: dict[str, list[Ref]] = {}
+        self._texts: dict[Ref, tuple[str, ...]] = {}
+
+    def expect_words(self, typed: Sequence[str]) -> None:
+        """Read the stems of all words, and whether some passages may not be seen."""
+        ranges = list(dict.fromkeys(map(spelling.beginning, typed)))
+        letters = {letter for word in typed if not word.isascii() for letter in word[:2]}
+        varied = {term for word in typed for term in spelling.varied_words(self, word)}
+        where = self._where
+        seen, begun, known, *listed = self._session.together(
+            (where.stated(_SEEN), where.values),
+            (_ANY, {"low": sorted(letters), "high": [_after(low) for low in sorted(letters)]}),
+            (_KNOWN, {"terms": sorted(varied)}),
+            *map(_of_range, ranges),
         )
-        [(self.confined, self.any_seen)] = session.rows(where.stated(sql), where.values)
+        [(self.confined, self.any_seen)] = seen
+        self._letters = {low for (low,) in begun}
+        self._counts = dict(known)
+        self._ranges = {
+            ends: [(term, count) for term, count in rows]
+            for ends, rows in zip(ranges, listed, strict=True)
+        }
+
+    def expect_stems(self, stems: Iterable[str]) -> None:
+        """Read the passages of all stems, and the first texts of each."""
+        wanted = list(dict.fromkeys(stems)) if self.any_seen else []
+        if not wanted:
+            return
+        visible, limit = "true", spelling.READ_PASSAGES
+        if self.confined:
+            visible, limit = _VISIBLE, spelling.COUNTED
+        where = self._where
+        rows = self._session.rows(
+            where.stated(_HOLDING.replace("{visible}", visible)),
+            where.values,
+            terms=[kept_term(stem) for stem in wanted],
+            limit=limit,
+            texts=spelling.READ_PASSAGES,
+        )
+        self._holding |= {stem: [] for stem in wanted}
+        for number, ref, *texts in rows:
+            self._holding[wanted[number - 1]].append(ref)
+            self._keep(ref, texts)
+
+    def _keep(self, ref: Ref, texts: Sequence[str | None]) -> None:
+        if texts[0] is not None:
+            self._texts[ref] = tuple(text or "" for text in texts)
 
     def has_between(self, low: str, high: str) -> bool:
         """Tell whether there is a term from ``low`` up to, but without, ``high``."""
-        return bool(self._session.value(_ANY, low=low, high=high))
+        return low in self._letters
 
     def between(self, low: str, high: str, limit: int) -> list[tuple[str, int]]:
         """Return such terms in order, and how many passages contain each."""
-        rows = self._session.rows(_RANGE, low=low, high=high, limit=limit)
-        return [(term, count) for term, count in rows]
+        return self._ranges[low, high] if self.any_seen else []
 
     def known(self, terms: Collection[str]) -> list[tuple[str, int]]:
         """Return those of the terms that there are, and how many passages contain each."""
-        return [(term, count) for term, count in self._session.rows(_KNOWN, terms=list(terms))]
+        listed = terms if self.any_seen else ()
+        return [(term, self._counts[term]) for term in listed if term in self._counts]
 
-    def holding(self, word: str) -> list[Ref]:
-        """Return some passages that hold a word and may be seen."""
-        terms = terms_of(word)
-        if len(terms) != 1:
+    def holding(self, stem: str) -> list[Ref]:
+        """Return some passages that hold a word with this stem and may be seen."""
+        if spelling.word_of(self, stem) is None:
             return []
-        visible, limit = "true", spelling.READ_PASSAGES
-        if self.confined:
-            visible = f"SELECT true FROM {JOINED} AND p.ref = t.ref AND {{conditions}}"  # noqa: S608
-            limit = spelling.COUNTED
-        sql = self._where.stated(_HOLDING.replace("{visible}", visible))
-        return [
-            ref
-            for (ref,) in self._session.rows(sql, self._where.values, term=terms[0], limit=limit)
-        ]
+        if stem not in self._holding:
+            self.expect_stems([stem])
+        return self._holding.get(stem, [])
 
     def texts(self, refs: Sequence[Ref]) -> list[tuple[str, ...]]:
         """Return the text, the heading and the names of passages."""
-        return self._session.rows(_TEXTS, refs=list(refs))
+        if any(ref not in self._texts for ref in refs):
+            # Of all, because as a rule the texts of the next stems do not have the word either.
+            unread = [*({*refs}.union(*self._holding.values()) - self._texts.keys())]
+            for ref, *texts in self._session.rows(_TEXTS, refs=unread):
+                self._keep(ref, texts)
+        return [self._texts[ref] for ref in refs if ref in self._texts]
 
     def tokens(self, text: str) -> list[Token]:
         """Return the terms that a text is indexed under."""
         return analysis.tokens(fileless.connection(), text)
+
+
+def _after(letter: str) -> str:
+    return chr(ord(letter) + 1)
+
+
+def _of_range(ends: tuple[str, str]) -> SQLStatement:
+    low, high = ends
+    return _RANGE, {"low": low, "high": high, "limit": spelling.LISTED_STEMS}

@@ -1,8 +1,10 @@
 """The state of a memory: its facts and the spaces of its vectors."""
 
+from collections.abc import Sequence
+
 from plait.errors import Notice, StoreError, advise
 from plait.protocols import State
-from plait.stores.postgres.connection import Channel
+from plait.stores.postgres.connection import Channel, SQLRow, SQLStatement
 from plait.stores.sqlite.state import (
     CHANCE,
     CHANGED_AT,
@@ -36,6 +38,7 @@ _GENERATIONS = (
     "SELECT id, space, dims, current, canary FROM plait.generations WHERE ns = %(ns)s "
     "ORDER BY current DESC, id"
 )
+OF_STATE: tuple[SQLStatement, ...] = ((_STATE, {}), (_GENERATIONS, {}))
 _SET = (
     "INSERT INTO plait.facts (ns, name, value) VALUES (%(ns)s, %(name)s, %(value)s) "
     "ON CONFLICT (ns, name) DO UPDATE SET value = excluded.value"
@@ -79,7 +82,12 @@ def set_chance(session: Channel, chance: Chance, space: Space) -> None:
 
 def read_state(session: Channel, analyzer: str, *, has_vectors: bool) -> State:
     """Return the state of the memory."""
-    rows, listed = session.together((_STATE, {}), (_GENERATIONS, {}))
+    return state_of(session.together(*OF_STATE), analyzer, has_vectors=has_vectors)
+
+
+def state_of(answers: Sequence[Sequence[SQLRow]], analyzer: str, *, has_vectors: bool) -> State:
+    """Return the answers to `OF_STATE` as a value."""
+    rows, listed = answers
     if not rows:
         raise StoreError("The memory is not there any more.", code="no_memory")
     [row] = rows

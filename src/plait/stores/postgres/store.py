@@ -18,8 +18,9 @@ from plait.protocols import (
     Vector,
 )
 from plait.stores import refuse_to_write
-from plait.stores.postgres import documents, keyword, signals, vectors
+from plait.stores.postgres import candidates, documents, keyword, vectors
 from plait.stores.postgres.address import parse
+from plait.stores.postgres.ahead import Ahead
 from plait.stores.postgres.connection import Channel, Connections
 from plait.stores.postgres.filters import Conditions, conditions
 from plait.stores.postgres.hnsw import Indexes
@@ -39,7 +40,7 @@ from plait.types.visibility import wanted_visibility
 if TYPE_CHECKING:
     from plait.stores.postgres.hnsw import VectorIndex
     from plait.types.audit import AuditEntry, AuditQuery
-    from plait.types.reports import Finding, Stats
+    from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import StepName, StepTaken
     from plait.types.visibility import MemberRole, TeamMember, Visibility
 
@@ -73,7 +74,6 @@ class PostgresStore:
         self.path = place.shown
         self._read_only = read_only
         self._clock = clock
-        self._passages = 0  # when the state was last asked for
         self.indexes = Indexes()
         self._connections = Connections(place, timeout=timeout, durability=durability)
         try:
@@ -94,7 +94,7 @@ class PostgresStore:
         present = self._connections.read(
             lambda session: read_state(session, self.analyzer, has_vectors=self.has_vectors)
         )
-        self._passages = present.passages
+        self.indexes.passages = present.passages
         return present
 
     @contextmanager
@@ -132,6 +132,11 @@ class PostgresStore:
         return self._connections.membership
 
     # -- searching -------------------------------------------------------------------------
+
+    @property
+    def ahead(self) -> Ahead:
+        """What a search reads together, in fewer trips than one after the other."""
+        return Ahead(self, self._connections, self._where, self._clock)
 
     def keyword(
         self, query: Query, limit: int, where: Filter, *, deadline: float | None = None
@@ -177,7 +182,7 @@ class PostgresStore:
         return self._connections.read(search)
 
     def _index_of(self, session: Channel, space: Space) -> VectorIndex | None:
-        return self.indexes.of(session, space) if self._passages >= self.indexes.least else None
+        return self.indexes.of(session, space) if self.indexes.may_serve else None
 
     def vocabulary(
         self,
@@ -210,7 +215,8 @@ class PostgresStore:
 
         def spelt(session: Channel) -> dict[str, list[Spelling]]:
             index = Index(session, chosen)
-            return spelling.alike(index, listed) if index.any_seen else {}
+            spellings = spelling.alike(index, listed)
+            return spellings if index.any_seen else {}
 
         return self._connections.read(spelt)
 
@@ -224,35 +230,9 @@ class PostgresStore:
         self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None
     ) -> dict[Ref, Candidate]:
         """Read passages with their documents; with ``ranking`` all that ranking needs."""
-        values = {"refs": list(refs), "now": self._clock()}
-        asked = [documents.HYDRATE]
-        if ranking:
-            asked += [signals.USES, signals.PAIRS, signals.DEGREES, documents.SUCCESSORS_OF]
-            asked.append(signals.ANY_USE)
-        rows, *others = self._connections.read(
-            lambda session: session.together(*((sql, values) for sql in asked))
-        )
-        pairs = {
-            passage.ref: (passage, document)
-            for passage, document in map(documents.passage_and_document, rows)
-        }
-        if not ranking:
-            return {ref: Candidate(*pair) for ref, pair in pairs.items()}
-        read, together, degrees, replaced, any_use = others
-        uses = signals.uses(read, together, degrees) if any_use else {}
-        successors: dict[str, str] = dict(replaced)
-        connection = fileless.connection()
-        return {
-            ref: Candidate(
-                passage,
-                document,
-                analysis.tokens_among(connection, passage.text, terms),
-                analysis.name_terms(connection, passage, document, terms),
-                uses.get(ref),
-                successors.get(document.id),
-            )
-            for ref, (passage, document) in pairs.items()
-        }
+        asked = candidates.hydrating(refs, self._clock(), ranking=ranking)
+        answers = self._connections.read(lambda session: session.together(*asked))
+        return candidates.hydrated(answers, ranking=ranking, terms=terms)
 
     def passages(self, document: str, first: int = 0, last: int | None = None) -> list[Passage]:
         """Return passages of one document by ordinal."""
@@ -276,8 +256,10 @@ class PostgresStore:
 
         def hashes(session: Channel) -> set[bytes]:
             existing = self._existing(session, document)
+            if existing is None or existing[1].title != document.title:
+                return set()
             current = answering(session)
-            if existing is None or current is None or existing[1].title != document.title:
+            if current is None:
                 return set()
             values = {"document": existing[0], "generation": current.id}
             return {mark for (mark,) in session.rows(_EMBEDDED, values)}
@@ -430,6 +412,12 @@ class PostgresStore:
 
         chosen = None if where is None else self._where(where)
         return self._connections.read(lambda session: stats(session, self.path, chosen))
+
+    def usage(self, where: Filter) -> dict[str, DocumentUsage]:
+        """Return the sizes of documents that pass a filter, and how they were read, by id."""
+        from plait.stores.postgres.counting import usage
+
+        return self._connections.read(lambda session: usage(session, self._where(where)))
 
     def check(self, *, fix: bool = False) -> list[Finding]:
         """Check the memory; with ``fix``, repair what can be made again."""

@@ -13,7 +13,7 @@ from psycopg import errors
 from plait.errors import NotFound, StoreError, UsageError, advise
 from plait.stores.postgres import distributing, fences
 from plait.stores.postgres.audit import Recorder
-from plait.stores.postgres.commits import LOCK
+from plait.stores.postgres.commits import LOCK, Write
 from plait.stores.postgres.connection import Channel, Connections
 from plait.stores.postgres.labels import Membership
 from plait.stores.postgres.pool import milliseconds
@@ -126,7 +126,7 @@ def dismiss(connections: Connections, name: str, clock: Callable[[], int]) -> Te
     return known[name]
 
 
-def _write(session: Channel, member: TeamMember, role: str, now: int) -> None:
+def _write(session: Write, member: TeamMember, role: str, now: int) -> None:
     projects = list(member.projects)
     session.execute(_ADD, member=member.name, role=role, projects=projects, now=now)
     recorder = Recorder(session)

@@ -23,16 +23,18 @@ from plait.stores.postgres import (
     trash,
 )
 from plait.stores.postgres.audit import Recorder, erase_project
+from plait.stores.postgres.commits import Write
 from plait.stores.postgres.connection import Channel
 from plait.stores.postgres.documents import by_id, document_from, plain_row, row_of
 from plait.stores.postgres.labels import refuse_member
 from plait.stores.postgres.sharing import Sharing, follow_project, share
-from plait.stores.postgres.state import answering, read_state, set_fact
+from plait.stores.postgres.state import OF_STATE, answering, set_fact, state_of
+from plait.stores.postgres.state import generations as all_generations
 from plait.stores.postgres.writer import DocumentWriter
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, FIELDS, document_row
 from plait.stores.sqlite.filters import spellings_of
 from plait.stores.sqlite.histories import PREFIX
-from plait.stores.sqlite.state import CHANGED_AT
+from plait.stores.sqlite.state import CHANGED_AT, Generation
 from plait.types import Document, Passage, Ref, Space, Trust
 from plait.types.relations import Relation
 from plait.types.visibility import Visibility
@@ -94,7 +96,7 @@ _FACT_NAMES = {"changed_at": CHANGED_AT, "indexed_by": "analyzer"}
 class PostgresTransaction:
     """One transaction on one connection; `finish` writes what was postponed to its end."""
 
-    def __init__(self, session: Channel, analyzer: str, *, now: int, has_vectors: bool) -> None:
+    def __init__(self, session: Write, analyzer: str, *, now: int, has_vectors: bool) -> None:
         # For what reads no passages: new ones are written together, and may not be there yet.
         self._documents = session
         self._analyzer = analyzer
@@ -103,14 +105,17 @@ class PostgresTransaction:
         self._recorder = Recorder(session)
         self._sharing = Sharing(session, now)
         self._state: State | None = None
+        self._spaces: list[Generation] | None = None
         self.now = now
 
     @property
     def state(self) -> State:
         """What the memory said about itself when this was first asked."""
         if self._state is None:
-            session = self._session
-            self._state = read_state(session, self._analyzer, has_vectors=self._has_vectors)
+            answers = self._session.together(*OF_STATE)
+            self._state = state_of(answers, self._analyzer, has_vectors=self._has_vectors)
+            if self._opened is None:
+                self._spaces = [Generation(*row) for row in answers[1]]
         return self._state
 
     @property
@@ -122,9 +127,9 @@ class PostgresTransaction:
     @property
     def _writer(self) -> DocumentWriter:
         if self._opened is None:
-            self._opened = DocumentWriter(
-                self._documents, self._recorder, has_vectors=self._has_vectors
-            )
+            session, recorder = self._documents, self._recorder
+            spaces = all_generations(session) if self._spaces is None else self._spaces
+            self._opened = DocumentWriter(session, recorder, spaces, has_vectors=self._has_vectors)
         return self._opened
 
     def finish(self) -> None:
@@ -133,6 +138,7 @@ class PostgresTransaction:
         self._recorder.finish(self.now)
 
     def _write_vectors(self) -> None:
+        self._spaces = None  # what follows may change them
         if self._opened is not None:
             self._opened.finish()
             self._opened = None
@@ -340,7 +346,7 @@ class PostgresTransaction:
         cache.keep(self._documents, vectors, used, most, self.now)
 
     def clear_cache(self) -> None:
-        """Drop every cached vector."""
+        """Drop every cached vector, and every cached answer of a chat."""
         cache.forget(self._documents)
 
     def begin(

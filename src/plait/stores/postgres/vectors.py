@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from plait.protocols import Nearest, Scored, Vector
-from plait.stores.postgres.connection import Channel, SQLRow
+from plait.stores.postgres.connection import Channel, SQLRow, SQLStatement
 from plait.stores.postgres.documents import JOINED
 from plait.stores.postgres.filters import Conditions
 from plait.stores.sqlite.filters import LISTED_PASSAGES, SHORT_PASSAGES, SHORT_SHARE
@@ -53,6 +53,14 @@ NEAREST_OF_MEMORY = (
     "UNION ALL SELECT 1, ref, cosine FROM narrow WHERE cosine > 0 "
     f"UNION ALL SELECT 2, e.ref, {_COSINE} FROM plait.embeddings AS e WHERE {_SAME_VECTORS} "
     "AND e.ref = ANY(%(also)s)"
+)
+_COSINES = (
+    f"SELECT e.ref, {_COSINE} FROM plait.embeddings AS e WHERE {_SAME_VECTORS} "  # noqa: S608
+    "AND e.ref = ANY(%(also)s)"
+)
+_WITH_COSINES = (
+    f"SELECT k.*, (SELECT {_COSINE} FROM plait.embeddings AS e WHERE {_SAME_VECTORS} "  # noqa: S608
+    "AND e.ref = k.ref) FROM ({ranking}) AS k"
 )
 _LATEST = (
     f"SELECT x.ref, x.cosine FROM (SELECT e.ref, {_COSINE} AS cosine FROM ("  # noqa: S608
@@ -133,8 +141,21 @@ def nearest(
     also: Sequence[Ref],
 ) -> Nearest:
     """Return the nearest passages that meet the conditions, and the cosines of some others."""
+    return as_nearest(session.rows(*comparing(vector, space, limit, where, also)))
+
+
+def comparing(
+    vector: Vector, space: Space, limit: int, where: Conditions, also: Sequence[Ref]
+) -> SQLStatement:
+    """Return the statement for the nearest passages, compared exactly."""
     sql = where.stated(NEAREST_OF_MEMORY.replace("{scan}", _SCAN))
-    return as_nearest(session.rows(sql, asked(vector, space, limit, where, also)))
+    return sql, asked(vector, space, limit, where, also)
+
+
+def with_cosines(ranking: SQLStatement, vector: Vector, space: Space) -> SQLStatement:
+    """Return a statement that ranks passages, with the cosine of each that has a vector."""
+    sql, values = ranking
+    return _WITH_COSINES.replace("{ranking}", sql), {**values, **_query(vector, space)}
 
 
 def latest(
@@ -153,9 +174,12 @@ def latest(
         "latest": LATEST_PASSAGES,
         "least": UNLIKE_COSINE,
     }
-    hits: list[Scored] = session.rows(where.stated(_LATEST), values)
-    near = nearest(session, vector, space, 0, where, also) if also else Nearest([], {})
-    return Nearest(hits, near.cosines | dict(hits))
+    statements: list[SQLStatement] = [(where.stated(_LATEST), values)]
+    if also:
+        statements.append((_COSINES, {**_query(vector, space), "also": list(also)}))
+    listed, *others = session.together(*statements)
+    hits: list[Scored] = [(ref, cosine) for ref, cosine in listed]
+    return Nearest(hits, dict(row for rows in others for row in rows) | dict(hits))
 
 
 def best_cosines(session: Channel, foreign: Iterable[Vector], space: Space) -> list[float]:

@@ -7,13 +7,13 @@ from plait.errors import UsageError
 from plait.protocols import Entry, Vector, Written
 from plait.stores.postgres import generations, signals, steps, vectors
 from plait.stores.postgres.audit import Recorder
-from plait.stores.postgres.connection import Channel, SQLRow
+from plait.stores.postgres.commits import Write
+from plait.stores.postgres.connection import SQLRow
 from plait.stores.postgres.documents import by_id, document_from, plain_row, row_of
 from plait.stores.postgres.sharing import follow_project
-from plait.stores.postgres.state import generations as all_generations
 from plait.stores.postgres.terms import listed_terms, postings
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, FIELDS, passage_hash
-from plait.stores.sqlite.state import space_text
+from plait.stores.sqlite.state import Generation, space_text
 from plait.stores.sqlite.vectors import quantise
 from plait.stores.sqlite.writer import preface_of, title_columns
 from plait.types import Document, Passage, Ref, Space
@@ -35,10 +35,9 @@ _UPDATE_DOCUMENT = (
     "WHERE ns = %(ns)s AND place = %(place)s"
 )
 # Passages are numbered apart: in a file, the number is the place of a vector, and gaps are bytes.
-_NEXT = {
-    "counter": "UPDATE plait.namespaces SET counter = counter + %(count)s WHERE ns = %(ns)s "
-    "RETURNING counter",
-    "refs": "UPDATE plait.namespaces SET refs = refs + %(count)s WHERE ns = %(ns)s RETURNING refs",
+_TAKE = {
+    "counter": "UPDATE plait.namespaces SET counter = counter + %(count)s WHERE ns = %(ns)s",
+    "refs": "UPDATE plait.namespaces SET refs = refs + %(count)s WHERE ns = %(ns)s",
 }
 _COUNT = (
     "UPDATE plait.namespaces SET passages = passages + %(passages)s, tokens = tokens + %(tokens)s "
@@ -134,9 +133,9 @@ _DROP_TAGS = "DELETE FROM plait.tags WHERE ns = %(ns)s AND document = %(document
 class _Numbers:
     """Numbers that were never used, from one counter of the memory's row, which a writer holds."""
 
-    def __init__(self, session: Channel, counter: Literal["counter", "refs"]) -> None:
+    def __init__(self, session: Write, counter: Literal["counter", "refs"]) -> None:
         self._session = session
-        self._sql = _NEXT[counter]
+        self._counter = counter
         self._next = self._free = self._reserved = 0
 
     def take(self, count: int) -> int:
@@ -146,8 +145,9 @@ class _Numbers:
             self.give_back()
             taken = max(count, self._reserved)
             self._reserved = min(2 * taken, MOST_RESERVED)
-            self._next = int(self._session.value(self._sql, count=taken)) - taken + 1
+            self._next = 1 + self._session.counters[self._counter]
             self._free = taken
+            self._move(taken)
         first = self._next
         self._next, self._free = first + count, self._free - count
         return first
@@ -155,18 +155,29 @@ class _Numbers:
     def give_back(self) -> None:
         """Return those that nobody took."""
         if self._free:
-            self._session.execute(self._sql, count=-self._free)
+            self._move(-self._free)
             self._free = 0
+
+    def _move(self, count: int) -> None:
+        self._session.execute(_TAKE[self._counter], count=count)
+        self._session.counters[self._counter] += count
 
 
 class DocumentWriter:
     """Writes documents with their passages; `settle` writes all that was collected, at once."""
 
-    def __init__(self, session: Channel, recorder: Recorder, *, has_vectors: bool) -> None:
+    def __init__(
+        self,
+        session: Write,
+        recorder: Recorder,
+        spaces: Sequence[Generation],
+        *,
+        has_vectors: bool,
+    ) -> None:
         self._session = session
         self._recorder = recorder
         self._has_vectors = has_vectors
-        self._generations = all_generations(session)
+        self._generations = list(spaces)
         self._rows: dict[int, dict[Ref, bytes | None]] = {}
         self._unembedded: dict[tuple[int, Ref], str] = {}
         self._embedded: dict[int, list[Ref]] = {}
@@ -235,7 +246,7 @@ class DocumentWriter:
         values |= {"preface": preface_of(entry), "fingerprint": fingerprint}
         # Most are new: one trip less than to look first.
         place = self.next_number()
-        added = session.execute(_INSERT_DOCUMENT, values, place=place, label=label)
+        added = session.change(_INSERT_DOCUMENT, values, place=place, label=label)
         row = None if added else by_id(session, document.id)
         self._recorder.label(document.id, label)
         if not added:

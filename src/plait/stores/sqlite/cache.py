@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import apsw
 
 from plait.protocols import Vector
+from plait.stores.sqlite import histories
 from plait.stores.sqlite.connection import rows
+from plait.types.ids import CACHED_ANSWER
 
 # The share of rows above the limit at which a batch of the oldest is dropped: sorting for every new
 # vector would cost more than the cache saves.
@@ -63,5 +65,6 @@ def keep(
 
 
 def forget(connection: apsw.Connection) -> None:
-    """Empty the cache: it is unknown which of its vectors came from a purged text."""
+    """Empty the caches: it is unknown which vectors and answers came from a purged text."""
     connection.execute("DELETE FROM embedding_cache")
+    histories.forget(connection, CACHED_ANSWER)

@@ -6,7 +6,7 @@ from plait.stores.sqlite.connection import rows, version_of
 from plait.stores.sqlite.filters import Clause, joined
 from plait.stores.sqlite.state import answering
 from plait.stores.sqlite.tallies import PARTS, counted, kept
-from plait.types.reports import Stats
+from plait.types.reports import DocumentUsage, Stats
 
 # Nothing here reads every document or passage.
 _COUNTS = (
@@ -24,6 +24,30 @@ _MISSING_OF = (
     "JOIN documents AS d ON d.rowid = p.document WHERE u.generation = ? AND /*conditions*/ "
     "GROUP BY u.reason"
 )
+
+# CROSS, because an order that SQLite chooses itself may begin with all passages.
+_USAGE = (
+    "SELECT d.id, sum(octet_length(p.text)), sum(s.reads), max(s.last_read) FROM documents AS d "
+    "CROSS JOIN passages AS p ON p.document = d.rowid "
+    "LEFT JOIN signals AS s ON s.passage = p.rowid WHERE /*conditions*/ GROUP BY d.rowid"
+)
+
+
+def usage(connection: apsw.Connection, conditions: list[Clause]) -> dict[str, DocumentUsage]:
+    """Return the sizes of documents that meet conditions, and how they were read, by id.
+
+    What is damaged counts as unread: `doctor` tells of it.
+    """
+    sql, values = joined(conditions)
+    listed = rows(connection, _USAGE.replace("/*conditions*/", sql), values)
+    return {
+        id_: DocumentUsage(size or 0, reads if isinstance(reads, int) else 0, _moment(last))
+        for id_, size, reads, last in listed
+    }
+
+
+def _moment(value: object) -> int | None:
+    return value if isinstance(value, int) and value else None
 
 
 def stats(connection: apsw.Connection, path: str, conditions: list[Clause] | None = None) -> Stats:
@@ -48,6 +72,7 @@ def stats(connection: apsw.Connection, path: str, conditions: list[Clause] | Non
         lacking = _MISSING_OF.replace("/*conditions*/", sql) if selected else _MISSING
         missing = dict(rows(connection, lacking, (current.id, *values)))
     pages = 0 if selected else connection.execute("PRAGMA page_count").get
+    free = 0 if selected else connection.execute("PRAGMA freelist_count").get
     return Stats(
         doc_count=sum(count for _, count in tallies["kind"]),
         chunk_count=chunks,
@@ -55,6 +80,7 @@ def stats(connection: apsw.Connection, path: str, conditions: list[Clause] | Non
         pending_count=missing.get("pending", 0),
         trash_count=trash,
         db_size_bytes=pages * connection.execute("PRAGMA page_size").get,
+        free_bytes=free * connection.execute("PRAGMA page_size").get,
         path=path,
         schema=version_of(connection),
         space=None if current is None else current.named,

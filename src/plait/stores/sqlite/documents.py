@@ -1,7 +1,7 @@
 """Read documents and passages: rows to values, by name, by ref, whole, or in order."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -95,6 +95,10 @@ BY_ID = f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d WHERE d.id = ?"
 _BY_NAME = (
     f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
     "WHERE d.project = ? AND d.source = ? AND d.key = ?"
+)
+_TAKEN_KEYS = (
+    "SELECT key FROM documents WHERE project = ? AND source = ? "
+    "AND key IN (SELECT value FROM json_each(?))"
 )
 # The caller's own project comes first, so that a path that several have known keeps its document.
 _BY_PATH = (
@@ -209,13 +213,20 @@ def document_from_record(record: dict[str, Any]) -> Document:
     return document_from(document_row(document), document.text)
 
 
-def document_row(document: Document) -> list[Any]:
-    """Return the values of `FIELDS`, ready to bind."""
+def metadata_text(metadata: Mapping[str, str]) -> str:
+    """Return metadata as it is stored; many documents have none."""
+    return _JSON(dict(metadata)) if metadata else "{}"
+
+
+def document_row(document: Document, metadata: str | None = None) -> list[Any]:
+    """Return the values of `FIELDS`, ready to bind; ``metadata`` is its text, if it is known."""
     values: list[Any] = [*document[:_TEXT_AT], *document[_TEXT_AT + 1 :]]
     values[_PROJECT_AT] = values[_PROJECT_AT] or ""
-    # Most documents have no tags, and many no metadata.
+    # Most documents have no tags.
     values[_TAGS_AT] = _JSON(values[_TAGS_AT]) if values[_TAGS_AT] else "[]"
-    values[_METADATA_AT] = _JSON(dict(values[_METADATA_AT])) if values[_METADATA_AT] else "{}"
+    if metadata is None:
+        metadata = metadata_text(values[_METADATA_AT])
+    values[_METADATA_AT] = metadata
     values[_PINNED_AT] = int(values[_PINNED_AT])
     values[_EVENT_AT] = values[_EVENT_AT] or 0
     return values
@@ -382,6 +393,35 @@ def find_existing(connection: apsw.Connection, document: Document) -> tuple[int,
         if connection.execute(_PATH_KNOWN, place[:1]).get:
             row = connection.execute(_BY_PATH, place).fetchone()
     return None if row is None else (row[0], document_from(row[1:]))
+
+
+def find_all_existing(
+    connection: apsw.Connection, wanted: Sequence[Document]
+) -> list[Document | None]:
+    """Return for each document the stored one that it replaces; quick where most are new."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for document in wanted:
+        if _is_named(document):
+            home = (document.project or "", document.source)
+            names.setdefault(home, []).append(document.key or "")
+    taken = {
+        (*home, key)
+        for home, keys in names.items()
+        for (key,) in rows(connection, _TAKEN_KEYS, (*home, json.dumps(keys)))
+    }
+    existing: list[Document | None] = []
+    for document in wanted:
+        name = (document.project or "", document.source, document.key)
+        is_new = _is_named(document) and name not in taken
+        pair = None if is_new else find_existing(connection, document)
+        existing.append(None if pair is None else pair[1])
+    return existing
+
+
+def _is_named(document: Document) -> bool:
+    """Tell whether a document can only be known by its key, which has one spelling."""
+    key = document.key
+    return not document.id and document.kind != "file" and key is not None and key.isascii()
 
 
 def scan(

@@ -16,9 +16,17 @@ _BEGIN_WITH = "SELECT name, value FROM histories WHERE name >= ? AND name < ?"
 
 def find(connection: apsw.Connection, prefix: str) -> dict[str, str]:
     """Return the values whose names begin with a prefix."""
-    last = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-    listed = rows(connection, _BEGIN_WITH, (prefix, last))
+    listed = rows(connection, _BEGIN_WITH, _range(prefix))
     return {str(name): str(value) for name, value in listed}
+
+
+def forget(connection: apsw.Connection, prefix: str) -> None:
+    """Drop the values whose names begin with a prefix."""
+    connection.execute("DELETE FROM histories WHERE name >= ? AND name < ?", _range(prefix))
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
 def keep(connection: apsw.Connection, name: str, value: str | None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import apsw
 
 from plait.errors import advise
-from plait.stores.sqlite.connection import Connections, WriteLock
+from plait.stores.sqlite.connection import Connections, WriteLock, checkpoint
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, document_from
 from plait.stores.sqlite.keyword import (
     COUNTED,
@@ -49,6 +49,17 @@ def is_readable(connection: apsw.Connection) -> bool:
     except (apsw.CorruptError, apsw.SQLError):
         return False
     return bool(answer == "ok")
+
+
+def compact(connections: Connections) -> None:
+    """Merge the keyword index, and return free space to the disk."""
+    with WriteLock(connections) as connection:
+        connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
+    connection.execute("VACUUM")
+    if not connections.in_memory:
+        from plait.stores.sqlite.replaced import current
+
+        checkpoint(current(connections), "TRUNCATE")
 
 
 def is_sound(connection: apsw.Connection) -> bool:

@@ -69,7 +69,16 @@ class _Index:
     def known(self, terms: Collection[str]) -> list[tuple[str, int]]:
         return rows(self._connection, _KNOWN, (json.dumps(list(terms)),))
 
-    def holding(self, word: str) -> list[Ref]:
+    def expect_words(self, typed: Sequence[str]) -> None:
+        """Read each when it is asked for: nothing is far away."""
+
+    def expect_stems(self, stems: Iterable[str]) -> None:
+        """Read each when it is asked for: nothing is far away."""
+
+    def holding(self, stem: str) -> list[Ref]:
+        word = spelling.word_of(self, stem)
+        if word is None:
+            return []
         connection, quoted = self._connection, keyword.quote(word)
         if not self._conditions:
             read = spelling.READ_PASSAGES

@@ -35,13 +35,17 @@ _DOCUMENTS_FIRST = "documents AS d CROSS JOIN steps AS s ON s.document = d.rowid
 def write(connection: apsw.Connection, document: int, steps: Sequence[Step]) -> None:
     """Replace the steps of a document."""
     connection.execute(_DROP, (document,))
-    add(connection, document, steps)
+    add(connection, rows_of(document, steps))
 
 
-def add(connection: apsw.Connection, document: int, steps: Sequence[Step]) -> None:
-    """Write the steps of a new document."""
-    listed = enumerate(steps)
-    connection.executemany(_WRITE, [(document, place, *row_of(step)) for place, step in listed])
+def add(connection: apsw.Connection, listed: Sequence[SQLRow]) -> None:
+    """Write the steps of new documents, as `rows_of` returns them."""
+    connection.executemany(_WRITE, listed)
+
+
+def rows_of(document: int, steps: Sequence[Step]) -> list[SQLRow]:
+    """Return the rows of a document's steps."""
+    return [(document, place, *row_of(step)) for place, step in enumerate(steps)]
 
 
 def row_of(step: Step) -> tuple[str | int | None, ...]:

@@ -42,7 +42,7 @@ from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.types.audit import AuditEntry, AuditQuery
-    from plait.types.reports import Finding, Stats
+    from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import StepName, StepTaken
 
 _EMBEDDED_HASHES = (
@@ -260,11 +260,9 @@ class SQLiteStore:
 
     def known(self, wanted: Sequence[Document]) -> list[Document | None]:
         """Return for each document the stored one that it would replace."""
-        from plait.stores.sqlite.documents import find_existing
-
         with self._guard, self._connections.get() as connection:
-            existing = [find_existing(connection, document) for document in wanted]
-        return [None if pair is None else pair[1] for pair in existing]
+            existing = documents.find_all_existing(connection, wanted)
+        return existing
 
     def embedded(self, document: Document, passages: Sequence[Passage]) -> frozenset[int]:
         """Return the ordinals of passages that would keep their vector in this document."""
@@ -415,7 +413,7 @@ class SQLiteStore:
             if keywords:
                 self._rebuild_keywords(force=False)
             if compact:
-                self._compact()
+                rebuilding.compact(self._connections)
             if purged:
                 # Nothing else: whoever waits for a purge waits for the bytes to be gone.
                 return self._scrub()
@@ -454,15 +452,6 @@ class SQLiteStore:
         except (apsw.ReadOnlyError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError):
             return  # an index with gaps is better than a memory that does not open
 
-    def _compact(self) -> None:
-        with WriteLock(self._connections) as connection:
-            connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
-        connection.execute("VACUUM")
-        if not self._connections.in_memory:
-            from plait.stores.sqlite.replaced import current
-
-            checkpoint(current(self._connections), "TRUNCATE")
-
     def _scrub(self, patience: float | None = None) -> tuple[str, ...]:
         """Clear the bytes of what was purged; return other files that may still have some."""
         from plait.stores.sqlite.scrubbing import copies_beside, scrub
@@ -478,6 +467,14 @@ class SQLiteStore:
             connection = self._connections.get()
             conditions = None if where is None else self._conditions(connection, where)
             return stats(connection, self.path, conditions)
+
+    def usage(self, where: Filter) -> dict[str, DocumentUsage]:
+        """Return the sizes of documents that pass a filter, and how they were read, by id."""
+        from plait.stores.sqlite.counting import usage
+
+        with self._guard:
+            connection = self._connections.get()
+            return usage(connection, self._conditions(connection, where))
 
     def check(self, *, fix: bool = False) -> list[Finding]:
         """Check the file; with ``fix``, repair what can be repaired."""

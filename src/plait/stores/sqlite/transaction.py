@@ -310,7 +310,7 @@ class SQLiteTransaction:
         cache.keep(self._connection, vectors, used, most, self.now)
 
     def clear_cache(self) -> None:
-        """Drop every cached vector."""
+        """Drop every cached vector, and every cached answer of a chat."""
         cache.forget(self._connection)
 
     def begin(

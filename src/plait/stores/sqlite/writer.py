@@ -1,7 +1,7 @@
 """Write documents with their passages and vectors, in a caller's transaction."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,6 +17,7 @@ from plait.stores.sqlite.documents import (
     FIELDS,
     document_from,
     document_row,
+    metadata_text,
     passage_hash,
 )
 from plait.stores.sqlite.filters import LIST_TAGS_OF_NEW
@@ -43,9 +44,10 @@ _PASSAGE_FIELDS = (
     *("title_terms", "heading_terms", "text_terms", "hash"),
 )
 _INSERT_PASSAGES = f"INSERT INTO passages ({', '.join(_PASSAGE_FIELDS)}) VALUES "  # noqa: S608
-_PASSAGE = f"({', '.join('?' * len(_PASSAGE_FIELDS))})"
-# Passages that one statement inserts: few different statements, which are then compiled once.
-_AT_ONCE = (256, 64, 16, 4, 1)
+_PASSAGE = f"({','.join('?' * len(_PASSAGE_FIELDS))})"
+# Passages that one statement inserts: few different statements, which are then compiled once, but
+# for the largest. FTS5 makes a segment of what each inserts, and has to merge these later.
+_AT_ONCE = (1024, 256, 64, 16, 4, 1)
 _LAST_PASSAGE = (
     "SELECT max(coalesce((SELECT max(rowid) FROM passages), 0), "
     "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'passages'), 0))"
@@ -103,18 +105,24 @@ class DocumentWriter:
         # Rows of passages that were not written yet, and what to note of them afterwards.
         self._added: list[tuple[Any, ...]] = []
         self._unembedded: list[tuple[int, Ref, str]] = []
+        self._steps: list[tuple[Any, ...]] = []
         self._last: Ref | None = None
+        # The metadata of the last document as it is stored: all messages of a session share it.
+        self._metadata: tuple[Mapping[str, str], str] | None = None
         # The space of the last vector as `generations` has it: nearly always the same.
         self._space: tuple[Space, str] | None = None
 
     def settle(self) -> None:
         """Write the passages that were collected; call it before anything reads passages."""
+        if self._steps:
+            taken, self._steps = self._steps, []
+            steps.add(self._connection, taken)
         added, self._added = self._added, []
         place = 0
         for most in _AT_ONCE:
             while len(added) - place >= most:
                 values = chain.from_iterable(added[place : place + most])
-                sql = _INSERT_PASSAGES + ", ".join([_PASSAGE] * most)
+                sql = _INSERT_PASSAGES + ",".join([_PASSAGE] * most)
                 self._connection.execute(sql, tuple(values))
                 place += most
         if self._unembedded:
@@ -134,11 +142,11 @@ class DocumentWriter:
             # If the current generation is of another space, new passages simply stay pending.
             self._generations = [begin(self._connection, entry.space)]
             self._rows[self._generations[0].id] = {}
-        document = entry.document
-        fields = document_row(document)
-        fields[_CHUNK_COUNT_AT] = len(entry.passages)
+        document, fields = entry.document, self._fields_of(entry)
         values = [*fields, preface_of(entry), fingerprint]
-        row = self._connection.execute(BY_ID, (document.id,)).fetchone()
+        row = None
+        if not entry.is_new:
+            row = self._connection.execute(BY_ID, (document.id,)).fetchone()
         if keep_use:  # a profile repeats what other documents say
             self._recorder.tallies.move(row and row[1:], fields)
         else:
@@ -150,7 +158,7 @@ class DocumentWriter:
             if document.tags:
                 self._connection.execute(LIST_TAGS_OF_NEW, (rowid, fields[_TAGS]))
             if entry.steps:
-                steps.add(self._connection, rowid, entry.steps)
+                self._steps += steps.rows_of(rowid, entry.steps)
         else:
             self.settle()  # its passages may be among those
             rowid, old_title, old_hash = row[0], row[1 + _TITLE], row[1 + _HASH]
@@ -168,19 +176,29 @@ class DocumentWriter:
             signals.restore(self._connection, rowid, entry.use)
         return Written(len(entry.passages), pending)
 
+    def _fields_of(self, entry: Entry) -> list[Any]:
+        """Return the columns of a document that is written with its passages."""
+        metadata = entry.document.metadata
+        if self._metadata is None or self._metadata[0] is not metadata:
+            self._metadata = (metadata, metadata_text(metadata))
+        fields = document_row(entry.document, self._metadata[1])
+        fields[_CHUNK_COUNT_AT] = len(entry.passages)
+        return fields
+
     def _passages(self, rowid: int, document: Document, old_title: str | None, entry: Entry) -> int:
         """Keep what is unchanged, write what is new, drop what is gone; how many stay pending.
 
         ``old_title`` is ``None`` for a document that was not stored before.
         """
-        connection = self._connection
-        kept: dict[bytes, list[tuple[Any, ...]]] = {}
-        if old_title is not None:
-            for row in rows(connection, _OLD_PASSAGES, (rowid,)):
-                kept.setdefault(row[1], []).append(row)
-        retitled = old_title not in (None, document.title)
         titles = title_columns(document)
         marks = [passage_hash(passage.heading, passage.text) for passage in entry.passages]
+        if old_title is None:
+            return self._all_new(rowid, entry, titles, marks)
+        connection = self._connection
+        kept: dict[bytes, list[tuple[Any, ...]]] = {}
+        for row in rows(connection, _OLD_PASSAGES, (rowid,)):
+            kept.setdefault(row[1], []).append(row)
+        retitled = old_title != document.title
         twins = [kept[mark].pop(0) if kept.get(mark) else None for mark in marks]
         # First, so that a passage of an import may keep its id although its text was edited.
         self.remove([row[0] for left in kept.values() for row in left])
@@ -196,8 +214,19 @@ class DocumentWriter:
             if fresh or retitled or vector is not None:
                 reason = "declined" if place in entry.declined else "pending"
                 pending += self._embed(ref, vector, entry.space, reason, fresh=fresh)
-        if old_title is not None:
-            self._retitle(rowid, titles)
+        self._retitle(rowid, titles)
+        return pending
+
+    def _all_new(
+        self, rowid: int, entry: Entry, titles: tuple[str, str], marks: Sequence[bytes]
+    ) -> int:
+        """Write the passages of a new document; return how many stay pending."""
+        pending, vectors = 0, entry.vectors
+        for place, passage in enumerate(entry.passages):
+            ref = self._add(rowid, passage, titles[passage.ordinal > 0], marks[place])
+            vector = vectors[place] if place < len(vectors) else None
+            reason = "declined" if place in entry.declined else "pending"
+            pending += self._embed(ref, vector, entry.space, reason, fresh=True)
         return pending
 
     def _keep(self, row: tuple[Any, ...], passage: Passage) -> Ref:

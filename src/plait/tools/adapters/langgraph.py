@@ -1,12 +1,13 @@
 """plait as the long-term store of LangGraph: `BaseStore`, for several processes at once.
 
 An item is a note: its value is kept as JSON in the note's metadata, exact, and its text is what
-can be searched.
+can be searched. One with a time to live ends then, as a fact does that no longer holds.
 """
 
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +24,7 @@ try:
         Result,
         SearchItem,
         SearchOp,
+        TTLConfig,
     )
     from langgraph.store.base.embed import get_text_at_path, tokenize_path
 except ModuleNotFoundError as error:
@@ -30,15 +32,24 @@ except ModuleNotFoundError as error:
         "plait.tools.adapters.langgraph needs LangGraph. Run: pip install 'plait[langgraph]'"
     ) from error
 
+from plait.errors import StoreReadOnly
+from plait.facts.versions import is_over
 from plait.memory import Memory
 from plait.searching.search import MAX_LIMIT
 from plait.tools.adapters import store_of
 from plait.types import TRUSTS, Document, Filter, Trust
 from plait.types.audit import acting
 from plait.types.ids import ITEM_FIELD, ITEM_PREFIX
+from plait.writing import deleting
+from plait.writing.documents import now_ms
 
 _NAMESPACE, _KEY, _VALUE = "langgraph_namespace", "langgraph_key", ITEM_FIELD
+_TTL = "langgraph_ttl"  # in minutes
 _Name = tuple[tuple[str, ...], str]
+_MINUTE_MS = 60_000
+# A read prolongs an item by this share of its time to live more than it needs, so that the next
+# reads need not write.
+_RESERVE = 0.1
 
 
 class PlaitStore(BaseStore):
@@ -46,23 +57,34 @@ class PlaitStore(BaseStore):
 
     Items are of the memory's project. What agents put in is not trusted unless you vouch for it
     by ``trust="trusted"``; that only matters to whoever else reads the memory.
+
+    ``ttl`` is that of LangGraph's own stores: ``default_ttl`` and ``refresh_on_read``. What has
+    expired is never returned; ``sweep_ttl`` deletes it, and with ``sweep_interval_minutes`` the
+    store does so itself, when it is used.
     """
 
-    def __init__(self, memory: Memory, *, trust: Trust = "untrusted") -> None:
+    supports_ttl = True
+
+    def __init__(
+        self, memory: Memory, *, trust: Trust = "untrusted", ttl: TTLConfig | None = None
+    ) -> None:
         """Take an open memory, which the store does not close."""
         self._memory = memory
         self._trust = trust
+        self.ttl_config = ttl
+        self._swept_at = now_ms()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations; reads see what was there before, and the last put of a key counts."""
         puts: dict[_Name, PutOp] = {}
         results: list[Result] = []
+        read: list[Document] = []
         for op in ops:
             match op:
                 case GetOp():
-                    results.append(self._get(op))
+                    results.append(self._get(op, read))
                 case SearchOp():
-                    results.append(self._search(op))
+                    results.append(self._search(op, read))
                 case ListNamespacesOp():
                     results.append(self._namespaces(op))
                 case PutOp():
@@ -70,8 +92,11 @@ class PlaitStore(BaseStore):
                     results.append(None)
                 case _:
                     raise ValueError(f"Unknown operation type: {type(op)}")
+        with acting("refresh", door="tools"):
+            self._prolong(read)
         with acting(door="tools"):
             self._put(puts)
+        self._sweep_if_due()
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
@@ -88,13 +113,14 @@ class PlaitStore(BaseStore):
         rows = [] if store is None else store.scan(where)
         return [row for row in rows if _VALUE in row.metadata]
 
-    def _get(self, op: GetOp) -> Item | None:
+    def _get(self, op: GetOp, read: list[Document]) -> Item | None:
         rows = self._rows(self._where(keys=(key_of(op.namespace, op.key),)))
+        read += rows[:1] if op.refresh_ttl else ()
         return Item(**_fields(rows[0])) if rows else None
 
-    def _search(self, op: SearchOp) -> list[SearchItem]:
+    def _search(self, op: SearchOp, read: list[Document]) -> list[SearchItem]:
         where = self._where(key_prefix=_prefix(op.namespace_prefix))
-        items: list[SearchItem]
+        items: list[tuple[Document, float | None]]
         if op.query and op.query.strip():
             if op.filter:
                 # Before the search, because a search ends after so many hits.
@@ -107,15 +133,15 @@ class PlaitStore(BaseStore):
                 op.query, limit=MAX_LIMIT, best_per_document=True, where=where
             )
             items = [
-                SearchItem(**_fields(hit.document), score=hit.relevance)
-                for hit in hits
-                if _VALUE in hit.document.metadata
+                (hit.document, hit.relevance) for hit in hits if _VALUE in hit.document.metadata
             ]
         else:
             rows = [row for row in self._rows(where) if _is_selected(row, op.filter or {})]
             rows.sort(key=lambda row: row.updated_at, reverse=True)
-            items = [SearchItem(**_fields(row)) for row in rows]
-        return items[op.offset : op.offset + op.limit]
+            items = [(row, None) for row in rows]
+        items = items[op.offset : op.offset + op.limit]
+        read += [row for row, _ in items] if op.refresh_ttl else ()
+        return [SearchItem(**_fields(row), score=score) for row, score in items]
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         rows = self._rows(self._where(key_prefix=ITEM_PREFIX))
@@ -138,8 +164,49 @@ class PlaitStore(BaseStore):
         if gone and self._rows(self._where(keys=tuple(gone))):
             self._memory.delete(where=self._where(keys=tuple(gone)))
 
+    def _prolong(self, read: Sequence[Document]) -> None:
+        """Let items that were read live as long again as they were given."""
+        now = now_ms()
+        due = [row for row in read if _TTL in row.metadata and _left(row, now) < _lifetime(row)]
+        store = store_of(self._memory)
+        if not due or store is None or self._memory.config.settings.read_only:
+            return
+        with suppress(StoreReadOnly), store.transaction() as transaction:  # of a team's reader
+            for row in due:
+                stored = transaction.known(row)
+                if stored is not None and stored.valid_to == row.valid_to:
+                    end = now + round(_lifetime(row) * (1 + _RESERVE))
+                    transaction.amend(row.id, valid_to=end)
+
+    def sweep_ttl(self) -> int:
+        """Delete items that have expired; return how many. They stay in the trash for 30 days."""
+        store, now = store_of(self._memory), now_ms()
+        self._swept_at = now
+        if store is None:
+            return 0
+        rows = self._rows(self._where(key_prefix=ITEM_PREFIX, all_versions=True))
+        gone = [row.id for row in rows if is_over(row, now)]
+        if not gone:
+            return 0
+        with acting("delete", door="tools"):
+            # Somebody may put one again meanwhile.
+            done = deleting.delete(
+                store,
+                gone,
+                home=self._memory.config.project or "",
+                still=lambda row: is_over(row, now),
+            )
+        return len(done.ids)
+
+    def _sweep_if_due(self) -> None:
+        minutes = (self.ttl_config or {}).get("sweep_interval_minutes")
+        if minutes is not None and now_ms() >= self._swept_at + minutes * _MINUTE_MS:
+            with suppress(StoreReadOnly):
+                self.sweep_ttl()
+
     def _note(self, op: PutOp) -> Document:
         value: dict[str, Any] = dict(op.value or {})
+        lasting = {} if op.ttl is None else {_TTL: str(float(op.ttl))}
         return Document(
             key=key_of(op.namespace, op.key),
             kind="note",
@@ -149,7 +216,9 @@ class PlaitStore(BaseStore):
                 _NAMESPACE: json.dumps(list(op.namespace)),
                 _KEY: json.dumps(op.key),
                 _VALUE: json.dumps(value),
+                **lasting,
             },
+            valid_to=None if op.ttl is None else now_ms() + round(op.ttl * _MINUTE_MS),
             # Of an agent's or a tool's text, answers of plait would be left out.
             origin="user" if self._trust == "trusted" else "import",
             trust=self._trust,
@@ -181,6 +250,15 @@ def _fields(row: Document) -> dict[str, Any]:
         "created_at": datetime.fromtimestamp(row.created_at / 1_000, UTC),
         "updated_at": datetime.fromtimestamp(row.updated_at / 1_000, UTC),
     }
+
+
+def _lifetime(row: Document) -> float:
+    """Return how long an item lives after its last use, in milliseconds."""
+    return float(row.metadata[_TTL]) * _MINUTE_MS
+
+
+def _left(row: Document, now: int) -> float:
+    return (row.valid_to or now) - now
 
 
 def _is_at(condition: MatchCondition, name: tuple[str, ...]) -> bool:

@@ -1,0 +1,130 @@
+"""The cache of a model's answers, for prompts that are asked again word for word.
+
+It is kept in the memory, because answers repeat what is remembered: a purge clears it. Of the
+prompt only a hash is kept.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import sha256
+
+from plait.errors import StoreError
+from plait.facts.echo import untagged
+from plait.memory import Memory
+from plait.types.ids import CACHED_ANSWER, SCOPE_PREFIX
+from plait.types.records import NamedTuple
+from plait.writing.documents import now_ms
+
+_MINUTE_MS = 60_000
+# Characters of an answer that is cached: a longer one is rarely asked for twice.
+MOST_CACHED_CHARS = 100_000
+
+
+class CachedAnswer(NamedTuple):
+    """An answer that was given before: when, how often it was used since, and when last."""
+
+    text: str
+    made_at: int
+    hits: int = 0
+    used_at: int = 0
+
+
+def response_key(model: str, system: str, turns: Sequence[Sequence[object]]) -> str:
+    """Return the name of a prompt: that of another model, or with one word more, is another.
+
+    The tags of recalled text are random, and do not count.
+
+    >>> one = response_key("m", "Be brief.", [("user", "Hi")])
+    >>> one == response_key("m", "Be brief.", [("user", "Hi")]) != response_key("m", "", [])
+    True
+    """
+    plain = [[untagged(part) if isinstance(part, str) else part for part in turn] for turn in turns]
+    text = json.dumps([model, untagged(system), plain], default=str)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def response_cache(memory: Memory) -> "ResponseCache | None":
+    """Return the cache, if the person wants one and this memory can have it.
+
+    Not in a user's scope, nor in a memory with members: a purge by one of them would not reach the
+    answers that others were given.
+    """
+    settings = memory.config.settings
+    if not settings.response_cache_enabled or settings.read_only or memory.is_off:
+        return None
+    if not memory.is_there or (memory.config.project or "").startswith(SCOPE_PREFIX):
+        return None
+    return None if memory._members.has_members else ResponseCache(memory)
+
+
+class ResponseCache:
+    """The cached answers of one memory."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._store = memory._required()
+        settings = memory.config.settings
+        self._most = settings.response_cache_max_entries
+        self._lasts_ms = settings.response_cache_ttl_minutes * _MINUTE_MS
+
+    def get(self, key: str) -> CachedAnswer | None:
+        """Return an answer that is young enough, and count that it was used."""
+        name = CACHED_ANSWER + key
+        known = _parsed(self._store.remembered(name).get(name, ""))
+        now = now_ms()
+        if known is None or not known.made_at <= now < known.made_at + self._lasts_ms:
+            return None
+        counted = known._replace(hits=known.hits + 1, used_at=now)
+        self._write({name: json.dumps(counted)})
+        return counted
+
+    def put(self, key: str, text: str) -> None:
+        """Keep an answer; those that are too old, or beyond the limit, make room for it."""
+        if not text.strip() or len(text) > MOST_CACHED_CHARS:
+            return
+        now = now_ms()
+        name = CACHED_ANSWER + key
+        kept = {CACHED_ANSWER + key: CachedAnswer(text, now, used_at=now)}
+        gone: dict[str, str | None] = {}
+        for other, value in self._store.remembered(CACHED_ANSWER).items():
+            row = _parsed(value)
+            if other != name and row is not None and now < row.made_at + self._lasts_ms:
+                kept[other] = row
+            elif other != name:
+                gone[other] = None
+        oldest = sorted(kept, key=lambda other: (kept[other].used_at, other))
+        gone |= dict.fromkeys(oldest[: max(0, len(kept) - self._most)])
+        self._write({**gone, name: None if name in gone else json.dumps(kept[name])})
+
+    def clear(self) -> tuple[int, int]:
+        """Drop every answer; return how many there were, and how often they were used."""
+        rows = self._store.remembered(CACHED_ANSWER)
+        hits = sum(row.hits for row in map(_parsed, rows.values()) if row is not None)
+        if rows:
+            with self._store.transaction() as transaction:
+                transaction.remember(**dict.fromkeys(rows))
+        return len(rows), hits
+
+    def drop_expired(self) -> int:
+        """Drop answers that are too old; return how many."""
+        now = now_ms()
+        old = [
+            name
+            for name, value in self._store.remembered(CACHED_ANSWER).items()
+            if (row := _parsed(value)) is None or now >= row.made_at + self._lasts_ms
+        ]
+        if old:
+            self._write(dict.fromkeys(old))
+        return len(old)
+
+    def _write(self, values: dict[str, str | None]) -> None:
+        # An answer is worth more than its copy: a memory that is busy or full does not stop it.
+        with suppress(StoreError), self._store.transaction() as transaction:
+            transaction.remember(**values)
+
+
+def _parsed(value: str) -> CachedAnswer | None:
+    try:
+        return CachedAnswer(*json.loads(value))
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,234 @@
+"""The response cache: off by default, exact, bounded, cleared by a purge."""
+
+from contextlib import suppress
+
+import pytest
+
+from plait import Memory
+from plait.chat.cached import CachedModel
+from plait.chat.turns import ChatTurn, ModelCall
+from plait.errors import ChatError, Notice, StoreBusy
+from plait.memory.responses import ResponseCache, response_cache, response_key
+from plait.settings.loading import load
+from plait.tools import take_turn
+from plait.types.ids import CACHED_ANSWER
+from tests.chat.server import Call, Reply
+
+QUESTION = "when do we deploy?"
+ASKED = "Do we deploy on Fridays?"
+
+
+@pytest.fixture
+def on(monkeypatch):
+    monkeypatch.setenv("PLAIT_RESPONSE_CACHE_ENABLED", "on")
+
+
+def test_nothing_is_cached_unless_the_person_wants_it(chat, server, work):
+    for _ in range(2):
+        assert chat(QUESTION).json["cached"] is False
+    assert len(server.requests) == 2
+    with Memory.open(project="") as memory:
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+
+
+def test_the_same_question_is_answered_from_the_cache_and_says_so(chat, plait, server, on):
+    server.replies = [Reply("On ", "Fridays."), Reply("Another answer.")]
+    first = chat(QUESTION).json
+    assert (first["answer"], first["cached"]) == ("On Fridays.", False)
+    for used in ("once", "2 times"):
+        again = chat(QUESTION).json
+        assert (again["answer"], again["cached"]) == ("On Fridays.", True)
+        assert [f"used {used}." in warning for warning in again["warnings"]] == [True]
+        assert again["sources"] == first["sources"]
+    assert len(server.requests) == 1
+    told = chat(QUESTION, "--format", "text")
+    assert told.out == "On Fridays.\n"
+    assert "--no-cache" in told.err
+    assert chat(QUESTION, "--no-cache").json["answer"] == "Another answer."
+    assert chat(QUESTION).json["answer"] == "Another answer.", "it took the place of the first"
+    assert plait("chat", "--clear-cache").json == {"cleared": 1, "hits": 1}
+    assert plait("chat", "--clear-cache").json == {"cleared": 0, "hits": 0}
+    assert plait("chat", "--clear-cache", "why").code == 2
+    chat(QUESTION)
+    assert len(server.requests) == 3
+
+
+def test_another_question_or_another_memory_is_another_prompt(chat, plait, server, on):
+    chat(QUESTION)
+    chat("when do we deploy? Be brief.")
+    plait("store", "We deploy on Mondays now.", "--key", "deploys")
+    assert chat(QUESTION).json["cached"] is False
+    assert len(server.requests) == 3
+
+
+def test_an_answer_that_uses_tools_is_not_replayed(chat, server, on):
+    store = Call("memory_store", {"text": "The boss is Ana"})
+    server.replies = [Reply("I note it.", store), Reply("Done."), Reply("I know."), Reply("No.")]
+    assert chat("remember that the boss is Ana").json["tool_calls"] != []
+    chat("remember that the boss is Ana")
+    assert len(server.requests) >= 3, "the model is asked again whether to use a tool"
+
+
+def test_a_purge_clears_it_and_leaves_no_byte(chat, plait, server, on, work):
+    server.replies = [Reply("Xyzzyplugh is the word.")]
+    chat(QUESTION)
+    database = work / "memory.db"
+    files = [database, work / "memory.db-wal"]
+    assert any(b"Xyzzyplugh" in file.read_bytes() for file in files if file.exists())
+    assert plait("delete", "herons", "--purge").code == 0
+    assert not any(b"Xyzzyplugh" in file.read_bytes() for file in files if file.exists())
+    chat(QUESTION)
+    assert len(server.requests) == 2
+
+
+# -- the cache itself ------------------------------------------------------------------------
+
+
+def opened(tmp_path, **flags):
+    given = {"db_path": str(tmp_path / "m.db"), "project": "", "embedding_provider": "none"}
+    given |= {"response_cache_enabled": "on", **flags}
+    return Memory.open(config=load(given, environ={}))
+
+
+def cache_of(memory):
+    cache = response_cache(memory)
+    assert cache is not None
+    return cache
+
+
+def test_answers_expire_and_the_least_recently_used_make_room(tmp_path, monkeypatch):
+    now = [1_700_000_000_000]
+    monkeypatch.setattr("plait.memory.responses.now_ms", lambda: now[0])
+    limits = {"response_cache_ttl_minutes": 10, "response_cache_max_entries": 2}
+    with opened(tmp_path, **limits) as memory:
+        cache = cache_of(memory)
+        for name in "ab":
+            now[0] += 1
+            cache.put(name, name.upper())
+        now[0] += 1
+        assert cache.get("a").text == "A"
+        now[0] += 1
+        cache.put("c", "C")
+        assert [cache.get(name) is None for name in "abc"] == [False, True, False]
+        now[0] += 10 * 60_000
+        assert [cache.get(name) for name in "abc"] == [None] * 3
+        assert len(memory.engine.remembered(CACHED_ANSWER)) == 2
+        memory.maintain()
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+        cache.put("d", "D")
+        now[0] -= 1000
+        assert cache.get("d") is None, "a clock that was set back makes nothing younger"
+
+
+def test_what_cannot_be_cached_is_not(tmp_path):
+    with opened(tmp_path) as memory:
+        cache = cache_of(memory)
+        for text in ("", "  ", "x" * 200_000):
+            cache.put("k", text)
+        with memory.engine.transaction() as transaction:
+            transaction.remember(**{f"{CACHED_ANSWER}bad": "[", f"{CACHED_ANSWER}odd": "3"})
+        assert (cache.get("k"), cache.get("bad"), cache.get("odd")) == (None, None, None)
+        assert cache.clear() == (2, 0)
+        assert response_cache(memory.scope("ana")) is None
+    with opened(tmp_path, read_only="on") as memory:
+        assert response_cache(memory) is None
+    with opened(tmp_path, backend="none") as memory:
+        assert response_cache(memory) is None
+    with opened(tmp_path, response_cache_enabled="off") as memory:
+        assert response_cache(memory) is None
+
+
+def test_a_busy_memory_does_not_stop_an_answer(tmp_path, monkeypatch):
+    with opened(tmp_path) as memory:
+        cache = ResponseCache(memory)
+
+        def busy(*_, **__):
+            raise StoreBusy("busy")
+
+        monkeypatch.setattr(memory.engine, "transaction", busy)
+        cache.put("k", "text")
+        assert cache.get("k") is None
+
+
+@pytest.mark.parametrize(
+    ("model", "system", "turns"),
+    [
+        ("other", "s", [("user", "q")]),
+        ("m", "t", [("user", "q")]),
+        ("m", "s", [("user", "q "), ("assistant", "a")]),
+        ("m", "s", [("assistant", "q")]),
+        ("ms", "", [("user", "q")]),
+    ],
+)
+def test_every_part_of_a_prompt_counts(model, system, turns):
+    assert response_key(model, system, turns) != response_key("m", "s", [("user", "q")])
+
+
+class Scripted:
+    """A model that answers in parts."""
+
+    def __init__(self, *parts):
+        self.parts, self.asked = parts, 0
+
+    def answer(self, system, turns, *, tools):
+        self.asked += 1
+        for part in self.parts:
+            if isinstance(part, Exception):
+                raise part
+            yield part
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("a", ModelCall("1", "memory_search", {})),
+        ("a", Notice("cut")),
+        ("a", ChatError("broke off", code="x")),
+        ("",),
+    ],
+)
+def test_only_whole_answers_in_words_are_cached(tmp_path, parts):
+    with opened(tmp_path) as memory:
+        inner = Scripted(*parts)
+        model = CachedModel(inner, cache_of(memory), "m")
+        for _ in range(2):
+            with suppress(ChatError):
+                list(model.answer("s", [ChatTurn("user", "q")], tools=True))
+            assert model.hit is None
+        assert inner.asked == 2
+
+
+def test_an_answer_that_nobody_waited_for_is_not_cached(tmp_path):
+    with opened(tmp_path) as memory:
+        model = CachedModel(Scripted("a", "b"), cache_of(memory), "m")
+        answer = model.answer("s", [ChatTurn("user", "q")], tools=False)
+        assert next(answer) == "a"
+        del answer
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+
+
+# -- the turn of one's own loop --------------------------------------------------------------
+
+
+def test_a_turn_is_answered_once_if_the_model_is_named(tmp_path):
+    asked = []
+
+    def answer(prompt):
+        asked.append(prompt)
+        return f"answer {len(asked)}"
+
+    with opened(tmp_path) as memory:
+        memory.store("We deploy on Fridays.", key="deploys")
+        turns = [take_turn(memory, "s", ASKED, answer, model="m") for _ in range(2)]
+        assert [(turn.answer, turn.cached) for turn in turns] == [
+            ("answer 1", False),
+            ("answer 1", True),
+        ]
+        assert "Fridays" in asked[0], "the tags of its fences differ, and it is the same prompt"
+        assert take_turn(memory, "s", ASKED, answer).answer == "answer 2"
+        assert take_turn(memory, "s", ASKED, answer, model="n").answer == "answer 3"
+        memory.store("We deploy on Fridays, after lunch.", key="deploys")
+        assert take_turn(memory, "s", ASKED, answer, model="m").answer == "answer 4"
