@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# plait alone, which is all that the demonstration needs; and with what the tests need.
+PLAIT := $(VENV)/.plait
 INSTALLED := $(VENV)/.installed
 # Without compiled files each process of the tests would compile plait anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -10,18 +12,20 @@ unexport PYTHONDONTWRITEBYTECODE
 CRITICAL := src/plait/stores/* src/plait/ranking/* src/plait/facts/* src/plait/writing/chunking*
 CRITICAL_FLOOR := 95
 
-# Parts that run at the same time, the longest first: many tests wait for processes of their own.
-# Measuring coverage doubles the time of a test. The part `growth` compares times, and `doors` goes
-# again through what the others cover well enough: both run unmeasured.
-MEASURED := others unit reliability commands
-UNMEASURED := doors growth
-reliability := tests/reliability
-doors := tests/flows tests/mcp
-commands := tests/interfaces
+# Parts of the tests, the longest first. make begins the next one as soon as one has ended, so that
+# all cores are busy to the end; one part more than cores, because many tests wait for processes.
+PARTS := reliability people unit interfaces flows mcp contracts agents chat tools postgres others \
+	growth integrations conformance
+# Measuring coverage doubles the time of a test. `growth` compares times, and the others here go again
+# through what the rest covers well enough.
+UNMEASURED := flows mcp tools others growth
+FOLDERS := reliability people interfaces flows mcp contracts agents chat tools postgres
+MEASURED := $(filter-out $(UNMEASURED),unit $(FOLDERS))
+$(foreach folder,$(FOLDERS),$(eval $(folder) := tests/$(folder)))
 growth := tests/unit/test_linear_time.py
 unit := tests/unit src --ignore=$(growth)
-others := tests $(patsubst %,--ignore=%,$(reliability) $(doors) $(commands) tests/unit)
-PARTS := $(MEASURED) $(UNMEASURED) integrations conformance
+others := tests $(patsubst %,--ignore=tests/%,$(FOLDERS) unit)
+JOBS := $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
 # Folders of tests that passed are removed at once, because they may be in memory.
 PYTEST := pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed
 
@@ -43,14 +47,23 @@ help:
 	@echo "make conformance  the official MCP suite and Inspector, if npm is installed"
 	@echo "make integrations  adapters and examples with the real frameworks, if pip reaches them"
 
-$(INSTALLED): pyproject.toml
+# $(call install,WHAT)
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plait needs Python 3.11 or newer; try: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing plait into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '$(1)'
+endef
+
+$(PLAIT): pyproject.toml
+	$(call install,.)
 	@touch $@
 
-demo: $(INSTALLED)
+$(INSTALLED): pyproject.toml
+	$(call install,.[dev])
+	@touch $(PLAIT) $@
+
+demo: $(PLAIT)
 	@$(BIN)/python examples/demo.py
 
 check: $(INSTALLED)
@@ -63,7 +76,7 @@ check: $(INSTALLED)
 # PYTHONWARNDEFAULTENCODING: a file opened without an encoding reads differently on another machine.
 test: check
 	$(BIN)/coverage erase
-	@TMPDIR="$${TMPDIR:-$(MEMORY_DISK)}" $(MAKE) --no-print-directory --jobs=3 $(PARTS)
+	@TMPDIR="$${TMPDIR:-$(MEMORY_DISK)}" $(MAKE) --no-print-directory --jobs=$(JOBS) $(PARTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	@set -f; for area in $(CRITICAL); do \

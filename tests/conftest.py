@@ -1,15 +1,17 @@
 """What every test gets: an empty home folder, repeatable examples, and small memories."""
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from functools import wraps
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import coverage
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from plait.stores.sqlite.store import SQLiteStore
 from tests.reliability import raw_open
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 raw_open.install()
 
+# Of a property; the later ones seldom run a line that these did not.
+MEASURED_EXAMPLES = 10
+
 _homes = count()
 
 
@@ -35,13 +40,35 @@ def pytest_report_header() -> str:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Pause coverage for tests that run the same lines again and again: it doubles their time."""
     current = coverage.Coverage.current()
-    if current is None or item.get_closest_marker("unmeasured") is None:
+    test: Any = getattr(item, "obj", None)
+    if current is None:
         return (yield)
+    with ExitStack() as paused:
+        if item.get_closest_marker("unmeasured") is not None:
+            _pause(current, paused)
+        elif is_hypothesis_test(test):
+            later = _pausing_later(test.hypothesis.inner_test, lambda: _pause(current, paused))
+            paused.callback(setattr, test.hypothesis, "inner_test", test.hypothesis.inner_test)
+            test.hypothesis.inner_test = later
+        return (yield)
+
+
+def _pause(current: coverage.Coverage, paused: ExitStack) -> None:
     current.stop()
-    try:
-        return (yield)
-    finally:
-        current.start()
+    paused.callback(current.start)
+
+
+def _pausing_later(test: Callable[..., object], pause: Callable[[], None]) -> Callable[..., object]:
+    """Return the test of one example, which pauses coverage after the first examples."""
+    examples = count()
+
+    @wraps(test)  # hypothesis chooses the examples by its source
+    def tested(*args: object, **kwargs: object) -> object:
+        if next(examples) == MEASURED_EXAMPLES:
+            pause()
+        return test(*args, **kwargs)
+
+    return tested
 
 
 @pytest.fixture(scope="session", autouse=True)

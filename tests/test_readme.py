@@ -98,7 +98,9 @@ def run_on_terminal(command: str, **env: str) -> tuple[int, str]:
 
 
 def write_history(home: Path) -> None:
-    """Write a session of Claude Code: a question and its answer."""
+    """Write a session of Claude Code in a project: a question and its answer."""
+    project = home / "shop"
+    (project / ".git").mkdir(parents=True)
     said = {
         "user": "The cart shows 19.999999 euros. Why?",
         "assistant": "Floats cannot hold 0.1, so cart.py counts whole cents.",
@@ -108,7 +110,7 @@ def write_history(home: Path) -> None:
             "type": role,
             "uuid": role,
             "sessionId": "s1",
-            "cwd": str(home),
+            "cwd": str(project),
             "timestamp": "2026-11-11T12:00:00.000Z",
             "message": {"role": role, "id": role, "content": [{"type": "text", "text": text}]},
         }
@@ -172,6 +174,15 @@ def test_a_newcomer_reaches_a_command_and_an_answer_quickly():
 @pytest.mark.parametrize("command", ["make demo", "make test"])
 def test_the_readme_shows_how_to_try_and_test_it(command):
     assert re.search(rf"^ {{4}}{command}\b", read(README), re.M)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize(("target", "installed"), [("demo", "'.'"), ("check", "'.[dev]'")])
+def test_the_demonstration_installs_plait_alone(target, installed, tmp_path):
+    """The tools of the tests are ten times as large and take a minute."""
+    words = ["make", "--dry-run", target, f"VENV={tmp_path / 'venv'}"]
+    planned = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
+    assert re.findall("--editable (.*)", planned.stdout) == [installed]
 
 
 def test_every_figure_comes_from_the_latest_results():

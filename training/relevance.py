@@ -5,7 +5,7 @@ subjects. ``fit`` learns the coefficients of `plait.ranking.relevance` from the 
 writes them there; ``measure`` prints, for collections that are not fitted on, how often recall is
 silent on foreign questions and answers its own, and the calibration error. Needs only plait.
 
-    python training/relevance.py fit --eval ../shared/eval --train ../shared/train
+    python training/relevance.py fit --eval ../shared/eval --train ../shared/train --processes 16
     python training/relevance.py measure --eval ../shared/eval --train ../shared/train --size 30000
 """
 
@@ -16,8 +16,10 @@ import math
 import random
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from multiprocessing import Pool
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,16 +33,22 @@ from plait.types.queries import Chance
 
 SOURCE = Path(__file__).parent.parent / "src" / "plait" / "ranking" / "relevance.py"
 SIZES = (50, 400, 2000)
-PADDED = relevance.LARGEST
+PADDED = 30_000
 QUESTIONS = 120
-# Own questions whose first hit is not the judged one count this much where a collection judges few
-# passages or repeats itself: many of these hits are right.
-UNSURE = 0.15
+LARGE_QUESTIONS = 300
+# Own questions whose first hit is not the judged one count this much: many of these hits are right,
+# since collections judge few passages, and nearly all are about the question.
+UNSURE = 0.3
 LOOKED_UP = 0.15  # how much looking up a word or two counts beside the questions of a memory
-RIDGE = 1e-3
+RIDGE = 1e-4
 BINS = 10
-COVER = 2  # the place of its coefficient
+COVER, NEARNESS = 3, 5  # the places of their coefficients
 LARGE = 3.0  # few of the memories are large: each counts for so many
+# How much the own questions of a memory count beside the foreign ones, up to a size: so that about
+# as many foreign questions pass the default floor at every size.
+OWN_WEIGHTS = {10_000: 1.3, 100_000: 0.7, 10_000_000: 3.5}
+# The same for questions without a known word: nearly all of these are foreign.
+OWN_WORDLESS = 0.3
 PADDING = (
     "wikipedia_en_heading_passage",
     "docs_mdn_en",
@@ -80,13 +88,18 @@ class Row(NamedTuple):
     weight: float = 1.0
     best: float = 0.0
     lookup: bool = False
+    sentence: float | None = None
 
     @property
     def relevance(self) -> float:
         """What plait says."""
         if self.rarity < 0:
             return 0.0  # no hit at all
-        return relevance.relevance(self.covered, self.rarity, self.cosine, self.chance)
+        return relevance.relevance(
+            *(self.covered, self.rarity, self.cosine, self.chance),
+            sentence=self.sentence,
+            lookup=self.lookup,
+        )
 
 
 # -- subjects ------------------------------------------------------------------------------
@@ -166,7 +179,6 @@ def ask_all(
     *,
     count: int = QUESTIONS,
     padded: int = 0,
-    unsure: bool = False,
     learns: bool = True,
 ) -> list[Row]:
     """Store a subject, padded to a size; ask its own questions and those of others."""
@@ -192,7 +204,7 @@ def ask_all(
             f"{memory.engine.state().chance}",
             flush=True,
         )
-    return [row._replace(weight=weight_of(row, rows, unsure=unsure)) for row in rows]
+    return rows
 
 
 def looked_up(memory: Memory, own: Sequence[Asked], dice: random.Random) -> list[Row]:
@@ -215,12 +227,24 @@ def looked_up(memory: Memory, own: Sequence[Asked], dice: random.Random) -> list
     return rows
 
 
-def weight_of(row: Row, rows: Sequence[Row], *, unsure: bool) -> float:
-    """Return the weight of a row: a memory's own questions count as much as the foreign ones."""
-    share = 1.0 / sum((other.own, other.lookup) == (row.own, row.lookup) for other in rows)
+def weight_of(row: Row) -> float:
+    """Return the weight of all the questions of this kind in a memory."""
+    passages = row.chance.passages
+    of_memory = LARGE if passages > min(OWN_WEIGHTS) else 1.0
     if row.lookup:
-        return share * LOOKED_UP
-    return share * UNSURE if unsure and row.own and not row.right else share
+        return of_memory * LOOKED_UP
+    if not row.own:
+        return of_memory
+    own = next(weight for size, weight in OWN_WEIGHTS.items() if passages <= size)
+    return of_memory * own * (1.0 if row.right else UNSURE)
+
+
+def weighed(rows: Sequence[Row], weight: Callable[[Row], float] = weight_of) -> list[Row]:
+    """Return the rows with weights: the questions of one kind in a memory share theirs."""
+    counts = Counter((row.chance, row.own, row.lookup) for row in rows)  # each memory has its own
+    return [
+        row._replace(weight=weight(row) / counts[row.chance, row.own, row.lookup]) for row in rows
+    ]
 
 
 def chosen(
@@ -267,29 +291,35 @@ def ask(memory: Memory, question: Asked, *, own: bool = False) -> Row:
     first: Hit = answer[0]
     right = first.document.key in question.answers
     covered, cosine = first.signals.coverage, first.signals.cosine
-    return Row(own, right, covered, rarity, cosine, chance, best=best)
+    sentence = first.signals.sentence
+    return Row(own, right, covered, rarity, cosine, chance, best=best, sentence=sentence)
 
 
 # -- learning ------------------------------------------------------------------------------
 
 
-def from_all(row: Row) -> list[float]:
+def from_sentence(row: Row) -> list[float]:
     """Return what the coefficients are multiplied with, in the order of the module."""
-    near = relevance.nearness(row.cosine or 0.0, row.chance)
-    return [*from_words(row), near, row.covered * near]
+    constant, size, rarity, cover, _, near, _ = from_vector(row)
+    return [constant, size, rarity, cover, 0.0, near, row.sentence or 0.0]
+
+
+def from_vector(row: Row) -> list[float]:
+    """Return the same for a passage whose sentences were not compared."""
+    return evidence(row, relevance.nearness(row.cosine or 0.0, row.chance))
 
 
 def from_words(row: Row) -> list[float]:
     """Return the same for a passage without a vector."""
-    unlikely = relevance.unlikeliness(row.covered, row.rarity, row.chance)
-    every = float(row.covered >= relevance.ALL_WORDS)
-    return [
-        1.0,
-        relevance.learned_size(row.chance),
-        row.covered,
-        every,
-        unlikely,
-    ]
+    return evidence(row, 0.0)
+
+
+def evidence(row: Row, near: float) -> list[float]:
+    """Return what words, size and nearness tell."""
+    size = relevance.learned_size(row.chance)
+    rarity = relevance.unlikeliness(row.covered, row.rarity, row.chance)
+    cover = relevance.without_nearness(row.covered, near)
+    return [1.0, size, size * rarity, cover, float(row.covered >= relevance.ALL_WORDS), near, 0.0]
 
 
 def from_nearness(row: Row) -> list[float]:
@@ -297,16 +327,20 @@ def from_nearness(row: Row) -> list[float]:
     return [1.0, relevance.nearness(row.cosine or 0.0, row.chance)]
 
 
-def learned(rows: Sequence[Row], features: Callable[[Row], list[float]]) -> tuple[float, ...]:
+def learned(
+    rows: Sequence[Row],
+    features: Callable[[Row], list[float]],
+    given: Callable[[Row], float] = lambda row: 0.0,
+) -> tuple[float, ...]:
     """Return the coefficients of a logistic regression, by Newton's method."""
-    table = [(features(row), float(row.right), row.weight) for row in rows]
+    table = [(features(row), given(row), float(row.right), row.weight) for row in rows]
     size, total = len(table[0][0]), sum(weight for *_, weight in table)
     weights = [0.0] * size
     for _ in range(30):
         slope = [0.0] + [-RIDGE * total * weight for weight in weights[1:]]
         curve = [[RIDGE * total * (i == j > 0) for j in range(size)] for i in range(size)]
-        for values, right, weight in table:
-            share = 1.0 / (1.0 + math.exp(-sum(map(float.__mul__, weights, values))))
+        for values, by_hand, right, weight in table:
+            share = 1.0 / (1.0 + math.exp(-by_hand - sum(map(float.__mul__, weights, values))))
             for i in range(size):
                 slope[i] += weight * (right - share) * values[i]
                 for j in range(size):
@@ -315,10 +349,24 @@ def learned(rows: Sequence[Row], features: Callable[[Row], list[float]]) -> tupl
     return tuple(round(weight, 3) for weight in weights)
 
 
+def monotone(coefficients: tuple[float, ...]) -> tuple[float, ...]:
+    """Return coefficients by which a passage that has words is not worse for being nearer."""
+    values = list(coefficients)
+    least = math.ceil(1000 * values[COVER] / relevance.NEAREST + 1) / 1000
+    values[NEARNESS] = max(values[NEARNESS], least)
+    return tuple(values)
+
+
+def farther(row: Row) -> float:
+    """Return what counts against a passage by hand, whatever is learned."""
+    return relevance.FARTHER * min(0.0, relevance.nearness(row.cosine or 0.0, row.chance))
+
+
 def balanced(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with weights by which own and foreign questions count the same."""
+    """Return the rows with weights by which all own questions together have their share."""
     totals = {own: sum(row.weight for row in rows if row.own == own) for own in (True, False)}
-    return [row._replace(weight=row.weight / totals[row.own]) for row in rows]
+    share = {True: OWN_WORDLESS, False: 1.0}
+    return [row._replace(weight=row.weight * share[row.own] / totals[row.own]) for row in rows]
 
 
 def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
@@ -375,25 +423,28 @@ def report(name: str, size: int, rows: Sequence[Row]) -> None:
 
 ENGLISH = ("cosqa_dev", "cranfield", "friendsqa_dev_utterances", "qmsum_val", "medquad_qa")
 SPOKEN = ("friendsqa_dev_utterances", "qmsum_val")
-# Subject, what its foreign questions are from, whether it judges few passages.
-FITTED: tuple[tuple[str, tuple[str, ...], bool], ...] = (
-    ("medquad_qa", (*ENGLISH[:4], "docs_postgres_git", "arxiv_title_abstract"), False),
-    ("arxiv_title_abstract", (*ENGLISH[1:], "docs_github"), False),
-    ("wikipedia_en_heading_passage", ("cosqa_dev", "cranfield", *SPOKEN), False),
-    ("docs_github", (*ENGLISH[1:], "arxiv_title_abstract"), True),
-    ("docs_postgres_git", (*ENGLISH[1:], "arxiv_title_abstract"), True),
-    ("cosqa_dev", (*ENGLISH[1:], "arxiv_title_abstract"), True),
-    ("cranfield", ("cosqa_dev", *ENGLISH[2:], "docs_github"), True),
-    ("jaquad_dev", ("docs_mdn_translated:ja",), False),
-    ("wikipedia_zh_title_passage", ("docs_mdn_translated:zh",), False),
-    ("docs_mdn_translated:es", ("wikipedia_en_heading_passage",), True),
-    ("docs_crosslingual_sections", ("jaquad_dev", "wikipedia_zh_title_passage"), True),
+# Subject, and what its foreign questions are from.
+FITTED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("medquad_qa", (*ENGLISH[:4], "docs_postgres_git", "arxiv_title_abstract")),
+    ("arxiv_title_abstract", (*ENGLISH[1:], "docs_github")),
+    ("wikipedia_en_heading_passage", ("cosqa_dev", "cranfield", *SPOKEN)),
+    ("docs_github", (*ENGLISH[1:], "arxiv_title_abstract")),
+    ("docs_postgres_git", (*ENGLISH[1:], "arxiv_title_abstract")),
+    ("cosqa_dev", (*ENGLISH[1:], "arxiv_title_abstract")),
+    ("cranfield", ("cosqa_dev", *ENGLISH[2:], "docs_github")),
+    ("jaquad_dev", ("docs_mdn_translated:ja",)),
+    ("wikipedia_zh_title_passage", ("docs_mdn_translated:zh",)),
+    ("docs_mdn_translated:es", ("wikipedia_en_heading_passage",)),
+    ("docs_crosslingual_sections", ("jaquad_dev", "wikipedia_zh_title_passage")),
 )
-FITTED_LARGE: tuple[tuple[str, tuple[str, ...], bool], ...] = (
-    ("medquad_qa", SPOKEN, False),
-    ("jaquad_dev", SPOKEN, False),
-    ("cosqa_dev", SPOKEN, True),
-)
+# Those that are padded, and asked about conversations besides.
+FITTED_LARGE = {
+    PADDED: (
+        *("medquad_qa", "jaquad_dev", "cosqa_dev"),
+        *("arxiv_title_abstract", "docs_github", "wikipedia_en_heading_passage"),
+    ),
+    relevance.LARGEST: ("medquad_qa", "jaquad_dev", "cosqa_dev"),
+}
 MEASURED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("squad_dev", ENGLISH),
     ("scifact", (*ENGLISH[:4], "squad_dev")),
@@ -410,22 +461,25 @@ def main() -> None:
     parser.add_argument("act", choices=["fit", "measure"])
     parser.add_argument("--eval", type=Path, required=True)
     parser.add_argument("--train", type=Path, required=True)
-    parser.add_argument("--size", type=int, action="append", help="of the memories")
+    parser.add_argument("--size", type=int, action="append", help="of the memories to measure")
     parser.add_argument("--only", action="append", help="measure only these")
     parser.add_argument("--rows", type=Path, help="keep the evidence here, or read it from here")
+    parser.add_argument("--processes", type=int, default=1, help="that gather evidence at once")
     arguments = parser.parse_args()
     data = Data(arguments.eval, arguments.train)
     if arguments.act == "fit":
-        rows = gathered(data, arguments.size or [*SIZES, PADDED], arguments.rows)
-        hits = [row for row in rows if row.cosine is not None]
+        rows = gathered(data, arguments.rows, arguments.processes)
+        hits = [row for row in weighed(rows) if row.cosine is not None]
         known = [row for row in hits if row.rarity]
-        *others, by_both = learned(known, from_all)
-        # Otherwise a word more could count against a passage that is very near.
-        by_both = max(by_both, -others[COVER] / relevance.NEAREST)
-        write("LEARNED", (*others, math.ceil(by_both * 1000) / 1000))
+        asked = [row for row in known if not row.lookup]
+        compared = [row for row in asked if row.sentence is not None]
+        write("LEARNED", monotone(learned(compared, from_sentence, farther)))
+        write("LEARNED_FROM_VECTOR", monotone(learned(asked, from_vector, farther)))
+        write("LEARNED_FROM_LOOKUPS", monotone(learned(known, from_vector, farther)))
         write("LEARNED_FROM_WORDS", learned(known, from_words))
         # From any hit without a word: questions of which not one word is known are too few.
-        wordless = [row for row in hits if not row.covered]
+        alike = weighed(rows, lambda row: 1.0)
+        wordless = [row for row in alike if row.cosine is not None and not row.covered]
         write("LEARNED_FROM_NEARNESS", learned(balanced(wordless), from_nearness))
         print(SOURCE.read_text(encoding="utf-8").partition("# Learned")[2].partition("\n\n")[0])
         return
@@ -441,20 +495,37 @@ def main() -> None:
             report(name, size, rows)
 
 
-def gathered(data: Data, sizes: Sequence[int], kept: Path | None) -> list[Row]:
+class Asking(NamedTuple):
+    """One memory to gather evidence from."""
+
+    data: Data
+    name: str
+    size: int
+    others: Sequence[str]
+    questions: int = QUESTIONS
+    padded: int = 0
+
+
+def gather(asking: Asking) -> list[Row]:
+    """Return the evidence of one memory."""
+    data, name, size, others, questions, padded = asking
+    return ask_all(data, name, size, others, count=questions, padded=padded)
+
+
+def gathered(data: Data, kept: Path | None, processes: int) -> list[Row]:
     """Return the evidence of all fitted subjects; read it from a file where it was kept."""
     if kept is not None and kept.exists():
         lines = kept.read_text(encoding="utf-8").splitlines()
         listed = [Row(*json.loads(line)) for line in lines]
         return [row._replace(chance=Chance(*row.chance)) for row in listed]
-    rows: list[Row] = []
-    for size in sizes:
-        large = size >= PADDED
-        for name, others, unsure in FITTED_LARGE if large else FITTED:
-            stored, padded = (2_000, size) if large else (size, 0)
-            asked = ask_all(data, name, stored, others, padded=padded, unsure=unsure)
-            weight = LARGE if large else 1.0
-            rows += [row._replace(weight=row.weight * weight) for row in asked]
+    memories = [  # the slowest first
+        Asking(data, name, SIZES[-1], SPOKEN, LARGE_QUESTIONS, size)
+        for size, names in sorted(FITTED_LARGE.items(), reverse=True)
+        for name in names
+    ]
+    memories += [Asking(data, name, size, others) for size in SIZES for name, others in FITTED]
+    with Pool(processes) as pool:
+        rows = [row for listed in pool.imap(gather, memories, chunksize=1) for row in listed]
     if kept is not None:
         kept.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return rows

@@ -237,7 +237,11 @@ IN_PYTHON: dict[str, str] = {
         "since 1970."
     ),
     "set_keep_days": "Set it, for example in a shell: plait config set keep_days message=90",
+    "not_superseded": (
+        "A fact that was replaced holds again by memory.mark(ID, not_superseded=True)."
+    ),
     "allow_writing": "Open it without read_only=True.",
+    "open_read_only": "To read it: Memory.open(path, read_only=True).",
     "unset": "Remove {setting} from the settings file first.",
     "set_provider": "Set embedding_provider in that file.",
     "trust_project": "To see and accept them, run there: plait config trust",

@@ -185,6 +185,7 @@ def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(memory, tmp_pat
     assert import_histories(memory, [source]).skipped == {"unreadable": 1}
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("seed", range(RANDOM_HISTORIES))
 def test_threads_of_codex_are_neither_lost_nor_doubled(memory, tmp_path, seed):
     threads = Threads(tmp_path, seed)
@@ -198,6 +199,7 @@ def test_threads_of_codex_are_neither_lost_nor_doubled(memory, tmp_path, seed):
     assert Counter(texts) == Counter(threads.messages.values())
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("agent", talks.WRITERS)
 @pytest.mark.parametrize("seed", range(RANDOM_HISTORIES // 2))
 def test_sessions_of_any_agent_are_neither_lost_nor_doubled(memory, tmp_path, agent, seed):

@@ -7,11 +7,12 @@ import pytest
 from plait import Memory
 from plait.chat.cached import CachedModel
 from plait.chat.turns import ChatTurn, ModelCall
-from plait.errors import ChatError, Notice, StoreBusy
+from plait.errors import ChatError, Notice, StoreBusy, StoreError
 from plait.memory.responses import ResponseCache, response_cache, response_key
 from plait.settings.loading import load
 from plait.tools import take_turn
 from plait.types.ids import CACHED_ANSWER
+from plait.writing.documents import now_ms
 from tests.chat.server import Call, Reply
 
 QUESTION = "when do we deploy?"
@@ -232,3 +233,140 @@ def test_a_turn_is_answered_once_if_the_model_is_named(tmp_path):
         assert take_turn(memory, "s", ASKED, answer, model="n").answer == "answer 3"
         memory.store("We deploy on Fridays, after lunch.", key="deploys")
         assert take_turn(memory, "s", ASKED, answer, model="m").answer == "answer 4"
+
+
+def test_an_answer_to_a_prompt_from_before_a_purge_is_not_kept(tmp_path):
+    with opened(tmp_path) as memory:
+        memory.store("The word is Xyzzyplugh.", key="word")
+
+        def answer(prompt):
+            memory.delete("word", purge=True)
+            return "It is Xyzzyplugh."
+
+        turn = take_turn(memory, "s", "What is the word?", answer, model="m")
+        assert "Xyzzyplugh" in turn.answer
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+        again = take_turn(memory, "s", "What is the word?", lambda _: "No idea.", model="m")
+        assert (again.answer, again.cached) == ("No idea.", False)
+        assert len(memory.engine.remembered(CACHED_ANSWER)) == 1, "a later prompt is cached again"
+    files = [tmp_path / "m.db", tmp_path / "m.db-wal"]
+    assert not any(b"Xyzzyplugh" in file.read_bytes() for file in files if file.exists())
+
+
+def test_a_conversation_that_goes_on_after_a_purge_keeps_no_answer(tmp_path):
+    class Echo:
+        def answer(self, system, turns, *, tools):
+            yield turns[0].text
+
+        def close(self):
+            pass
+
+    turns = [ChatTurn("user", "Xyzzyplugh")]
+    with opened(tmp_path) as memory:
+        memory.store("The word is Xyzzyplugh.", key="word")
+        model = CachedModel(Echo(), cache_of(memory), "m")
+        assert list(model.answer("", turns, tools=False)) == ["Xyzzyplugh"]
+        assert list(model.answer("", turns, tools=False)) == ["Xyzzyplugh"]
+        assert model.hit is not None
+        memory.scope("ana").store("Hers.", key="hers")
+        memory.scope("ana").delete("hers", purge=True)
+        for _ in range(2):
+            assert list(model.answer("", turns, tools=False)) == ["Xyzzyplugh"]
+            assert model.hit is None
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+
+
+def test_a_hit_that_a_purge_overtakes_is_not_written_back(tmp_path, monkeypatch):
+    with opened(tmp_path) as memory:
+        memory.store("The word is Xyzzyplugh.", key="word")
+        cache = cache_of(memory)
+        cache.put("k", "Xyzzyplugh")
+        read = memory.engine.remembered
+
+        def purged_meanwhile(prefix):
+            rows = read(prefix)
+            monkeypatch.setattr(memory.engine, "remembered", read)
+            memory.delete("word", purge=True)
+            return rows
+
+        monkeypatch.setattr(memory.engine, "remembered", purged_meanwhile)
+        assert cache.get("k").text == "Xyzzyplugh"
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+
+
+def test_an_answer_with_a_secret_is_not_kept(tmp_path):
+    with opened(tmp_path) as memory:
+        cache = cache_of(memory)
+        cache.put("k", "You told me that the password: 'Kq7-88xZ!41w' is new.")
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '["text", "yesterday", 0, 0]',
+        '["text", 1]',
+        "[1, 2, 3, 4]",
+        '["text", 1, 2, 3, 4]',
+        '{"text": 1, "made_at": 2, "hits": 3, "used_at": 4}',
+        "[]",
+        "null",
+        "[" * 100_000,
+        '["text", 1e999, 0, 0]',
+        f'["text", 1{"0" * 400}, 0, 0]',
+        f'["text", -1{"0" * 400}, 0, 0]',
+        f'["text", {now_ms()}, {"9" * 4_300}, 0]',
+        f'["text", {now_ms()}, 0, 1{"0" * 400}]',
+        f'["text", {now_ms()}, 0, {"9" * 5_000}]',
+    ],
+)
+def test_what_plait_did_not_write_is_no_answer(tmp_path, value):
+    with opened(tmp_path) as memory:
+        cache = cache_of(memory)
+        with memory.engine.transaction() as transaction:
+            transaction.remember(**{f"{CACHED_ANSWER}k": value})
+        assert cache.get("k") is None
+        cache.put("other", "text")
+        assert set(memory.engine.remembered(CACHED_ANSWER)) == {f"{CACHED_ANSWER}other"}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [f"1{'0' * 400}", f"-1{'0' * 400}", str(now_ms() + 10**9)],
+    ids=["huge", "negative", "future"],
+)
+def test_an_answer_of_no_time_or_of_the_future_is_dropped(tmp_path, number):
+    value = f'["text", {number}, 0, 0]'
+    with opened(tmp_path) as memory:
+        for drop in (memory.maintain, lambda: cache_of(memory).put("other", "text")):
+            with memory.engine.transaction() as transaction:
+                transaction.remember(**{f"{CACHED_ANSWER}k": value})
+            assert cache_of(memory).get("k") is None
+            drop()
+            assert f"{CACHED_ANSWER}k" not in memory.engine.remembered(CACHED_ANSWER)
+
+
+def test_old_answers_go_also_after_the_cache_was_switched_off(tmp_path, monkeypatch):
+    with opened(tmp_path) as memory:
+        cache_of(memory).put("k", "text")
+    with opened(tmp_path, response_cache_enabled="off") as memory:
+        memory.maintain()
+        assert len(memory.engine.remembered(CACHED_ANSWER)) == 1, "it may be switched on again"
+        later = now_ms() + 61 * 60_000
+        monkeypatch.setattr("plait.memory.responses.now_ms", lambda: later)
+        memory.maintain()
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+
+
+def test_a_memory_that_is_away_does_not_stop_an_answer(tmp_path, monkeypatch):
+    with opened(tmp_path) as memory:
+        cache = cache_of(memory)
+
+        def away(*_, **__):
+            raise StoreError("The server is away.")
+
+        monkeypatch.setattr(memory.engine, "remembered", away)
+        assert cache.get("k") is None
+        cache.put("k", "text")
+        monkeypatch.setattr(memory.engine, "state", away)
+        assert response_cache(memory) is None

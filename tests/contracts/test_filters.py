@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plait.protocols import Store
@@ -242,6 +242,7 @@ FILTERS = st.fixed_dictionaries(
 ).map(lambda fields: Filter(**fields))  # type: ignore[arg-type]
 
 
+@settings(max_examples=40)  # of up to four filters each, on every engine
 @given(
     documents=st.lists(st.tuples(st.sampled_from(["a/", "a", "b"]), DOCUMENTS), max_size=8),
     wheres=st.lists(FILTERS, min_size=1, max_size=4),

@@ -197,12 +197,13 @@ def test_the_state_tells_what_was_remembered(store: Store) -> None:
     state = store.state()
     assert state.analyzer
     state = state._replace(remote=False)
-    assert state[1:] == (None,) * 7 + (0, None, None, None, False, 0, *(None,) * 4, False)
+    assert state[1:] == (None,) * 7 + (0, None, None, None, False, 0, *(None,) * 6, False)
     with store.transaction() as tx:
         tx.remember(indexed_by="i", chunker="c", embedder="e", changed_at="7", profiles_due="9")
+        tx.remember(retired="r")
     state = store.state()
     assert (state.indexed_by, state.chunker, state.embedder) == ("i", "c", "e")
-    assert (state.changed_at, state.profiles_due) == (7, 9)
+    assert (state.changed_at, state.profiles_due, state.retired) == (7, 9, "r")
     with store.transaction() as tx:
         tx.remember(chunker="d", changed_at=None)
     state = store.state()

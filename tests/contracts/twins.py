@@ -16,7 +16,7 @@ import pytest
 
 from plait.errors import PlaitError
 from plait.memory import Memory
-from plait.protocols import Nearest, Scored, Store
+from plait.protocols import Nearest, Scored, State, Store
 from plait.testing.hashing import HashingEmbedder
 from plait.types import Hit, Passage, Ref, ids
 from tests.builders import EVERYTHING, NOW, memory_on
@@ -131,6 +131,9 @@ def plain(value: object) -> object:
     """Return a value without what engines need not have in common."""
     if isinstance(value, Passage):
         value = value._replace(ref=0)
+    if isinstance(value, State):
+        # Only SQLite draws other ids before these.
+        value = value._replace(purged=value.purged and "drawn", retired=value.retired and "drawn")
     if isinstance(value, Hit):
         # Other numbers of a hit are compared; these are rounded.
         value = value._replace(reasons=tuple(_NUMBER.sub("#", row) for row in value.reasons))

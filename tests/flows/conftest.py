@@ -67,7 +67,8 @@ ON_POSTGRES: dict[str, tuple[str, ...]] = {
         "test_a_status_lowers_a_score_and_not_the_relevance",
         "test_feedback_changes_a_score_is_explained_and_can_be_taken_back",
         "test_a_superseded_fact_is_history_of_the_other",
-        "test_the_middle_of_a_history_leaves_it_and_keeps_its_own",
+        "test_the_middle_of_a_history_leaves_it_to_the_others",
+        "test_no_text_supersedes_itself",
         "test_only_one_fact_of_a_topic_can_hold",
     ),
     "test_links": ("test_other_projects_and_quarantined_texts_are_not_linked",),
@@ -78,6 +79,8 @@ ON_POSTGRES: dict[str, tuple[str, ...]] = {
     "test_retention": (
         "test_a_budget_of_documents_lets_the_least_used_go_then_the_oldest",
         "test_a_budget_of_megabytes_counts_the_bytes_of_texts",
+        "test_what_was_lately_preferred_is_not_old_once_the_other_is_gone",
+        "test_no_text_that_is_not_trusted_drives_out_the_persons",
         "test_what_nobody_changed_or_read_is_archived_and_later_deleted",
         "test_a_file_is_archived_then_removed_and_stays_out_until_it_is_written",
         "test_in_a_scope_only_its_own_documents_count",

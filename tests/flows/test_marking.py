@@ -13,6 +13,7 @@ from plait.types.audit import acting
 from plait.types.relations import Relation
 from plait.types.reports import NewEntity
 from plait.types.review import MarkedDocuments
+from plait.writing import marking
 from tests.codes import has_code
 
 
@@ -48,6 +49,11 @@ def dump(memory: Memory) -> list[object]:
     finally:
         connection.close()
     return [*rows, list(memory.export(all_projects=True))]
+
+
+def named(memory: Memory, ids: list[str]) -> list[str | None]:
+    """What each of these documents names as superseded."""
+    return [row.supersedes for row in memory.engine.load(ids)]
 
 
 def facts(memory: Memory) -> list[str]:
@@ -295,13 +301,33 @@ def test_all_that_ended_in_favour_of_one_is_its_history(memory: Memory) -> None:
     marks = [memory.mark(*ids[:2], superseded_by=ids[4]), memory.mark(ids[2], superseded_by=ids[4])]
     marks.append(memory.mark(ids[4], superseded_by=ids[3]))
     assert memory.earlier(memory.engine.load(ids)) == {
-        **{ids[0]: 2, ids[1]: 1},
+        **{ids[1]: 1, ids[2]: 2},  # what ended last is named first
         **{ids[4]: 3, ids[3]: 4},
     }
     assert memory.successors(memory.engine.load(ids)).keys() == {*ids} - {ids[3]}
     for marked in reversed(marks):
         memory.unmark(marked)
     assert dump(memory) == before
+
+
+def test_a_text_that_ends_again_is_once_in_the_history(memory: Memory) -> None:
+    first, second, new = (memory.store(f"The port is {port}").id for port in (80, 81, 82))
+    taken_back = memory.mark(first, superseded_by=new)
+    memory.mark(second, superseded_by=new)
+    memory.unmark(taken_back)
+    memory.mark(first, superseded_by=new)
+    rows = memory.engine.load([new, first, second])
+    assert {row.id: row.supersedes for row in rows} == {new: first, first: second, second: None}
+    assert memory.earlier(rows) == {new: 2, first: 1}
+
+
+def test_two_texts_that_end_each_other_in_turn_have_a_history_with_an_end(memory: Memory) -> None:
+    ids = [memory.store(f"The port is {port}").id for port in (80, 81, 82)]
+    taken_back = memory.mark(ids[0], superseded_by=ids[1])
+    memory.mark(ids[2], superseded_by=ids[1])
+    memory.unmark(taken_back)
+    memory.mark(ids[1], superseded_by=ids[0])
+    assert [row.supersedes for row in memory.engine.load(ids)] == [ids[1], ids[2], None]
 
 
 def test_the_profiles_follow(memory: Memory) -> None:
@@ -636,15 +662,84 @@ def test_what_was_superseded_holds_again(memory: Memory) -> None:
     assert dump(memory) == ended != before
 
 
-def test_the_middle_of_a_history_leaves_it_and_keeps_its_own(memory: Memory) -> None:
+def test_the_middle_of_a_history_leaves_it_to_the_others(memory: Memory) -> None:
     ids = [memory.store(f"Version {number} of the plan").id for number in range(3)]
-    memory.mark(ids[1], superseded_by=ids[2])
     memory.mark(ids[0], superseded_by=ids[2])
-    assert [row.supersedes for row in memory.engine.load(ids)] == [None, ids[0], ids[1]]
-    memory.mark(ids[1], not_superseded=True)
-    rows = memory.engine.load(ids)
-    assert [row.supersedes for row in rows] == [None, ids[0], None]
-    assert [row.valid_to is None for row in rows] == [False, True, True]
+    memory.mark(ids[1], superseded_by=ids[2])
+    assert named(memory, ids) == [None, ids[0], ids[1]]
+    ended = list(memory.export())
+    marked = memory.mark(ids[1], not_superseded=True)
+    assert named(memory, ids) == [None, None, ids[0]], "both ended in favour of the last"
+    assert [row.valid_to is None for row in memory.engine.load(ids)] == [False, True, True]
+    assert memory.successors(memory.engine.load(ids)) == {ids[0]: ids[2]}
+    memory.unmark(marked)
+    assert list(memory.export()) == ended
+
+
+@pytest.mark.parametrize("way", ["marked", "stored"])
+def test_the_middle_of_a_history_keeps_what_ended_in_favour_of_it(memory: Memory, way: str) -> None:
+    first, last = (memory.store(f"Version {number} of the plan").id for number in (1, 3))
+    supersedes = first if way == "stored" else None
+    middle = memory.store("Version 2 of the plan", supersedes=supersedes).id
+    if way == "marked":
+        memory.mark(first, superseded_by=middle)
+    memory.mark(middle, superseded_by=last)
+    ended = dump(memory)
+    marked = memory.mark(middle, not_superseded=True)
+    assert named(memory, [first, middle, last]) == [None, first, None]
+    memory.unmark(marked)
+    assert dump(memory) == ended
+
+
+def test_no_text_supersedes_itself(memory: Memory) -> None:
+    a, b, c = (memory.store(f"The port is {port}").id for port in (80, 81, 82))
+    memory.mark(a, superseded_by=b)
+    back = memory.mark(a, not_superseded=True)
+    memory.mark(a, superseded_by=c)
+    memory.unmark(back)
+    assert named(memory, [a, b, c]) == [None, None, a], "by now it is the history of another"
+    memory.mark(b, superseded_by=c)
+    assert named(memory, [a, b, c]) == [None, a, b]
+
+
+def test_a_text_in_two_histories_is_once_in_the_joined_one(memory: Memory) -> None:
+    a, b, c = (memory.store(f"The port is {port}").id for port in (80, 81, 82))
+    memory.mark(a, superseded_by=c)
+    with memory.engine.transaction() as transaction:
+        transaction.amend(b, supersedes=a)  # as earlier versions of plait could leave it
+    memory.mark(b, superseded_by=c)
+    assert named(memory, [a, b, c]) == [None, a, b]
+
+
+def test_taking_back_makes_no_history_without_an_end(memory: Memory) -> None:
+    a, b, c = (memory.store(f"The port is {port}").id for port in (80, 81, 82))
+    memory.mark(a, superseded_by=b)
+    memory.mark(b, superseded_by=c)
+    with memory.engine.transaction() as transaction:
+        transaction.amend(b, updated_at=1)  # what ended in favour of which is not known any more
+    back = memory.mark(a, not_superseded=True)
+    memory.mark(c, superseded_by=a)
+    assert named(memory, [a, b, c]) == [c, None, b]
+    memory.unmark(back)
+    assert named(memory, [a, b, c]) == [c, None, b]
+
+
+def test_a_mark_reads_a_history_once(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    *ids, new = (memory.store(f"The port is {port}").id for port in range(20))
+    for id_ in ids[:-1]:
+        memory.mark(id_, superseded_by=new)
+    read: list[str] = []
+    walk = marking._history
+
+    def counting(transaction: Any, id_: str) -> list[Document]:
+        rows = walk(transaction, id_)
+        read.extend(row.id for row in rows)
+        return rows
+
+    monkeypatch.setattr(marking, "_history", counting)
+    marked = memory.mark(ids[-1], superseded_by=new)
+    assert len(read) == len(set(read)) == 20
+    assert {row.id for row in marked.before} == {new, *ids[-2:]}, "only what changed is remembered"
 
 
 def test_a_fact_that_a_new_text_superseded_holds_again(memory: Memory) -> None:
@@ -676,3 +771,20 @@ def test_what_has_not_ended_was_not_superseded(memory: Memory) -> None:
     memory.store("The port is 8080", key="port")
     with pytest.raises(UsageError, check=has_code("not_superseded", "port")):
         memory.mark("port", not_superseded=True)
+
+
+def test_what_was_preferred_is_the_same_in_a_memory_that_imports_it(
+    memory: Memory, tmp_path: Path
+) -> None:
+    old, new = (memory.store(f"The port is {port}").id for port in (80, 81))
+    with Memory.open(tmp_path / "other.db", embedder="hashing") as other:
+        other.import_lines(list(memory.export()))
+        memory.mark(old, superseded_by=new)
+        other.import_lines(list(memory.export()))
+        again = other.import_lines(list(memory.export()))
+        assert (again.replaced, again.unchanged) == (0, 2)
+        assert times(other, old, new) == times(memory, old, new)
+
+
+def times(memory: Memory, *ids: str) -> list[tuple[str | None, int | None, int]]:
+    return [(row.supersedes, row.valid_to, row.updated_at) for row in memory.engine.load(ids)]

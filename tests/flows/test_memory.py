@@ -474,7 +474,7 @@ def test_nothing_to_undo_here_names_the_project_of_the_latest_delete(tmp_path: P
 
     error = nothing_to_undo("here")
     assert "in this project" in str(error)
-    assert (error.subject, error.advice) == ("", None)
+    assert (error.subject, error.advice) == ("", advise("not_superseded"))
     for project, name in (("", "personal"), ("there", "there")):
         with Memory.open(tmp_path / "m.db", embedder="none", project=project) as memory:
             memory.store("kilimanjaro", key="k")

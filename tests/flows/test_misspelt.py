@@ -101,7 +101,10 @@ def test_two_misspelt_words_are_corrected_each(memory):
 def test_a_corrected_word_is_weaker_evidence_than_the_word(memory):
     right = memory.search("certificate", mode="keyword")[0]
     wrong = memory.search("certifcate", mode="keyword")[0]
-    assert wrong.relevance == pytest.approx(spelling.CERTAINTY * right.relevance, abs=0.1)
+    assert wrong.signals.coverage == pytest.approx(
+        spelling.CERTAINTY * right.signals.coverage, abs=0.1
+    )
+    assert wrong.relevance < right.relevance
     assert wrong.signals.matched == ("certificate",)
 
 

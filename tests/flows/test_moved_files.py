@@ -4,7 +4,9 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -645,6 +647,56 @@ def test_a_restored_document_that_meets_its_unchanged_file_again_is_unchanged(
     assert counts(memory.ingest(notes, incremental=True)) == {"unchanged": COUNT}
     after = {id_: row._replace(indexed_at=0) for id_, row in documents(memory).items()}
     assert after == {id_: row._replace(indexed_at=0) for id_, row in before.items()}
+
+
+@pytest.mark.parametrize("removed", [COUNT, COUNT - 1, COUNT // 2])
+def test_a_folder_that_another_process_removes_meanwhile_moves_all_the_same(
+    tmp_path: Path, notes: Path, removed: int
+) -> None:
+    for when in count():
+        place = shutil.copytree(notes, tmp_path / f"place{when}")
+        with Memory.open(tmp_path / f"{when}.db", embedder="hashing", project="") as memory:
+            memory.ingest(place)
+            before = documents(memory).keys()
+            moved = place.rename(tmp_path / f"moved{when}")
+            place.mkdir()
+            was_removed = _ingest_beside(memory, moved, [*before], removed, when)
+            assert documents(memory).keys() == before, when
+            check_whole(memory)
+        if not was_removed:
+            break
+    assert when > 3
+
+
+def _ingest_beside(memory: Memory, folder: Path, ids: list[str], removed: int, when: int) -> bool:
+    """Ingest a moved folder while its documents are removed; return whether they were.
+
+    Some go before a certain read of the search for moves, the others after the search.
+    """
+    reads, follow = count(), moves.follow
+
+    def reading(read: Callable[..., Any]) -> Callable[..., Any]:
+        def beside(*given: Any, **named: Any) -> Any:
+            if next(reads) == when:
+                memory.delete(*ids[:removed])
+            return read(*given, **named)
+
+        return beside
+
+    def following(store: Any, *given: Any) -> moves.Moves:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("scan", "trashed"):
+                patch.setattr(store, name, reading(getattr(store, name)))
+            found = follow(store, *given)
+        rest = [id_ for id_, row in documents(memory).items() if str(folder) not in str(row.path)]
+        if rest and next(reads) > when:
+            memory.delete(*rest)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moves, "follow", following)
+        memory.ingest(folder)
+    return next(reads) > when + 1
 
 
 def test_only_files_of_the_same_content_are_looked_for_where_they_were(

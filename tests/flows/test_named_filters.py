@@ -10,7 +10,7 @@ from plait.memory import Memory
 from plait.memory.beyond import beyond, documents_elsewhere
 from plait.settings.loading import load
 from plait.times import as_moment, parse_time
-from plait.types import Document
+from plait.types import Document, Filter
 from tests.builders import EVERYTHING
 from tests.codes import has_code
 
@@ -41,6 +41,45 @@ def test_no_project_means_personal_documents(two, name):
 def test_an_empty_project_is_refused(two, value):
     with pytest.raises(UsageError, check=has_code("bad_value", "project")):
         two.search("tea", where={"project": value})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("path", "source", "session", "since", "until", "as_of", "key", "key_prefix", "kind"),
+        *("tag", "type", "entity", "topic", "named", "mentions", "status", "trust"),
+    ],
+)
+@pytest.mark.parametrize("value", ["", " "])
+def test_an_empty_filter_is_refused_because_it_would_select_more(two, name, value):
+    where = {name: value, "pinned": True}
+    acts = (
+        lambda: two.search("tea", where=where),
+        lambda: two.timeline(where=where),
+        lambda: list(two.export(where=where)),
+        lambda: two.delete(where=where),
+    )
+    for act in acts:
+        with pytest.raises(UsageError, check=has_code("empty_filter", name)):
+            act()
+
+
+def test_an_empty_prefix_in_a_filter_of_the_library_is_refused(two):
+    with pytest.raises(UsageError, check=has_code("empty_filter", "key_prefix")):
+        two.delete(where=Filter(key_prefix=""))
+
+
+def test_an_empty_list_means_any_value_for_reading_and_is_refused_for_deleting(two):
+    where = {"tags": [], "pinned": True}
+    assert keys(two.search("tea", where=where)) == {"pin"}
+    with pytest.raises(UsageError, check=has_code("empty_filter", "tags")):
+        two.delete(where=where)
+    with pytest.raises(UsageError, check=has_code("empty_filter", "tags")):
+        two.search("tea", where={"tags": ["", "ops"]})
+
+
+def test_a_session_without_a_name_has_no_messages(two):
+    assert two.conversation(" ") == two.conversation("") == []
 
 
 def test_pinned_selects_either(two):

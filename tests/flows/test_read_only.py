@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plait import Memory
-from plait.errors import StoreReadOnly
+from plait.errors import StoreReadOnly, advise
 from plait.graph import Subgraph
 from plait.settings.loading import load
 from plait.types import Document
@@ -18,6 +18,7 @@ from plait.types.reports import NewEntity
 from tests.codes import has_code
 
 EXPORT = ['{"format": "plait", "version": 1}', '{"key": "k", "kind": "note", "text": "Hi"}']
+ADVISED = 97  # exit code: it is refused, and the error says how to read it
 GRAPH = ['{"type": "entity", "name": "Zoe"}']
 WRITES: dict[str, Callable[[Memory, Path], Any]] = {
     "store": lambda memory, folder: memory.store("x"),
@@ -148,16 +149,20 @@ def test_a_memory_in_a_folder_that_cannot_be_written_is_searched() -> None:
         folder.chmod(0o555)
         before = contents(folder)
         assert _hits_of_nobody(folder / "m.db") == 1
+        assert _hits_of_nobody(folder / "m.db", read_only=False) == ADVISED
         assert contents(folder) == before
         folder.chmod(0o755)
 
 
-def _hits_of_nobody(path: Path) -> int:
+def _hits_of_nobody(path: Path, *, read_only: bool = True) -> int:
     """Search as a user who may write nothing there; root may write everywhere."""
 
-    def search() -> int:
-        with Memory.open(path, project="", read_only=True) as memory:
-            return len(memory.search("herons"))
+    def search(read_only: bool = True) -> int:
+        try:
+            with Memory.open(path, project="", read_only=read_only) as memory:
+                return len(memory.search("herons"))
+        except StoreReadOnly as error:
+            return ADVISED if error.advice == advise("open_read_only") else 98
 
     search()  # loads what the other user may not be allowed to read
     child = os.fork()
@@ -166,7 +171,7 @@ def _hits_of_nobody(path: Path) -> int:
             if os.getuid() == 0:
                 os.setgid(65534)
                 os.setuid(65534)
-            os._exit(search())
+            os._exit(search(read_only))
         finally:
             os._exit(99)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -50,6 +50,12 @@ def findings(memory: Memory, *kinds: str) -> list[ReviewItem]:
     return list(review(memory, kinds).items)
 
 
+def test_a_fact_that_only_says_that_it_is_an_item_is_reviewed(memory: Memory) -> None:
+    for port in (80, 81):
+        fact(memory, f"The port of the server is {port}", metadata={"langgraph_value": "{}"})
+    assert len(findings(memory, "outdated", "contradiction")) == 1
+
+
 def test_precision_and_recall_on_a_generated_memory(memory: Memory) -> None:
     benchmark = runpy.run_path(str(ROOT / "benchmarks" / "review.py"))
     made = benchmark["make"](800)

@@ -8,7 +8,7 @@ import pytest
 
 from plait import Memory
 from plait.embedders import Embedder
-from plait.errors import EmbedderError, UsageError
+from plait.errors import EmbedderError, StoreBusy, UsageError
 from plait.mcp.lazy import LazyMemory
 from plait.memory import upkeep
 from plait.ranking.use import HOUR_MS
@@ -102,6 +102,25 @@ class Failing(HashingEmbedder):
         return super().embed(texts, kind)
 
 
+def test_what_was_done_is_told_even_if_the_end_of_a_run_cannot_be_noted(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.store_many([old("gone")])
+    tidied = upkeep._Run.tidy
+
+    def then_busy(run: upkeep._Run, *, compact: bool) -> None:
+        def busy(**_: object) -> None:
+            raise StoreBusy("Somebody else is writing.")
+
+        tidied(run, compact=compact)
+        monkeypatch.setattr(memory.engine, "transaction", busy)
+
+    monkeypatch.setattr(upkeep._Run, "tidy", then_busy)
+    done = memory.maintain()
+    assert done.pruned.doc_ids == ("gone",)
+    assert [notice.text for notice in done.troubles] == ["Somebody else is writing."]
+
+
 def test_missing_vectors_are_made_or_the_trouble_is_told(tmp_path: Path) -> None:
     embedder: Embedder = Failing()
     with opened(tmp_path / "m.db") as memory:
@@ -123,6 +142,61 @@ def test_the_trash_is_emptied_of_what_is_older_than_30_days(
     monkeypatch.setattr("time.time_ns", lambda: later)
     assert memory.maintain().expired == 1
     assert memory.stats().trash_count == 0
+
+
+def test_what_left_the_trash_is_counted_also_if_rules_and_files_deleted_more(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in "ab":
+        (notes / f"{name}.md").write_text(f"About {name}.", encoding="utf-8")
+    memory.ingest(notes)
+    memory.store_many([old("gone"), Document(key="k", text="A remark")])
+    memory.delete("k")
+    (notes / "a.md").unlink()
+    later = (now_ms() + 31 * DAY_MS) * 1_000_000
+    monkeypatch.setattr("time.time_ns", lambda: later)
+    done = memory.maintain(notes)
+    assert (done.ingested, done.pruned.doc_ids, done.expired) == (1, ("gone",), 1)
+
+
+def test_what_the_rules_deleted_is_told_even_if_the_memory_is_busy_then(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object, **__: object) -> int:
+        raise StoreBusy("Somebody else is writing.")
+
+    memory.store_many([old("gone")])
+    monkeypatch.setattr("plait.writing.backfill.Backfill.catch_up", busy)
+    done = memory.maintain()
+    assert done.pruned.doc_ids == ("gone",)
+    assert [notice.text for notice in done.troubles] == ["Somebody else is writing."]
+
+
+@pytest.mark.parametrize("verb", ["delete", "undo", "mark", "unmark", "prune"])
+def test_a_change_that_is_done_is_told_even_if_its_vectors_must_wait(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    def busy(*_: object, **__: object) -> int:
+        raise StoreBusy("Somebody else is writing.")
+
+    fact = memory.store("Ana lives in Graz.", entity="Ana").id
+    memory.store_many([old("gone"), old("trashed")])
+    memory.delete("trashed")
+    marked = memory.mark(fact, status="done")
+    monkeypatch.setattr("plait.writing.backfill.Backfill.catch_up", busy)
+    if verb == "delete":
+        assert memory.delete(fact).ids == (fact,)
+    elif verb == "undo":
+        assert [row.key for row in memory.undo()] == ["trashed"]
+    elif verb == "mark":
+        assert memory.mark(fact, status="archived").before
+    elif verb == "unmark":
+        memory.unmark(marked)
+        assert memory.lookup(fact)[0].status is None
+    else:
+        assert memory.prune(dry_run=False).doc_ids == ("gone",)
 
 
 def test_a_file_with_much_free_space_becomes_smaller(
@@ -177,6 +251,18 @@ def test_it_is_due_again_after_so_many_hours(
             assert upkeep.is_due(memory) is due
 
 
+@pytest.mark.parametrize(("ahead_hours", "due"), [(1.9, False), (2.1, True)])
+def test_a_clock_that_is_a_little_ahead_does_not_make_others_run_it_again(
+    tmp_path: Path, ahead_hours: float, due: bool
+) -> None:
+    with opened(tmp_path / "m.db", maintain_hours=2) as memory:
+        memory.store("x")
+        with memory.engine.transaction() as transaction:
+            noted = now_ms() + round(ahead_hours * HOUR_MS)
+            transaction.remember(**{upkeep.MAINTAINED: str(noted)})
+        assert upkeep.is_due(memory) is due
+
+
 def test_a_server_does_it_between_requests_and_looks_now_and_then(tmp_path: Path) -> None:
     flags = {"maintain_hours": 2, "keep_days": "note=30"}
     with opened(tmp_path / "m.db", **flags) as memory:
@@ -200,3 +286,28 @@ def test_a_server_whose_person_did_not_ask_does_nothing(tmp_path: Path) -> None:
         memory.store_many([old("kept")])
         LazyMemory.opened(memory).maintain_if_due()
         assert memory.lookup("kept")
+
+
+@pytest.mark.parametrize("last", ["later", "9" * 5_000, "soon", "-5"])
+def test_a_time_that_cannot_be_that_of_the_last_run_does_not_stop_the_next(
+    tmp_path: Path, last: str
+) -> None:
+    noted = str(now_ms() + 400 * DAY_MS) if last == "later" else last
+    with opened(tmp_path / "m.db", maintain_hours=2) as memory:
+        memory.store("x")
+        with memory.engine.transaction() as transaction:
+            transaction.remember(**{upkeep.MAINTAINED: noted})
+        assert upkeep.is_due(memory)
+
+
+def test_a_server_tells_what_stopped_a_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def busy(_: upkeep._Run) -> None:
+        raise StoreBusy("Somebody else is writing.")
+
+    monkeypatch.setattr(upkeep._Run, "prune", busy)
+    with opened(tmp_path / "m.db", maintain_hours=2) as memory:
+        memory.store("x")
+        LazyMemory.opened(memory).maintain_if_due()
+    assert capsys.readouterr().err == "Somebody else is writing.\n"

@@ -389,7 +389,7 @@ def test_shared_projects_are_read_and_never_changed(handbook):
         lambda: ana.delete("holidays"),
         lambda: ana.delete(id_, purge=True),
         lambda: ana.delete(id_, dry_run=True),
-        lambda: ana.delete(where={"tags": (), "keys": ["holidays"]}, all_projects=True),
+        lambda: ana.delete(where={"keys": ["holidays"]}, all_projects=True),
         lambda: ana.graph.delete(["Dan"]),
         lambda: ana.graph.delete(["Dan"], purge=True),
         lambda: ana.graph.forget([("Dan", ["Dan leads the team."])]),

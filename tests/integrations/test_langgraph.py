@@ -20,7 +20,8 @@ from langgraph.store.memory import InMemoryStore
 
 from plait.errors import UsageError
 from plait.memory import Memory
-from plait.tools.adapters.langgraph import PlaitStore, key_of, matches
+from plait.tools.adapters.langgraph import PlaitStore, key_of
+from plait.tools.adapters.matching import matches
 from plait.types import EVERYTHING
 
 USERS = ("users", "ada")

@@ -40,11 +40,65 @@ def keeper(plait):
     assert plait("stats").json["doc_count"] == 1
 
 
+FILTERS = [
+    *("--path", "--source", "--session", "--since", "--until", "--as-of", "--key-prefix"),
+    *("--tag", "--kind", "--type", "--memory-type", "--entity", "--topic", "--named"),
+    *("--mentions", "--status", "--trust"),
+]
+
+
+@pytest.mark.parametrize("option", FILTERS)
+@pytest.mark.parametrize(
+    "words", [["search", "x"], ["recall", "x"], ["overview"], ["timeline"], ["export"], ["delete"]]
+)
+def test_an_empty_filter_is_refused_by_every_verb(keeper, words, option):
+    """A script with ``--path "$UNSET"`` must not empty the memory."""
+    for value in ("", " "):
+        ran = keeper(*words, option, value)
+        assert_clear(ran, 2, f"{option} is empty. Give it a value, or leave it out.")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["delete", "--saved"],
+        ["timeline", "--saved"],
+        ["delete", "--kind", "note", "--tag", "x", "--tag"],
+        ["import", "--undo"],
+        ["import", "auto", "--path"],
+        ["import", "auto", "--session"],
+        ["import", "auto", "--since"],
+        ["log", "--since"],
+        ["log", "--session"],
+        ["log", "--verb"],
+        ["review", "--kind"],
+        ["ingest", ".", "--pattern"],
+        ["ingest", ".", "--include"],
+    ],
+    ids=" ".join,
+)
+def test_other_options_that_narrow_are_refused_when_empty(keeper, words):
+    assert_clear(keeper(*words, ""), 2, f"{words[-1]} is empty. Give it a value, or leave it out.")
+
+
 TABLE: list[tuple[list[str], int, list[str]]] = [
     # files and folders
     (["ingest", "nowhere"], 1, ["nowhere"]),
     (["ingest", ""], 1, []),
     (["ingest"], 2, ["ingest"]),
+    (["ingest", ".", "--pattern", "*.md,["], 2, ["'['", "without a ]"]),
+    (["restore", "nowhere.db"], 1, ["nowhere.db", "Check the path."]),
+    (["--config", "nowhere.toml", "stats"], 2, ["nowhere.toml", "Check the path"]),
+    (["store", "--file", "binary.bin"], 1, ["binary.bin", "Convert it to text first."]),
+    (["import", "--undo", "zzz"], 2, ["zzz", "No import is left to undo."]),
+    (["import", "--undo"], 2, ["No sessions were imported"]),
+    (["chat", " "], 2, ["The question is empty. For example: plait chat"]),
+    (["team", "add"], 2, ["one name", "plait team add ana"]),
+    (["team", "role", "ana"], 2, ["plait team role ana writer"]),
+    (["entity", "observe", "Jorun"], 2, ["plait entity observe NAME TEXT"]),
+    (["about", " "], 2, ["plait about src/cart.py"]),
+    (["how", ""], 2, ["plait how pytest"]),
+    (["fixed", ""], 2, ["plait fixed"]),
     (["store", "--file", "nowhere.md"], 1, ["nowhere.md"]),
     (["store", "--file", "."], 1, ["folder"]),
     (["eval", "nowhere"], 2, ["nowhere", "corpus.jsonl"]),
@@ -132,7 +186,6 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["store", "x", "--importance", "high"], 2, ["'high'"]),
     (["store", "x", "--importance", "7"], 2, ["importance", "7", "0 to 1"]),
     (["store", "a\0b"], 2, ["NUL"]),
-    (["store", "--file", "binary.bin"], 1, ["binary.bin"]),
     # options and settings
     (["search", "x", "--limti", "5"], 2, ["--limti", "'--limit'"]),
     (["search", "x", "--zzz"], 2, ["--zzz", "plait search --help", "-- --zzz"]),

@@ -313,8 +313,13 @@ def test_nothing_found_is_the_empty_form_and_exit_code_3(plait):
     ("words", "message"),
     [
         ([], "nothing found. Try other words, or --all-projects."),
-        (["--all-projects"], "nothing found. Try other words."),
-        (["--project", "alpha"], "nothing found. Try other words."),
+        (["--all-projects"], "nothing found. Try other words, or --mode vector."),
+        (["--project", "alpha"], "nothing found. Try other words, or --mode vector."),
+        (["--all-projects", "--mode", "keyword"], "nothing found. Try other words."),
+        (
+            ["--all-projects", "--min-score", "1"],
+            "nothing found. Try other words, or a lower --min-score.",
+        ),
         (["--tag", "ops"], "nothing found with these filters. Try --all-projects."),
         (["--tag", "ops", "--all-projects"], "nothing found with these filters."),
     ],

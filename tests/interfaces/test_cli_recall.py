@@ -65,10 +65,10 @@ def test_recall_of_an_absent_memory_makes_no_file(plait, work):
     [
         (["recall", "--strict"], "query"),
         (["recall", ""], "query"),
-        (["overview", "--budget", "0"], "budget_tokens"),
+        (["overview", "--budget", "0"], "--budget is 0"),
         (["overview", "x"], "x"),
         (["recall", "x", "--query", "y"], "Give the query once"),
-        (["recall", "x", "--budget", "0"], "budget_tokens"),
+        (["recall", "x", "--budget", "0"], "--budget is 0"),
         (["recall", "x", "--limit", "51"], "51"),
     ],
 )

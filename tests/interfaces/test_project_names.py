@@ -82,6 +82,14 @@ def test_a_misspelt_project_is_told_with_a_suggestion(plait, projects, words):
     assert "no document is in project gardn. Did you mean /n/garden?" in ran.err
 
 
+@pytest.mark.parametrize("words", [("search", "tea"), ("recall", "tea"), ("timeline",)], ids=str)
+def test_personal_hits_do_not_hide_that_there_is_no_such_project(plait, projects, words):
+    plait("store", "Tea of mine.", "--project", "personal")
+    ran = plait(*words, "--project", "nosuch")
+    assert ran.code == 0 and ran.err == "plait: no document is in project nosuch.\n"
+    assert "no document is in" not in plait("delete", "--undo", "--project", "nosuch").err
+
+
 def test_a_new_project_is_not_questioned(plait, projects):
     stored = plait("store", "A fact.", "--project", "gardn")
     assert (stored.json["project"], stored.err) == ("gardn", "")

@@ -10,8 +10,9 @@ import pytest
 
 from plait import Memory
 from plait.cli import Output, arguments_for, shared
-from plait.cli.upkeep import Upkeep
+from plait.cli.maintain import Upkeep
 from plait.embedders import PROVIDERS
+from plait.errors import SourceError
 from plait.stores.sqlite.store import SQLiteStore
 from plait.types import Document
 from plait.writing.documents import now_ms
@@ -256,7 +257,7 @@ def test_budgets_and_archiving_are_listed_then_done(plait: Plait, tmp_path: Path
     for name in "abc":
         assert plait("store", f"text of {name}", "--key", name).code == 0
     listed = plait("prune", "--keep-most", "note=1", "--format", "text")
-    assert listed.out.startswith("Would delete 2 documents")
+    assert listed.out.startswith("Would delete 2 documents, 2 passages (2 notes; by keep_most): ")
     assert "plait prune --keep-most 'note=1' --yes" in listed.err
     done = plait("prune", "--keep-most", "note=1", "--yes").json
     assert (done["doc_ids"], done["rules"], done["archived"]) == (["a", "b"], {"keep_most": 2}, [])
@@ -286,12 +287,31 @@ def test_one_command_does_what_is_due(plait: Plait, tmp_path: Path) -> None:
         plait("store", f"text of {name}", "--key", name)
     plait("config", "set", "keep_most", "note=1")
     assert plait("maintain", "--dry-run").json["pruned"]["doc_ids"] == ["a"]
+    looked = plait("maintain", "--dry-run", "--format", "text")
+    assert looked.out == "1 document would be deleted by your rules (keep_most)\n"
+    assert "plait prune --all-projects" in looked.err
     told = plait("maintain", "--format", "text")
-    assert told.out == "1 document deleted by your rules\n"
+    assert told.out == "1 document deleted by your rules (keep_most)\n"
     assert "plait delete --undo" in told.err
     assert plait("maintain", "--format", "text").out == "Nothing is due.\n"
     failed = plait("maintain", str(tmp_path / "nowhere"), "--quiet")
     assert (failed.code, "nowhere" in failed.err) == (1, True)
+    assert plait("maintain", str(tmp_path / "nowhere"), "--format", "text").out == ""
+
+
+@pytest.mark.parametrize(
+    "words", [("prune", "--keep-most", "note=0"), ("delete", "--kind", "note", "--dry-run")]
+)
+def test_everything_that_would_go_can_be_listed(plait: Plait, words: tuple[str, ...]) -> None:
+    names = [f"note {number:02}" for number in range(12)]
+    for name in names:
+        plait("store", f"text of {name}", "--key", name)
+    few = plait(*words, "--format", "text")
+    assert sum(name in few.out for name in names) == 8
+    assert "8 of 12 documents are listed; --verbose lists all" in few.err
+    ran = plait(*words, "--format", "text", "--verbose")
+    assert all(f"  {name}\n" in ran.out for name in names) and "--verbose" not in ran.err
+    assert plait(*words).err == "", "JSON has all of them"
 
 
 def test_sessions_of_agents_are_imported_on_request(
@@ -307,6 +327,22 @@ def test_sessions_of_agents_are_imported_on_request(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
     assert plait("maintain", "--agents").json["messages"] == 1
     assert plait("maintain", "--agents").json["messages"] == 0
+
+
+def test_an_import_that_fails_does_not_keep_back_the_rest(
+    plait: Plait, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        plait("store", f"text of {name}", "--key", name)
+    plait("config", "set", "keep_most", "note=1")
+
+    def fails(*_: object, **__: object) -> None:
+        raise SourceError("The history of an agent cannot be read.")
+
+    monkeypatch.setattr("plait.cli.histories.import_histories", fails)
+    told = plait("maintain", "--agents")
+    assert (told.code, told.json["pruned"]["doc_ids"]) == (1, ["a"])
+    assert "The history of an agent cannot be read." in told.err
 
 
 def test_a_watcher_maintains_the_memory_when_that_is_due_and_wanted(

@@ -1,5 +1,6 @@
 """How the command line words errors. The other tests here check exit codes and values."""
 
+import re
 import shlex
 import string
 
@@ -181,7 +182,20 @@ def test_an_unknown_name_is_one_line_that_ends_in_the_next_command(plait, words,
             "--limit is not an option of every command. "
             "Put it after the command: plait COMMAND … --limit (or see: plait --help)",
         ),
+        (["--nosuch"], "There is no option --nosuch. See: plait --help"),
+        (
+            ["--qiet", "search", "x"],
+            "There is no option --qiet. Did you mean '--quiet'? See: plait --help",
+        ),
         (["serch", "x"], "There is no command 'serch'. Did you mean: plait search"),
+        (["forgett", "x"], "There is no command 'forgett'. Did you mean: plait delete"),
+        (["update", "x"], "There is no command 'update'. Did you mean: plait store"),
+        (["recall", "x", "--budget", "0"], "--budget is 0; choose 1 to 100,000."),
+        (
+            ["search", "x", "--as-of=foo"],
+            "--as-of is 'foo', which is not a time. "
+            "Write 2026-03-01, 2026-03-01T09:30, 7d or 'last week'.",
+        ),
         (["search", "x", "--query", "y"], "Give the query once: as words or with --query."),
         (["search", "x", "--tag", ","], "--tag is empty. Give it a value, or leave it out."),
         (
@@ -211,3 +225,33 @@ def test_help_is_in_plain_english(plait, verb):
 def test_the_old_name_of_a_fusion_is_accepted(plait, name):
     plait("store", "We deploy on Fridays")
     assert plait("search", "deploy", "--fusion", name).code == 0
+
+
+def test_an_unknown_value_suggests_the_closest_one(plait):
+    err = plait("connect", "cluade").err
+    assert "unknown value 'cluade'" in err and "Did you mean 'claude-code'?" in err
+
+
+def test_a_move_names_its_own_option_for_the_file_that_is_none(plait, tmp_path):
+    (tmp_path / "page.md").write_text("no memory", encoding="utf-8")
+    plait("store", "x")
+    page = str(tmp_path / "page.md")
+    assert "Choose another file with --to PATH." in plait("migrate", "--to", page).err
+    from_it = plait("migrate", "--from", page, "--to", str(tmp_path / "new.db")).err
+    assert "Choose another file with --from PATH." in from_it
+
+
+def test_a_fact_that_was_replaced_can_be_taken_back(plait):
+    plait("store", "Deploy on Fridays", "--topic", "deploy")
+    ran = plait("store", "Deploy on Mondays", "--topic", "deploy", "--format", "text")
+    assert "plait mark ID --not-superseded" in plait("delete", "--undo").err
+    for command in re.findall(r"plait (delete \w+|mark \w+ --not-superseded)", ran.err):
+        assert plait(*command.split()).code == 0
+    [hit] = plait("search", "deploy").json["results"]
+    assert hit["text"] == "Deploy on Fridays"
+
+
+def test_a_long_query_of_one_word_tells_how_much_of_it_was_searched(plait):
+    plait("store", "word")
+    err = plait("search", "--query", "word " * 20_000).err
+    assert "keyword search used its first 4,09" in err and "different words" not in err

@@ -1,6 +1,7 @@
 """A memory with members: roles of the test server that log in under their own names."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -19,9 +20,9 @@ Rows = list[tuple[Any, ...]]
 class Team:
     """A database of its own, one memory in it, and roles of the server."""
 
-    def __init__(self, server: str, database: str) -> None:
+    def __init__(self, server: str, database: str, namespace: str | None = None) -> None:
         self.database = database
-        self.namespace = new_id()
+        self.namespace = namespace or new_id()
         self.ns = number_of(self.namespace)
         self._server = server
         self.people: list[str] = []
@@ -83,26 +84,54 @@ class Trio(NamedTuple):
     reader: str
 
 
-@pytest.fixture
-def team() -> Iterator[Team]:
+@contextmanager
+def made_team(like: Team | None = None) -> Iterator[Team]:
+    """A new database, perhaps a copy of another one; with the roles that are made for it."""
     server = need()
     database = f"people_{new_id()}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {database}")
-        made = Team(server, database)
+        template = "" if like is None else f" TEMPLATE {like.database}"
+        connection.execute(f"CREATE DATABASE {database}{template}".encode())
+        made = Team(server, database, None if like is None else like.namespace)
         try:
-            made.memory().close()
             yield made
         finally:
-            connection.execute(f"DROP DATABASE {database} WITH (FORCE)")
+            connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
             for role in made.people:
-                connection.execute(f"DROP ROLE {role}")
+                connection.execute(f"DROP ROLE {role}".encode())
+
+
+@pytest.fixture(scope="session")
+def empty_team() -> Iterator[Team]:
+    """A memory without members, to be copied: making its tables takes much longer."""
+    with made_team() as made:
+        made.memory().close()
+        yield made
+
+
+@pytest.fixture(scope="session")
+def three() -> Iterator[Trio]:
+    """A memory with three members, to be copied. No test may change their roles."""
+    with made_team() as made:
+        owner = made.member("olga", "owner")
+        yield Trio(made, owner, made.member("wim", "writer"), made.member("rita", "reader"))
 
 
 @pytest.fixture
-def trio(team: Team) -> Trio:
-    owner = team.member("olga", "owner")
-    return Trio(team, owner, team.member("wim", "writer"), team.member("rita", "reader"))
+def team(request: pytest.FixtureRequest) -> Iterator[Team]:
+    has_members = "trio" in request.fixturenames
+    like: Team = (
+        request.getfixturevalue("three").team
+        if has_members
+        else request.getfixturevalue("empty_team")
+    )
+    with made_team(like) as made:
+        yield made
+
+
+@pytest.fixture
+def trio(team: Team, three: Trio) -> Trio:
+    return three._replace(team=team)
 
 
 Opened = Callable[[str | None], Memory]

@@ -2,14 +2,20 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plait import Memory
 from plait.cli import main
+from plait.memory.responses import response_cache
+from plait.protocols.transaction import Transaction
+from plait.settings.loading import load
 from plait.stores.postgres.store import PostgresStore
 from plait.types import EVERYTHING, Document
+from plait.types.ids import CACHED_ANSWER
 from plait.types.reports import NewEntity
 from tests.people.conftest import Opened, Team
 from tests.people.filling import fill
@@ -159,3 +165,58 @@ def test_every_statement_of_a_member_asks_for_his_labels(
     assert len(asked) > 30
     for sql in asked:
         assert sql.count("ns = %(ns)s") == sql.count("label = ANY(%(labels)s)"), sql
+
+
+def test_new_files_and_sessions_of_a_schedule_can_be_private(
+    team: Team, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana, ben = team.member("ana"), team.member("ben")
+    file = tmp_path / ".claude" / "projects" / "shop" / "s1.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(HISTORY) + "\n", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("# Plums\n\nRipe plums.\n", "utf-8")
+    code, report, told = run(ana, "maintain", str(notes), "--agents", "--visibility", "private")
+    assert (code, report["files"], report["messages"]) == (0, 1, 1), told
+    assert len(run(ana, "search", "plums")[1]["results"]) == 2
+    assert run(ben, "search", "plums")[0] == 3
+
+
+def test_answers_that_were_cached_before_the_first_member_are_gone(team: Team) -> None:
+    flags = {"db_path": team.address(), "project": "", "embedding_provider": "none"}
+    config = load({**flags, "response_cache_enabled": "on"}, environ={})
+    with Memory.open(config=config) as memory:
+        memory.store("We deploy on Fridays.", key="deploys")
+        cache = response_cache(memory)
+        assert cache is not None
+        cache.put("k", "On Fridays.")
+        assert len(memory.engine.remembered(CACHED_ANSWER)) == 1
+        team.member("ana")
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+        cache.put("k", "On Fridays, in a conversation that goes on.")
+        assert memory.engine.remembered(CACHED_ANSWER) == {}
+        assert response_cache(memory) is None
+
+
+def test_an_answer_that_the_first_member_overtakes_is_not_kept(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = {"db_path": team.address(), "project": "", "embedding_provider": "none"}
+    config = load({**flags, "response_cache_enabled": "on"}, environ={})
+    with Memory.open(config=config) as memory:
+        memory.store("We deploy on Fridays.", key="deploys")
+        cache = response_cache(memory)
+        assert cache is not None
+        begin = memory.engine.transaction
+
+        def after_the_first_member(**options: bool) -> AbstractContextManager[Transaction]:
+            monkeypatch.setattr(memory.engine, "transaction", begin)
+            team.member("ana")
+            return begin(**options)
+
+        monkeypatch.setattr(memory.engine, "transaction", after_the_first_member)
+        cache.put("k", "On Fridays.")
+        assert memory.engine.remembered(CACHED_ANSWER) == {}

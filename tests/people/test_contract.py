@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-import psycopg
 import pytest
 from _pytest.fixtures import FixtureFunctionDefinition
 
@@ -24,8 +23,10 @@ from tests.contracts import (
     test_turns,
     test_use,
 )
-from tests.people.conftest import Team
-from tests.servers import need
+from tests.people.conftest import Team, made_team
+
+# The same lines as for the administrator, whom the contract itself measures.
+pytestmark = pytest.mark.unmeasured
 
 CONTRACTS: tuple[ModuleType, ...] = (
     *(test_documents, test_filters, test_observations, test_relations, test_search, test_steps),
@@ -64,16 +65,10 @@ class MemberStores:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
-    server, database = need(), f"people_{new_id()}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {database}".encode())
-        team = Team(server, database)
+    with made_team() as team:
         stores = MemberStores(team, team.person("mia"))
         yield stores
         stores.close()
-        connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
-        for role in team.people:
-            connection.execute(f"DROP ROLE {role}".encode())
 
 
 @pytest.fixture

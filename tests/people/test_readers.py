@@ -7,6 +7,7 @@ import pytest
 
 from plait.errors import UsageError
 from plait.stores.postgres.labels import label_of
+from plait.types import EVERYTHING
 from plait.types.relations import Relation
 from tests.codes import has_code
 from tests.people.conftest import Opened, Team, Trio
@@ -203,3 +204,15 @@ def test_a_private_fact_does_not_come_back_into_a_profile_for_all(
     wim.mark("Ann", visibility="private")
     wim.undo(fact)
     assert "pears" in wim.get("Ann").text
+
+
+def test_rules_of_the_administrator_leave_alone_what_is_private(trio: Trio, opened: Opened) -> None:
+    wim, administrator = opened(trio.writer), opened(None)
+    wim.store("The plum jam is in the cellar", key="secret", visibility="private")
+    administrator.store("The administrator's own", key="own", visibility="private")
+    for name in "abc":
+        administrator.store(f"For all: {name}", key=name)
+    assert set(administrator.prune(keep_most={"note": 1}).doc_ids) == {"own", "a", "b"}
+    administrator.prune(keep_most={"note": 0}, dry_run=False)
+    assert [row.key for row in wim.engine.scan(EVERYTHING)] == ["secret"]
+    assert wim.prune(keep_most={"note": 0}, dry_run=False).doc_ids == ("secret",)

@@ -1,6 +1,6 @@
 """One worker of the chaos test: acts on a memory through one door until it is killed.
 
-    python -m tests.reliability.chaos_worker DOOR DATABASE FOLDER NAME LIFE PLANT
+    python -m tests.reliability.chaos_worker DOOR DATABASE FOLDER NAME LIFE PLANT [ACT ...]
 
 It owns one project, so it knows what its acts must lead to. Before each act it writes the expected
 outcome into its ledger, afterwards that the act was acknowledged. `chaos_oracle` reads the ledger.
@@ -12,7 +12,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from plait.errors import NotFound, PlaitError
@@ -52,8 +52,11 @@ class Ledger:
 class Worker:
     """Chooses acts, and writes down what they must lead to."""
 
-    def __init__(self, door: Door, folder: Path, name: str, life: int) -> None:
+    def __init__(
+        self, door: Door, folder: Path, name: str, life: int, only: Sequence[str] = ()
+    ) -> None:
         self._door = door
+        self._only = only
         self._dice = random.Random(f"{name} {life}")
         self._name, self._life, self._count = name, life, 0
         self._files = folder / name
@@ -78,7 +81,8 @@ class Worker:
             self._purge_many,
             self._look_after,
         ]
-        self._dice.choice(verbs)(key, token)
+        chosen = [verb for verb in verbs if not self._only or verb.__name__ in self._only]
+        self._dice.choice(chosen)(key, token)
 
     def _ledgered(self, outcome: Outcome, act: Callable[[], object], **more: object) -> bool:
         """Run an act between two lines of the ledger; a refusal is written down, too."""
@@ -209,8 +213,10 @@ def patiently(act: Callable[[], object]) -> None:
             return
 
 
-def run(door: str, database: str, folder: str, name: str, life: str, plant: str) -> None:
-    """Work until killed."""
+def run(
+    door: str, database: str, folder: str, name: str, life: str, plant: str, *only: str
+) -> None:
+    """Work until killed; ``only`` names the acts to do, if not all."""
     os.environ["PLAIT_QUIET"] = "1"
     files = Path(folder) / name
     files.mkdir(exist_ok=True)
@@ -227,7 +233,7 @@ def run(door: str, database: str, folder: str, name: str, life: str, plant: str)
             "watch": lambda: Watch(database, name, plant, files),
         }
         patiently(lambda: opened.append(doors[door]()))
-        worker = Worker(opened[0], Path(folder), name, int(life))
+        worker = Worker(opened[0], Path(folder), name, int(life), only)
         while True:
             try:
                 worker.act()

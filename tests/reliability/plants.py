@@ -29,6 +29,7 @@ from plait.stores.sqlite import (
 from plait.types import Document
 from plait.types.queries import Query
 from plait.writing import deleting
+from plait.writing.retired import RETIRED
 
 # How long a planted gap stays open. On a fast disk the real one is too short for a random kill to
 # find: whether the harness looks in the right place must not depend on the machine.
@@ -45,9 +46,9 @@ def _two_transactions() -> Iterator[None]:
     """The document row is committed before its passages are written."""
     honest = writer.DocumentWriter._passages
 
-    def passages(self: writer.DocumentWriter, *arguments: Any) -> int:
+    def passages(self: writer.DocumentWriter, *arguments: Any, **options: Any) -> int:
         _commit_here(self)
-        return honest(self, *arguments)
+        return honest(self, *arguments, **options)
 
     with mock.patch.object(writer.DocumentWriter, "_passages", passages):
         yield
@@ -67,7 +68,21 @@ def _vectors_later() -> Iterator[None]:
         yield
 
 
-def _commit_here(writing: writer.DocumentWriter) -> None:
+@contextmanager
+def _marks_later() -> Iterator[None]:
+    """Files are deleted first, and noted as removed by a rule in a transaction of its own."""
+    honest = transaction.SQLiteTransaction.remember
+
+    def remember(self: transaction.SQLiteTransaction, **facts: str | None) -> None:
+        if any(name.startswith(RETIRED) for name in facts):
+            _commit_here(self)
+        honest(self, **facts)
+
+    with mock.patch.object(transaction.SQLiteTransaction, "remember", remember):
+        yield
+
+
+def _commit_here(writing: writer.DocumentWriter | transaction.SQLiteTransaction) -> None:
     writing._connection.execute("COMMIT")
     time.sleep(GAP_S)
     writing._connection.execute("BEGIN IMMEDIATE")
@@ -297,7 +312,7 @@ def _lost_slice() -> Iterator[None]:
 
     def delete_slice(*arguments: Any, **how: Any) -> Any:
         slices.append(arguments)
-        return honest(*arguments, **how) if len(slices) % 2 else []
+        return honest(*arguments, **how) if len(slices) % 2 else ([], [])
 
     with mock.patch.object(deleting, "_delete_slice", delete_slice):
         yield
@@ -306,6 +321,7 @@ def _lost_slice() -> Iterator[None]:
 PLANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "two transactions": _two_transactions,
     "vectors later": _vectors_later,
+    "marks later": _marks_later,
     "migration in pieces": _migration_in_pieces,
     "unguarded journal": _unguarded_journal,
     "cross-project undo": _cross_project_undo,

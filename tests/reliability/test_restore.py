@@ -701,7 +701,8 @@ def test_the_command_restores_undoes_and_says_how(path, backup):
     undone = spawn("--db", str(path), "restore", "--undo", "--json")
     assert set(undone.json) == {"path", "source", "kept", "journal", "documents", "undoable"}
     assert names(path) == ["one", "three", "two"]
-    assert spawn("--db", str(path), "restore", "no.db").code == 3
+    ran = spawn("--db", str(path), "restore", "no.db")
+    assert ran.code == 1 and "no.db. Check the path." in ran.err
     assert spawn("--db", str(path), "restore").code == 2
 
 

@@ -446,6 +446,15 @@ def test_a_note_that_was_written_anew_elsewhere_comes_in_open(
     assert {hit.text for hit in other.search("port")} == {"Port is 81", "Port is 82"}
 
 
+def test_what_was_preferred_elsewhere_stays_superseded_here(memory: Memory, other: Memory) -> None:
+    ids = [memory.store(f"Port is {port}").id for port in (80, 81, 82)]
+    take_in(other, *exported(memory))
+    memory.mark(ids[1], superseded_by=ids[2])
+    other.mark(ids[0], superseded_by=ids[1])
+    take_in(memory, *exported(other))
+    assert [hit.text for hit in memory.search("port")] == ["Port is 82"]
+
+
 def test_an_edge_that_ended_in_one_memory_ends_in_the_other_and_stays_ended(
     memory: Memory, other: Memory
 ) -> None:

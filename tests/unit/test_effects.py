@@ -152,8 +152,10 @@ def pruned(folder: Path, flags: dict[str, object]) -> Any:
     with memory_with(folder, flags) as memory:
         then = 1_600_000_000_000
         old = Document(key="old", text="Herons.", created_at=then, updated_at=then, event_at=then)
-        long_ago = {"plait_archived": "2020-01-01T00:00:00+00:00"}
-        memory.store_many([old._replace(status="archived", metadata=long_ago)])
+        [stored] = memory.store_many([old])
+        with memory.engine.transaction() as transaction:
+            long_ago = {"plait_archived": "2020-01-01T00:00:00+00:00"}
+            transaction.amend(stored.id, status="archived", metadata=long_ago)
         return memory.prune().doc_ids
 
 

@@ -164,3 +164,9 @@ def test_the_last_line_tells_the_evidence(matched: tuple[str, ...], words: str) 
 def test_the_last_line_compares_the_cosine_with_chance(cosine: float | None, told: str) -> None:
     lines = explain_score(Fused(1.0, 1.0, None), 0.25, Signals(cosine=cosine), CHANCE)
     assert lines[-1].endswith(told)
+
+
+def test_the_last_line_tells_what_the_best_sentence_says() -> None:
+    signals = Signals(cosine=0.5, sentence=0.427)
+    lines = explain_score(Fused(1.0, 1.0, None), 0.25, signals, CHANCE)
+    assert lines[-1].endswith("; 43% of the query in its best sentence")

@@ -812,12 +812,12 @@ def test_no_process_ever_shows_or_stores_a_key(
 CRASH = """
 import sys
 from plait.settings import loading
-from plait.cli import main, maintain
+from plait.cli import main, stats
 loaded = loading.load()
 assert loaded.key_for("openai", "https://api.openai.com:443") == loaded.settings.api_key.reveal()
 def crash(arguments, out):
     raise RuntimeError(f"broken with {out.config} and {out.config.settings.api_key}")
-maintain.stats_run = crash
+stats.stats_run = crash
 sys.exit(main(["stats"]))
 """
 

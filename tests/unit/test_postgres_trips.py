@@ -176,8 +176,9 @@ def test_a_slow_search_by_words_leaves_the_other_one(
 
     query, space = parse("rotate keys"), memory.embedder.space
     [vector] = memory.embedder.embed(["rotate keys"], "query")
-    ahead: Any = getattr(memory.engine, "ahead", None)
-    late = time.monotonic() - 1
+    ahead, late = memory.engine.ahead, time.monotonic() - 1
+    assert ahead is not None
+    assert vector is not None
     with pytest.raises(DeadlineExceeded):
         ahead.hybrid(query, vector, space, (10, 10), Filter(), deadline=late)
     hybrid = Ahead.hybrid

@@ -191,6 +191,15 @@ def test_the_users_own_file_and_a_named_one_are_not_restricted(clone: Clone) -> 
         assert loaded.project_file is None
 
 
+@pytest.mark.parametrize("name", sorted(NEVER - {"api_key"}))
+def test_a_trusted_file_is_told_what_only_the_user_sets(clone: Clone, name: str) -> None:
+    clone.project(line(name, OTHER_VALUES[name]))
+    clone.trust()
+    notice = only(clone.load())
+    whose = "whom you talk to" if name == "chat_model" else "what is deleted"
+    assert (notice.code, whose in notice.text) == ("own_setting", True)
+
+
 # Its own files.
 
 

@@ -1,5 +1,6 @@
 """Relevance: a probability that grows with the evidence, on the scale of this memory."""
 
+import functools
 import math
 
 import pytest
@@ -8,9 +9,11 @@ from hypothesis import strategies as st
 
 from plait.ranking.relevance import (
     FAR,
-    FARTHEST,
     LEARNED,
+    LEARNED_FROM_LOOKUPS,
+    LEARNED_FROM_VECTOR,
     LEARNED_FROM_WORDS,
+    NEAREST,
     NONSENSE,
     SAMPLED,
     chance_among,
@@ -28,23 +31,40 @@ MIDDLING = Chance(0.25, 0.04, 2_000)
 SPACE = Space("test", "axes", 4)
 
 
-@given(SHARE, RARITY, st.none() | COSINE, CHANCES)
+@given(SHARE, RARITY, st.none() | COSINE, CHANCES, st.none() | SHARE, st.booleans())
 def test_relevance_is_a_probability(
-    covered: float, rarity: float, cosine: float | None, chance: Chance
+    covered: float,
+    rarity: float,
+    cosine: float | None,
+    chance: Chance,
+    sentence: float | None,
+    lookup: bool,
 ) -> None:
-    assert 0.0 <= relevance(covered, rarity, cosine, chance) <= 1.0
+    share = relevance(covered, rarity, cosine, chance, sentence=sentence, lookup=lookup)
+    assert 0.0 <= share <= 1.0
 
 
-@given(SHARE, RARITY, COSINE, st.floats(0.0, 1.0), CHANCES)
+@given(SHARE, RARITY, COSINE, SHARE, CHANCES, st.none() | SHARE, st.booleans())
 def test_more_evidence_never_lowers_relevance(
-    covered: float, rarity: float, cosine: float, more: float, chance: Chance
+    covered: float,
+    rarity: float,
+    cosine: float,
+    more: float,
+    chance: Chance,
+    sentence: float | None,
+    lookup: bool,
 ) -> None:
-    before = relevance(covered, rarity, cosine, chance)
+    judged = functools.partial(relevance, chance=chance, sentence=sentence, lookup=lookup)
+    before = judged(covered, rarity, cosine)
     more_words = min(1.0, covered + more)
-    assert relevance(more_words, rarity, cosine, chance) >= before - 1e-12
-    assert relevance(covered, rarity, min(1.0, cosine + more), chance) >= before - 1e-12
-    alone = relevance(covered, rarity, None, chance)
-    assert relevance(more_words, rarity, None, chance) >= alone - 1e-12
+    assert judged(more_words, rarity, cosine) >= before - 1e-12
+    assert judged(covered, rarity, min(1.0, cosine + more)) >= before - 1e-12
+    assert judged(more_words, rarity, None) >= judged(covered, rarity, None) - 1e-12
+    if sentence is not None:
+        better = relevance(
+            covered, rarity, cosine, chance, sentence=min(1.0, sentence + more), lookup=lookup
+        )
+        assert better >= before - 1e-12
 
 
 @given(SHARE, RARITY, COSINE, CHANCES)
@@ -55,11 +75,15 @@ def test_the_same_cosine_means_less_where_chance_comes_nearer(
     assert relevance(covered, rarity, cosine, nearer) <= relevance(covered, rarity, cosine, chance)
 
 
-def test_the_learned_numbers_cannot_turn_evidence_around() -> None:
-    _, _, by_cover, by_all, by_rarity, by_nearness, by_both = LEARNED
-    assert min(by_cover, by_all, by_rarity, by_nearness, by_nearness + by_both) > 0.0
-    assert by_cover + by_both * FARTHEST > 0.0 and by_cover + by_both * 8.0 > 0.0
-    assert min(LEARNED_FROM_WORDS[2:]) > 0.0
+@pytest.mark.parametrize(
+    "learned", [LEARNED, LEARNED_FROM_VECTOR, LEARNED_FROM_LOOKUPS, LEARNED_FROM_WORDS]
+)
+def test_the_learned_numbers_cannot_turn_evidence_around(learned: tuple[float, ...]) -> None:
+    _, _, by_rarity, by_cover, by_all, by_nearness, by_sentence = learned
+    assert min(by_rarity, by_cover) > 0.0 and min(by_all, by_nearness, by_sentence) >= 0.0
+    if learned is not LEARNED_FROM_WORDS:
+        # Cover tells the less, the nearer a passage is: nearness must tell more than is lost.
+        assert by_nearness > by_cover / NEAREST
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ def undo_import(
             break
     else:
         left = [name for name in runs if (run or name in listed) and not ledger.undone(name)]
-        known = f" There are: {', '.join(left)}." if left and run else ""
+        known = f" There are: {', '.join(left)}." if left else " No import is left to undo."
+        known = known if run else " No sessions were imported, or all of them are undone."
         raise UsageError(
             (f"There is no import named '{run}'." if run else "There is no import to undo.")
             + known,

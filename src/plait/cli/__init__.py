@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _tell(in_shell(stop.args[0]))
         return INTERRUPTED
     except PlaitError as error:
-        _tell(in_shell(error.notice))
+        _tell(in_shell(_as_typed(error, words)))
         return error.exit_code
     except (OSError, ImportError) as error:
         if lacks_descriptors(error):
@@ -73,6 +73,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report_bug()
     finally:
         _options.clear()
+
+
+def _as_typed(error: PlaitError, words: Sequence[str]) -> Notice:
+    """Return what an error says; one about a parameter names the option that was typed."""
+    if not isinstance(error, UsageError):
+        return error.notice
+    from plait.cli.wording import as_typed
+
+    return as_typed(error.notice, words)
 
 
 def _report_bug() -> int:
@@ -393,14 +402,6 @@ _LISTED_EVERYWHERE = ("--db", "--config", "--project")
 _LIST_ALL = ("store", "ingest", "search", "reindex", "eval")
 _TAKES_VALUE = frozenset({"--format", *(flag for flag, *_ in GLOBAL_OPTIONS)})
 _SWITCHES = frozenset({"--quiet", "-q", "--json", "--read-only", "--help", "-h", "--version", "-V"})
-# Argparse's messages, and ours.
-_REWORDED = (
-    ("unrecognized arguments:", "unknown arguments:"),
-    ("the following arguments are required:", "missing argument:"),
-    (": expected one argument", " needs a value"),
-    (": expected at least one argument", " needs a value"),
-    ("invalid choice:", "unknown value"),
-)
 
 
 class HelpLayout(RawDescriptionHelpFormatter):
@@ -415,10 +416,7 @@ class Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
-        message = message.removeprefix("argument ").removeprefix("ACTION: ")
-        for theirs, ours in _REWORDED:
-            message = message.replace(theirs, ours)
-        raise UsageError(f"{message[:1].upper()}{message[1:]}. See: {self.prog} --help")
+        raise UsageError(import_module("plait.cli.help").reworded(message, self.prog))
 
     def format_help(self) -> str:
         """Return the options of a verb, or all verbs if none was given."""
@@ -492,9 +490,6 @@ def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
     while count < len(words) and words[count].startswith("-") and words[count] != "-":
         name, equals, _ = words[count].partition("=")
         if name not in _TAKES_VALUE and name not in _SWITCHES:
-            raise UsageError(
-                f"{name} is not an option of every command. "
-                f"Put it after the command: plait COMMAND … {words[count]} (or see: plait --help)"
-            )
+            raise UsageError(import_module("plait.cli.help").misplaced_option(words[count]))
         count += 2 if name in _TAKES_VALUE and not equals else 1
     return list(words[:count]), list(words[count:])

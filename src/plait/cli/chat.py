@@ -176,7 +176,8 @@ def _question(arguments: Namespace, out: Output) -> str | None:
     if question == "-":
         question = standard_input(round(out.config.settings.max_file_mb * 1024 * 1024))
     if not question.strip():
-        raise UsageError("The question is empty.", code="empty_question")
+        example = to_run('For example: plait chat "when do we deploy?"')
+        raise UsageError(f"The question is empty. {example}", code="empty_question")
     try:
         question.encode()
     except UnicodeEncodeError as error:

@@ -8,18 +8,21 @@ from functools import partial
 from plait.cli import NOTHING_FOUND, Output
 from plait.cli.search import add_filters, filters_of
 from plait.cli.shared import (
+    add_verbose,
     first_unnamed,
     loaded,
     open_existing,
     or_empty,
+    tell_of_others,
     warn_no_match,
     warn_of_copies,
 )
-from plait.cli.timeline import add_saved
+from plait.cli.timeline import add_saved, saved_day
 from plait.errors import NotFound, UsageError
 from plait.memory import Memory
 from plait.present.deleting import deleted_text, restored_text
 from plait.present.json import deleted_dict
+from plait.present.text import NAMES_SHOWN
 from plait.types.reports import Deleted
 
 
@@ -56,6 +59,7 @@ def delete_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--yes", action="store_true", help="confirm --purge with filters or --saved"
     )
+    add_verbose(parser)
     add_filters(
         parser,
         "delete in all projects; otherwise names refer to this project or to personal documents, "
@@ -69,7 +73,8 @@ def delete_run(arguments: Namespace, out: Output) -> int:
     where = filters_of(arguments)
     if arguments.undo:
         return _undo(arguments, names, where, out)
-    is_listed = bool(where) or arguments.saved is not None
+    day = saved_day(arguments)
+    is_listed = bool(where) or day is not None
     if arguments.purge and is_listed and not (arguments.yes or arguments.dry_run):
         raise UsageError(
             "Purging by filter cannot be undone. Check with --dry-run first, then add --yes."
@@ -77,8 +82,8 @@ def delete_run(arguments: Namespace, out: Output) -> int:
     with open_existing(out) as memory:
         nothing = deleted_dict(Deleted(doc_ids=tuple(names), purged=arguments.purge))
         with or_empty(out, {**nothing, "doc_ids": [], "dry_run": arguments.dry_run}):
-            if arguments.saved is not None:
-                names = _saved(memory, arguments, alone=not (names or where))
+            if day is not None:
+                names = _saved(memory, arguments, day, alone=not (names or where))
             delete = partial(
                 memory.delete,
                 *names,
@@ -89,7 +94,8 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             deleted = delete(dry_run=True)
         # What is purged must not stay on the screen.
         is_shown = arguments.dry_run or not arguments.purge
-        unnamed = first_unnamed(memory, deleted.ids) if is_shown else {}
+        verbose = arguments.verbose and is_shown
+        unnamed = first_unnamed(memory, deleted.ids, verbose=verbose) if is_shown else {}
         files = [] if arguments.dry_run else files_on_disk(memory, deleted.ids)
         if not arguments.dry_run:
             deleted = delete()
@@ -98,10 +104,12 @@ def delete_run(arguments: Namespace, out: Output) -> int:
             personal = ("--project personal",) if where and memory.config.project else ()
             warn_no_match(memory, arguments, out, reason, *personal)
     verb = "Would delete" if arguments.dry_run else "Purged" if deleted.purged else "Deleted"
-    text = f"{verb} {deleted_text(deleted, unnamed)}" if deleted.ids else ""
+    text = f"{verb} {deleted_text(deleted, unnamed, verbose=verbose)}" if deleted.ids else ""
     out.result({**deleted_dict(deleted), "dry_run": arguments.dry_run}, text)
     if not deleted.ids:
         return 0 if memory.is_off else NOTHING_FOUND
+    if arguments.dry_run:
+        tell_of_others(len(deleted.ids), NAMES_SHOWN, arguments, out)
     if files:
         out.warn(files_remain(files))
     warn_of_copies(deleted, out)
@@ -110,13 +118,12 @@ def delete_run(arguments: Namespace, out: Output) -> int:
     return 0
 
 
-def _saved(memory: Memory, arguments: Namespace, *, alone: bool) -> list[str]:
+def _saved(memory: Memory, arguments: Namespace, day: str, *, alone: bool) -> list[str]:
     """Return the ids of what hooks saved."""
     from plait.agents.hooks.saving import saved_messages
 
     if not alone:
         raise UsageError("--saved takes a day, and neither names nor filters.")
-    day = arguments.saved
     ids = [row.id for row in saved_messages(memory, day, all_projects=arguments.all_projects)]
     if not ids:
         raise NotFound("Hooks have saved nothing here.", code="nothing_saved", subject=day)

@@ -140,6 +140,8 @@ def entity_run(arguments: Namespace, out: Output) -> int:
     if action != "list" and is_wrong:
         raise UsageError(f"Usage: plait entity {_USAGE[action]}")
     _refuse_options_of_others(arguments)
+    if action == "observe" and not (arguments.names[1:] or arguments.delete_observation):
+        raise UsageError(f"Usage: plait entity {_USAGE[action]}")
     named = 1 if action in ("add", "observe") else len(arguments.names)
     arguments.names[:named] = map(composed, arguments.names[:named])
     if action == "show":

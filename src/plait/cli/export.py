@@ -206,7 +206,7 @@ def import_options(parser: ArgumentParser) -> None:
     sessions.add_argument(
         "--undo",
         nargs="?",
-        const="",
+        const=True,  # the latest; an empty name is refused
         metavar="RUN",
         help="delete what an import of sessions brought, by default the latest",
     )

@@ -6,7 +6,6 @@ from operator import itemgetter
 from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output, to_run
-from plait.cli.projects import warn_if_unknown
 from plait.cli.search import add_max_tokens, open_to_read
 from plait.cli.shared import Rendered, fitted
 from plait.cli.suggestions import with_suggestion
@@ -145,8 +144,6 @@ def _tell_refused(memory: Memory, errors: Sequence[PlaitError], out: Output) -> 
     """Name what was not found, each with a similar name."""
     for error in errors if out.quiet or not memory.is_off else ():
         out.error(with_suggestion(memory, error))
-    if errors:
-        warn_if_unknown(memory, out)
 
 
 def _warn_of_secrets(

@@ -10,6 +10,8 @@ from plait.cli import (
     QUIET_HELP,
     READ_ONLY_HELP,
     Output,
+    add_global_options,
+    parser_for,
     to_run,
 )
 from plait.cli.verbs import OTHER_VERBS, VERBS
@@ -17,6 +19,15 @@ from plait.errors import UsageError
 
 # How similar (0 to 1) an unknown option must be to a known one to count as a typing error.
 SIMILAR_OPTION = 0.75
+SIMILAR_VALUE = 0.5  # the same for one of a few values
+# Argparse's messages, and ours.
+_REWORDED = (
+    ("unrecognized arguments:", "unknown arguments:"),
+    ("the following arguments are required:", "missing argument:"),
+    (": expected one argument", " needs a value"),
+    (": expected at least one argument", " needs a value"),
+    ("invalid choice:", "unknown value"),
+)
 
 
 def overview() -> str:
@@ -45,12 +56,48 @@ def overview() -> str:
 
 
 def unknown_verb(verb: str) -> str:
-    """Say that a verb does not exist, and suggest the closest one."""
+    """Say that a verb does not exist, and suggest the closest one.
+
+    >>> unknown_verb("forgett")
+    "There is no command 'forgett'. Did you mean: plait delete"
+    """
     from difflib import get_close_matches
 
-    close = [OTHER_VERBS[verb]] if verb in OTHER_VERBS else get_close_matches(verb, VERBS, n=1)
-    hint = f"Did you mean: plait {close[0]}" if close else "See: plait --help"
+    close = get_close_matches(verb, [*VERBS, *OTHER_VERBS], n=1)
+    named = OTHER_VERBS.get(close[0], close[0]) if close else ""
+    hint = f"Did you mean: plait {named}" if named else "See: plait --help"
     return f"There is no command '{verb}'. {hint}"
+
+
+def reworded(message: str, program: str) -> str:
+    """Return a message of argparse in our words, with the closest of the values to choose from."""
+    message = message.removeprefix("argument ").removeprefix("ACTION: ")
+    typed, _, choices = message.partition("invalid choice: ")[2].rpartition(" (choose from ")
+    hint = ""
+    if typed:
+        from plait.settings.schema import did_you_mean
+
+        names = [name.strip("'") for name in choices.removesuffix(")").split(", ")]
+        hint = did_you_mean(typed[1:-1], names, SIMILAR_VALUE)
+    for theirs, ours in _REWORDED:
+        message = message.replace(theirs, ours)
+    return f"{message[:1].upper()}{message[1:]}.{hint} See: {program} --help"
+
+
+def misplaced_option(word: str) -> str:
+    """Say that an option before the verb belongs behind it, or that there is no such option."""
+    name = word.partition("=")[0]
+    if any(name in parser_for(verb)._option_string_actions for verb in VERBS):
+        return (
+            f"{name} is not an option of every command. "
+            f"Put it after the command: plait COMMAND … {word} (or see: plait --help)"
+        )
+    from plait.settings.schema import did_you_mean
+
+    parser = ArgumentParser()
+    add_global_options(parser)
+    hint = did_you_mean(name, parser._option_string_actions, SIMILAR_OPTION)
+    return f"There is no option {name}.{hint} See: plait --help"
 
 
 def refuse_unknown_option(parser: ArgumentParser, left_over: Sequence[str]) -> None:

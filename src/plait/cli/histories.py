@@ -18,9 +18,10 @@ from plait.agents.importing import (
 )
 from plait.agents.undoing import undo_import
 from plait.cli import INTERRUPTED, Output, to_run
+from plait.cli.maintain import Upkeep
 from plait.cli.pace import Pace
+from plait.cli.search import refuse_blank
 from plait.cli.shared import open_existing, open_to_write, vectors_missing
-from plait.cli.upkeep import Upkeep
 from plait.errors import PlaitError, SourceError, UsageError, advise, quoted
 from plait.facts.names import PERSONAL
 from plait.memory import Memory
@@ -39,6 +40,9 @@ _OPTIONS = ("file", "since", "folder", "session", "subagents", "headless", "agai
 
 def is_meant(arguments: Namespace) -> bool:
     """Tell whether sessions of agents are to be imported, and refuse what does not go together."""
+    blank = {"since": "--since", "folder": "--path", "session": "--session"}
+    for name, flag in blank.items():
+        refuse_blank(flag, getattr(arguments, name))
     if arguments.undo is not None:
         return True
     if arguments.path in READERS or arguments.path == AUTO:
@@ -142,10 +146,10 @@ def _places(file: str | None, *, may_be_folder: bool = False) -> Places:
     return Places(home_folder(environ), environ, (working_folder(),), files)
 
 
-def import_new(memory: Memory) -> HistoryReport:
+def import_new(memory: Memory, visibility: str | None) -> HistoryReport:
     """Import what agents have written on this machine since the last time."""
     chosen = [row for rows in all_histories(_places(None)).values() for row in rows]
-    return import_histories(memory, chosen)
+    return import_histories(memory, chosen, visibility=visibility)
 
 
 def watch(arguments: Namespace, out: Output) -> int:
@@ -219,8 +223,10 @@ def _undo(arguments: Namespace, out: Output) -> int:
             subject="undo",
         )
     _refuse_options(arguments, "--undo takes back a whole import, and goes without {option}.")
+    run = None if arguments.undo is True else arguments.undo
+    refuse_blank("--undo", run)
     with open_existing(out) as memory:
-        chosen, count = undo_import(memory, arguments.undo or None, dry_run=arguments.dry_run)
+        chosen, count = undo_import(memory, run, dry_run=arguments.dry_run)
     verb = "Would delete" if arguments.dry_run else "Deleted"
     text = f"{verb} {counted(count, 'message')} of the import {chosen}"
     out.result({"run": chosen, "messages": count, "dry_run": arguments.dry_run}, text)

@@ -153,6 +153,7 @@ def hook_run(arguments: Namespace, out: Output) -> int:
     from plait.agents.hooks import record
     from plait.agents.hooks.injecting import for_prompt
     from plait.cli.search import open_to_read
+    from plait.present.text import counted
 
     with open_to_read(out) as memory:
         if memory.is_off:
@@ -178,7 +179,8 @@ def hook_run(arguments: Namespace, out: Output) -> int:
         ]
         out.result(value, "\n".join(lines))
         if shown.text:
+            cost = f"what is shown here costs {counted(shown.tokens, 'token')}"
             out.suggest(
-                f"plait mute {shown.ids[0][:SHORT_ID]}", f"{shown.tokens} tokens; never show it"
+                f"plait mute {shown.ids[0][:SHORT_ID]}", f"never show this one again; {cost}"
             )
     return 0 if shown.text else NOTHING_FOUND

@@ -4,10 +4,10 @@ from argparse import ArgumentParser, Namespace
 
 from plait.cli import INTERRUPTED, Output, as_path, in_shell, to_run
 from plait.cli.pace import Pace
-from plait.cli.search import split_commas
+from plait.cli.search import refuse_blank, split_commas
 from plait.cli.shared import open_to_write, vectors_missing
 from plait.cli.store import VISIBILITY_HELP
-from plait.errors import Notice, PlaitError, UsageError, advise
+from plait.errors import Notice, PlaitError, UsageError, advise, quoted
 from plait.present.json import ingest_dict
 from plait.present.text import ingest_remarks, ingest_text
 from plait.types.ids import is_address
@@ -92,6 +92,7 @@ def _ingest(
 
     With ``only_news``, a run that finds nothing new prints nothing.
     """
+    _check_patterns(arguments)
     paths = [*arguments.paths, *arguments.more_paths] or [None]
     reports = []
     with open_to_write(out) as memory:
@@ -134,6 +135,18 @@ def _ingest(
     return report
 
 
+def _check_patterns(arguments: Namespace) -> None:
+    """Refuse patterns that are empty, which would mean all files, or that can match nothing."""
+    for flag, texts in (("--pattern", arguments.pattern), ("--include", arguments.include)):
+        for text in texts:
+            refuse_blank(flag, text.replace(",", ""))
+    for pattern in split_commas(arguments.pattern):
+        if "]" not in pattern.rpartition("[")[2] and "[" in pattern:
+            raise UsageError(
+                f"--pattern {quoted(pattern)} has a [ without a ]. Example: --pattern '[a-m]*.md'"
+            )
+
+
 def _merged(reports: list[IngestReport]) -> IngestReport:
     return IngestReport(
         tuple(row for report in reports for row in report.reports),
@@ -163,7 +176,7 @@ def watch_options(parser: ArgumentParser) -> None:
 
 def watch_run(arguments: Namespace, out: Output) -> int:
     """Index folders now and whenever a file in them changes, until Ctrl-C."""
-    from plait.cli.upkeep import Upkeep
+    from plait.cli.maintain import Upkeep
     from plait.writing import sources
 
     if arguments.agents:

@@ -7,7 +7,7 @@ from typing import Any
 
 from plait.agents.hooks import record
 from plait.cli import NOTHING_FOUND, Output, as_integer
-from plait.cli.search import ALL_PROJECTS, open_to_read
+from plait.cli.search import ALL_PROJECTS, open_to_read, refuse_blank
 from plait.cli.shared import open_existing
 from plait.errors import NotFound, PlaitError, UsageError
 from plait.memory import Memory
@@ -67,6 +67,13 @@ def log_run(arguments: Namespace, out: Output) -> int:
     """List who changed what and what hooks did with this memory, the newest first."""
     if arguments.limit < 1:
         raise UsageError("--limit must be at least 1.", code="out_of_range", subject="limit")
+    for flag, values in (
+        ("--verb", arguments.verb),
+        ("--session", (arguments.session,)),
+        ("--since", (arguments.since,)),
+    ):
+        for value in values:
+            refuse_blank(flag, value)
     summaries: dict[str, str] = {}
     with open_to_read(out) as memory:
         names = [id_ for name in arguments.names for id_ in _ids_of(memory, name)]

@@ -1,144 +1,133 @@
-"""reindex, stats, doctor, backup, restore: maintain a memory."""
+"""maintain: what a memory needs from time to time, as one command for a schedule."""
 
-import os
 from argparse import ArgumentParser, Namespace
+from time import monotonic
+from typing import Any
 
-from plait.cli import Output, as_database_path, in_shell, to_run
-from plait.cli.search import open_to_read
-from plait.cli.shared import bar, open_existing, or_empty, warn_if_empty
+from plait.cli import Output, as_path
+from plait.cli.prune import archived_text, pruned_dict
+from plait.cli.shared import open_existing, open_to_write, or_empty
+from plait.cli.store import VISIBILITY_HELP
+from plait.errors import Notice, PlaitError, StoreReadOnly
 from plait.memory import Memory
-from plait.present.json import findings_dict, reindexed_dict, stats_dict
-from plait.present.text import counted, findings_text, stats_text
-from plait.types.reports import Reindexed
+from plait.memory.upkeep import LOOK_S, is_due
+from plait.present.text import counted
+from plait.types.reports import Maintained
+from plait.types.visibility import VISIBILITIES
 
 
-def reindex_options(parser: ArgumentParser) -> None:
-    """Declare the options of ``plait reindex``."""
-    parser.add_argument("--embeddings", action="store_true", help="recompute all vectors")
+def maintain_options(parser: ArgumentParser) -> None:
+    """Declare the options of ``plait maintain``."""
     parser.add_argument(
-        "--compact", action="store_true", help="return unused space to the file system"
+        "paths",
+        nargs="*",
+        type=as_path,
+        metavar="PATH",
+        help="files and folders whose changes to index first (default: the memory_dir setting)",
     )
+    parser.add_argument(
+        "--agents", action="store_true", help="import new sessions of agents first, too"
+    )
+    parser.add_argument("--visibility", choices=VISIBILITIES, metavar="X", help=VISIBILITY_HELP)
+    parser.add_argument("--dry-run", action="store_true", help="tell what would be done")
 
 
-def reindex_run(arguments: Namespace, out: Output) -> int:
-    """Rebuild the keyword index and make missing vectors; searches keep working meanwhile."""
-    with open_existing(out) as memory, or_empty(out, reindexed_dict(Reindexed(0))):
-        out.warn_all(notice for notice in memory.opening_notices if notice.code == "no_effect")
-        done = memory.reindex(
-            embeddings=arguments.embeddings,
-            compact=arguments.compact,
-            progress=lambda done, total, _: out.step(bar(done, total)),
+def maintain_run(arguments: Namespace, out: Output) -> int:
+    """Do what is due in all projects."""
+    empty = maintained_dict(Maintained(dry_run=arguments.dry_run))
+    brings = arguments.paths or arguments.agents or out.config.settings.memory_dir
+    opened = open_to_write if brings and not arguments.dry_run else open_existing
+    with opened(out) as memory, or_empty(out, empty):
+        messages, trouble = 0, None
+        if arguments.agents and not (arguments.dry_run or memory.is_off):
+            messages, trouble = _import_sessions(memory, arguments.visibility)
+        done = memory.maintain(
+            *arguments.paths, dry_run=arguments.dry_run, visibility=arguments.visibility
         )
-    out.end_progress()
-    value = reindexed_dict(done)
-    text = f"{counted(done.chunks, 'passage')} indexed, {done.embedded:,} embedded"
-    out.result(value, text)
-    if done.trouble is not None:
-        out.warn(f"some vectors are still missing: {in_shell(done.trouble)}")
-        return 1
-    return 0
+        if trouble is not None:
+            done = done._replace(troubles=(trouble, *done.troubles))
+    value = maintained_dict(done)
+    value["messages"] = messages
+    out.result(value, maintained_text(done, messages))
+    for notice in done.troubles:
+        out.error(notice)  # it decides the exit code, so it is told under --quiet too
+    if done.pruned.ids and not done.dry_run:
+        out.suggest("plait delete --undo", "restore what your rules deleted, within 30 days")
+    if done.dry_run and (done.pruned.ids or done.pruned.archived):
+        out.suggest("plait prune --all-projects", "list what your rules would delete or archive")
+    return 1 if done.troubles else 0
 
 
-def stats_options(parser: ArgumentParser) -> None:
-    """Declare no options: ``plait stats`` has none of its own."""
+def _import_sessions(memory: Memory, visibility: str | None) -> tuple[int, Notice | None]:
+    """Import what agents wrote; return how many messages, and what stopped it."""
+    from plait.cli.histories import import_new
+
+    try:
+        report = import_new(memory, visibility)
+    except StoreReadOnly:
+        raise  # nothing else can be done either
+    except PlaitError as error:
+        return 0, error.notice
+    if report.interrupted:
+        raise KeyboardInterrupt
+    return report.messages, report.trouble
 
 
-def stats_run(arguments: Namespace, out: Output) -> int:
-    """Print how much is in the memory."""
-    with open_to_read(out) as memory:
-        stats = memory.stats()
-        undo, embedder = to_run("plait delete --undo"), memory.embedder.space.spec
-        out.result(stats_dict(stats), stats_text(stats, undo, embedder))
-        warn_if_empty(memory, out)
-    return 0
+def maintained_dict(done: Maintained) -> dict[str, Any]:
+    """Return what a run did, for programs."""
+    return {
+        "files": done.ingested,
+        "messages": 0,
+        "pruned": pruned_dict(done.pruned, {}, dry_run=done.dry_run),
+        "vectors": done.vectors,
+        "expired": done.expired,
+        "compacted": done.compacted,
+        "dry_run": done.dry_run,
+    }
 
 
-def doctor_options(parser: ArgumentParser) -> None:
-    """Declare the options of ``plait doctor``."""
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--fix", action="store_true", help="repair what can be repaired")
-    group.add_argument(
-        "--salvage",
-        type=as_database_path,
-        metavar="NEW.db",
-        help="copy all that can still be read into a new memory; the old file is not changed",
-    )
-
-
-def doctor_run(arguments: Namespace, out: Output) -> int:
-    """Check the memory, and repair it with ``--fix`` or copy it with ``--salvage``."""
-    if arguments.salvage is not None:
-        return _salvage_run(arguments.salvage, out)
-    from plait.agents.connecting.checking import check_connections
-    from plait.cli.connect import chosen_launch, machine_here
-
-    findings = [
-        *Memory.examine(out.config.settings.db_path, fix=arguments.fix, config=out.config),
-        *check_connections(machine_here(), chosen_launch({})),
+def maintained_text(done: Maintained, messages: int = 0) -> str:
+    """Return what a run did, for people."""
+    would = "would be " if done.dry_run else ""
+    parts = [
+        (done.ingested, f"{counted(done.ingested, 'file')} indexed or removed"),
+        (messages, f"{counted(messages, 'message')} imported"),
+        (
+            len(done.pruned.ids),
+            f"{counted(len(done.pruned.ids), 'document')} {would}deleted by your rules"
+            f" ({', '.join(name for name, _ in done.pruned.rules)})",
+        ),
+        (len(done.pruned.archived), f"{would}archived: {archived_text(done.pruned.archived)}"),
+        (done.vectors, f"{counted(done.vectors, 'vector')} {would}made"),
+        (done.expired, f"{counted(done.expired, 'document')} left the trash"),
+        (done.compacted, f"free space {would}returned to the disk"),
     ]
-    out.result(
-        findings_dict(findings, in_shell),
-        findings_text(findings, in_shell, color=out.color),
-    )
-    return 1 if any(finding.level == "error" for finding in findings) else 0
+    lines = [text for count, text in parts if count]
+    return "\n".join(lines) or ("" if done.troubles else "Nothing is due.")
 
 
-def _salvage_run(target: str, out: Output) -> int:
-    """Copy what can be read of a damaged memory into a new one, and finish that."""
-    from plait.present.json import salvaged_dict
-    from plait.present.text import salvaged_text
+class Upkeep:
+    """Lets a command that stays open maintain the memory when that is due and wanted."""
 
-    done = Memory.salvage(
-        out.config.settings.db_path, target, config=out.config_with(db_path=target)
-    )
-    out.result(salvaged_dict(done), salvaged_text(done))
-    out.suggest("plait reindex", "make its vectors", db_path=done.target)
-    return 1 if done.lost else 0
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._next = 0.0 if out.config.settings.maintain_hours is not None else float("inf")
 
+    def look(self) -> None:
+        """Maintain the memory if it is due; what goes wrong is told, and tried again later."""
+        if monotonic() < self._next:
+            return
+        self._next = monotonic() + LOOK_S
+        try:
+            with open_existing(self._out) as memory:
+                if is_due(memory):
+                    self._run(memory)
+        except PlaitError as error:
+            self._out.warn(error.notice)
 
-def backup_options(parser: ArgumentParser) -> None:
-    """Declare the options of ``plait backup``."""
-    parser.add_argument("target", type=as_database_path, metavar="FILE", help="the new file")
-
-
-def backup_run(arguments: Namespace, out: Output) -> int:
-    """Copy the memory while it is in use."""
-    with open_existing(out) as memory:
-        copy = memory.backup(arguments.target)
-    size = os.stat(copy).st_size
-    out.result({"path": copy, "bytes": size}, f"Copied to {copy} ({size:,} bytes)")
-    return 0
-
-
-def restore_options(parser: ArgumentParser) -> None:
-    """Declare the options of ``plait restore``."""
-    parser.add_argument(
-        "source",
-        nargs="?",
-        type=as_database_path,
-        metavar="FILE",
-        help="the backup; without one, only rename a journal that belongs to another file",
-    )
-    parser.add_argument(
-        "--undo", action="store_true", help="bring back what the last restore replaced"
-    )
-
-
-def restore_run(arguments: Namespace, out: Output) -> int:
-    """Replace the memory by a backup, or undo that."""
-    done = Memory.restore(arguments.source, undo=arguments.undo, config=out.config)
-    lines = []
-    if done.source is not None:
-        count = counted(done.documents or 0, "document")
-        lines.append(f"Restored {done.path} from {done.source} ({count})")
-    if done.kept is not None:
-        lines.append(f"The memory before is kept at {done.kept}")
-    if done.journal is not None:
-        lines.append(f"The journal of another file is kept at {done.journal}")
-    out.result(done._asdict(), "\n".join(lines))
-    if done.undoable:
-        out.suggest("plait restore --undo", "bring the memory before back")
-    elif done.kept is not None:
-        why = "it is damaged: save what it has"
-        out.suggest("plait doctor --salvage NEW.db", why, db_path=done.kept)
-    return 0
+    def _run(self, memory: Memory) -> None:
+        done = memory.maintain(light=True)
+        if done != Maintained():
+            self._out.result(maintained_dict(done), maintained_text(done))
+            self._out.warn_all(done.troubles)
+            self._out.flush()

@@ -1,10 +1,11 @@
 """migrate: move a memory from a file into a database, or back."""
 
+import os
 from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_database_path, to_run
 from plait.cli.shared import bar
-from plait.errors import NotFound, Notice, UsageError
+from plait.errors import NotFound, Notice, PlaitError, UsageError, advise
 from plait.memory.opening import MEMORY_OFF
 from plait.present.json import migrated_dict
 from plait.present.text import counted
@@ -58,6 +59,9 @@ def migrate_run(arguments: Namespace, out: Output) -> int:
             progress=lambda done, total, table: out.step(f"{bar(done, total)} {table}"),
             warn=out.warn,
         )
+    except PlaitError as error:
+        out.end_progress()
+        raise error.with_notice(_of_option(error.notice, arguments)) from error
     except KeyboardInterrupt as stop:
         out.end_progress()
         raise KeyboardInterrupt(_STOPPED) from stop
@@ -71,6 +75,17 @@ def migrate_run(arguments: Namespace, out: Output) -> int:
         )
         return 1
     return 0
+
+
+def _of_option(notice: Notice, arguments: Namespace) -> Notice:
+    """Return an error about a file with the option that names it: here --db may name neither."""
+    if notice.advice != advise("choose_file"):
+        return notice
+    for option, path in (("--to", arguments.target), ("--from", arguments.source)):
+        if path is not None and os.path.realpath(path) == os.path.realpath(notice.subject):
+            text = f"{notice.text} Choose another file with {option} PATH."
+            return notice._replace(text=text, advice=None)
+    return notice
 
 
 def _text(done: Migrated) -> str:

@@ -5,20 +5,34 @@ from collections import Counter
 from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output
-from plait.cli.shared import first_unnamed, loaded, open_existing, or_empty, warn_if_empty
+from plait.cli.shared import (
+    add_verbose,
+    first_unnamed,
+    loaded,
+    open_existing,
+    or_empty,
+    tell_of_others,
+    warn_if_empty,
+)
 from plait.errors import shell_word
 from plait.present.deleting import deleted_text
 from plait.present.json import deleted_dict
-from plait.present.text import counted
+from plait.present.text import NAMES_SHOWN, counted
 from plait.types.ids import SHORT_ID
 from plait.types.reports import Deleted
 
+ARCHIVED_SHOWN = 5  # ids
 RULES = (
     ("keep_days", "KIND=N,…", "days to keep each kind, such as message=90,observation=365"),
     ("keep_most", "NAME=N,…", "documents to keep of a kind or an origin, such as web=500"),
     ("keep_mb", "NAME=N,…", "megabytes to keep of a kind or an origin, such as message=50"),
     ("archive_days", "KIND=N,…", "days after which what nobody changed or read is archived"),
-    ("delete_archived_days", "N", "days after which what was archived by this command is deleted"),
+    (
+        "delete_archived_days",
+        "N",
+        "days after which what was archived by this command, and read by nobody for as long, is "
+        "deleted",
+    ),
 )
 
 
@@ -32,6 +46,7 @@ def prune_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--all-projects", action="store_true", help="in all projects, not only this one"
     )
+    add_verbose(parser)
 
 
 def prune_run(arguments: Namespace, out: Output) -> int:
@@ -39,7 +54,7 @@ def prune_run(arguments: Namespace, out: Output) -> int:
     empty = pruned_dict(Deleted(), {}, dry_run=not arguments.yes)
     with open_existing(out) as memory, or_empty(out, empty):
         listed = memory.prune(all_projects=arguments.all_projects)
-        unnamed = first_unnamed(memory, listed.ids)
+        unnamed = first_unnamed(memory, listed.ids, verbose=arguments.verbose)
         kinds = Counter(str(row.kind) for row in loaded(memory, listed.ids))
         if arguments.yes and (listed.ids or listed.archived):
             listed = memory.prune(dry_run=False, all_projects=arguments.all_projects)
@@ -52,12 +67,16 @@ def prune_run(arguments: Namespace, out: Output) -> int:
     if listed.ids:
         verb = "Deleted" if arguments.yes else "Would delete"
         tally = ", ".join(counted(count, kind) for kind, count in sorted(kinds.items()))
-        lines.append(f"{verb} {deleted_text(listed, unnamed, tally)}")
+        why = f"{tally}; {_rules_text(listed)}"
+        text = deleted_text(listed, unnamed, why, verbose=arguments.verbose)
+        lines.append(f"{verb} {text}")
     if listed.archived:
         verb = "Archived" if arguments.yes else "Would archive"
-        lines.append(f"{verb} {archived_text(listed.archived)}")
+        lines.append(f"{verb} {archived_text(listed.archived, verbose=arguments.verbose)}")
     out.result(pruned_dict(listed, kinds, dry_run=not arguments.yes), "\n".join(lines))
     if not arguments.yes:
+        tell_of_others(len(listed.ids), NAMES_SHOWN, arguments, out)
+        tell_of_others(len(listed.archived), ARCHIVED_SHOWN, arguments, out)
         out.suggest(f"plait prune{_repeated(arguments)} --yes", "do it")
     elif listed.ids:
         out.suggest("plait delete --undo", "restore, within 30 days")
@@ -78,10 +97,22 @@ def pruned_dict(done: Deleted, kinds: dict[str, int], *, dry_run: bool) -> dict[
     }
 
 
-def archived_text(ids: tuple[str, ...]) -> str:
-    """Return how many documents were archived, with the first of their ids."""
-    shown = ", ".join(id_[:SHORT_ID] for id_ in ids[:5])
-    more = ", …" if len(ids) > 5 else ""
+def _rules_text(done: Deleted) -> str:
+    """Return by which rules documents go, and how many by each if there are several.
+
+    >>> _rules_text(Deleted(rules=(("keep_days", 2), ("keep_most", 1))))
+    '2 by keep_days, 1 by keep_most'
+    """
+    if len(done.rules) == 1:
+        return f"by {done.rules[0][0]}"
+    return ", ".join(f"{count:,} by {name}" for name, count in done.rules)
+
+
+def archived_text(ids: tuple[str, ...], *, verbose: bool = False) -> str:
+    """Return how many documents were archived, with the first of their ids; ``verbose``: all."""
+    count = len(ids) if verbose else ARCHIVED_SHOWN
+    shown = ", ".join(id_[:SHORT_ID] for id_ in ids[:count])
+    more = ", …" if len(ids) > count else ""
     return f"{counted(len(ids), 'document')}: {shown}{more}"
 
 

@@ -96,7 +96,7 @@ def _warn_of_nothing(
     recalled: Recalled, memory: Memory, arguments: Namespace, out: Output, query: str
 ) -> None:
     if recalled.left_out:
-        reason = f"nothing fits into {recalled.budget_tokens} tokens"
+        reason = f"nothing fits into {counted(recalled.budget_tokens, 'token')}"
         warn_no_match(memory, arguments, out, reason, "a larger --budget")
     elif recalled.is_overview:
         reason = NO_MATCH_FOR_FILTERS if filters_of(arguments) else "nothing found"

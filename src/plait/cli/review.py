@@ -9,7 +9,7 @@ from select import select
 
 from plait.cli import NOTHING_FOUND, Output, as_integer, to_run, write_out
 from plait.cli.delete import files_on_disk, files_remain
-from plait.cli.search import ALL_PROJECTS, split_commas
+from plait.cli.search import ALL_PROJECTS, refuse_blank, split_commas
 from plait.cli.shared import open_existing
 from plait.errors import PlaitError
 from plait.memory import Memory
@@ -52,6 +52,8 @@ def review_options(parser: ArgumentParser) -> None:
 
 def review_run(arguments: Namespace, out: Output) -> int:
     """List what a person may want to settle; in a terminal, ask about each."""
+    for text in arguments.kinds:
+        refuse_blank("--kind", text.replace(",", ""))
     with open_existing(out) as memory:
         results = review(
             memory,

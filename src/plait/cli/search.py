@@ -75,10 +75,12 @@ def search_run(arguments: Namespace, out: Output) -> int:
         if not answer:
             from plait.cli.shared import warn_no_match
 
-            reason, advice = (
-                (NO_MATCH_FOR_FILTERS, ()) if where else ("nothing found", ("other words",))
-            )
-            warn_no_match(memory, arguments, out, reason, *advice, query=query)
+            reason = NO_MATCH_FOR_FILTERS if where else "nothing found"
+            advice = [] if where else ["other words"]
+            if arguments.min_score is not None:
+                advice.append("a lower --min-score")
+            is_hybrid = answer.receipt.mode_used == "hybrid" and not advice[1:] and not where
+            warn_no_match(memory, arguments, out, reason, *advice, query=query, is_hybrid=is_hybrid)
         elif query.strip(" *") and all(hit.is_weak for hit in answer):
             from plait.cli.shared import warn_if_better_elsewhere
 
@@ -176,7 +178,16 @@ def open_to_read(out: Output) -> Iterator[Memory]:
     """Open the memory. A missing file is not created; the memory is then empty."""
     with open_memory(out, create=False) as memory, suggesting_names(memory, out):
         out.warn_all(memory.opening_notices)
+        warn_of_project(memory, out)
         yield memory
+
+
+def warn_of_project(memory: Memory, out: Output) -> None:
+    """Warn if there is no project that was typed: personal documents would hide that."""
+    if out.arguments.project is not None:
+        from plait.cli.projects import warn_if_unknown
+
+        warn_if_unknown(memory, out)
 
 
 def open_memory(out: Output, *, create: bool, undo: bool = False) -> Memory:
@@ -197,10 +208,8 @@ def suggesting_names(memory: Memory, out: Output) -> Iterator[None]:
     except NotFound as error:
         if memory.is_off and not out.quiet:  # told when it was opened
             raise error.with_notice(error.notice._replace(text="")) from None
-        from plait.cli.projects import warn_if_unknown
         from plait.cli.suggestions import with_suggestion
 
-        warn_if_unknown(memory, out)
         raise error.with_notice(with_suggestion(memory, error)) from None
 
 
@@ -285,7 +294,10 @@ def filters_of(arguments: Namespace) -> dict[str, Any]:
         for flag, name, allowed, _ in _LISTS
         if given.get(name)
     }
-    fields.update({name: given[name] for _, name, *_ in _VALUES if given.get(name) is not None})
+    for flag, name, *_ in _VALUES:
+        if (value := given.get(name)) is not None:
+            refuse_blank(flag, value)
+            fields[name] = value
     if "source" in fields:
         fields["source"] = os.path.realpath(os.path.expanduser(fields["source"]))
     if "path_prefix" in fields:
@@ -323,11 +335,21 @@ def key_and_value(text: str) -> tuple[str, str]:
     return name, value
 
 
+def refuse_blank(flag: str, text: str | None) -> None:
+    """Refuse an option with an empty value, such as ``--path "$UNSET"``.
+
+    Ignored silently, it would widen what a delete removes.
+    """
+    if text is not None and not text.strip():
+        raise UsageError(
+            f"{flag} is empty. Give it a value, or leave it out.", code="empty_filter", subject=flag
+        )
+
+
 def _allowed(flag: str, texts: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:
+    for text in texts:
+        refuse_blank(flag, text.replace(",", ""))
     values = split_commas(texts)
-    if not values:
-        # Ignored silently, it would widen what a delete removes.
-        raise UsageError(f"{flag} is empty. Give it a value, or leave it out.")
     for value in values:
         if allowed and value not in allowed:
             raise UsageError(f"Unknown {flag} '{value}'. Choose from: {', '.join(allowed)}.")
@@ -337,7 +359,7 @@ def _allowed(flag: str, texts: Sequence[str], allowed: Sequence[str]) -> tuple[s
 def _is_key(path: str) -> bool:
     """Tell whether a path can only be a key as hits show it, because no such file exists."""
     starts_on_disk = path.startswith(("~", ".")) or os.path.isabs(path)
-    return bool(path) and not starts_on_disk and not os.path.lexists(path)
+    return not starts_on_disk and not os.path.lexists(path)
 
 
 def _on_disk(path: str) -> str:

@@ -1,14 +1,13 @@
 """Code that several verbs share and that an ordinary search does not load."""
 
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from plait.cli import Output, in_shell, to_run
-from plait.cli.projects import warn_if_unknown
-from plait.cli.search import filters_of, open_memory, suggesting_names
+from plait.cli.search import filters_of, open_memory, suggesting_names, warn_of_project
 from plait.errors import NotFound, Notice, UsageError, advise, quoted
 from plait.memory import Memory
 from plait.memory.beyond import Beyond, beyond
@@ -48,6 +47,8 @@ def open_existing(out: Output, *, undo: bool = False) -> Iterator[Memory]:
     ):
         if memory.is_off:
             out.warn_all(memory.opening_notices)
+        if not undo:  # all of the project may have been deleted
+            warn_of_project(memory, out)
         yield memory
 
 
@@ -87,12 +88,28 @@ def loaded(memory: Memory, ids: Sequence[str]) -> Iterator[Document]:
         yield from memory.engine.load(ids[start : start + LOADED_AT_ONCE])
 
 
-def first_unnamed(memory: Memory, ids: Sequence[str]) -> dict[str, Document]:
+def first_unnamed(
+    memory: Memory, ids: Sequence[str], *, verbose: bool = False
+) -> dict[str, Document]:
     """Return the unnamed among the documents that a list of what is deleted shows, by id."""
     from plait.present.deleting import is_unnamed
     from plait.present.text import NAMES_SHOWN
 
-    return {row.id: row for row in loaded(memory, ids[:NAMES_SHOWN]) if is_unnamed(row)}
+    shown = ids if verbose else ids[:NAMES_SHOWN]
+    return {row.id: row for row in loaded(memory, shown) if is_unnamed(row)}
+
+
+def add_verbose(parser: ArgumentParser) -> None:
+    """Declare ``--verbose`` of a command that lists documents before it deletes them."""
+    parser.add_argument(
+        "--verbose", action="store_true", help="list every document, not only the first ones"
+    )
+
+
+def tell_of_others(count: int, shown: int, arguments: Namespace, out: Output) -> None:
+    """Say how to see all documents, if a list for people left some out."""
+    if count > shown and out.form == "text" and not arguments.verbose:
+        out.warn(f"{shown} of {count:,} documents are listed; --verbose lists all, as --json does")
 
 
 def tell_damaged(damaged: Sequence[str], out: Output) -> int:
@@ -114,25 +131,32 @@ def vectors_missing(trouble: Notice | None) -> list[Notice]:
 
 
 def warn_no_match(
-    memory: Memory, arguments: Namespace, out: Output, reason: str, *advice: str, query: str = ""
+    memory: Memory,
+    arguments: Namespace,
+    out: Output,
+    reason: str,
+    *advice: str,
+    query: str = "",
+    is_hybrid: bool = False,
 ) -> None:
     """Warn that nothing was found, and say what could help: with a query, what the rest has."""
     if warn_if_empty(memory, out):
         return
+    rest = _beyond(memory, arguments, query) if query else Beyond()
+    if is_hybrid and rest == Beyond() and _has_any(memory, arguments):
+        advice = (*advice, "--mode vector")  # it shows the nearest, however far they are
     if _has_others(memory, arguments):
         advice = (*advice, "--all-projects")
     if query:
         advice = ("the query without --strict", *advice) if arguments.strict else advice
         from plait.present.text import counted
 
-        rest = _beyond(memory, arguments, query)
         if rest.elsewhere:
             reason += f" here, but {counted(rest.elsewhere, 'hit')} in other projects"
         if rest.earlier:
             reason += f"; {counted(rest.earlier, 'hit')} no longer valid"
             advice = (*advice, "--all-versions")
     out.warn(f"{reason}. Try {', or '.join(advice)}." if advice else f"{reason}.")
-    warn_if_unknown(memory, out)
 
 
 def warn_if_better_elsewhere(memory: Memory, arguments: Namespace, out: Output, query: str) -> None:
@@ -144,6 +168,11 @@ def warn_if_better_elsewhere(memory: Memory, arguments: Namespace, out: Output, 
     if count := _beyond(memory, arguments, query).elsewhere:
         others = counted(count, "hit")
         out.warn(f"only weak hits here, but {others} in other projects. Try --all-projects.")
+
+
+def _has_any(memory: Memory, arguments: Namespace) -> bool:
+    """Tell whether there is a document that the command could have found."""
+    return bool(memory.timeline(limit=1, all_projects=arguments.all_projects))
 
 
 def _has_others(memory: Memory, arguments: Namespace) -> bool:
@@ -196,7 +225,8 @@ def fitted(
         # The times in the receipt of the next run may have more digits.
         cost = priced(len(rows))[1] + RUNS_DIFFER_TOKENS
         result = f"{left_out:,} of {len(rows):,} did not fit" if count else "nothing fits"
-        out.warn(f"{result} into {budget} tokens. To show everything: --max-tokens {cost}")
+        into = f"into {budget} token{'s' * (budget != 1)}"
+        out.warn(f"{result} {into}. To show everything: --max-tokens {cost}")
     return rendered, left_out
 
 

@@ -11,6 +11,7 @@ from plait.errors import SourceError, UsageError
 from plait.present.json import stored_dict
 from plait.present.text import pending_notice, stored_remarks, stored_text
 from plait.types import MEMORY_TYPES, ORIGINS, STATUSES, TRUSTS
+from plait.types.ids import SHORT_ID
 from plait.types.records import NamedTuple
 from plait.types.visibility import VISIBILITIES
 
@@ -174,6 +175,11 @@ def store_run(arguments: Namespace, out: Output) -> int:
     out.warn_all(stored_remarks(stored))
     if similar is not None and stored.entity is not None:
         out.warn(similar_entity(arguments.entity, similar))
+    if stored.superseded:
+        replaced = " ".join(id_[:SHORT_ID] for id_ in stored.superseded)
+        if arguments.topic is not None:  # only one fact on a topic holds
+            out.suggest(f"plait delete {stored.id[:SHORT_ID]}", "to take it back, first delete it")
+        out.suggest(f"plait mark {replaced} --not-superseded", "let what it replaced hold again")
     if stored.pending:
         out.warn_all(vectors_missing(stored.trouble))
         out.warn(pending_notice(stored.pending))
@@ -235,13 +241,15 @@ def _text(arguments: Namespace, out: Output) -> tuple[str, str | None, FileText 
 def read_source(path: str, limit: int, out: Output) -> FileText:
     """Read a file of at most ``limit`` bytes."""
     from plait.writing import sources
+    from plait.writing.refusals import BINARY
 
     candidate = sources.named_file(path, max_bytes=limit)
     try:
         content = sources.read_file(candidate)
     except SourceError as error:
+        hint = " Convert it to text first." if error.notice.text == BINARY else ""
         raise SourceError(
-            f"Cannot store {candidate.path}: {error.notice.text}.",
+            f"Cannot store {candidate.path}: {error.notice.text}.{hint}",
             code=error.code,
             subject=error.subject,
             advice=error.advice,

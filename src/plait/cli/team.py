@@ -4,13 +4,15 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any
 
-from plait.cli import Output
+from plait.cli import Output, to_run
 from plait.cli.shared import open_existing
 from plait.errors import UsageError
 from plait.memory import Memory
 from plait.present.text import on_a_line
 from plait.types.visibility import MEMBER_ROLES, TeamMember
 
+# How many words an action takes, and what they may be.
+_EXAMPLES = {0: "", 1: " ana", 2: " ana writer"}
 _WORDS = {"list": 0, "add": 1, "role": 2, "remove": 1}
 
 
@@ -44,7 +46,10 @@ def team_run(arguments: Namespace, out: Output) -> int:
     action, words = arguments.action, arguments.words
     if len(words) != _WORDS[action]:
         needed = {0: "no name", 1: "one name", 2: "a name and a role"}[_WORDS[action]]
-        raise UsageError(f"The action {action} takes {needed}.", code="bad_value", subject=action)
+        example = to_run(f"For example: plait team {action}{_EXAMPLES[_WORDS[action]]}")
+        raise UsageError(
+            f"The action {action} takes {needed}. {example}", code="bad_value", subject=action
+        )
     if arguments.role is not None and action != "add":
         raise UsageError("--role belongs to the action add.", code="bad_value", subject="--role")
     with open_existing(out) as memory:

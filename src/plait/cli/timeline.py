@@ -11,6 +11,7 @@ from plait.cli.search import (
     add_max_tokens,
     filters_of,
     open_to_read,
+    refuse_blank,
 )
 from plait.cli.shared import Rendered, fitted, or_empty, tell_damaged, warn_no_match
 from plait.errors import UsageError
@@ -46,20 +47,29 @@ def timeline_options(parser: ArgumentParser) -> None:
 
 
 def add_saved(parser: ArgumentParser, words: str) -> None:
-    """Declare ``--saved``."""
-    parser.add_argument("--saved", nargs="?", const="", metavar="DAY", help=words)
+    """Declare ``--saved``, which is True without a day."""
+    parser.add_argument("--saved", nargs="?", const=True, metavar="DAY", help=words)
+
+
+def saved_day(arguments: Namespace) -> str | None:
+    """Return the day of ``--saved``, empty for all days, or ``None`` if it was not given."""
+    if arguments.saved is True:
+        return ""
+    refuse_blank("--saved", arguments.saved)
+    return None if arguments.saved is None else str(arguments.saved)
 
 
 def _listed(
     memory: Memory, arguments: Namespace, where: dict[str, Any], damaged: list[str]
 ) -> list[Document]:
-    if arguments.saved is not None:
+    day = saved_day(arguments)
+    if day is not None:
         from plait.agents.hooks.saving import saved_messages
         from plait.searching.timeline import outlined
 
         if where or arguments.anchor or arguments.cursor:
             raise UsageError("--saved takes a day, and no filters.")
-        rows = saved_messages(memory, arguments.saved, all_projects=arguments.all_projects)
+        rows = saved_messages(memory, day, all_projects=arguments.all_projects)
         rows = rows[: max(1, arguments.limit)]
         return outlined(memory.engine, rows, damaged) if rows else []
     return memory.timeline(
@@ -105,7 +115,7 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
         rendered, left_out = fitted(documents, render, arguments.max_tokens, out)
         out.show(rendered)
         if documents and arguments.saved is not None:
-            when = f" {arguments.saved}" if arguments.saved else ""
+            when = f" {day}" if (day := saved_day(arguments)) else ""
             beyond = " --all-projects" if arguments.all_projects else ""
             out.suggest(f"plait delete --saved{when}{beyond}", "delete all of it")
         cursor = cursor_after(documents[: len(documents) - left_out])

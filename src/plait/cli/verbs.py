@@ -97,24 +97,22 @@ VERBS: dict[str, Verb] = {
         "plait prune --keep-days message=90",
     ),
     "maintain": Verb(
-        "upkeep",
+        "maintain",
         "[PATH …]",
         "do what is due: changed files, your retention rules, missing vectors; for a schedule",
         "plait maintain ~/notes",
     ),
     "reindex": Verb(
-        "maintain",
+        "reindex",
         "",
         "rebuild the indexes and compute missing vectors",
         "plait reindex --embeddings",
     ),
-    "stats": Verb("maintain", "", "show what is in the memory", "plait stats --json"),
-    "doctor": Verb("maintain", "", "check and repair the memory", "plait doctor --fix"),
-    "backup": Verb(
-        "maintain", "FILE", "copy the memory while it is in use", "plait backup copy.db"
-    ),
+    "stats": Verb("stats", "", "show what is in the memory", "plait stats --json"),
+    "doctor": Verb("doctor", "", "check and repair the memory", "plait doctor --fix"),
+    "backup": Verb("backup", "FILE", "copy the memory while it is in use", "plait backup copy.db"),
     "restore": Verb(
-        "maintain",
+        "backup",
         "[FILE | --undo]",
         "replace the memory by a backup; keep the present one aside",
         "plait restore copy.db",
@@ -273,5 +271,6 @@ OTHER_VERBS = {
     "status": "stats",
     "tidy": "maintain",
     "undo": "delete --undo",
+    "update": "store",
     "vacuum": "reindex --compact",
 }

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-from plait.errors import shell_word
+from plait.errors import Notice, shell_word
 
+# Options that are not named like their parameter.
+_OPTION_OF = {"budget_tokens": "--budget"}
 # Same keys as `errors.IN_PYTHON`; tests/interfaces/test_wording.py compares them.
 SHELL: dict[str, str] = {
     "search": "Search for it: plait search WORDS",
@@ -110,11 +112,27 @@ SHELL: dict[str, str] = {
     "protect_folder": "Run: chmod go-w {folder:shell}",
     "write_time": "Write 2026-03-01, 2026-03-01T09:30, 7d or 'last week'.",
     "set_keep_days": "For example: plait config set keep_days message=90,observation=365",
+    "open_read_only": "To read it, add: --read-only",
+    "not_superseded": "To let a fact that was replaced hold again: plait mark ID --not-superseded",
     "allow_writing": "Leave out --read-only, or run: plait config set read_only off",
     "unset": "Remove it first: plait config unset {setting}",
     "set_provider": "Set embedding_provider in that file.",
     "trust_project": "To see and accept them: plait config trust",
 }
+
+
+def as_typed(notice: Notice, words: Sequence[str]) -> Notice:
+    """Return a notice about a parameter with the name of its option, if that was typed.
+
+    >>> as_typed(Notice("as_of is 'x', which is not a time.", subject="as_of"), ["--as-of"]).text
+    "--as-of is 'x', which is not a time."
+    """
+    name = notice.subject
+    flag = _OPTION_OF.get(name, f"--{name.replace('_', '-')}")
+    typed = {word.partition("=")[0] for word in words}
+    if not name or flag not in typed or not notice.text.startswith(f"{name} is "):
+        return notice
+    return notice._replace(text=flag + notice.text[len(name) :])
 
 
 def next_page(words: Sequence[str], cursor: str) -> str:

@@ -5,9 +5,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from plait.cli import NOTHING_FOUND, Output, as_integer
+from plait.cli import NOTHING_FOUND, Output, as_integer, to_run
 from plait.cli.search import open_to_read
 from plait.cli.shared import warn_no_match
+from plait.errors import UsageError
 from plait.memory import Memory
 from plait.memory.work import about, fixed, how
 from plait.present.work import (
@@ -32,6 +33,8 @@ def about_options(parser: ArgumentParser) -> None:
 def about_run(arguments: Namespace, out: Output) -> int:
     """Print the sessions that changed, read or mentioned a file."""
     path = arguments.path
+    if not path.strip():
+        raise UsageError(to_run("The path is empty. For example: plait about src/cart.py"))
     if os.path.lexists(path):
         folder, name = os.path.split(os.path.abspath(path))
         path = os.path.join(os.path.realpath(folder), name)
@@ -55,6 +58,7 @@ def how_options(parser: ArgumentParser) -> None:
 
 def how_run(arguments: Namespace, out: Output) -> int:
     """Print invocations of a command that worked."""
+    _refuse_empty(arguments, to_run("The command is empty. For example: plait how pytest"))
     return _answer(arguments, out, how, how_dict, how_text)
 
 
@@ -66,7 +70,14 @@ def fixed_options(parser: ArgumentParser) -> None:
 
 def fixed_run(arguments: Namespace, out: Output) -> int:
     """Print what was run and edited after an error that did not come back."""
+    example = to_run("For example: plait fixed \"KeyError: 'total'\"")
+    _refuse_empty(arguments, f"The error is empty. {example}")
     return _answer(arguments, out, fixed, fixed_dict, fixed_text)
+
+
+def _refuse_empty(arguments: Namespace, sentence: str) -> None:
+    if not "".join(arguments.words).strip():
+        raise UsageError(sentence)
 
 
 def _options(parser: ArgumentParser, limit: int, what: str) -> None:

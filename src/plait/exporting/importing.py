@@ -307,10 +307,12 @@ def _stays(here: Document, document: Document) -> bool:
 def _still_ended(document: Document, here: Document) -> Document:
     """Return an unchanged document of an import with the earlier ``valid_to`` of both memories.
 
-    Being superseded changes neither a document's content nor its ``updated_at``.
+    Being superseded changes neither a document's content nor its ``updated_at``; that another one
+    ended in favour of it changes only the latter.
     """
     ends = [end for end in (document.valid_to, here.valid_to) if end is not None]
-    if here.updated_at != document.updated_at or not ends:
+    same_text = here.sha256 is not None and here.sha256 == document.sha256
+    if not ends or not (same_text or here.updated_at == document.updated_at):
         return document
     return document._replace(valid_to=min(ends))
 

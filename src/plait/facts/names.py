@@ -11,7 +11,7 @@ from typing import Literal
 
 from plait.errors import Advice, AmbiguousId, NotFound, advise, quotable, quoted
 from plait.types import Document, Passage
-from plait.types.ids import ENTITY_SOURCE, ID_PREFIX
+from plait.types.ids import ENTITY_SOURCE, ID_PREFIX, ITEM_FIELD, is_item_key
 
 # How many matching documents an error lists.
 LISTED = 8
@@ -27,6 +27,17 @@ Named = tuple[Document, Passage | None]
 # What a name is for. To read, an id reaches into other projects; to mark a place in this project's
 # timeline or to change something, no name does, unless everything is asked for.
 Reach = Literal["read", "anchor", "change", "everything"]
+
+
+def is_item(document: Document) -> bool:
+    """Tell whether a note is an item of a program's store, by its key and where its value is.
+
+    >>> value = {"langgraph_value": "{}"}
+    >>> is_item(Document(key="langgraph/=a", metadata=value)), is_item(Document(metadata=value))
+    (True, False)
+    """
+    is_named = document.key is not None and is_item_key(document.key)
+    return document.kind == "note" and is_named and ITEM_FIELD in document.metadata
 
 
 def choose(name: str, candidates: Sequence[Named], project: str | None) -> Named | None:

@@ -7,11 +7,11 @@ with the moment at which it ended.
 from collections.abc import Iterable, Sequence
 
 from plait.errors import NotFound, UsageError, advise, quoted
+from plait.facts.names import is_item
 from plait.facts.trust import outranks
 from plait.protocols import Rivals, State, Store
 from plait.times import DAY_MS, LAST_MOMENT
 from plait.types import Document
-from plait.types.ids import ITEM_FIELD
 from plait.types.records import NamedTuple
 
 # More than the error of a clock that was set to local time instead of UTC.
@@ -197,8 +197,8 @@ def check_superseded(
             subject=old.id,
             advice=advise("store_in_project", project=old.project or "personal"),
         )
-    if old.kind not in REPLACEABLE or ITEM_FIELD in old.metadata:
-        kind = "an item of a program" if ITEM_FIELD in old.metadata else f"of kind {old.kind}"
+    if old.kind not in REPLACEABLE or is_item(old):
+        kind = "an item of a program" if is_item(old) else f"of kind {old.kind}"
         raise UsageError(
             f"{old.id} is {kind}; only an observation or a note can be superseded.",
             code="not_replaceable",

@@ -78,7 +78,9 @@ class LazyMemory:
         try:
             if is_due(self._memory):
                 with acting(door="mcp"):
-                    self._memory.maintain(light=True)
+                    done = self._memory.maintain(light=True)
+                for notice in done.troubles:
+                    sys.stderr.write(f"{visible(notice.text)}\n")
         except PlaitError as error:
             sys.stderr.write(f"{visible(str(error))}\n")  # the next look tries again
 

@@ -375,7 +375,7 @@ class Memory(StoringMemory):
 
         if last is not None:
             check_range("last", last, 1, sys.maxsize)
-        if self._store is None or not session:
+        if self._store is None or not session.strip():
             return []
         where = self._filter({"session": clean(session), "kinds": ("message",)})
         where = conversations.here(self._store, where, self._session_places)

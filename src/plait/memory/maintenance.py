@@ -116,7 +116,11 @@ class MaintainedMemory(OpenMemory):
 
     @recorded("maintain")
     def maintain(
-        self, *folders: str | os.PathLike[str], dry_run: bool = False, light: bool = False
+        self,
+        *folders: str | os.PathLike[str],
+        dry_run: bool = False,
+        light: bool = False,
+        visibility: str | None = None,
     ) -> Maintained:
         """Do what is due: changed files, your retention rules, missing vectors, free space.
 
@@ -128,6 +132,7 @@ class MaintainedMemory(OpenMemory):
                 ``memory_dir`` by default.
             dry_run: Only tell what would be done; files are not counted.
             light: Leave out ``memory_dir`` and what takes long, such as making the file smaller.
+            visibility: Who sees new files, as for `ingest`.
         """
         from plait.memory.upkeep import maintain
         from plait.types.reports import Maintained
@@ -139,7 +144,8 @@ class MaintainedMemory(OpenMemory):
         # New files get the project of the caller, which for a server is that of any agent.
         own = None if light else self.config.settings.memory_dir
         paths = [os.fspath(folder) for folder in folders] or ([own] if own else [])
-        return maintain(cast("Memory", self), paths, dry_run=dry_run, light=light)
+        opened = cast("Memory", self)
+        return maintain(opened, paths, dry_run=dry_run, light=light, visibility=visibility)
 
     def log(self, wanted: AuditQuery | None = None, *, limit: int = 20) -> list[AuditEntry]:
         """Return who changed what, the newest first: documents by id and hash, never their text."""

@@ -10,8 +10,10 @@ from contextlib import suppress
 from hashlib import sha256
 
 from plait.errors import StoreError
+from plait.facts.credentials import secret_kinds
 from plait.facts.echo import untagged
 from plait.memory import Memory
+from plait.times import LAST_MOMENT
 from plait.types.ids import CACHED_ANSWER, SCOPE_PREFIX
 from plait.types.records import NamedTuple
 from plait.writing.documents import now_ms
@@ -19,6 +21,8 @@ from plait.writing.documents import now_ms
 _MINUTE_MS = 60_000
 # Characters of an answer that is cached: a longer one is rarely asked for twice.
 MOST_CACHED_CHARS = 100_000
+# What is known of an answer beside its text: how many numbers.
+_NUMBERS = 3
 
 
 class CachedAnswer(NamedTuple):
@@ -55,14 +59,23 @@ def response_cache(memory: Memory) -> "ResponseCache | None":
         return None
     if not memory.is_there or (memory.config.project or "").startswith(SCOPE_PREFIX):
         return None
-    return None if memory._members.has_members else ResponseCache(memory)
+    try:
+        return None if memory._members.has_members else ResponseCache(memory)
+    except StoreError:  # whatever is wrong with the memory, a model can be asked
+        return None
 
 
 class ResponseCache:
-    """The cached answers of one memory."""
+    """The cached answers of one memory.
+
+    Open it before anything is recalled: after a purge it keeps no answer, since one may be to a
+    prompt that still held what was purged.
+    """
 
     def __init__(self, memory: Memory) -> None:
         self._store = memory._required()
+        self._members = memory._members
+        self._purged = self._store.state().purged
         settings = memory.config.settings
         self._most = settings.response_cache_max_entries
         self._lasts_ms = settings.response_cache_ttl_minutes * _MINUTE_MS
@@ -70,31 +83,35 @@ class ResponseCache:
     def get(self, key: str) -> CachedAnswer | None:
         """Return an answer that is young enough, and count that it was used."""
         name = CACHED_ANSWER + key
-        known = _parsed(self._store.remembered(name).get(name, ""))
+        known = _parsed(self._kept(name).get(name, ""))
         now = now_ms()
-        if known is None or not known.made_at <= now < known.made_at + self._lasts_ms:
+        if known is None or not self._is_fresh(known, now):
             return None
         counted = known._replace(hits=known.hits + 1, used_at=now)
-        self._write({name: json.dumps(counted)})
+        self._write({name: json.dumps(counted)}, unless_purged=True)
         return counted
 
     def put(self, key: str, text: str) -> None:
-        """Keep an answer; those that are too old, or beyond the limit, make room for it."""
-        if not text.strip() or len(text) > MOST_CACHED_CHARS:
+        """Keep an answer; those that are too old, or beyond the limit, make room for it.
+
+        One with a secret is not kept: a model may repeat what nobody wanted to store.
+        """
+        if not text.strip() or len(text) > MOST_CACHED_CHARS or secret_kinds(text):
             return
         now = now_ms()
         name = CACHED_ANSWER + key
         kept = {CACHED_ANSWER + key: CachedAnswer(text, now, used_at=now)}
         gone: dict[str, str | None] = {}
-        for other, value in self._store.remembered(CACHED_ANSWER).items():
+        for other, value in self._kept(CACHED_ANSWER).items():
             row = _parsed(value)
-            if other != name and row is not None and now < row.made_at + self._lasts_ms:
+            if other != name and row is not None and self._is_fresh(row, now):
                 kept[other] = row
             elif other != name:
                 gone[other] = None
         oldest = sorted(kept, key=lambda other: (kept[other].used_at, other))
         gone |= dict.fromkeys(oldest[: max(0, len(kept) - self._most)])
-        self._write({**gone, name: None if name in gone else json.dumps(kept[name])})
+        values = {**gone, name: None if name in gone else json.dumps(kept[name])}
+        self._write(values, unless_purged=True)
 
     def clear(self) -> tuple[int, int]:
         """Drop every answer; return how many there were, and how often they were used."""
@@ -111,20 +128,41 @@ class ResponseCache:
         old = [
             name
             for name, value in self._store.remembered(CACHED_ANSWER).items()
-            if (row := _parsed(value)) is None or now >= row.made_at + self._lasts_ms
+            if (row := _parsed(value)) is None or not self._is_fresh(row, now)
         ]
         if old:
             self._write(dict.fromkeys(old))
         return len(old)
 
-    def _write(self, values: dict[str, str | None]) -> None:
-        # An answer is worth more than its copy: a memory that is busy or full does not stop it.
+    def _is_fresh(self, answer: CachedAnswer, now: int) -> bool:
+        # One from the future is of a clock that was ahead: it would stay for as long again.
+        return answer.made_at <= now < answer.made_at + self._lasts_ms
+
+    # An answer is worth more than its copy: a memory that is away, busy or full does not stop it.
+
+    def _kept(self, prefix: str) -> dict[str, str]:
+        with suppress(StoreError):
+            return self._store.remembered(prefix)
+        return {}
+
+    def _write(self, values: dict[str, str | None], *, unless_purged: bool = False) -> None:
         with suppress(StoreError), self._store.transaction() as transaction:
+            # subtle: the first member may have come, or a text have gone, during a conversation.
+            # Asked inside the transaction: whoever comes later drops what it has written.
+            if unless_purged and (
+                transaction.state.purged != self._purged or self._members.has_members
+            ):
+                return
             transaction.remember(**values)
 
 
 def _parsed(value: str) -> CachedAnswer | None:
+    """Return what `put` has written; ``None`` for anything else, as in a file of somebody else."""
     try:
-        return CachedAnswer(*json.loads(value))
-    except (ValueError, TypeError):
+        text, *numbers = json.loads(value)
+    except (ValueError, TypeError, RecursionError):
         return None
+    is_sound = type(text) is str and all(
+        type(number) is int and 0 <= number <= LAST_MOMENT for number in numbers
+    )
+    return CachedAnswer(text, *numbers) if is_sound and len(numbers) == _NUMBERS else None

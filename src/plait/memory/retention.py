@@ -1,9 +1,9 @@
 """Prune a memory by the person's rules: what they are, and how they are carried out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from plait.errors import UsageError, advise
+from plait.errors import PlaitError, UsageError, advise
 from plait.protocols import Store
 from plait.settings.loading import parse_setting
 from plait.settings.schema import Settings
@@ -49,11 +49,20 @@ def _rules(values: dict[str, Any]) -> RetentionRules:
 
 
 def prune(
-    store: Store, where: Filter, rules: RetentionRules, *, home: str, dry_run: bool
+    store: Store,
+    where: Filter,
+    rules: RetentionRules,
+    *,
+    home: str,
+    dry_run: bool,
+    others: Callable[[Sequence[str]], Collection[str]],
 ) -> Deleted:
-    """Delete and archive what the rules say, in the project ``home``, or only list it."""
+    """Delete and archive what the rules say, in the project ``home``, or only list it.
+
+    ``others`` returns which documents are other people's, and stay.
+    """
     now = now_ms()
-    going = retention.departing(store, where, rules, now)
+    going = retention.departing(store, where, rules, now, others)
     if dry_run:
         listed = deleting.forecast(store, going.doomed)
         return listed._replace(archived=tuple(going.archived), rules=going.counts)
@@ -61,8 +70,14 @@ def prune(
     def still(row: Document) -> bool:
         return retention.is_as_listed(row, going.doomed)
 
-    retention.retire(store, going.doomed.values())
-    done = deleting.delete(store, list(going.doomed), home=home, still=still)
+    done = deleting.delete(store, list(going.doomed), home=home, still=still, by_rule=True)
     went = going._replace(rules={id_: going.rules[id_] for id_ in done.ids})
-    archived = retention.archive(store, going.archived, now)
-    return done._replace(archived=archived, rules=went.counts)
+    archived: list[str] = []
+    try:
+        for slice_ in retention.archive(store, going.archived, now):
+            archived += slice_
+    except PlaitError as error:
+        if not done.ids and not archived:
+            raise
+        raise deleting.partly(error, deleted=len(done.ids), archived=len(archived)) from error
+    return done._replace(archived=tuple(archived), rules=went.counts)

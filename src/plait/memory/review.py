@@ -14,6 +14,7 @@ from plait.errors import EmbedderError
 from plait.facts import statements, trust, versions
 from plait.facts.credentials import document_secrets
 from plait.facts.masking import masked
+from plait.facts.names import is_item
 from plait.facts.splitting import most_facts, split_facts
 from plait.facts.statements import StatedFact, SubjectIndex
 from plait.facts.trash import is_detached
@@ -22,7 +23,7 @@ from plait.searching.timeline import summary_of
 from plait.text import single_spaced
 from plait.times import DAY_MS, show_day
 from plait.types import KINDS, TRUSTS, Document, Filter, Kind, check_choice, check_range
-from plait.types.ids import ITEM_FIELD, SHORT_ID
+from plait.types.ids import SHORT_ID
 from plait.types.records import NamedTuple
 from plait.types.review import REVIEW_KINDS, Review, ReviewAction, ReviewItem, ReviewKind
 
@@ -78,11 +79,7 @@ class _Reviewer:
         """Return the findings of these kinds."""
         wanted = {*kinds}
         # What a program keeps here is for the program to tidy.
-        documents = [
-            row
-            for row in self._documents(("observation", "note"))
-            if ITEM_FIELD not in row.metadata
-        ]
+        documents = [row for row in self._documents(("observation", "note")) if not is_item(row)]
         if "secret" in wanted:
             self._find_secrets()
         facts = [fact for row in documents if (fact := self._fact(row)) is not None]

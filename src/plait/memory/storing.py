@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from plait.errors import UsageError, advise
+from plait.errors import StoreBusy, StoreFull, UsageError, advise
 from plait.memory.maintenance import MaintainedMemory
-from plait.searching.where import Where, narrows, widened
+from plait.searching.where import Where, check_no_empty_list, narrows, widened
 from plait.text import clean
 from plait.times import Moment, as_moment
 from plait.types import Document, DocumentStatus, Filter, MemoryType, Origin, Trust, check_choice
@@ -195,10 +196,10 @@ class StoringMemory(MaintainedMemory):
         return stored
 
     def _taken(self, document: Document) -> Document:
-        from plait.writing.given import refuse_id_as_key, with_moments
+        from plait.writing.given import refuse_id_as_key, with_moments, without_marks
 
         refuse_id_as_key(self._required, document)
-        return with_moments(document)
+        return without_marks(with_moments(document))
 
     @recorded("ingest")
     def ingest(
@@ -294,7 +295,7 @@ class StoringMemory(MaintainedMemory):
 
         Raises:
             NotFound: One of the names is unknown; nothing is deleted.
-            UsageError: Neither a name nor a filter was given, or it names one passage of several.
+            UsageError: No name and no filter, an empty filter, or one passage of several.
         """
         from plait.types.reports import Deleted
         from plait.writing import deleting
@@ -305,6 +306,7 @@ class StoringMemory(MaintainedMemory):
                 code="nothing_to_delete",
                 advice=advise("choose_documents"),
             )
+        check_no_empty_list(where)
         if self.is_off:
             return Deleted()
         store = self._required()
@@ -358,14 +360,23 @@ class StoringMemory(MaintainedMemory):
         if not dry_run:
             self._check_writable()
         home = self.config.project or ""
-        done = prune(self._required(), where, rules, home=home, dry_run=dry_run)
+        others = self._members.private_of_others
+        done = prune(self._required(), where, rules, home=home, dry_run=dry_run, others=others)
         if not dry_run and done.ids:
-            self._begin().backfill.catch_up()  # the profiles of their entities may have changed
+            self._embed_changed()
         return done
 
     def _changed_in(self, *, all_projects: bool) -> Where:
         """Return the filter of what is deleted by its age alone."""
         return {} if all_projects else {"projects": (self.config.project,)}
+
+    def _embed_changed(self) -> None:
+        """Make the vectors that a change left to be made, such as those of entities' profiles.
+
+        The change is done: if the memory is busy or full by now, the next write makes them.
+        """
+        with suppress(StoreBusy, StoreFull):
+            self._begin().backfill.catch_up()
 
     def _deleted(self, doomed: Mapping[str, Document], *, purge: bool = False) -> Deleted:
         from plait.writing import deleting
@@ -374,7 +385,7 @@ class StoringMemory(MaintainedMemory):
         home = self.config.project or ""
         deleted = deleting.delete(self._required(), list(doomed), purge=purge, home=home)
         if any(row.parent is not None for row in doomed.values()):
-            self._begin().backfill.catch_up()  # the profiles of their entities have changed
+            self._embed_changed()
         if purge:
             self._after_writing(self._begin())
         return deleted
@@ -399,7 +410,7 @@ class StoringMemory(MaintainedMemory):
         home = None if all_projects else self.config.project or ""
         back = undo_named(self._required(), names, home, dry_run=dry_run)
         if not dry_run:
-            self._begin().backfill.catch_up()
+            self._embed_changed()
         return back
 
     # -- settling --------------------------------------------------------------------------
@@ -453,7 +464,7 @@ class StoringMemory(MaintainedMemory):
             entity=entity,
             share=shared,
         )
-        self._begin().backfill.catch_up()  # the profiles of their entities have changed
+        self._embed_changed()
         return done
 
     @recorded("mark")
@@ -464,7 +475,7 @@ class StoringMemory(MaintainedMemory):
         if not self.is_off and marked.before:
             self._check_writable()
             marking.unmark(self._required(), marked)
-            self._begin().backfill.catch_up()
+            self._embed_changed()
 
     @recorded("feedback")
     def feedback(self, name: str, verdict: str | None) -> Document:

@@ -42,6 +42,9 @@ class TeamStore(Protocol):
     def visibilities(self, ids: Sequence[str]) -> dict[str, Visibility]:
         """Return who sees documents, by their ids."""
 
+    def private_of_others(self, ids: Sequence[str]) -> set[str]:
+        """Return those of documents that are private of another member."""
+
     def transaction(self) -> AbstractContextManager[_SharingTransaction]:
         """Begin a write transaction."""
 
@@ -105,6 +108,10 @@ class Team:
         if self._whole is None or not is_address(self._path):
             return dict.fromkeys(ids, TEAM)
         return self._store.visibilities(ids)
+
+    def private_of_others(self, ids: Sequence[str]) -> set[str]:
+        """Return those of documents that are private of another member, for the administrator."""
+        return self._store.private_of_others(ids) if ids and self.has_members else set()
 
     @property
     def has_members(self) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 from plait.errors import Notice, PlaitError
 from plait.facts.trash import KEPT_MS
 from plait.memory import Memory
-from plait.memory.responses import response_cache
+from plait.memory.responses import ResponseCache
 from plait.memory.retention import set_rules
 from plait.ranking.use import HOUR_MS
 from plait.types.reports import IngestReport, Maintained
@@ -19,6 +19,8 @@ from plait.writing.documents import now_ms
 
 # When the last run was; under the prefix of what is not about the memory's state.
 MAINTAINED = "history:maintained"
+# Digits of a time in milliseconds; a file may come from anywhere.
+MOST_DIGITS = 18
 # A file is rewritten if this share of it is free, and so many bytes: it takes as long as a copy.
 FREE_SHARE = 0.25
 FREE_BYTES = 4 * 1024 * 1024
@@ -29,7 +31,12 @@ FEW_VECTORS = 256
 
 
 def maintain(
-    memory: Memory, folders: Sequence[str], *, dry_run: bool = False, light: bool = False
+    memory: Memory,
+    folders: Sequence[str],
+    *,
+    dry_run: bool = False,
+    light: bool = False,
+    visibility: str | None = None,
 ) -> Maintained:
     """Run all that is due, in all projects; one step that fails does not keep back the others.
 
@@ -38,19 +45,24 @@ def maintain(
         folders: Folders and files whose changes are indexed first.
         dry_run: Only tell what would be done.
         light: Leave out what takes long: a door must answer meanwhile.
+        visibility: Who sees new files, in a memory with members.
+
+    Raises:
+        NotFound: There is no memory.
     """
     if dry_run:
         return _forecast(memory, folders)
     run = _Run(memory)
+    if memory.is_there:
+        # First: whatever deletes empties the trash too, and nobody would count it.
+        run.step(run.empty_trash)
     for folder in folders:
-        run.step(partial(run.index, folder))
+        run.step(partial(run.index, folder, visibility))
+    memory._required()  # where there is no memory, no step can be taken
     run.step(run.prune)
     run.step(lambda: run.embed(FEW_VECTORS if light else None))
-    run.step(run.empty_trash)
     run.step(lambda: run.tidy(compact=not light))
-    store = memory._required()
-    with store.transaction() as transaction:
-        transaction.remember(**{MAINTAINED: str(transaction.now)})
+    run.step(run.note)
     return run.done
 
 
@@ -72,9 +84,9 @@ class _Run:
         if notice is not None and notice not in self.done.troubles:
             self.done = self.done._replace(troubles=(*self.done.troubles, notice))
 
-    def index(self, folder: str) -> None:
+    def index(self, folder: str, visibility: str | None) -> None:
         """Index what changed in a folder."""
-        report = self._memory.ingest(folder, incremental=True)
+        report = self._memory.ingest(folder, incremental=True, visibility=visibility)
         if report.interrupted:
             raise KeyboardInterrupt
         self._tell(report.caution)
@@ -107,9 +119,8 @@ class _Run:
         before = store.stats().trash_count
         with store.transaction() as transaction:
             transaction.expire(transaction.now - KEPT_MS)
-        cache = response_cache(self._memory)
-        if cache is not None:
-            cache.drop_expired()
+        # Also if the person has switched the cache off since: nobody else would drop them.
+        ResponseCache(self._memory).drop_expired()
         self.done = self.done._replace(expired=before - store.stats().trash_count)
 
     def tidy(self, *, compact: bool) -> None:
@@ -119,6 +130,11 @@ class _Run:
         wasteful = compact and _wastes(stats.free_bytes, stats.db_size_bytes)
         store.tidy(keywords=compact, compact=wasteful)
         self.done = self.done._replace(compacted=wasteful)
+
+    def note(self) -> None:
+        """Note the time, for doors that look whether a run is due."""
+        with self._memory._required().transaction() as transaction:
+            transaction.remember(**{MAINTAINED: str(transaction.now)})
 
 
 def _forecast(memory: Memory, folders: Sequence[str]) -> Maintained:
@@ -152,4 +168,8 @@ def is_due(memory: Memory) -> bool:
     if hours is None or memory.is_off or memory.config.settings.read_only or not memory.is_there:
         return False
     last = memory._required().remembered(MAINTAINED).get(MAINTAINED, "")
-    return not last.isdecimal() or now_ms() - int(last) >= hours * HOUR_MS
+    if not last.isdecimal() or len(last) > MOST_DIGITS:
+        return True
+    # Clocks differ: a run in the near future was just now. One that a clock has put further ahead
+    # counts for nothing: it would be the last one.
+    return abs(now_ms() - int(last)) >= hours * HOUR_MS

@@ -18,19 +18,24 @@ def is_unnamed(document: Document) -> bool:
 
 
 def deleted_text(
-    deleted: Deleted, unnamed: Mapping[str, Document] | None = None, kinds: str = ""
+    deleted: Deleted,
+    unnamed: Mapping[str, Document] | None = None,
+    kinds: str = "",
+    *,
+    verbose: bool = False,
 ) -> str:
     """Return how much was deleted, and of which ``kinds``, with as many names as fit on a line.
 
     With ``unnamed`` documents, by id, each of the first documents has a line, and that of an
-    unnamed one begins like its text.
+    unnamed one begins like its text. ``verbose``: every document has a line.
     """
     documents = counted(len(deleted.ids), "document")
     passages = counted(deleted.chunks_deleted, "passage")
     count = f"{documents}, {passages}" + (f" ({kinds})" if kinds else "")
-    if not unnamed:
+    if not unnamed and not verbose:
         return f"{count}: {_first_names(deleted.doc_ids)}"
-    return f"{count}:\n{_first_lines(deleted.ids, deleted.doc_ids, unnamed)}"
+    shown = len(deleted.ids) if verbose else NAMES_SHOWN
+    return f"{count}:\n{_first_lines(deleted.ids, deleted.doc_ids, unnamed or {}, shown)}"
 
 
 def restored_text(documents: Sequence[Document]) -> str:
@@ -49,10 +54,15 @@ def _first_names(names: Sequence[str]) -> str:
     return ", ".join(map(on_a_line, names[:NAMES_SHOWN])) + more
 
 
-def _first_lines(ids: Sequence[str], names: Sequence[str], unnamed: Mapping[str, Document]) -> str:
+def _first_lines(
+    ids: Sequence[str],
+    names: Sequence[str],
+    unnamed: Mapping[str, Document],
+    shown: int = NAMES_SHOWN,
+) -> str:
     """Return a line for each of the first documents."""
     rows = []
-    for id_, name in zip(ids[:NAMES_SHOWN], names, strict=False):
+    for id_, name in zip(ids[:shown], names, strict=False):
         row = unnamed.get(id_)
         rows.append(f"  {on_a_line(name)}" if row is None else f"  {_line_of(row)}")
     if left := len(ids) - len(rows):

@@ -35,7 +35,10 @@ def explain_score(
     lines.append(f"score {fused.score:.4f}")
     words = ", ".join(signals.matched) or "none"
     matching = f"matching words {words} ({signals.coverage:.0%})"
-    lines.append(f"relevance {relevance:.2f}: {matching}{_nearness(signals.cosine, chance)}")
+    near = _nearness(signals.cosine, chance)
+    if signals.sentence is not None:
+        near += f"; {signals.sentence:.0%} of the query in its best sentence"
+    lines.append(f"relevance {relevance:.2f}: {matching}{near}")
     return tuple(lines)
 
 

@@ -1,25 +1,29 @@
 """How likely a hit is about the question: pure arithmetic on the evidence of one hit.
 
-What counts: the share of the question's telling words that the passage has, whether it has all of
-them, how rare they are together, how near the passage is, and words and nearness at once. Nearness
-is measured against what chance finds: in a large memory something is always near. The coefficients
-were learned by ``training/relevance.py``. Whether a passage on the subject holds the answer, none
-of this can tell.
+What counts: the share of the question's telling words that the passage has, which tells the less
+the nearer the passage is; whether it has all of them; how rare they are together; how near the
+passage is; how much of the question its best sentence says. Nearness is measured against what
+chance finds: in a large memory something is always near, and something has any two words. The
+coefficients were learned by ``training/relevance.py``. Whether a passage on the subject holds the
+answer, none of this can tell.
 """
 
 import math
 
-from plait.types import Tuning
+from plait.types import WEAK_RELEVANCE, Tuning
 from plait.types.queries import LEAST_SPREAD, Chance
 
-# Learned: constant, size of the memory, cover, all words, rarity, nearness, cover x nearness.
-LEARNED = (-5.134, -0.198, 4.674, 1.409, 2.214, 0.715, -0.584)
-# The same from words alone, for passages without a vector: constant, size, cover, all words,
-# rarity.
-LEARNED_FROM_WORDS = (-2.872, -0.41, 5.697, 0.24, 2.374)
+# Learned: constant, size of the memory, size x rarity, cover, all words, nearness, best sentence.
+LEARNED = (-3.443, -0.605, 0.41, 2.633, 0.0, 0.529, 3.138)
+# The same for passages whose sentences were not compared with the question.
+LEARNED_FROM_VECTOR = (-3.237, -0.596, 0.448, 4.29, 0.444, 0.692, 0.0)
+# The same for a word or two that are looked up: whatever has them is what was asked for.
+LEARNED_FROM_LOOKUPS = (-3.157, -0.595, 0.394, 6.053, 1.806, 0.758, 0.0)
+# The same from words alone, for passages without a vector.
+LEARNED_FROM_WORDS = (-0.269, -0.79, 0.361, 6.152, 0.623, 0.0, 0.0)
 # And from nearness alone, for questions whose words the memory does not know, such as those in
 # another language: constant, nearness.
-LEARNED_FROM_NEARNESS = (-3.992, 1.036)
+LEARNED_FROM_NEARNESS = (-3.443, 0.864)
 
 # How much nearer the nearest is for each e-fold of passages, in spreads: the median of 40 samples.
 NEARER_PER_E_FOLD = 0.5
@@ -30,13 +34,20 @@ UNUSUAL_SPREADS = 3.0
 UNUSUAL_SPREAD = 2.0
 # Passages of the smallest memories learned from: fewer say nothing about how rare words are.
 SMALLEST = 50
-LARGEST = 30_000  # and of the largest: what size says beyond them is not known
+LARGEST = 300_000  # and of the largest: what size says beyond them is not known
 # Nearness beyond these, in spreads, tells nothing more.
 NEAREST = 8.0
 FARTHEST = -3.0
 # Set by hand: "run" and "test" are in many a note about something else, which is then farther than
 # chance. Few questions of the collections are so short.
 FARTHER = 0.7
+# Set by hand: a passage without the words that the memory knows must be so much nearer, if nearness
+# alone is to tell. A question in another language often has a name or two that are known.
+WORDS_KNOWN = 2.0
+# Set on the collections learned from: the larger a memory, the more passages are about a question
+# without being the one that was meant. Where hits begin to be shown does not depend on it.
+LESS_SURE = 0.04  # for each e-fold of passages
+FLOOR = math.log(WEAK_RELEVANCE / (1.0 - WEAK_RELEVANCE))
 FAR = -1.0  # a passage without any of the words that is no nearer is not shown at all
 MOST_RARITY = 4.0
 ALL_WORDS = 0.999  # a passage that covers so much has every word that was asked for
@@ -89,7 +100,15 @@ def unlikeliness(covered: float, rarity: float, chance: Chance) -> float:
     return math.sqrt(min(MOST_RARITY, covered * rarity / math.log(_size(chance) + 1)))
 
 
-def relevance(covered: float, rarity: float, cosine: float | None, chance: Chance) -> float:
+def relevance(
+    covered: float,
+    rarity: float,
+    cosine: float | None,
+    chance: Chance,
+    *,
+    sentence: float | None = None,
+    lookup: bool = False,
+) -> float:
     """Return how likely a hit is about the question, in 0..1; 0 if nothing speaks for it.
 
     Args:
@@ -97,22 +116,41 @@ def relevance(covered: float, rarity: float, cosine: float | None, chance: Chanc
         rarity: The rarity of all of them together; 0 if the memory has none of them.
         cosine: Between question and passage; ``None`` for a passage without a vector.
         chance: What chance finds among as many passages.
+        sentence: The share of the question that its best sentence says; ``None`` if not compared.
+        lookup: Whether the question is a word or two, and no sentence.
     """
-    unlikely, size = unlikeliness(covered, rarity, chance), learned_size(chance)
-    if cosine is None:
-        constant, by_size, by_cover, by_all, by_rarity = LEARNED_FROM_WORDS
-        by_words = by_cover * covered + by_all * (covered >= ALL_WORDS) + by_rarity * unlikely
-        return _share(constant + by_size * size + by_words) if covered else 0.0
-    near = nearness(cosine, chance)
-    if not covered and near <= FAR:
+    near = 0.0 if cosine is None else nearness(cosine, chance)
+    if not covered and (cosine is None or near <= FAR):
         return 0.0
+    constant, by_nearness = LEARNED_FROM_NEARNESS
+    by_nearness_alone = constant + by_nearness * near
     if not rarity:
-        constant, by_nearness = LEARNED_FROM_NEARNESS
-        return _share(constant + by_nearness * near)
-    constant, by_size, by_cover, by_all, by_rarity, by_nearness, by_both = LEARNED
-    by_words = by_cover * covered + by_all * (covered >= ALL_WORDS) + by_rarity * unlikely
-    by_meaning = (by_nearness + by_both * covered) * near + FARTHER * min(0.0, near)
-    return _share(constant + by_size * size + by_words + by_meaning)
+        return _share(by_nearness_alone)
+    if cosine is None:
+        learned = LEARNED_FROM_WORDS
+    elif lookup:
+        learned = LEARNED_FROM_LOOKUPS
+    else:
+        learned = LEARNED_FROM_VECTOR if sentence is None else LEARNED
+    constant, by_size, by_rarity, by_cover, by_all, by_nearness, by_sentence = learned
+    by_size += by_rarity * unlikeliness(covered, rarity, chance)
+    by_words = by_cover * without_nearness(covered, near) + by_all * (covered >= ALL_WORDS)
+    by_meaning = by_nearness * near + FARTHER * min(0.0, near) + by_sentence * (sentence or 0.0)
+    size = learned_size(chance)
+    by_all_of_it = constant + by_size * size + by_words + by_meaning
+    above = max(by_all_of_it, by_nearness_alone - WORDS_KNOWN) - FLOOR
+    if above > 0.0:
+        above *= 1.0 - LESS_SURE * (size - math.log(SMALLEST))
+    return _share(FLOOR + above)
+
+
+def without_nearness(covered: float, near: float) -> float:
+    """Return how much the share of the words tells beside nearness: the nearer, the less.
+
+    >>> [without_nearness(0.5, near) for near in (0.0, 4.0, NEAREST)]
+    [0.5, 0.25, 0.0]
+    """
+    return covered * (1.0 - near / NEAREST)
 
 
 def learned_size(chance: Chance) -> float:

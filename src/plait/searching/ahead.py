@@ -1,60 +1,20 @@
 """Search a memory on another machine, where each read is a trip and costs more than what it reads.
 
-Such a store has an attribute ``ahead``: several reads that a search makes one after the other go
-there together. The values are the same. Loaded only for such a store.
+Reads that a search makes one after the other elsewhere go there together, by `Store.ahead`. The
+values are the same. Loaded only for such a store.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from plait.errors import DeadlineExceeded, EmbedderError, Notice, StoreDamaged
-from plait.protocols import Candidate, Nearest, Scored, State, Vector
+from plait.protocols import ReadAhead, Scored, Vector
 from plait.ranking import hybrid
-from plait.searching.answers import Conversation, Replies
+from plait.searching.answers import Conversation
 from plait.searching.evidence import Evidence
 from plait.searching.scoring import Branches, first_read, stopped
 from plait.searching.search import KEYWORD_CANDIDATES, VECTOR_CANDIDATES, Plan, over_fetch
-from plait.types import Filter, Passage, Ref, Space
-from plait.types.queries import Query, Terms, Turn, Vocabulary
-
-
-class ReadAhead(Protocol):
-    """Reads of a store that go to it together."""
-
-    def survey(
-        self, words: Iterable[str], *, prefixes: Iterable[str], seen_by: Filter
-    ) -> tuple[State, Vocabulary]:
-        """Return `Store.state` and `Store.vocabulary`."""
-
-    def hybrid(
-        self,
-        query: Query,
-        vector: Vector,
-        space: Space,
-        limits: tuple[int, int],
-        where: Filter,
-        *,
-        deadline: float,
-    ) -> tuple[list[Scored], Nearest]:
-        """Return `Store.keyword`, and `Store.vector` with the cosines of its hits.
-
-        Raises:
-            DeadlineExceeded: The search by words took too long.
-        """
-
-    def gather(
-        self, refs: Sequence[Ref], terms: Terms, messages: Sequence[Ref], where: Filter
-    ) -> tuple[dict[Ref, Candidate], dict[Ref, Turn], Replies]:
-        """Return `Store.hydrate` of ``refs``, `Store.turns` of ``messages``, and their replies."""
-
-    def company(
-        self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]
-    ) -> tuple[list[int], Vocabulary]:
-        """Return how many passages `Store.keyword` has of each query, and `Store.vocabulary`."""
-
-    def spans(self, wanted: Sequence[tuple[str, int, int]]) -> list[list[Passage]]:
-        """Return `Store.passages` of several documents: each an id, a first and a last ordinal."""
+from plait.types import Ref
 
 
 def both_branches(
@@ -86,6 +46,7 @@ def both_branches(
 
 def gather(
     plan: Plan,
+    ahead: ReadAhead,
     branches: Branches,
     expected: Mapping[Ref, hybrid.Fused],
     evidence: Evidence,
@@ -98,13 +59,11 @@ def gather(
     """
     judged = [ref for ref, _ in (branches.keyword or ())[: hybrid.JUDGED_BY]]
     wanted = list(dict.fromkeys([*judged, *first_read(plan.request, expected)]))
-    if plan.ahead is None or not wanted:
+    if not wanted:
         return None
     messages = [*expected] if talks else []
     try:
-        rows, turns, replies = plan.ahead.gather(
-            wanted, evidence.terms, messages, plan.request.where
-        )
+        rows, turns, replies = ahead.gather(wanted, evidence.terms, messages, plan.request.where)
     except StoreDamaged:
         return None  # each read alone tells what it lacks
     evidence.has_read(rows)

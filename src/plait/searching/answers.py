@@ -5,9 +5,9 @@ An answer may share nothing with what was asked, so that neither words nor meani
 Loaded only for a memory with messages.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
-from plait.protocols import Store
+from plait.protocols import Replies, Store
 from plait.ranking.hybrid import Fused, lend
 from plait.searching.readable import readable_passages
 from plait.types import Filter, Ref
@@ -16,9 +16,6 @@ from plait.types.records import NamedTuple
 
 QUESTIONS_FOLLOWED = 5  # the best ones
 _AFTER_EVERY_ID = "~"
-
-# The messages that come after each question, with their places.
-Replies = Mapping[Ref, Iterable[tuple[Ref, Turn]]]
 
 
 class Conversation(NamedTuple):

@@ -8,12 +8,36 @@ from plait.protocols import Candidate, Store, Use
 from plait.ranking import hybrid
 from plait.ranking.relevance import relevance
 from plait.searching.snippets import in_base_forms
-from plait.text import empty_words, parts
-from plait.types import Hit, Ref
+from plait.text import empty_words, is_unspaced, parts
+from plait.types import Filter, Hit, Ref, Signals
 from plait.types.queries import Chance, Query, Vocabulary
 
 CHATTY_WORDS = 3
 CHATTY_CERTAINTY = 0.5
+LOOKED_UP_WORDS = 2  # so many, all of them telling, are no question: they are looked up
+LOOKED_UP_CHARACTERS = 6  # and so many of a script without blanks
+
+
+def in_sight(where: Filter) -> Filter:
+    """Return the filter for all that the caller may see; the rest of it is what they look for."""
+    return Filter(
+        projects=where.projects,
+        trusts=where.trusts,
+        as_of=where.as_of,
+        all_versions=where.all_versions,
+        scopes=where.scopes,
+    )
+
+
+def unknown_in(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """Return the words that no passage in sight holds; a damaged index knows of none."""
+    holding = vocabulary.holding
+    return tuple(
+        word
+        for word, terms in vocabulary.terms.items()
+        if terms
+        and (word in vocabulary.unseen or not any(holding.get(term, 1) for _, _, term in terms))
+    )
 
 
 class Evidence:
@@ -48,8 +72,12 @@ class Evidence:
         # "Do it" has no subject that a passage could have words of: only nearness tells. A single
         # word in a sentence, as in "what time is it", tells half as much as one that was looked up.
         self.rarity = rarity if content else 0.0
-        chatty = len(content) == 1 and len(query.text.split()) >= CHATTY_WORDS
+        written = self.text.split()
+        chatty = len(content) == 1 and len(written) >= CHATTY_WORDS
         self._certainty = CHATTY_CERTAINTY if chatty else 1.0
+        self._lookup = len(written) <= min(LOOKED_UP_WORDS, len(content)) and (
+            len(self.text) <= LOOKED_UP_CHARACTERS or not any(map(is_unspaced, self.text))
+        )
 
     def _names_with_parts(
         self, telling: frozenset[str]
@@ -118,10 +146,18 @@ class Evidence:
         covered = hybrid.coverage(self._telling, has, counts.passages, counts.holding)
         return tuple(sorted({self._word_of[term] for term in matched})), covered
 
-    def relevance(self, covered: float, cosine: float | None, chance: Chance) -> float:
+    def relevance(self, signals: Signals, chance: Chance) -> float:
         """Return how likely a passage is about the query; words without a subject tell nothing."""
-        by_words = covered * self._certainty if self.rarity else 0.0
-        return relevance(by_words, self.rarity, cosine, chance)
+        certainty = self._certainty if self.rarity else 0.0
+        sentence = signals.sentence
+        return relevance(
+            signals.coverage * certainty,
+            self.rarity,
+            signals.cosine,
+            chance,
+            sentence=None if sentence is None else sentence * certainty,
+            lookup=self._lookup,
+        )
 
     def best_coverage(self, refs: Sequence[Ref]) -> float:
         """Return the largest share of the query's words that one of these passages contains."""

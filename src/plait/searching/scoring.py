@@ -1,9 +1,7 @@
 """Turn a fused ranking into hits: hydrate, score by evidence and use, explain."""
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from plait.embedders import Embedder
 from plait.errors import DeadlineExceeded, Notice
@@ -12,13 +10,9 @@ from plait.ranking import hybrid
 from plait.ranking.relevance import NONSENSE
 from plait.searching.evidence import Evidence, Nearby
 from plait.searching.snippets import snippet_of
-from plait.times import DAY_MS
-from plait.types import Branch, Document, Filter, Fusion, Hit, Mode, Passage, Ref, Signals
+from plait.types import Branch, Filter, Fusion, Hit, Mode, Passage, Ref, Signals
 from plait.types.queries import Chance, Turn
 from plait.types.records import NamedTuple
-
-if TYPE_CHECKING:
-    from plait.searching.ahead import ReadAhead
 
 DEADLINE_S = 2.0
 READ_AT_ONCE = 12  # candidates
@@ -73,6 +67,20 @@ class Branches(NamedTuple):
         if self.vector is None:
             return "keyword"
         return "vector" if self.keyword is None else "hybrid"
+
+
+class Gathered:
+    """Hits by their fused scores, and what is to be decided when a second look was taken."""
+
+    def __init__(self, *, looks_on: bool) -> None:
+        self.hits: list[Hit] = []
+        self.near: list[Candidate] = []  # whatever may get that look
+        self.rivals: list[Hit] = []  # other passages of documents that one is to represent
+        self.substitutes: list[Hit] = []  # more of these, if no other convinces
+        self.hidden: list[Hit] = []  # what hits show besides, if they stay
+        self.looks_on = looks_on
+        self.looked_at = 0
+        self.room = self.room_of_rivals = COMPARED_CHARS
 
 
 def stopped(request: Request) -> Notice:
@@ -131,7 +139,7 @@ def _pool(request: Request) -> int:
 
 def spans_of(store: Store, spans: Sequence[tuple[str, int, int]]) -> list[list[Passage]]:
     """Return passages of several documents: each an id, a first and a last ordinal."""
-    ahead: ReadAhead | None = getattr(store, "ahead", None)
+    ahead = store.ahead
     return [store.passages(*span) for span in spans] if ahead is None else ahead.spans(spans)
 
 
@@ -164,16 +172,17 @@ class Scorer:
         self._covered = covered if self._boosts else 0.0
         self._keyword_rank = _ranks(branches.keyword)
         self._vector_rank = _ranks(branches.vector)
-        self._talks: set[tuple[str | None, str | None]] = set()  # conversations with a hit
+        self._seen: set[str] = set()  # documents with a hit
+        self._talks: set[tuple[str | None, str | None]] = set()  # and conversations
 
     def best(self) -> list[Hit]:
         """Return the best hits, as many as were asked for."""
         request = self._request
         last = request.offset + request.limit
-        hits, near, looked_at, rivals = self._gathered(_pool(request))
-        if self._is_chance(hits):
+        rows = self._gathered(_pool(request))
+        if self._is_chance(rows.hits):
             return []
-        scored = self._scored(hits, rivals, Nearby(self._evidence, near), looked_at)
+        scored = self._scored(rows.hits, Nearby(self._evidence, rows.near), rows.looked_at)
         if request.diverse:
             from plait.searching.diversity import diversified
 
@@ -182,60 +191,101 @@ class Scorer:
         hits = with_entities(self._store, hits)
         return self._widened(hits) if request.window else hits
 
-    def _gathered(self, wanted: int) -> tuple[list[Hit], list[Candidate], int, list[Hit]]:
+    def _gathered(self, wanted: int) -> Gathered:
         """Return as many hits as wanted, by their fused scores, and who gets a second look.
 
         Candidates that it may raise are read even if fewer are wanted: how many are wanted must
-        not decide which one is first. The last list has other passages of the same documents, where
-        one is to represent each.
+        not decide which one is first. They are judged when all of them have been compared.
         """
         order = _in_order(self._fused)
-        hits: list[Hit] = []
-        near: list[Candidate] = []
-        rivals: list[Hit] = []
-        looked_at, room, room_of_rivals = 0, COMPARED_CHARS, COMPARED_CHARS
-        seen: set[str] = set()
+        rows = Gathered(looks_on=self._boosts)
         start = 0
         self._evidence.read_ahead(_first_batches(self._fused, order, wanted))
-        while start < len(order) and (len(hits) < wanted or self._looks_on(looked_at, room)):
-            end = _batch_end(self._fused, order, start, max(wanted - len(hits), READ_AT_ONCE))
+        while start < len(order) and (len(rows.hits) < wanted or rows.looks_on):
+            end = _batch_end(self._fused, order, start, max(wanted - len(rows.hits), READ_AT_ONCE))
             batch = self._hydrated(order[start:end])
             unlikely = 0
             for candidate in batch:
-                looks_on = self._looks_on(looked_at, room)
-                if len(hits) >= wanted and not looks_on:
+                if len(rows.hits) >= wanted and not rows.looks_on:
                     break
-                if looks_on:
-                    near.append(candidate)
-                document = candidate.document
-                if self._request.best_per_document and document.id in seen:
-                    if looks_on and self._interacts and room_of_rivals > 0:
-                        rivals.append(self._hit(candidate))
-                        room_of_rivals -= len(candidate.passage.text[:COMPARED_PASSAGE])
-                    continue
-                if _is_shown_already(candidate.passage, document, hits):
-                    continue
-                hit = self._hit(candidate)
-                if self._convinces(hit):
-                    seen.add(document.id)
-                    self._talks.add((document.project, document.session))
-                    hits.append(hit)
-                    looked_at += looks_on
-                    room -= len(hit.passage.text[:COMPARED_PASSAGE])
-                unlikely += self._has_nothing(hit)
+                unlikely += self._gather(candidate, rows)
+                if rows.looks_on and not self._looks_on(rows):
+                    self._judge(rows)
             if unlikely == len(batch):
                 break  # what follows has nothing either
             start = end
-        rivals = [hit for hit in rivals if self._convinces(hit)]
-        return _with_answers(hits), near, looked_at, rivals
+        if rows.looks_on:
+            self._judge(rows)
+        rows.hits = _with_answers(rows.hits)
+        return rows
 
-    def _looks_on(self, looked_at: int, room: int) -> bool:
-        """Tell whether one more candidate gets a second look: ten at least, then as text allows."""
-        if not self._boosts:
+    def _gather(self, candidate: Candidate, rows: Gathered) -> bool:
+        """Put a candidate where it belongs; tell whether it has nothing to do with the query."""
+        looks_on = rows.looks_on
+        if looks_on:
+            rows.near.append(candidate)
+        if self._request.best_per_document and candidate.document.id in self._seen:
+            if looks_on and self._interacts and rows.room_of_rivals > 0:
+                rows.rivals.append(self._hit(candidate))
+                rows.room_of_rivals -= len(candidate.passage.text[:COMPARED_PASSAGE])
+            elif looks_on and self._request.min_score:
+                rows.substitutes.append(self._hit(candidate))
             return False
-        if looked_at < hybrid.COVERED:
+        hit = self._hit(candidate)
+        if _is_shown_already(hit, rows.hits):
+            if looks_on:
+                rows.hidden.append(hit)
+            return False
+        if self._is_likely(hit) if looks_on else self._convinces(hit):
+            self._note([hit])
+            rows.hits.append(hit)
+            rows.looked_at += looks_on
+            rows.room -= len(hit.passage.text[:COMPARED_PASSAGE])
+        return self._has_nothing(hit)
+
+    def _note(self, hits: Iterable[Hit]) -> None:
+        """Note whose hits these are."""
+        for hit in hits:
+            self._seen.add(hit.document.id)
+            self._talks.add((hit.document.project, hit.document.session))
+
+    def _judge(self, rows: Gathered) -> None:
+        """End the second look: compare the hits, and keep those that convince now."""
+        rows.looks_on = False
+        hits = self._best_of_each(self._convincing(rows.hits + rows.rivals), rows)
+        if len(hits) < len(rows.hits):
+            represented = {hit.document.id for hit in hits}
+            missing = [hit for hit in rows.substitutes if hit.document.id not in represented]
+            hits += self._best_of_each(self._convincing(missing[: hybrid.RERANKED]), rows)
+            for hit in self._convincing(rows.hidden):
+                if not _is_shown_already(hit, hits):
+                    hits.append(hit)
+            hits.sort(key=lambda hit: -self._fused[hit.passage.ref].score)
+            self._seen.clear()
+            self._talks.clear()
+            self._note(hits)
+        rows.hits, rows.looked_at = hits, len(hits)
+
+    def _convincing(self, hits: list[Hit]) -> list[Hit]:
+        """Return those that convince when their sentences are compared."""
+        return [hit for hit in self._compared(hits) if self._convinces(hit)] if hits else []
+
+    def _best_of_each(self, hits: list[Hit], rows: Gathered) -> list[Hit]:
+        """Return the best passage of each document, where passages compete."""
+        if not rows.rivals and not rows.substitutes:
+            return hits
+        best: dict[str, Hit] = {}
+        for hit in hits:
+            other = best.setdefault(hit.document.id, hit)
+            if self._with_sentence(hit) > self._with_sentence(other):
+                best[hit.document.id] = hit
+        return list(best.values())
+
+    def _looks_on(self, rows: Gathered) -> bool:
+        """Tell whether one more candidate gets a second look: ten at least, then as text allows."""
+        if rows.looked_at < hybrid.COVERED:
             return True
-        return self._interacts and room > 0 and looked_at < hybrid.RERANKED
+        return self._interacts and rows.room > 0 and rows.looked_at < hybrid.RERANKED
 
     def _hydrated(self, refs: Sequence[Ref]) -> list[Candidate]:
         # A passage may have been deleted since the branches ran.
@@ -269,7 +319,7 @@ class Scorer:
             passage=passage,
             document=candidate.document,
             score=fused.score,
-            relevance=self._evidence.relevance(covered, cosine, self._chance),
+            relevance=self._evidence.relevance(signals, self._chance),
             source=self._source(ref),
             signals=signals,
             superseded_by=candidate.superseded_by,
@@ -291,9 +341,10 @@ class Scorer:
     def _convinces(self, hit: Hit) -> bool:
         if self._request.floor == "rrf" and self._request.fusion == "rrf":
             return hit.score >= self._request.min_score
-        if self._has_nothing(hit) and not self._is_beside(hit):
-            return False
-        return hit.relevance >= self._request.min_score
+        return self._is_likely(hit) and hit.relevance >= self._request.min_score
+
+    def _is_likely(self, hit: Hit) -> bool:
+        return not self._has_nothing(hit) or self._is_beside(hit)
 
     def _has_nothing(self, hit: Hit) -> bool:
         """Tell whether others have the words of the query, and this one nothing to do with it."""
@@ -323,16 +374,12 @@ class Scorer:
 
     # -- the final order -------------------------------------------------------------------
 
-    def _scored(
-        self, hits: list[Hit], rivals: list[Hit], nearby: Nearby, looked_at: int
-    ) -> list[Hit]:
+    def _scored(self, hits: list[Hit], nearby: Nearby, looked_at: int) -> list[Hit]:
         """Return the hits in their final order, with their final scores and the reasons.
 
         They are sorted in blocks: a hit that a later page reads must not move to an earlier one,
         which has been shown already.
         """
-        if self._boosts:
-            hits = self._compared(hits[:looked_at], rivals) + hits[looked_at:]
         fused = [self._fused[hit.passage.ref] for hit in hits]
         looks: list[hybrid.SecondLook] = []
         if self._boosts:
@@ -351,29 +398,20 @@ class Scorer:
             )
         ]
 
-    def _compared(self, hits: list[Hit], rivals: list[Hit]) -> list[Hit]:
-        """Return the hits with their best sentences compared with the query.
-
-        One that a rival surpasses by that is replaced: both are passages of one document.
-        """
+    def _compared(self, hits: list[Hit]) -> list[Hit]:
+        """Return the hits with their best sentences compared, and as relevant as that tells."""
         if not self._interacts:
             return hits
-        texts = [hit.passage.text[:COMPARED_PASSAGE] for hit in (*hits, *rivals)]
+        texts = [hit.passage.text[:COMPARED_PASSAGE] for hit in hits]
         scores = self._embedder.interact(self._evidence.text, texts)
         if scores is None:
             return hits
-        compared = [
-            hit._replace(signals=hit.signals._replace(sentence=score))
-            for hit, score in zip((*hits, *rivals), scores, strict=True)
-        ]
-        if not rivals:
-            return compared
-        best: dict[str, Hit] = {}
-        for hit in compared:
-            other = best.setdefault(hit.document.id, hit)
-            if self._with_sentence(hit) > self._with_sentence(other):
-                best[hit.document.id] = hit
-        return list(best.values())
+        compared = []
+        for hit, score in zip(hits, scores, strict=True):
+            signals = hit.signals._replace(sentence=score)
+            relevance = self._evidence.relevance(signals, self._chance)
+            compared.append(hit._replace(signals=signals, relevance=relevance))
+        return compared
 
     def _with_sentence(self, hit: Hit) -> float:
         """Return a score by which passages of one document differ: its words count for them all."""
@@ -398,38 +436,9 @@ class Scorer:
         uses = {row.passage.ref: row.use for row in self._evidence.read(refs)}
         if not any(uses.values()) and all(map(_is_plain, hits)):
             return hits  # files do not age, and nobody has read or judged any of these
-        from plait.ranking import use
+        from plait.searching.weighing import weighed
 
-        constants = use.constants_from(changed)
-        # Whole days, so that the same search gives the same answer all day.
-        now = time.time_ns() // 1_000_000 // DAY_MS * DAY_MS
-        weighed = []
-        for hit in hits:
-            document = hit.document
-            history = use.history_of(document, uses[hit.passage.ref], refs)
-            weight = use.weigh(
-                history,
-                now,
-                constants,
-                kind=document.kind,
-                trust=document.trust,
-                pinned=document.pinned,
-                stated=document.importance,
-                status=document.status,
-            )
-            reasons = (*hit.reasons, use.explain_weight(weight, history)) if hit.reasons else ()
-            weighed.append(hit._replace(score=hit.score * weight.factor, reasons=reasons))
-        largest = max([1.0, *(hit.score for hit in weighed)])
-        if largest == 1.0:
-            return weighed
-        divided = f"; divided by {largest:.4f}, so that no score is above 1"
-        return [
-            hit._replace(
-                score=hit.score / largest,
-                reasons=(*hit.reasons[:-1], hit.reasons[-1] + divided) if hit.reasons else (),
-            )
-            for hit in weighed
-        ]
+        return weighed(hits, uses, changed)
 
     def _widened(self, hits: list[Hit]) -> list[Hit]:
         """Return the hits with their neighbours' texts, overlaps merged."""
@@ -446,16 +455,18 @@ class Scorer:
         ]
 
 
-def _is_shown_already(passage: Passage, document: Document, hits: Iterable[Hit]) -> bool:
+def _is_shown_already(hit: Hit, hits: Iterable[Hit]) -> bool:
     """Tell whether a profile and one of its observations would both be shown."""
+    document = hit.document
     if document.kind == "entity":
-        return any(hit.document.parent == document.id for hit in hits)
+        return any(other.document.parent == document.id for other in hits)
     if document.parent is None:
         return False
     # A profile shows trusted facts while there is room: the others must be shown on their own.
-    line = "- " + " ".join(passage.text.split())
+    line = "- " + " ".join(hit.passage.text.split())
     return any(
-        hit.document.id == document.parent and line in hit.passage.text.splitlines() for hit in hits
+        other.document.id == document.parent and line in other.passage.text.splitlines()
+        for other in hits
     )
 
 

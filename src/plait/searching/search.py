@@ -6,7 +6,6 @@ receipt says what is missing.
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from plait.embedders import Embedder
 from plait.errors import (
@@ -21,16 +20,13 @@ from plait.errors import (
 from plait.protocols import Scored, State, Store, Vector
 from plait.ranking import hybrid
 from plait.ranking.relevance import chance_among
-from plait.searching.evidence import Evidence
+from plait.searching.evidence import Evidence, in_sight, unknown_in
 from plait.searching.scoring import Branches, Request, Scorer, stopped
 from plait.text import parse, prefixes_of
-from plait.types import Answer, Filter, Hit, Mode, Receipt, Ref, Tuning, check_range
+from plait.types import Answer, Hit, Mode, Receipt, Ref, Tuning, check_range
 from plait.types.guarding import weights_problem
 from plait.types.queries import Query, Vocabulary
 from plait.types.records import NamedTuple
-
-if TYPE_CHECKING:
-    from plait.searching.ahead import ReadAhead
 
 MAX_LIMIT = 1_000
 MAX_WINDOW = 5
@@ -57,7 +53,6 @@ class Plan(NamedTuple):
     vocabulary: Vocabulary
     keyword_weight: float
     vector_weight: float
-    ahead: "ReadAhead | None" = None  # for a store on another machine
 
     @property
     def mode(self) -> Mode:
@@ -88,18 +83,17 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
             code=MISREAD,
             subject="query",
         )
-    ahead: ReadAhead | None = getattr(store, "ahead", None)
-    prefixes, in_sight = prefixes_of(query), _in_sight(request.where)
-    if ahead is not None:
-        state, vocabulary = ahead.survey(query.words, prefixes=prefixes, seen_by=in_sight)
+    prefixes, sight = prefixes_of(query), in_sight(request.where)
+    if store.ahead is not None:
+        state, vocabulary = store.ahead.survey(query.words, prefixes=prefixes, seen_by=sight)
     else:
         state = store.state()
-        vocabulary = store.vocabulary(query.words, prefixes=prefixes, seen_by=in_sight)
+        vocabulary = store.vocabulary(query.words, prefixes=prefixes, seen_by=sight)
     embedder = embedder_of(state)
     weights = keyword_weight, vector_weight = _weights(request, embedder.tuning)
-    plan = Plan(store, state, embedder, request, query, vocabulary, *weights, ahead)
+    plan = Plan(store, state, embedder, request, query, vocabulary, *weights)
     corrections: tuple[tuple[str, str], ...] = ()
-    if (unknown := _unknown(vocabulary)) and not (query.strict or request.strict):
+    if (unknown := unknown_in(vocabulary)) and not (query.strict or request.strict):
         from plait.searching.spelling import corrected
 
         changed, query, vocabulary, corrections = corrected(
@@ -137,28 +131,6 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
     return Answer(hits, receipt)
 
 
-def _in_sight(where: Filter) -> Filter:
-    """Return the filter for all that the caller may see; the rest of it is what they look for."""
-    return Filter(
-        projects=where.projects,
-        trusts=where.trusts,
-        as_of=where.as_of,
-        all_versions=where.all_versions,
-        scopes=where.scopes,
-    )
-
-
-def _unknown(vocabulary: Vocabulary) -> tuple[str, ...]:
-    """Return the words that no passage in sight holds; a damaged index knows of none."""
-    holding = vocabulary.holding
-    return tuple(
-        word
-        for word, terms in vocabulary.terms.items()
-        if terms
-        and (word in vocabulary.unseen or not any(holding.get(term, 1) for _, _, term in terms))
-    )
-
-
 class Ranked(NamedTuple):
     """The hits of a plan, and what they were chosen from."""
 
@@ -179,7 +151,7 @@ def _ranked(plan: Plan, pool: int) -> Ranked:
     if not matches_little(ranked):
         return ranked
     request, query, vocabulary, corrections = words_of(
-        plan.store, plan.request, plan.query, plan.vocabulary, _unknown(plan.vocabulary)
+        plan.store, plan.request, plan.query, plan.vocabulary, unknown_in(plan.vocabulary)
     )
     following = plan._replace(request=request, query=query, vocabulary=vocabulary)
     words = _rank(following, pool)._replace(corrections=corrections)
@@ -194,10 +166,12 @@ def _rank(plan: Plan, pool: int) -> Ranked:
     # A caller who asks for vectors alone wants their order.
     weighs_turns = branches.keyword is not None and plan.request.fusion == "weighted"
     talks, known = weighs_turns and plan.state.has_messages, None
-    if plan.ahead is not None:
+    if plan.store.ahead is not None:
         from plait.searching.ahead import gather
 
-        known = gather(plan, branches, _fuse(wide, branches, 1.0), evidence, talks=talks)
+        known = gather(
+            plan, plan.store.ahead, branches, _fuse(wide, branches, 1.0), evidence, talks=talks
+        )
     covered = _best_coverage(branches, evidence)
     fused = _fuse(wide, branches, covered)
     if talks:
@@ -280,10 +254,10 @@ def _run_branches(plan: Plan) -> Branches:
     mode, degraded, embed = plan.mode, _cut_off(plan), None
     if mode != "keyword" and vectors_can_answer(plan.embedder, plan.state, mode, degraded):
         embed = _start_embedding(plan)
-    if embed is not None and plan.ahead is not None:
+    if embed is not None and plan.store.ahead is not None:
         from plait.searching.ahead import both_branches
 
-        branches = both_branches(plan, plan.ahead, embed, degraded)
+        branches = both_branches(plan, plan.store.ahead, embed, degraded)
         if branches is not None:
             return branches._replace(degraded=tuple(degraded))
     return _one_after_the_other(plan, embed, degraded)
@@ -319,10 +293,12 @@ def _cut_off(plan: Plan) -> list[Notice]:
     notices = []
     if query.misread:
         notices.append(Notice("the operators cannot be read: all is searched as words", MISREAD))
-    if query.left_out or len(query.text) < len(plan.request.text.rstrip()):
-        count = len(query.words)
-        text = f"the query is too long: keyword search used its first {count} different words"
-        notices.append(Notice(text, LONG_QUERY))
+    if query.left_out:
+        used = f"keyword search used its first {len(query.words)} different words"
+        notices.append(Notice(f"the query is too long: {used}", LONG_QUERY))
+    elif len(query.text) < len(plan.request.text.rstrip()):
+        used = f"keyword search used its first {len(query.text):,} characters"
+        notices.append(Notice(f"the query is too long: {used}", LONG_QUERY))
     return notices
 
 

@@ -8,21 +8,18 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from plait.embedders.builtin import is_word
 from plait.errors import EmbedderError, StoreDamaged
 from plait.protocols import Store
 from plait.ranking import hybrid
+from plait.searching.evidence import in_sight, unknown_in
 from plait.searching.scoring import Request
 from plait.text import empty_words, parts, spelling, words_in
 from plait.text.operators import without_exact
 from plait.types import Filter
 from plait.types.queries import Expression, Group, Query, Spelling, Term, Vocabulary
 from plait.types.records import NamedTuple
-
-if TYPE_CHECKING:
-    from plait.searching.ahead import ReadAhead
 
 # A passage that matches by a correction alone has this share of the evidence of the word itself.
 CERTAINTY = 0.7
@@ -100,7 +97,8 @@ def corrected(
     left_alone = set() if request.text.isupper() else {word.lower() for word in marked - names}
     left_alone |= {part for word in marked for part in parts(word)}
     right = {word for word in unknown if _is_word(word)}
-    least = LONG_IN_FOREIGN if _is_foreign(asked, right, vocabulary) else 0
+    is_foreign = _is_foreign(store, request.where, asked, right, vocabulary)
+    least = LONG_IN_FOREIGN if is_foreign else 0
     loose = without_exact(request.text)
     may_be_wrong = {*words_in(loose), *parts(loose)} - left_alone - right
     words = [
@@ -155,19 +153,31 @@ def _is_misspelt_name(word: str, unknown: Collection[str]) -> bool:
     )
 
 
-def _is_foreign(asked: Sequence[str], right: Collection[str], vocabulary: Vocabulary) -> bool:
+def _is_foreign(
+    store: Store,
+    where: Filter,
+    asked: Sequence[str],
+    right: Collection[str],
+    vocabulary: Vocabulary,
+) -> bool:
     """Tell whether a question is in another language than the notes, as far as its words show.
 
     Some of its words are ``right``, but not here, and its little words are of a language that the
     notes are not in: misspelt questions have the little words of their notes.
     """
-    if len(right) < RIGHT_IN_FOREIGN:
-        return False
     words = list(map(str.lower, asked))
     if any(len(word) > 2 and word in empty_words() and word not in _SHARED for word in words):
         return False
     little = set(words).intersection(_ELSEWHERE.split())
-    return bool(little) and not any(_is_common(word, vocabulary) for word in little)
+    if not little:
+        return False
+    # A query is without the function words of its language.
+    left_out = {word for word in words if word not in vocabulary.terms}
+    others = store.vocabulary(left_out, seen_by=in_sight(where)) if left_out else vocabulary
+    if any(_is_common(word, vocabulary) or _is_common(word, others) for word in little):
+        return False
+    others_right = {word for word in unknown_in(others) if _is_word(word)}
+    return len({*right, *others_right}) >= RIGHT_IN_FOREIGN
 
 
 def _is_common(word: str, vocabulary: Vocabulary) -> bool:
@@ -237,7 +247,7 @@ def _chosen(
     One that stands beside the others of the question is preferred to one that does not.
     """
     queries = [row.company for row in likely if row.company is not None]
-    ahead: ReadAhead | None = getattr(store, "ahead", None)
+    ahead = store.ahead
     if ahead is None:
         counts = [len(store.keyword(query, COUNTED_TOGETHER, where)) for query in queries]
         best = _best(likely, counts)

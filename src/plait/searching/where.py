@@ -126,8 +126,12 @@ def given_fields(where: Filter | Where | None) -> dict[str, Any]:
 
     >>> given_fields({"project": None, "tags": [], "session": None, "pinned": False})
     {'projects': (None,), 'pinned': False}
+
+    Raises:
+        UsageError: There is no such filter, or one is an empty text.
     """
     defaults = Filter._field_defaults
+    _refuse_blank(where)
     if isinstance(where, Filter):
         return {name: v for name, v in where._asdict().items() if v != defaults[name]}
     fields = renamed(where)
@@ -139,6 +143,32 @@ def given_fields(where: Filter | Where | None) -> dict[str, Any]:
         if value is not None and value is not defaults.get(name)
         if not isinstance(value, Collection) or value or (name == "projects" and value == "")
     }
+
+
+def _refuse_blank(where: Filter | Where | None) -> None:
+    """Refuse an empty text as a filter: ignored, it would select more than the caller meant."""
+    fields = where._asdict() if isinstance(where, Filter) else where or {}
+    for name, value in fields.items():
+        if name in ("project", "projects", "metadata"):
+            continue  # the first two are checked with the others; an empty value can be stored
+        values = value if isinstance(value, (list, tuple, set, frozenset)) else (value,)
+        if any(isinstance(text, str) and not text.strip() for text in values):
+            raise _empty(name)
+
+
+def check_no_empty_list(where: Filter | Where | None) -> None:
+    """Refuse an empty list as a filter of what is deleted; when reading, it means any value."""
+    for name, value in ({} if isinstance(where, Filter) else where or {}).items():
+        if isinstance(value, Collection) and not value:
+            raise _empty(name)
+
+
+def _empty(name: str) -> UsageError:
+    return UsageError(
+        f"The filter {name} is empty. Give it a value, or leave it out.",
+        code="empty_filter",
+        subject=name,
+    )
 
 
 def renamed(where: Where | None) -> dict[str, Any]:

@@ -270,7 +270,11 @@ def _user_files(
     if config is not None:
         path = _absolute(config, here, environ)
         if not os.path.isfile(path):
-            raise ConfigError(f"There is no file {path}.", code="no_such_file", subject=path)
+            raise ConfigError(
+                f"There is no file {path}. Check the path, or name no file.",
+                code="no_such_file",
+                subject=path,
+            )
         return [path]
     user = user_config_path(environ)
     if os.path.isfile(user):
@@ -473,6 +477,7 @@ _PARSERS: dict[ValueType, Callable[[object, Setting], Any]] = {
     "amounts": _parse_pairs,
     "api_key": _parse_key,
     "choice": _parse_choice,
+    "counts": _parse_pairs,
     "limbic_constants": _parse_pairs,
     "number": _parse_number,
     "ollama_url": _parse_ollama_url,

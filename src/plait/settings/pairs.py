@@ -9,7 +9,7 @@ def parse_pairs(value: object, setting: Setting) -> tuple[tuple[str, float], ...
     """Parse ``name=number,…``, a list of such pairs, or a table.
 
     Raises:
-        ValueError: It has another form, or a name or number is out of range.
+        ValueError: It has another form, a name twice, or a name or number out of range.
     """
     if isinstance(value, Mapping):
         value = [f"{name}={number}" for name, number in value.items()]
@@ -20,11 +20,15 @@ def parse_pairs(value: object, setting: Setting) -> tuple[tuple[str, float], ...
     for part in parts:
         name, _, number = str(part).partition("=")
         pairs.append((name.strip(), float(number)))
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError  # whichever of the two counted, it could be the one that deletes more
     if setting.type == "limbic_constants":
         from plait.ranking.use import constants_from
 
         constants_from(tuple(pairs))
-    for name, size in pairs if setting.type == "amounts" else ():
+    for name, size in pairs if setting.type != "limbic_constants" else ():
         if name not in setting.options or not setting.low <= size <= setting.high:
+            raise ValueError
+        if setting.type == "counts" and not size.is_integer():
             raise ValueError
     return tuple(pairs)

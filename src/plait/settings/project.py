@@ -189,7 +189,8 @@ def _never(name: str, path: str) -> Notice:
     if name == "api_key":
         text = f"Ignored {name} in {path}: everyone with a clone can read it."
         return Notice(text, "key_in_project_file", path, advise("set_keys"))
-    text = f"Ignored {name} in {path}: whom you talk to is set in your own settings."
+    what = "whom you talk to" if name == "chat_model" else "what is deleted, and when,"
+    text = f"Ignored {name} in {path}: {what} is set in your own settings."
     return Notice(text, "own_setting", path)
 
 

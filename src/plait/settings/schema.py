@@ -35,6 +35,7 @@ ValueType = Literal[
     "amounts",
     "api_key",
     "choice",
+    "counts",
     "limbic_constants",
     "number",
     "ollama_url",
@@ -172,9 +173,11 @@ class Setting(NamedTuple):
         """Which values are accepted, in words."""
         if self.type == "choice":
             return f"one of {', '.join(self.options)}" if len(self.options) > 1 else self.options[0]
+        pairs = f"{self.example}, each name once: names are {', '.join(self.options)}"
+        reach = f"numbers from {self.low:g} to {self.high:.15g}"
         return {
-            "amounts": f"{self.example}: names are {', '.join(self.options)}, numbers from "
-            f"{self.low:g} to {self.high:.15g}",
+            "amounts": f"{pairs}, {reach}",
+            "counts": f"{pairs}, whole {reach}",
             "path": "a path",
             "switch": "on or off",
             "whole": f"a whole number from {self.low} to {self.high}",
@@ -313,7 +316,7 @@ SETTINGS: dict[str, Setting] = {
     "limbic_constants": Setting(
         "limbic_constants",
         "The numbers behind that factor; unset: those in docs/limbic.md.",
-        example="pairs such as age_weight=0.02,half_life_message=30",
+        example="pairs such as age_weight=0.02,half_life_message=30, each name once",
     ),
     "signals_count": Setting(
         "choice",
@@ -343,7 +346,7 @@ SETTINGS: dict[str, Setting] = {
         from_project="never",
     ),
     "keep_most": Setting(
-        "amounts",
+        "counts",
         "How many documents of a kind or an origin `plait prune` leaves; unset: all.",
         options=BUDGETED,
         example="pairs such as message=20000,web=500",
@@ -369,7 +372,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "delete_archived_days": Setting(
         "number",
-        "Days after which `plait prune` deletes what it archived; unset: never.",
+        "Days after which `plait prune` deletes what it archived and nobody has read for as long; "
+        "unset: never.",
         low=1,
         high=MOST_DAYS,
         from_project="never",

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 class ConfinedStore:
     """Reads the projects ``own`` and ``shared`` of another store, and writes ``own``."""
 
+    ahead = None  # each read passes the fence alone, also to a store on another machine
+
     def __init__(self, store: Store, own: str, shared: Collection[str | None] = ()) -> None:
         self._store = store
         self.own = own

@@ -53,6 +53,7 @@ class InMemoryStore:
     """
 
     analyzer = PLAIN_ANALYZER
+    ahead = None  # a read is no trip
 
     def __init__(
         self,

@@ -327,7 +327,9 @@ class Tables:
             has_messages=any(row.turn is not None for row in self.documents.values()),
             passages=len(self.owners),
             chance=self._chance(),
+            purged=self.facts.get("purged"),
             unscrubbed=self.facts.get("unscrubbed"),
+            retired=self.facts.get("retired"),
         )
 
     def _chance(self) -> Chance | None:

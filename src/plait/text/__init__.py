@@ -1,13 +1,12 @@
 """Split text for the keyword index, and parse queries. Pure: no stores.
 
 The keyword engine splits most scripts into words by itself. `split` cuts the scripts that are
-written without spaces, `parts` the names of code; `parse` reads a query. Only its operators are
-read elsewhere, in `plait.text.operators`.
+written without spaces, `parts` the names of code; `parse` reads a query, all but its operators.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from plait.types import Document
 from plait.types.queries import Expression, Group, Query, Term
@@ -61,10 +60,8 @@ _CASES = b" " * 48 + b"a" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b
 ENDING_CHARS, LEAST_BEGINNING_CHARS = 2, 4
 
 # Articles, the commonest prepositions, forms of be and do, pronouns and question words: few on
-# purpose. BM25 discounts the rest: a list of 112 function words lowered the mean nDCG@10 of
-# the eight English collections by 0.003 against these, no list at all by 0.005. Lists for German,
-# Spanish, Russian and Turkish moved their collections by less than 0.005, and "die", "war" or "no"
-# mean something in English.
+# purpose. BM25 discounts the rest: 112 function words lowered the mean nDCG@10 of the eight English
+# collections by 0.003 against these, none by 0.005. For other languages see `function_words`.
 _FUNCTION_WORDS = (
     "a an and are be did do does for he her him his how i in is me my of on or our she the their "
     "them they to us was we were what when where which who why you your"
@@ -220,32 +217,32 @@ def parts(text: str) -> list[str]:
 
 def placed_parts(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the parts of a text's names of code with their places."""
-    reached = 0
-    for inside in re.finditer(_CAPITAL_INSIDE, text):
-        if inside.start() < reached:
-            continue  # in a name that was read
-        start, reached = inside.start(), inside.end()
+    reached, find = 0, re.compile(_CAPITAL_INSIDE).search
+    while inside := find(text, reached):
+        start, reached = inside.span()
         while start and inside.end() - start <= MAX_NAME_CHARS and text[start - 1].isalnum():
             start -= 1
         while reached < len(text) and text[reached].isalnum():
             reached += 1
-        if reached - start >= LEAST_NAME_CHARS:
-            yield from _parts_of(text[start:reached], start)
+        if LEAST_NAME_CHARS <= reached - start <= MAX_NAME_CHARS:
+            for first, last, part in _parts_of(text[start:reached]):
+                yield start + first, start + last, part
 
 
-def _parts_of(word: str, offset: int) -> Iterator[tuple[int, int, str]]:
+@lru_cache(maxsize=2_048)  # A project has few names, and most of its passages some of them.
+def _parts_of(word: str) -> tuple[tuple[int, int, str], ...]:
     # A word of capitals only, as "IDs" is, has no parts.
-    if word.rstrip("s").isupper() or not word.isascii() or len(word) > MAX_NAME_CHARS:
-        return
+    if word.rstrip("s").isupper() or not word.isascii():
+        return ()
     listed = list(re.finditer("[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+", word))
     if len(listed) < 2 or (len(listed) > FEW_PARTS and len(word) < MEAN_CHARS * len(listed)):
-        return
-    for part in listed:
-        start, end = offset + part.start(), offset + part.end()
-        whole = part[0].lower()
-        for form in dict.fromkeys((whole, whole.rstrip("0123456789"))):
-            if len(form) >= LEAST_PART_CHARS:
-                yield start, end, form
+        return ()
+    return tuple(
+        (part.start(), part.end(), form)
+        for part in listed
+        for form in dict.fromkeys((part[0].lower(), part[0].lower().rstrip("0123456789")))
+        if len(form) >= LEAST_PART_CHARS
+    )
 
 
 def split_terms(text: str) -> str | None:
@@ -300,8 +297,7 @@ def clean(text: str) -> str:
     >>> clean("one\0two")
     'one two'
     """
-    if "\0" in text:
-        text = text.replace("\0", " ")
+    text = text.replace("\0", " ")
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -481,6 +477,10 @@ def _content(words: Sequence[str]) -> tuple[str, ...]:
     """Return each word once, without stop words if at least two others remain."""
     unique = list(dict.fromkeys(words))
     content = [word for word in unique if word not in STOP_WORDS]
+    if 3 < len(unique) < 2 * len(content):  # else it is short, or in English
+        from plait.text.function_words import without_foreign_function_words
+
+        content = without_foreign_function_words(content, unique)
     return tuple(content if len(content) > 1 else unique)
 
 

@@ -15,6 +15,7 @@ from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
     from plait.memory import Memory
+    from plait.memory.responses import ResponseCache
     from plait.types import Filter
     from plait.types.reports import Stored
 
@@ -117,8 +118,9 @@ def take_turn(
         model: The name of whoever answers. With it, and the setting ``response_cache_enabled``, a
             prompt that was answered before is answered from the cache.
     """
+    cache = _cache_of(memory, model)
     prompt = with_context(memory, text)
-    answered, cached = _answered(memory, str(prompt), answer, model)
+    answered, cached = _answered(cache, str(prompt), answer, model)
     try:
         saved = remember_turn(memory, session, text, answered)
     except PlaitError as error:
@@ -128,19 +130,27 @@ def take_turn(
     return TurnTaken(prompt, answered, saved, prompt.notices, cached)
 
 
+def _cache_of(memory: "Memory", model: str) -> "ResponseCache | None":
+    """Return the response cache, if this turn may use it."""
+    if not (model and memory.config.settings.response_cache_enabled):
+        return None
+    from plait.memory.responses import response_cache
+
+    return response_cache(memory)
+
+
 def _answered(
-    memory: "Memory", prompt: str, answer: Callable[[str], str], model: str
+    cache: "ResponseCache | None", prompt: str, answer: Callable[[str], str], model: str
 ) -> tuple[str, bool]:
     """Return the answer to a prompt, and whether it is a cached one."""
-    if not (model and memory.config.settings.response_cache_enabled):
+    if cache is None:
         return answer(prompt), False
-    from plait.memory.responses import response_cache, response_key
+    from plait.memory.responses import response_key
 
-    cache, key = response_cache(memory), response_key(model, "", [("user", prompt)])
-    known = None if cache is None else cache.get(key)
+    key = response_key(model, "", [("user", prompt)])
+    known = cache.get(key)
     if known is not None:
         return known.text, True
     answered = answer(prompt)
-    if cache is not None:
-        cache.put(key, answered)
+    cache.put(key, answered)
     return answered, False

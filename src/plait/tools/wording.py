@@ -103,6 +103,10 @@ FOR_MODELS: dict[str, str] = {
     "make_private": "Only the user can do that: chmod 600 {path:shell}",
     "hide_key": "Only the user can do that: chmod 600 {path:shell}",
     "protect_folder": "Only the user can do that: chmod go-w {folder:shell}",
+    "open_read_only": "Only the user can do that: plait mcp --read-only",
+    "not_superseded": (
+        "Only the user can do that: plait mark ID --not-superseded lets a replaced fact hold again."
+    ),
     "allow_writing": "The user has made this memory read-only.",
     "write_time": "Write 2026-03-01, 2026-03-01T09:30, 7d or last week.",
     "set_keep_days": "Only the user can do that: plait config set keep_days message=90",

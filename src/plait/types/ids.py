@@ -23,6 +23,8 @@ ITEM_PREFIX = "langgraph/"
 ITEM_FIELD = "langgraph_value"
 # In the metadata of a document that a rule archived: when it did.
 ARCHIVED_FIELD = "plait_archived"
+# What no text says of itself in its front matter, nor who stores one: rules of retention heed it.
+RESERVED_FIELDS = (ARCHIVED_FIELD, ITEM_FIELD)
 # What stands before the hash of a prompt where its answer is cached.
 CACHED_ANSWER = "history:answer:"
 # What stands before the name of a session of an agent where its imported messages are counted.

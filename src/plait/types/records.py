@@ -26,6 +26,8 @@ else:
         def __new__(cls: Any, /, *values: Any, **named: Any) -> Any:
             """Make one from values in order, by name, or by default."""
             given = len(values)
+            if given == number and not named:
+                return _new(cls, values)
             row: Any = values
             if given != number:
                 if given > number:

@@ -99,11 +99,14 @@ class Backfill:
         while batch := self._store.pending(space, self._batch, building=building):
             vectors = self.vectors([self.input(row.title, row) for row in batch])
             rows = list(zip(batch, vectors, strict=False))
-            filled += self._write(space, rows, building=building)
+            written = self._write(space, rows, building=building)
+            filled += written
             if progress is not None:
                 progress(filled, 0, "")
             if self.trouble is not None or (most is not None and filled >= most):
                 break
+            if written == len(batch) < self._batch:
+                break  # that was the rest, and nothing of it changed meanwhile
         return filled
 
     @property

@@ -26,6 +26,7 @@ from plait.writing.replacing import (
     replacing,
     taken_back,
 )
+from plait.writing.retired import unmarked
 from plait.writing.turns import Turns
 
 # What to do about the entity of an observation: create it if missing, require
@@ -209,6 +210,7 @@ class Changes:
         document = self._turns.placed(document, old, undated=change.undated)
         entry = entry._replace(document=document, is_new=is_new)
         written = self._transaction.write(entry, fingerprint=mark)
+        self._facts |= unmarked(self._transaction.state, document, change.former)
         return Changed(
             document.id,
             written.chunks,
@@ -308,6 +310,7 @@ class Changes:
         if present is not None:
             keep_version(self._transaction, present)
         self._note_dates(document)
+        self._facts |= unmarked(self._transaction.state, document)
         in_its_place = present is not None and present.session == document.session
         if document.session is not None and document.turn is not None and not in_its_place:
             # It was said before what has its number now.

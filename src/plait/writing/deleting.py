@@ -14,6 +14,7 @@ from plait.types.ids import new_id
 from plait.types.reports import Deleted, Finding
 from plait.writing.changes import Changes
 from plait.writing.replacing import to_trash
+from plait.writing.retired import marks_of, unmarked
 
 # What one transaction deletes: about a tenth of a second of CPU time. A larger document is one by
 # itself.
@@ -33,12 +34,15 @@ def delete(
     purge: bool = False,
     home: str | None = None,
     still: Callable[[Document], bool] | None = None,
+    by_rule: bool = False,
 ) -> Deleted:
     """Delete documents, and what belongs to entities among them; undoable unless ``purge``.
 
     With ``still``, only those are deleted for which it is true inside the transaction. A purge also
     removes these ids from the trash, and reports those that were only there. ``home`` is the
-    project in which they are deleted, empty for none; by default that of each document.
+    project in which they are deleted, empty for none; by default that of each document. Files that
+    are deleted ``by_rule`` stay out of the memory; those that anybody deletes otherwise come back
+    with their folder, as if no rule had ever removed them.
 
     Many documents are deleted in slices, so that other writers need not wait for all of them. Each
     slice is one transaction that leaves the memory consistent. If a slice fails, the documents
@@ -48,10 +52,12 @@ def delete(
     batch, left = new_id(), dict.fromkeys(ids)
     gone: list[tuple[str, str, int]] = []
     try:
-        _delete_slices(store, left, gone, batch=batch, purge=purge, home=home, still=still)
+        _delete_slices(
+            store, left, gone, batch=batch, purge=purge, home=home, still=still, by_rule=by_rule
+        )
         copies = store.tidy(purged=True) if purge else ()
     except PlaitError as error:
-        raise (partly(error, len(gone), "deleted") if gone and left else error) from error
+        raise (partly(error, deleted=len(gone)) if gone and left else error) from error
     except KeyboardInterrupt as stop:
         if not gone:
             raise
@@ -74,20 +80,23 @@ def _delete_slices(
     purge: bool,
     home: str | None,
     still: Callable[[Document], bool] | None,
+    by_rule: bool,
 ) -> None:
     """Delete the documents that are ``left``, and move each slice from there to ``gone``."""
     held, most = 0.0, SLICE_DOCUMENTS
     while left:
         try:
             with store.transaction() as transaction:
-                since = time.monotonic()
+                since, state = time.monotonic(), transaction.state
                 doomed = _next_slice(transaction, left, most)
                 chosen = [
                     row for row in doomed.values() if row is not None and (not still or still(row))
                 ]
                 if not purge:
                     to_trash(transaction, chosen, batch, home)
-                deleted = _delete_slice(transaction, doomed, chosen, purge=purge)
+                deleted, purged = _delete_slice(transaction, doomed, chosen, purge=purge)
+                marks = marks_of(state, chosen) if by_rule else unmarked(state, *chosen, *purged)
+                transaction.remember(**marks)
         except StoreFull as error:
             if not most or error.code != StoreFull.code:
                 raise
@@ -134,23 +143,31 @@ def _next_slice(
 
 def _delete_slice(
     transaction: Transaction, ids: Collection[str], documents: Sequence[Document], *, purge: bool
-) -> list[tuple[str, str, int]]:
-    """Delete documents, and purge their ids; return doc_id, id and passages of each."""
+) -> tuple[list[tuple[str, str, int]], list[Document]]:
+    """Delete documents, and purge their ids; return doc_id, id and passages of each that is gone.
+
+    The second value is what the purge removed from the trash, earlier versions too.
+    """
     gone = list(documents)
     changes = Changes(transaction)
     changes.delete(gone)
     changes.finish()
-    if purge:
-        gone += _purge(transaction, list(ids), known={document.id for document in gone})
+    purged = _purge(transaction, list(ids)) if purge else []
+    known = {document.id for document in gone}
+    gone += [row.document for row in purged if row.document.id not in known and not row.version_of]
     transaction.expire(transaction.now - trash_rules.KEPT_MS)
-    return [(document.doc_id, document.id, document.chunk_count) for document in gone]
+    told = [(document.doc_id, document.id, document.chunk_count) for document in gone]
+    return told, [row.document for row in purged]
 
 
-def partly(error: PlaitError, count: int, verb: str) -> PlaitError:
-    """Return an error that came after some documents were deleted or restored; say how many."""
+def partly(error: PlaitError, **counts: int) -> PlaitError:
+    """Return an error that came after some documents were changed; say how many, and how."""
+    (verb, count), *more = [(verb, count) for verb, count in counts.items() if count]
+    also = "".join(f" and {count} {verb}" for verb, count in more)
+    told = error.notice.text
     text = (
-        f"{error.notice.text.rstrip('.')}. Before that, {count} documents were {verb}; the others "
-        "are untouched."
+        f"{told}{'' if told.endswith(('.', '?')) else '.'} Before that, {count} documents were "
+        f"{verb}{also}; the others are untouched."
     )
     return error.with_notice(error.notice._replace(text=text))
 
@@ -169,17 +186,16 @@ def _interrupted(count: int, left: int) -> Notice:
     )
 
 
-def _purge(
-    transaction: Transaction, ids: Sequence[str], *, known: Collection[str]
-) -> list[Document]:
-    """Remove these documents from the trash; return those that were only there."""
+def _purge(transaction: Transaction, ids: Sequence[str]) -> list[Trashed]:
+    """Remove these documents from the trash; return what was there of them."""
     transaction.clear_cache()
-    # Until the store has been tidied: a process may be killed before that. The sample of chance
-    # was taken from what is gone, too.
-    transaction.remember(unscrubbed=new_id(), chance=None)
+    # Until the store has been tidied: a process may be killed before that. Who waits for a model's
+    # answer knows by the other mark that it may repeat what is gone. The sample of chance was taken
+    # from that, too.
+    transaction.remember(unscrubbed=new_id(), purged=new_id(), chance=None)
     rows = trash_rules.belonging(transaction.trashed(ids, texts=False), set(ids))
     transaction.forget([*ids, *(row.document.id for row in rows)])
-    return [row.document for row in rows if row.document.id not in known and not row.version_of]
+    return rows
 
 
 def resolve_doomed(

@@ -26,7 +26,7 @@ from plait.types import (
     check_choice,
     check_range,
 )
-from plait.types.ids import bare_tag
+from plait.types.ids import RESERVED_FIELDS, bare_tag
 from plait.types.records import NamedTuple
 from plait.writing import chunking, filenames, sources
 from plait.writing.file_types import LANGUAGES
@@ -191,7 +191,8 @@ def with_provenance(
     for name, value in (provenance or {}).items():
         check_choice("provenance", name, PROVENANCE)
         _check_name(f"provenance {name}", value)
-    return {**(metadata or {}), **(provenance or {})}
+    given = {**(metadata or {}), **(provenance or {})}
+    return {name: value for name, value in given.items() if name not in RESERVED_FIELDS}
 
 
 def _modified(path: str | None) -> int | None:
@@ -347,7 +348,7 @@ def _with_front_matter(document: Document, values: FrontMatter, body_start: int)
     rest = {
         name: value if isinstance(value, str) else ", ".join(value)
         for name, value in values.items()
-        if name not in FRONT_FIELDS
+        if name not in FRONT_FIELDS and name not in RESERVED_FIELDS
     }
     return document._replace(
         memory_type=document.memory_type or filenames.memory_type_for(name, values),

@@ -1,7 +1,7 @@
 """Index a folder or a file: read changed files, skip unchanged ones, drop deleted ones."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from plait.embedders import Embedder
 from plait.errors import Notice, SourceError, advise
@@ -15,7 +15,7 @@ from plait.writing import deleting, documents, moves, removals, sources
 from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
 from plait.writing.formats import NotText
-from plait.writing.retention import RETIRED, is_retired
+from plait.writing.retired import Retired
 from plait.writing.writer import Writer
 
 # Files and characters that are written together. With fewer, each commit would write the pages that
@@ -79,7 +79,12 @@ class Ingest:
             self._total = len(entries)
             files = [entry for entry in entries if isinstance(entry, sources.SourceFile)]
             known = dict(zip(files, self._known(files), strict=True))
-            retired = self._retired(walk, files, known)
+            marks = self._marks(walk)
+            retired = {
+                file
+                for file in files
+                if known[file] is None and marks.has(file, incremental=self._incremental)
+            }
             newcomers = [file for file in files if known[file] is None and file not in retired]
             self._moves = moves.follow(self._store, walk.root, newcomers, self._project)
             if self._moves.folders:
@@ -95,6 +100,7 @@ class Ingest:
                     self._take(entry, known[entry])
             self._flush()
             self._forget_vanished(walk, unseen)
+            self._forget_marks(marks, walk, entries)
         except KeyboardInterrupt:
             interrupted = True
             self._drop_batch()
@@ -107,19 +113,27 @@ class Ingest:
             ignored_types=tuple(walk.ignored_types.most_common()),
         )
 
-    def _retired(
+    def _marks(self, walk: sources.Walk) -> Retired:
+        """Return which files of a folder rules have removed; a file that is named comes back."""
+        state = self._writer.state
+        state = state if walk.is_folder else state._replace(retired=None)
+        return Retired(self._store, state, self._project, chosen=not self._keep_project)
+
+    def _forget_marks(
         self,
+        marks: Retired,
         walk: sources.Walk,
-        files: Sequence[sources.SourceFile],
-        known: Mapping[sources.SourceFile, Document | None],
-    ) -> set[sources.SourceFile]:
-        """Return the files of a folder that a rule removed; a file that is named comes back."""
-        marks = self._store.remembered(RETIRED) if walk.is_folder else {}
-        return {
-            file
-            for file in files
-            if known[file] is None and is_retired(marks, file.path, file.size, file.mtime)
-        }
+        entries: Sequence[sources.SourceFile | sources.Skipped],
+    ) -> None:
+        """Forget the marks of files that are gone, unless a disk may be missing."""
+        unread = any(isinstance(entry, sources.Skipped) and entry.folder for entry in entries)
+        if not entries or unread or self._caution is not None:
+            return
+        paths = [entry.path for entry in entries]
+        gone = marks.stale(walk.root, paths, walk.ignored_types)
+        if gone:
+            with self._store.transaction() as transaction:
+                transaction.remember(**dict.fromkeys(gone))
 
     def _known(self, files: Sequence[sources.SourceFile]) -> list[Document | None]:
         """Return the stored document of each file."""

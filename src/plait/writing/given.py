@@ -1,4 +1,4 @@
-"""Documents as callers give them: their keys, and their times."""
+"""Documents as callers give them: their keys, their times, and what only rules may say."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ from plait.errors import UsageError, advise
 from plait.protocols import Store
 from plait.times import as_moment
 from plait.types import Document
-from plait.types.ids import is_id
+from plait.types.ids import ARCHIVED_FIELD, is_id
 
 # When a document was written; the memory fills in what is 0.
 _STAMPS = ("created_at", "updated_at", "indexed_at")
@@ -27,6 +27,14 @@ def with_moments(document: Document) -> Document:
         name: as_moment(time, name) for name, time in given.items() if name not in unset
     }
     return document._replace(**times)
+
+
+def without_marks(document: Document) -> Document:
+    """Return a document of a caller, who cannot tell that a rule archived it."""
+    if ARCHIVED_FIELD not in document.metadata:
+        return document
+    metadata = {name: text for name, text in document.metadata.items() if name != ARCHIVED_FIELD}
+    return document._replace(metadata=metadata)
 
 
 def refuse_id_as_key(opened: Callable[[], Store], document: Document) -> None:

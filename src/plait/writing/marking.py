@@ -4,6 +4,7 @@ No text changes. `unmark` restores what was changed, exactly as it was.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from plait.errors import UsageError, advise, quoted
 from plait.facts import versions
@@ -82,7 +83,7 @@ class _Marking:
 
     def _noted(self, id_: str) -> Document:
         """Return a document, and remember it and its entity as they are now."""
-        row = self._transaction.known(Document(id=id_))
+        row = self._known(id_)
         if row is None:
             raise UsageError(
                 f"{id_} was deleted meanwhile. Nothing was changed.",
@@ -132,7 +133,7 @@ class _Marking:
                     subject=old.doc_id,
                 )
             self._transaction.amend(old.id, valid_to=versions.end_of(old, moment))
-            self._transaction.amend(self._earliest(new).id, supersedes=old.id)
+            self._put_first(old, new, moment)
             self._changes.refresh(filter(None, [old.parent]))
         self._changes.advance(moment)
 
@@ -159,25 +160,62 @@ class _Marking:
                     subject=rival,
                     advice=advise("delete_first", id=rival),
                 )
+            # subtle: before it holds again, because only what has ended has a successor.
+            self._leave(old.id)
             self._transaction.amend(old.id, valid_to=None)
-            new = None if follower is None else self._noted(follower)
-            if new is not None and new.supersedes == old.id:
-                self._transaction.amend(new.id, supersedes=None)
             self._changes.refresh(filter(None, [old.parent]))
         self._changes.advance(moment)
 
-    def _earliest(self, row: Document) -> Document:
-        """Return the oldest document in the history of one: what ends next comes before it."""
-        row = self._transaction.known(Document(id=row.id)) or row
-        passed = {row.id}
-        while row.supersedes is not None and row.supersedes not in passed:
-            before = self._transaction.known(Document(id=row.supersedes))
-            if before is None:
-                break  # it was deleted: its place in the history is free
-            passed.add(before.id)
-            self._before.setdefault(before.id, before)
-            row = before
-        return row
+    def _put_first(self, old: Document, new: Document, moment: int) -> None:
+        """Let the history of a document begin with the one that ends now, and what that replaced.
+
+        What ended earlier in favour of the same document follows, and no text is there twice: one
+        that held again, by `unmark`, may still be in either history.
+        """
+        successor, *before = _history(self._transaction, new.id)
+        ended = [row for row in _history(self._transaction, old.id) if row.id != new.id]
+        ids = {new.id, *(row.id for row in ended)}
+        chain = [successor, *ended, *(row for row in before if row.id not in ids)]
+        for row, next_ in pairwise(chain):
+            self._link(row, next_.id)
+        if chain[-1].supersedes in {row.id for row in chain}:
+            self._link(chain[-1], None)
+        if new.kind != "entity":
+            # Being preferred is a change, by which rules of retention tell how old it is; the
+            # moment of an entity is that of its profile.
+            self._transaction.amend(new.id, updated_at=max(successor.updated_at, moment))
+
+    def _leave(self, id_: str) -> None:
+        """Take a document out of the history that it is in.
+
+        What it names goes on in that history, unless it is known to have ended in favour of it.
+        """
+        row = self._noted(id_)
+        before = None if row.supersedes is None else self._known(row.supersedes)
+        rest = row.supersedes
+        if before is not None and _ended_for(before, row):
+            rest = None
+        is_followed = False
+        while (follower := self._transaction.successors([id_]).get(id_)) is not None:
+            new = self._noted(follower)
+            if new.supersedes != id_:
+                break  # it is only on the same topic
+            self._link(new, None if is_followed or rest == new.id else rest)
+            is_followed = True
+        if is_followed and rest is not None:
+            self._link(row, None)
+
+    def _link(self, row: Document, replaced: str | None) -> None:
+        """Let a document name another one as superseded; remember whom it named."""
+        if row.supersedes == replaced:
+            return
+        self._noted(row.id)
+        if row.supersedes is not None and self._known(row.supersedes) is not None:
+            self._noted(row.supersedes)
+        self._transaction.amend(row.id, supersedes=replaced)
+
+    def _known(self, id_: str) -> Document | None:
+        return self._transaction.known(Document(id=id_))
 
     def move(self, name: str) -> None:
         """Let facts belong to another entity."""
@@ -231,14 +269,17 @@ def unmark(store: Store, marked: MarkedDocuments) -> None:
     with store.transaction() as transaction:
         changes = Changes(transaction)
         after = {row.id: row for row in marked.after}
-        untouched = []
+        untouched, linked = [], []
+        settled = _settled_since(transaction, marked.after)
         for old in marked.before:
             row = transaction.known(Document(id=old.id))
             if row is not None and old.id in after:
                 changes.refresh([row.id] if row.kind == "entity" else filter(None, [row.parent]))
-                _take_back(transaction, row, after[old.id], old)
+                linked += _take_back(transaction, row, after[old.id], old)
                 if row.kind == "entity" and _has_stamps_of(row, after[old.id]):
                     untouched.append(old)
+        for row in linked:
+            _check_link(transaction, row, settled)
         made = [after[id_] for id_ in marked.created if id_ in after]
         transaction.delete([row.id for row in made if _is_unused(store, transaction, row)])
         former, latest = marked.changed_at
@@ -258,18 +299,62 @@ def _amend(transaction: Transaction, row: Document, wanted: Document, names: Seq
         transaction.amend(row.id, **changed)
 
 
-def _take_back(transaction: Transaction, row: Document, left: Document, old: Document) -> None:
-    """Restore the fields that `mark` changed, unless somebody has changed them again."""
+def _take_back(
+    transaction: Transaction, row: Document, left: Document, old: Document
+) -> list[Document]:
+    """Restore the fields that `mark` changed, unless somebody has changed them again.
+
+    Returns the document if it names another one as superseded again.
+    """
+    remade = _REMADE if row.kind == "entity" else ()
     fields = {
         name: value
         for name, value in old._asdict().items()
-        if name not in _REMADE and value != getattr(left, name) == getattr(row, name)
+        if name not in remade and value != getattr(left, name) == getattr(row, name)
     }
     home = fields.get("parent")
     if home is not None and transaction.known(Document(id=home)) is None:
         del fields["parent"]  # the entity was deleted meanwhile: it would belong to nothing
     if fields:
         transaction.amend(row.id, **fields)
+    return [old] if fields.get("supersedes") is not None else []
+
+
+def _settled_since(transaction: Transaction, left: Sequence[Document]) -> set[str]:
+    """Return which documents somebody ended, or let hold again, after `mark` had left them."""
+    rows = [(transaction.known(Document(id=row.id)), row) for row in left]
+    return {old.id for row, old in rows if row is not None and row.valid_to != old.valid_to}
+
+
+def _check_link(transaction: Transaction, row: Document, settled: set[str]) -> None:
+    """Drop a restored link if what it names holds now, is another's history, or leads back here."""
+    replaced = row.supersedes or ""
+    leads_back = any(other.id == row.id for other in _history(transaction, replaced))
+    if replaced in settled or leads_back:
+        transaction.amend(row.id, supersedes=None)
+
+
+def _history(transaction: Transaction, id_: str) -> list[Document]:
+    """Return a document and what it replaced, as far as that still exists, each once."""
+    rows: dict[str, Document] = {}
+    next_: str | None = id_
+    while next_ is not None and next_ not in rows:
+        row = transaction.known(Document(id=next_))
+        if row is None:
+            break  # it was deleted: its place in the history is free
+        rows[row.id], next_ = row, row.supersedes
+    return list(rows.values())
+
+
+def _ended_for(old: Document, new: Document) -> bool:
+    """Tell whether a document is known to have ended in favour of another.
+
+    It ended when the other one began, or was last changed: `mark` changes what it prefers.
+    """
+    is_changed = new.updated_at > new.created_at
+    return old.valid_to is not None and (
+        old.valid_to == new.valid_from or (is_changed and old.valid_to == new.updated_at)
+    )
 
 
 def _has_stamps_of(row: Document, left: Document) -> bool:

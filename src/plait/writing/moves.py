@@ -19,6 +19,7 @@ from plait.types import EVERYTHING, Document
 from plait.types.ids import share_files
 from plait.types.records import NamedTuple
 from plait.writing import sources
+from plait.writing.retired import unmarked
 
 EVERY_FILE = EVERYTHING._replace(kinds=("file",))
 # This share of a folder's files at the new place shows that the folder has moved; with the larger
@@ -101,21 +102,29 @@ class _Search:
         self._newcomers = {file.path: file for file in newcomers}
         self._missing: dict[str, bool] = {}
         self._known_inside: dict[str, list[Document]] = {}
-        self._trash = [
-            row.document
-            for row in store.trashed(texts=False)
-            if row.document.kind == "file" and row.document.path and row.document.sha256
-            if row.document.project == project  # what was deleted elsewhere is undone there
-            if not row.version_of  # that document may still be there
-        ]
+        # subtle: before the trash, where another process may put them meanwhile.
+        has_files = bool(store.scan(EVERY_FILE, limit=1))
+        self._trash = self._deleted()
         # A new file is read twice, unless there is nothing that it could be.
-        is_first = not self._trash and not store.scan(EVERY_FILE, limit=1)
-        self._hashes = {} if is_first else self._read(newcomers)
+        self._hashes = self._read(newcomers) if has_files or self._trash else {}
         self._lost: dict[str, list[Document]] = {}
         # Only those that may be one of the new files: a disk that does not answer may hold others.
         for row in self._files(hashes=tuple({*self._hashes.values()})) if self._hashes else ():
             if self._is_missing(row.path or ""):
                 self._lost.setdefault(row.sha256 or "", []).append(row)
+        contents = {*self._hashes.values()}
+        self._lost_inside = _by_folder(row for rows in self._lost.values() for row in rows)
+        self._removed_inside = _by_folder(row for row in self._trash if row.sha256 in contents)
+
+    def _deleted(self) -> list[Document]:
+        """Return the documents of files in the trash that this run may bring back."""
+        return [
+            row.document
+            for row in self._store.trashed(texts=False)
+            if row.document.kind == "file" and row.document.path and row.document.sha256
+            if row.document.project == self._project  # what was deleted elsewhere is undone there
+            if not row.version_of  # that document may still be there
+        ]
 
     def _files(self, **where: Any) -> list[Document]:
         """Return the documents of files that this run may move, in the order of their paths."""
@@ -174,14 +183,27 @@ class _Search:
     def _inside(self, folder: str) -> list[Document]:
         if folder not in self._known_inside:
             prefix = folder.rstrip(os.sep) + os.sep
+            # subtle: also what another process has removed since, one by one: whether a folder has
+            # moved must not depend on how far that process is.
+            lost = self._lost_inside.get(folder, ())
             # A filter also selects what is spelt in another way.
             files = self._files(path_prefix=prefix)
-            self._known_inside[folder] = [row for row in files if is_below(row.path or "", prefix)]
+            present = [row for row in files if is_below(row.path or "", prefix)]
+            rows = {row.id: row for row in (*lost, *present)}
+            self._known_inside[folder] = sorted(rows.values(), key=lambda row: row.path or "")
         return self._known_inside[folder]
 
     def _share(self, old: str, new: str) -> float:
         """Return how much of a folder is at a new place; 0 if something is left at the old one."""
         inside = self._inside(old)
+        if not inside:
+            return 0.0  # another process has moved them just now
+        # What was removed and is at the new place came along.
+        inside = inside + [
+            row
+            for row in self._removed_inside.get(old, ())
+            if self._hashes.get(_at_new_place(row, old, new)) == row.sha256
+        ]
         if len(inside) == 1 and inside[0].source != old:
             return 0.0  # a single file, see `formers`
         if not all(self._is_missing(row.path or "") for row in inside):
@@ -218,6 +240,9 @@ class _Search:
         One file is weaker evidence than a folder: it never takes a document from another project.
         """
         formers: dict[str, Document] = {}
+        if not self._newcomers.keys() <= moved.keys():
+            # Another process may have deleted some that were there, or that moved folders had.
+            self._trash = self._deleted()
         trash = {row.path: row for row in reversed(self._trash)}
         for path in self._newcomers:
             if path not in moved and path in trash:
@@ -254,6 +279,17 @@ class _Search:
         return lost
 
 
+def _by_folder(rows: Iterable[Document]) -> dict[str, list[Document]]:
+    """Return documents by each of the folders that their files were in."""
+    inside: dict[str, list[Document]] = {}
+    for row in rows:
+        folder, inner = os.path.dirname(row.path or ""), ""  # noqa: PTH120
+        while folder not in ("", inner):
+            inside.setdefault(folder, []).append(row)
+            folder, inner = os.path.dirname(folder), folder  # noqa: PTH120
+    return inside
+
+
 def _at_new_place(document: Document, old: str, new: str) -> str:
     return new.rstrip(os.sep) + (document.path or "")[len(old.rstrip(os.sep)) :]
 
@@ -282,6 +318,7 @@ def _move(
     moved = {}
     for start in range(0, len(targets), MOVED_AT_ONCE):
         with store.transaction() as transaction:
+            state = transaction.state
             for old, path in targets[start : start + MOVED_AT_ONCE]:
                 place = placed(old, path, root, project)
                 if transaction.known(place._replace(id="")) is None and _is_at(
@@ -294,6 +331,7 @@ def _move(
                         key=place.key,
                         project=place.project,
                     )
+                    transaction.remember(**unmarked(state, place))
                     moved[path] = old
     return moved
 

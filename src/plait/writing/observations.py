@@ -7,7 +7,7 @@ from plait.facts import echo, likeness
 from plait.facts.credentials import secret_kinds
 from plait.facts.names import entity_named
 from plait.facts.trust import RAISING, at_least
-from plait.protocols import Candidate, Entry, Store
+from plait.protocols import Candidate, Entry, State, Store
 from plait.types import KINDS, TRUSTS, Document, Filter, Ref
 from plait.types.reports import Near, Stored
 from plait.writing import echoes
@@ -49,7 +49,9 @@ def store_observation(writer: Writer, document: Document, entity: str | None) ->
     similar = _similar(writer, entry, about)
     [stored] = writer.write([Change(entry, entity=entity)])
     if stored.entity is not None:
-        fill_profiles(writer, most=ON_THE_SIDE)
+        # The profile waits for its vector, so the state need not be asked for again.
+        waits = None if writer.state.space is None else writer.state._replace(pending=1)
+        fill_profiles(writer, waits, most=ON_THE_SIDE)
     known = {stored.id, *stored.superseded}
     near = () if stored.duplicate else [other for other in similar if other.id not in known]
     stored = stored._replace(near=tuple(near)[:MOST_NEAR], trouble=writer.trouble)
@@ -176,10 +178,10 @@ def new_parts(
     ]
 
 
-def fill_profiles(writer: Writer, *, most: int | None = None) -> None:
+def fill_profiles(writer: Writer, state: State | None = None, *, most: int | None = None) -> None:
     """Compute missing vectors: profiles change inside a transaction, without a vector."""
     if writer.trouble is None:
-        writer.backfill.catch_up(most=most)
+        writer.backfill.catch_up(state, most=most)
 
 
 def _echoed(

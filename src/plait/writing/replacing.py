@@ -33,7 +33,9 @@ def replacing(
     if trust_rules.keeps_earlier(old, document, imported=imported):
         keep_version(transaction, old)
     if document.sha256 is not None and document.sha256 == old.sha256:
-        document = document._replace(updated_at=old.updated_at)
+        # In another memory a text may have been preferred to one that it ended.
+        latest = max(old.updated_at, document.updated_at) if imported else old.updated_at
+        document = document._replace(updated_at=latest)
     trust = trust_rules.when_joined(old, document, imported=imported)
     if old.kind == "file" and document.kind == "note" and document.path == old.path:
         # The same file, read by `store`: it stays where its folder's next run looks for it.

@@ -1,20 +1,20 @@
 """Which documents the person's rules let go, and which they archive; `deleting` deletes them.
 
-Pinned documents, entities and facts in force never go, whatever the rules.
+Trusted documents that are pinned, entities and facts in force never go, whatever the rules.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
 
 from plait.facts import versions
+from plait.facts.names import is_item
 from plait.facts.profiles import USUAL_IMPORTANCE
 from plait.protocols import Store
 from plait.times import DAY_MS, parse_time, show_time
-from plait.types import KINDS, ORIGINS, Document, Filter, Kind
-from plait.types.ids import ARCHIVED_FIELD, ITEM_FIELD, SCOPE_PREFIX
+from plait.types import KINDS, ORIGINS, TRUSTS, Document, Filter, Kind
+from plait.types.ids import ARCHIVED_FIELD
 from plait.types.records import NamedTuple
 from plait.types.reports import DocumentUsage
 from plait.writing.deleting import SLICE_DOCUMENTS
@@ -22,11 +22,13 @@ from plait.writing.deleting import SLICE_DOCUMENTS
 MB = 1024 * 1024
 # What a rule may select. Entities are what their facts are about.
 PRUNABLE: tuple[Kind, ...] = ("file", "note", "observation", "message")
-# Names under which the memory remembers files that a rule has removed. A folder's next run leaves
-# them out for as long as they are not written again.
-RETIRED = "history:retired:"
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 _UNREAD = DocumentUsage()
+# Fields by which a rule chooses, beside the times of use.
+_DECISIVE = (
+    *("updated_at", "event_at", "valid_to", "supersedes", "pinned", "status", "importance"),
+    *("trust", "topic", "parent", "project", "origin"),
+)
 
 
 class RetentionRules(NamedTuple):
@@ -52,13 +54,20 @@ class Departing(NamedTuple):
         return tuple(sorted(Counter(self.rules.values()).items()))
 
 
-def departing(store: Store, where: Filter, rules: RetentionRules, now: int) -> Departing:
+def departing(
+    store: Store,
+    where: Filter,
+    rules: RetentionRules,
+    now: int,
+    others: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
+) -> Departing:
     """Return what the rules let go of the documents that pass a filter.
 
     What is too old goes first, then what was archived for too long, then what a budget has no room
-    for, and the rest may be archived.
+    for, and the rest may be archived. ``others`` returns which documents are other people's: the
+    rules are about none of them.
     """
-    choice = _Choice(store, where, now)
+    choice = _Choice(store, where, now, others)
     choice.outlived(rules.keep_days)
     if rules.delete_archived_days is not None:
         choice.archived_for(rules.delete_archived_days)
@@ -72,8 +81,14 @@ def departing(store: Store, where: Filter, rules: RetentionRules, now: int) -> D
 class _Choice:
     """Collects what goes; each document once, by the first rule that it falls under."""
 
-    def __init__(self, store: Store, where: Filter, now: int) -> None:
-        self._store, self._where, self._now = store, where, now
+    def __init__(
+        self,
+        store: Store,
+        where: Filter,
+        now: int,
+        others: Callable[[Sequence[str]], Collection[str]],
+    ) -> None:
+        self._store, self._where, self._now, self._others = store, where, now, others
         self._present = versions.present(store.state(), now)
         self.doomed: dict[str, Document] = {}
         self.rules: dict[str, str] = {}
@@ -83,18 +98,19 @@ class _Choice:
         """Delete documents whose kind is to be kept for fewer days than they are old."""
         for name, days in keep_days.items():
             limit = self._now - round(days * DAY_MS)
-            for row in self._rows(_of_name(self._where, name)._replace(until=limit)):
-                if _newest_moment(row, self._present) < limit:
-                    self._doom(row, "keep_days")
+            for row in self._older(limit, _of_name(self._where, name)):
+                self._doom(row, "keep_days")
 
     def archived_for(self, days: float) -> None:
-        """Delete documents that these rules archived long ago; what a person archived stays."""
+        """Delete what these rules archived so many days ago and nobody has read for as many.
+
+        What a person archived stays.
+        """
         limit = self._now - round(days * DAY_MS)
         where = self._where._replace(kinds=PRUNABLE, statuses=("archived",))
-        for row in self._rows(where):
-            since = archived_since(row)
-            if since is not None and since < limit:
-                self._doom(row, "delete_archived_days")
+        old = [row for row in self._rows(where) if (archived_since(row) or limit) < limit]
+        for row in self._unread_since(limit, old, where):
+            self._doom(row, "delete_archived_days")
 
     def over_budget(self, name: str, most: float, room: float) -> None:
         """Delete what exceeds a number of documents or of bytes, the least used first.
@@ -103,9 +119,8 @@ class _Choice:
         """
         where = _of_name(self._where, name)
         projects: dict[str | None, list[Document]] = {}
-        for row in self._store.scan(where):
-            if row.id not in self.doomed:
-                projects.setdefault(row.project, []).append(row)
+        for row in self._scan(where):
+            projects.setdefault(row.project, []).append(row)
         if max(map(len, projects.values()), default=0) <= most and room == inf:
             return
         usage = self._store.usage(where)
@@ -133,21 +148,34 @@ class _Choice:
         """Archive what nobody has changed or read for some days."""
         for name, days in archive_days.items():
             limit = self._now - round(days * DAY_MS)
-            where = _of_name(self._where, name)._replace(until=limit)
-            old = [
-                row
-                for row in self._rows(where)
-                if row.status in (None, "active") and _newest_moment(row, self._present) < limit
-            ]
-            usage = self._store.usage(where) if old else {}
-            for row in old:
-                if (usage.get(row.id, _UNREAD).last_read or 0) < limit:
-                    self.archived[row.id] = row
+            where = _of_name(self._where, name)
+            old = [row for row in self._older(limit, where) if row.status in (None, "active")]
+            self.archived.update({row.id: row for row in self._unread_since(limit, old, where)})
+
+    def _older(self, limit: int, where: Filter) -> list[Document]:
+        """Return documents that nobody has changed since, nor ended another in favour of."""
+        rows = self._rows(where._replace(until=limit))
+        return [row for row in rows if _newest_moment(row, self._present) < limit]
+
+    def _unread_since(
+        self, limit: int, rows: Sequence[Document], where: Filter
+    ) -> Iterator[Document]:
+        usage = self._store.usage(where) if rows else {}
+        return (row for row in rows if (usage.get(row.id, _UNREAD).last_read or 0) < limit)
 
     def _rows(self, where: Filter) -> list[Document]:
         """Return documents that no rule has taken yet, and that may go."""
-        rows = self._store.scan(where)
-        return [row for row in rows if row.id not in self.doomed and self._may_go(row)]
+        return [row for row in self._scan(where) if self._may_go(row)]
+
+    def _scan(self, where: Filter) -> list[Document]:
+        """Return documents that no rule has taken yet.
+
+        What a program keeps in its store is for the program to tidy, and in nobody's budget.
+        """
+        listed = self._store.scan(where)
+        rows = [row for row in listed if row.id not in self.doomed and not is_item(row)]
+        others = self._others([row.id for row in rows])
+        return [row for row in rows if row.id not in others] if others else rows
 
     def _may_go(self, row: Document) -> bool:
         return may_go(row, self._present)
@@ -157,12 +185,18 @@ class _Choice:
         self.rules[row.id] = rule
 
     def _worth(self, row: Document, usage: DocumentUsage) -> tuple[object, ...]:
-        """Return the place of a document in a budget: what ended, is settled or unread is first."""
+        """Return the place of a document in a budget: what ended, is settled or unread is first.
+
+        Before all of that goes what is not trusted, or a page could drive out the person's texts:
+        it may be new, and call itself important.
+        """
+        is_trusted = row.trust == "trusted"
         return (
+            -TRUSTS.index(row.trust),
             not versions.is_over(row, self._present),
             row.status in (None, "active"),
             usage.reads,
-            USUAL_IMPORTANCE if row.importance is None else row.importance,
+            row.importance if is_trusted and row.importance is not None else USUAL_IMPORTANCE,
             max(_newest_moment(row, self._present), usage.last_read or 0),
             row.id,
         )
@@ -171,10 +205,11 @@ class _Choice:
 def may_go(row: Document, moment: int) -> bool:
     """Tell whether a rule may delete or archive a document at all.
 
-    A fact in force is one about an entity or on a topic that is trusted and has not ended. What a
-    program keeps in its store is for the program to tidy.
+    A fact in force is one about an entity or on a topic that is trusted and has not ended. Only
+    what is trusted is kept for being pinned: an import may say that of all its texts.
     """
-    if row.pinned or row.kind not in PRUNABLE or ITEM_FIELD in row.metadata:
+    is_kept = row.pinned and row.trust == "trusted"
+    if is_kept or row.kind not in PRUNABLE or is_item(row):
         return False
     is_fact = row.kind == "observation" and (row.parent is not None or row.topic is not None)
     return not is_fact or row.trust != "trusted" or versions.is_over(row, moment)
@@ -192,10 +227,11 @@ def unarchived(metadata: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in metadata.items() if name != ARCHIVED_FIELD}
 
 
-def archive(store: Store, chosen: Mapping[str, Document], now: int) -> tuple[str, ...]:
-    """Archive documents, unless somebody changed or pinned them meanwhile; return their ids."""
-    ids, done = list(chosen), list[str]()
+def archive(store: Store, chosen: Mapping[str, Document], now: int) -> Iterator[list[str]]:
+    """Archive documents, unless somebody changed or pinned them meanwhile; yield ids once done."""
+    ids = list(chosen)
     for start in range(0, len(ids), SLICE_DOCUMENTS):
+        done = []
         with store.transaction() as transaction:
             for id_ in ids[start : start + SLICE_DOCUMENTS]:
                 row = transaction.known(Document(id=id_))
@@ -204,47 +240,15 @@ def archive(store: Store, chosen: Mapping[str, Document], now: int) -> tuple[str
                 metadata = {**row.metadata, ARCHIVED_FIELD: show_time(now)}
                 transaction.amend(id_, status="archived", metadata=metadata)
                 done.append(id_)
-    return tuple(done)
+        yield done
 
 
 def is_as_listed(row: Document, listed: Mapping[str, Document]) -> bool:
     """Tell whether nothing happened to a document since the rules chose it."""
     before = listed.get(row.id)
-    return before is not None and (row.updated_at, row.pinned, row.status, row.valid_to) == (
-        before.updated_at,
-        before.pinned,
-        before.status,
-        before.valid_to,
+    return before is not None and all(
+        getattr(row, name) == getattr(before, name) for name in _DECISIVE
     )
-
-
-def retire(store: Store, doomed: Iterable[Document]) -> None:
-    """Remember the files among documents that go, so that their folder's next run leaves them out.
-
-    A user's scope remembers nothing: there, files that still exist come back.
-    """
-    marks = {
-        retired_name(row.path): _stamp(row.size, row.mtime)
-        for row in doomed
-        if row.kind == "file" and row.path and not (row.project or "").startswith(SCOPE_PREFIX)
-    }
-    if marks:
-        with store.transaction() as transaction:
-            transaction.remember(**marks)
-
-
-def retired_name(path: str) -> str:
-    """Return the name under which a file is remembered: a hash, since a path may be a secret."""
-    return RETIRED + sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def is_retired(marks: Mapping[str, str], path: str, size: int, mtime: int) -> bool:
-    """Tell whether a rule has removed a file, and nobody has written it since."""
-    return bool(marks) and marks.get(retired_name(path)) == _stamp(size, mtime)
-
-
-def _stamp(size: int | None, mtime: int | None) -> str:
-    return f"{size} {mtime}"
 
 
 def _of_name(where: Filter, name: str) -> Filter:
@@ -257,6 +261,9 @@ def _of_name(where: Filter, name: str) -> Filter:
 
 
 def _newest_moment(row: Document, moment: int) -> int:
-    """Return the latest of what is known of a document: its event, storing, change and end."""
+    """Return the latest of what is known of a document: event, storing, change, begin and end.
+
+    What a new text replaces ends when that begins; one that is preferred later is changed then.
+    """
     end = row.valid_to or 0 if versions.is_over(row, moment) else 0
-    return max(row.created_at, row.updated_at, row.event_at or 0, end)
+    return max(row.created_at, row.updated_at, row.event_at or 0, row.valid_from or 0, end)

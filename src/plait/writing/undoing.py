@@ -76,7 +76,7 @@ def undo(store: Store, ids: Sequence[str] = (), project: str | None = "") -> lis
             if left:
                 held = give_turn(held)
     except PlaitError as error:
-        raise (partly(error, len(back), "restored") if back else error) from error
+        raise (partly(error, restored=len(back)) if back else error) from error
     except KeyboardInterrupt as stop:
         if not back:
             raise
@@ -160,7 +160,7 @@ def _nothing_to_undo(trash: Sequence[Trashed], project: str) -> NotFound:
     )
     latest = trash_rules.latest_batch(trash)
     if not latest or latest[0].deleted_in == project:
-        return NotFound(text, code="nothing_to_undo")
+        return NotFound(text, code="nothing_to_undo", advice=advise("not_superseded"))
     home = latest[0].deleted_in or names.PERSONAL
     return NotFound(
         f"{text} The latest delete was made in {quoted(home)}.",

@@ -295,7 +295,9 @@ def test_try_shows_a_person_what_an_agent_would_get_and_why(
     assert (ANSWER in told["text"]) == (not why)
     assert home.entries() == []  # nobody was shown anything
     assert main(["hook", "--try", prompt, "--format", "text"]) == (3 if why else 0)
-    assert ("would be shown nothing" in capsys.readouterr().out) == bool(why)
+    shown = capsys.readouterr()
+    assert ("would be shown nothing" in shown.out) == bool(why)
+    assert ("never show this one again; what is shown here costs" in shown.err) == (not why)
 
 
 # What is saved

@@ -59,6 +59,7 @@ def test_there_are_enough_prompts() -> None:
     assert not set(prompts("held_out")) & set(prompts("no_memory"))
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize("name", ["no_memory", "foreign", "held_out"])
 def test_hooks_are_silent_where_no_memory_is_needed(memory: Memory, name: str) -> None:
     asked = prompts(name)
@@ -66,6 +67,7 @@ def test_hooks_are_silent_where_no_memory_is_needed(memory: Memory, name: str) -
     assert len(shown) <= (1 - LEAST_SILENT) * len(asked), shown
 
 
+@pytest.mark.unmeasured
 def test_hooks_keep_the_first_answers_of_recall(memory: Memory) -> None:
     lost, answered = [], 0
     for question in questions():

@@ -1,6 +1,6 @@
 """What a search reads next, read in one trip: the server may be far away.
 
-The values are those of the store's own reads, one after the other; see `plait.searching.ahead`.
+The values are those of the store's own reads, one after the other; see `plait.protocols.ahead`.
 """
 
 from collections.abc import Callable, Iterable, Sequence

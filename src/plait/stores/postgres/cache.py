@@ -63,4 +63,9 @@ def keep(
 def forget(session: Channel) -> None:
     """Empty the caches: it is unknown which vectors and answers came from a purged text."""
     session.execute(_FORGET)
+    forget_answers(session)
+
+
+def forget_answers(session: Channel) -> None:
+    """Drop the answers of models."""
     session.execute(_FORGET_ANSWERS, prefix=CACHED_ANSWER)

@@ -237,6 +237,19 @@ def visibilities(session: Channel, ids: Sequence[str]) -> dict[str, Visibility]:
     }
 
 
+def private_of_others(session: Channel, ids: Sequence[str]) -> set[str]:
+    """Return those of documents that are private of another member: the administrator sees them."""
+    membership = session.membership
+    if not membership.is_administrator:
+        return set()
+    return {
+        id_
+        for id_, label, project in session.rows(_LABELS, ids=list(ids))
+        if label != membership.private
+        and membership.visibility_of(label, project or None) == "private"
+    }
+
+
 def share(
     session: Channel,
     recorder: Recorder,

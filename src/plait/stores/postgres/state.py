@@ -10,6 +10,8 @@ from plait.stores.sqlite.state import (
     CHANGED_AT,
     MOVING,
     PROFILES_DUE,
+    PURGED,
+    RETIRED_KEY,
     UNSCRUBBED,
     Generation,
     read_chance,
@@ -118,7 +120,9 @@ def state_of(answers: Sequence[Sequence[SQLRow]], analyzer: str, *, has_vectors:
         has_messages=has_messages,
         passages=passages,
         chance=read_chance(facts.get(CHANCE), space),
+        purged=facts.get(PURGED),
         unscrubbed=facts.get(UNSCRUBBED),
+        retired=facts.get(RETIRED_KEY),
         vectorless=None if has_vectors else NO_VECTORS,
         remote=True,
     )

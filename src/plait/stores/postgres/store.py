@@ -465,6 +465,12 @@ class PostgresStore:
 
         return self._connections.read(lambda session: sharing.visibilities(session, ids))
 
+    def private_of_others(self, ids: Sequence[str]) -> set[str]:
+        """Return those of documents that are private of another member."""
+        from plait.stores.postgres import sharing
+
+        return self._connections.read(lambda session: sharing.private_of_others(session, ids))
+
     def close(self) -> None:
         """Release every connection."""
         self._connections.close()

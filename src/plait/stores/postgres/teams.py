@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import errors
 
 from plait.errors import NotFound, StoreError, UsageError, advise
-from plait.stores.postgres import distributing, fences
+from plait.stores.postgres import cache, distributing, fences
 from plait.stores.postgres.audit import Recorder
 from plait.stores.postgres.commits import LOCK, Write
 from plait.stores.postgres.connection import Channel, Connections
@@ -76,6 +76,9 @@ def admit(
         )
         _check(session.membership, name, known, stays_owner=new.role == "owner")
         _write(session, new, new.role, clock())
+        if not known:
+            # With members there is no cache, and no purge of theirs would reach these.
+            cache.forget_answers(session)
         has_rights = session.value(_MAY_ENTER, member=name)
     if not has_rights:  # it was dismissed from its last other memory meanwhile
         _let_in(connections, name)

@@ -32,7 +32,7 @@ ROWID_TABLES = (
 )
 KEYED_TABLES = ("meta", "histories", "steps", "trash", "signal_pairs", "embedding_cache")
 # What a memory knows about itself and a copy of it should; the rest belongs to the one file.
-META_COPIED = ("embedder", "chunker", "latest_turn", "profiles_due", "audit_key")
+META_COPIED = ("embedder", "chunker", "latest_turn", "profiles_due", "audit_key", "retired")
 META_NAMES = (*META_COPIED, "passages", "analyzer", "counted_passages")
 _LEAST_FIT = 0.75  # share of columns with a fitting type, below which a row is not of a table
 _COPY_BYTES = 1 << 16  # SQLite reads and writes at most 128 KiB at a time

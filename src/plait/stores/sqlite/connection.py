@@ -42,6 +42,15 @@ def version_of(connection: apsw.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").get)
 
 
+def keep_plans(connection: apsw.Connection) -> None:
+    """Compile each statement once, whatever values it gets.
+
+    Otherwise SQLite compiles one with a limit or a range again for each value, also those that FTS5
+    runs for every word and segment. No statement of plait's has a better plan for some values.
+    """
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+
+
 def translate(error: Exception, path: str, *, opening: bool = False) -> PlaitError:
     """Return a failure of SQLite, or of reading what it returned, as one of plait's errors."""
     from plait.stores.sqlite import failures  # what never fails need not load it
@@ -251,6 +260,7 @@ class Connections:
         self.set_wait(connection)
         # A reader must not checkpoint, not even as the last one to close: writers do that.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        keep_plans(connection)
         for pragma in (
             "foreign_keys = ON",
             "trusted_schema = OFF",

@@ -83,6 +83,12 @@ def _ours(error: Exception, path: str) -> PlaitError:
         return _damaged(path, f"a text in it is not UTF-8: {error.reason}")
     if isinstance(error, apsw.CantOpenError) and _has_no_descriptors():
         return too_many_files(path)
+    if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError) and _only_reads(path):
+        return StoreReadOnly(
+            f"{path} cannot be written: its disk, its folder or the file itself is read-only.",
+            subject=path,
+            advice=advise("open_read_only"),
+        )
     if isinstance(error, apsw.FullError):
         return StoreFull(f"No space is left for {path}. {_free(path)} and retry.", subject=path)
     if isinstance(error, apsw.IOError):
@@ -116,6 +122,13 @@ def _free(path: str) -> str:
 
 def _damaged(path: str, problem: str) -> StoreDamaged:
     return StoreDamaged(f"{path} is damaged ({problem}).", subject=path, advice=_DOCTOR)
+
+
+def _only_reads(path: str) -> bool:
+    """Tell whether this process can read a file, but not write it or beside it."""
+    path = os.path.realpath(path)
+    writes = os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
+    return os.path.isfile(path) and os.access(path, os.R_OK) and not writes
 
 
 def _has_no_descriptors() -> bool:

@@ -26,6 +26,7 @@ from plait.stores.sqlite.histories import PREFIX
 from plait.stores.sqlite.state import (
     CHANGED_AT,
     PROFILES_DUE,
+    STALE_TERMS,
     UNSCRUBBED,
     Generation,
 )
@@ -46,7 +47,13 @@ _DIMS = Space._fields.index("dims")
 _NUMBERS_IN_META = (CHANGED_AT, PROFILES_DUE, "passages", "counted_passages")
 # What a lost value becomes where plait would not look again without one: nothing is counted, every
 # profile may be outdated, and bytes of purged text may be left.
-_LOST_META = {"passages": "0", "counted_passages": "0", PROFILES_DUE: "0", UNSCRUBBED: "lost"}
+_LOST_META = {
+    "passages": "0",
+    "counted_passages": "0",
+    PROFILES_DUE: "0",
+    UNSCRUBBED: "lost",
+    STALE_TERMS: "lost",
+}
 # The least favourable value: what cannot be read must not gain trust.
 _CHOICES: dict[str, tuple[tuple[str, ...], str]] = {
     "kind": (KINDS, "note"),

@@ -36,6 +36,7 @@ from plait.stores.sqlite.reading import ReadingConnections
 from plait.stores.sqlite.scrubbing import SCRUBBED_UNTIL
 from plait.stores.sqlite.state import (
     MOVING,
+    STALE_TERMS,
     UNSCRUBBED,
     Generation,
     forget_meta,
@@ -50,7 +51,10 @@ from plait.stores.sqlite.trash import trashed_from
 from plait.text import split_columns
 
 # What ``meta`` says about the file itself.
-_OF_THE_FILE = (COUNTED, "counted_passages", LINEAGE, UNSCRUBBED, SCRUBBED_UNTIL, MOVING)
+_OF_THE_FILE = (
+    *(COUNTED, "counted_passages", LINEAGE),
+    *(UNSCRUBBED, SCRUBBED_UNTIL, STALE_TERMS, MOVING),
+)
 _OTHER_TABLES = {"facts": "meta"}
 _ROWID = "rowid"
 _OTHER_COLUMNS = {

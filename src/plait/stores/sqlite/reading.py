@@ -21,6 +21,7 @@ from plait.stores.sqlite.connection import (
     has_journal,
     has_pages,
     is_restoring,
+    keep_plans,
     translate,
     version_of,
 )
@@ -117,6 +118,7 @@ class ReadingConnections(Connections):
         connection = apsw.Connection(address, flags=flags, vfs=self.vfs)
         try:
             self.set_wait(connection)
+            keep_plans(connection)
             for pragma in (
                 "trusted_schema = OFF",
                 "cell_size_check = ON",

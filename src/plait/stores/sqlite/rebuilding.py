@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import apsw
 
 from plait.errors import advise
+from plait.stores.sqlite import stale_terms
 from plait.stores.sqlite.connection import Connections, WriteLock, checkpoint
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, document_from
 from plait.stores.sqlite.keyword import (
@@ -14,13 +15,13 @@ from plait.stores.sqlite.keyword import (
     is_complete,
     passage_count,
 )
-from plait.stores.sqlite.state import get_meta, set_meta
+from plait.stores.sqlite.state import STALE_TERMS, forget_meta, get_meta, set_meta
 from plait.stores.sqlite.writer import title_columns
 from plait.text import split_columns
 from plait.types import Ref
 from plait.types.reports import Finding
 
-# With more passages, one merge would hold the file for seconds.
+# With more passages, a merge as a whole would hold the file for seconds.
 MERGED_PASSAGES = 200_000
 # Terms in more than this share of the passages are counted when they are indexed.
 FREQUENT_SHARE = 0.005
@@ -54,7 +55,7 @@ def is_readable(connection: apsw.Connection) -> bool:
 def compact(connections: Connections) -> None:
     """Merge the keyword index, and return free space to the disk."""
     with WriteLock(connections) as connection:
-        connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
+        _merge(connection)
     connection.execute("VACUUM")
     if not connections.in_memory:
         from plait.stores.sqlite.replaced import current
@@ -85,6 +86,18 @@ def needs_rebuild(
     )
 
 
+def merge_large(connections: Connections) -> None:
+    """Merge the index of a large memory in slices; `tidy` merges that of others as a whole."""
+    if passage_count(connections.get()) > MERGED_PASSAGES:
+        stale_terms.merge(connections)
+
+
+def _merge(connection: apsw.Connection) -> None:
+    """Merge the index as a whole."""
+    connection.execute(stale_terms.MERGE_ALL)
+    stale_terms.drop_mark(connection)
+
+
 def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:
     """Merge the index and count its common terms.
 
@@ -92,7 +105,7 @@ def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:
     """
     passages = passage_count(connection)
     if passages <= MERGED_PASSAGES:
-        connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
+        _merge(connection)
     connection.execute("DELETE FROM frequent_terms")
     connection.execute(_COUNT_FREQUENT, (max(least, passages) * FREQUENT_SHARE,))
     set_meta(connection, "counted_passages", str(passages))
@@ -105,6 +118,7 @@ def rebuild(connection: apsw.Connection) -> int:
     # Dropped, not emptied: FTS5 cannot empty an index whose tables or settings are damaged.
     make_keyword_index(connection)
     connection.execute("INSERT INTO passages_fts (passages_fts) VALUES ('rebuild')")
+    forget_meta(connection, STALE_TERMS)
     # Only now: splitting updates the index row by row, which needs a sound one.
     _index_anew(connection)
     tidy(connection)

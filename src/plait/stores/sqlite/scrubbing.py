@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 import apsw
 
 from plait.errors import StoreBusy, advise
-from plait.stores.sqlite import slack
+from plait.stores.sqlite import slack, stale_terms
 from plait.stores.sqlite.connection import (
     APPLICATION_ID,
     KEPT_ASIDE,
@@ -83,6 +83,7 @@ def scrub(connections: Connections, patience: float | None = None) -> None:
         StoreBusy: Other processes kept the journal in use for longer.
     """
     mark = get_meta(connections.get(), UNSCRUBBED)
+    stale_terms.erase(connections)
     _clear_terms(connections)
     if not connections.in_memory:
         seconds = connections.timeout if patience is None else patience

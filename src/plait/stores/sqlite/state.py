@@ -22,8 +22,12 @@ PROFILES_DUE = "profiles_due"
 CHANCE = "chance"  # what chance finds, and in which space
 LAST_ROW = 2**63 - 1
 MOST_DIMS = 65_536  # more than any model has: a larger number is damage
-# There while bytes of purged text may be left in the file.
+# There while bytes of purged text may be left in the file; and which purge was the latest.
 UNSCRUBBED = "unscrubbed"
+PURGED = "purged"
+RETIRED_KEY = "retired"  # the key of the marks of files that rules removed
+# There while the keyword index may have words of profiles that were replaced.
+STALE_TERMS = "stale_terms"
 MOVING = "moving"  # there while another memory is being moved into this one
 
 _GENERATIONS = "SELECT id, space, dims, current, canary FROM generations ORDER BY current DESC, id"
@@ -43,6 +47,15 @@ class Generation(NamedTuple):
 
     def is_sound(self) -> bool:
         """Tell whether every field has a value that plait writes."""
+        global _sound
+        if self == _sound:
+            return True
+        if not self._has_sound_fields():
+            return False
+        _sound = self
+        return True
+
+    def _has_sound_fields(self) -> bool:
         try:
             space = json.loads(self.space)
             return (
@@ -68,6 +81,10 @@ class Generation(NamedTuple):
         vector = Vector("f")
         vector.frombytes(self.sample)
         return vector
+
+
+# The last that was checked: nearly always the same, and a store asks eight times.
+_sound: Generation | None = None
 
 
 def generations(connection: apsw.Connection) -> list[Generation]:
@@ -209,7 +226,9 @@ def read_state(connection: apsw.Connection, analyzer: str) -> State:
         has_messages=bool(connection.execute(_ANY_MESSAGE).get),
         passages=_number("passages", facts.get("passages")) or 0,
         chance=read_chance(facts.get(CHANCE), None if current is None else current.named),
+        purged=facts.get(PURGED),
         unscrubbed=facts.get(UNSCRUBBED),
+        retired=facts.get(RETIRED_KEY),
         vector_damage=damage,
     )
 

@@ -16,7 +16,6 @@ from plait.protocols import (
     Nearest,
     Scored,
     State,
-    Transaction,
     Trashed,
     Unembedded,
     Use,
@@ -41,6 +40,7 @@ from plait.types.queries import Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.relations import Relation
 
 if TYPE_CHECKING:
+    from plait.protocols import Transaction
     from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import StepName, StepTaken
@@ -65,6 +65,7 @@ class SQLiteStore:
     """One memory in one file; safe from several threads and several processes."""
 
     analyzer = analysis.ANALYZER
+    ahead = None  # a read is no trip
     # Sizes from which the keyword index is tidied, and no longer rebuilt without need.
     tidied_passages = keyword.TIDY_PASSAGES
     rebuilt_passages = keyword.REBUILT_PASSAGES
@@ -419,6 +420,7 @@ class SQLiteStore:
                 return self._scrub()
             connection = self._connections.get()
             if keyword.outgrown(connection, self.tidied_passages):
+                rebuilding.merge_large(self._connections)
                 with WriteLock(self._connections) as connection:
                     rebuilding.tidy(connection, self.keywords.passages)
             signs.make(self._connections)

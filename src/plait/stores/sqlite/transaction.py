@@ -52,8 +52,8 @@ _CURRENT = (
     "ORDER BY rowid"
 )
 _OPENINGS = (
-    "SELECT p.text FROM json_each(?) AS wanted JOIN documents AS d ON d.id = wanted.value "
-    "JOIN passages AS p ON p.document = d.rowid AND p.ordinal = 0 ORDER BY wanted.key"
+    "SELECT d.rowid, p.text FROM json_each(?) AS wanted JOIN documents AS d ON d.id = wanted.value "
+    "LEFT JOIN passages AS p ON p.document = d.rowid AND p.ordinal = 0 ORDER BY wanted.key"
 )
 _NEXT_CHANGE = (
     "SELECT min(valid_from) FROM documents WHERE valid_from > ?1 AND parent IS NOT NULL "
@@ -138,7 +138,9 @@ class SQLiteTransaction:
 
     def passages(self, document: str) -> list[Passage]:
         """Return the passages of one document, in order."""
-        return documents.passages(self._connection, document, 0, None)
+        if self._opened is not None:
+            self._opened.settle_of(document)
+        return documents.passages(self._documents, document, 0, None)
 
     def rivals(self, document: Document, fingerprint: bytes, moment: int) -> Rivals:
         """Return what an observation may repeat or replace at a moment."""
@@ -165,13 +167,18 @@ class SQLiteTransaction:
         return [
             Standing(id_, bool(pinned), importance, event_at)
             for id_, pinned, importance, event_at in rows(
-                self._connection, _CURRENT, (entity, trust, moment)
+                self._documents, _CURRENT, (entity, trust, moment)
             )
         ]
 
     def openings(self, ids: Sequence[str]) -> list[str]:
         """Return the first passage of each document, in the order asked for."""
-        return [text for (text,) in rows(self._connection, _OPENINGS, (json.dumps(list(ids)),))]
+        waiting = {} if self._opened is None else self._opened.waiting_openings()
+        openings = (
+            waiting.get(row) if text is None else text
+            for row, text in rows(self._documents, _OPENINGS, (json.dumps(list(ids)),))
+        )
+        return [text for text in openings if text is not None]
 
     def entities_changed(self, since: int, until: int) -> list[str]:
         """Return entities with an observation that began or ended in between."""

@@ -22,6 +22,7 @@ from plait.stores.sqlite.documents import (
 )
 from plait.stores.sqlite.filters import LIST_TAGS_OF_NEW
 from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin
+from plait.stores.sqlite.stale_terms import erased_later
 from plait.stores.sqlite.state import generations, space_text
 from plait.text import names_of, split_columns, split_terms
 from plait.types import Document, Passage, Ref, Space
@@ -43,11 +44,12 @@ _PASSAGE_FIELDS = (
     *("rowid", "id", "document", "ordinal", "start", "start_line", "end_line", "heading", "text"),
     *("title_terms", "heading_terms", "text_terms", "hash"),
 )
+_DOCUMENT, _ORDINAL, _TEXT = map(_PASSAGE_FIELDS.index, ("document", "ordinal", "text"))
 _INSERT_PASSAGES = f"INSERT INTO passages ({', '.join(_PASSAGE_FIELDS)}) VALUES "  # noqa: S608
 _PASSAGE = f"({','.join('?' * len(_PASSAGE_FIELDS))})"
 # Passages that one statement inserts: few different statements, which are then compiled once, but
 # for the largest. FTS5 makes a segment of what each inserts, and has to merge these later.
-_AT_ONCE = (1024, 256, 64, 16, 4, 1)
+_AT_ONCE = (1024, 256, 64, 16, 4, 2, 1)
 _LAST_PASSAGE = (
     "SELECT max(coalesce((SELECT max(rowid) FROM passages), 0), "
     "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'passages'), 0))"
@@ -104,6 +106,9 @@ class DocumentWriter:
         }
         # Rows of passages that were not written yet, and what to note of them afterwards.
         self._added: list[tuple[Any, ...]] = []
+        # Documents that have some of them, and the ids that those passages were given.
+        self._waiting: set[str] = set()
+        self._given_ids: set[str] = set()
         self._unembedded: list[tuple[int, Ref, str]] = []
         self._steps: list[tuple[Any, ...]] = []
         self._last: Ref | None = None
@@ -118,6 +123,8 @@ class DocumentWriter:
             taken, self._steps = self._steps, []
             steps.add(self._connection, taken)
         added, self._added = self._added, []
+        self._waiting.clear()
+        self._given_ids.clear()
         place = 0
         for most in _AT_ONCE:
             while len(added) - place >= most:
@@ -128,6 +135,15 @@ class DocumentWriter:
         if self._unembedded:
             rows_, self._unembedded = self._unembedded, []
             self._connection.executemany(UNEMBEDDED, rows_)
+
+    def settle_of(self, document: str) -> None:
+        """Write the passages that were collected if some are of this document."""
+        if document in self._waiting:
+            self.settle()
+
+    def waiting_openings(self) -> dict[int, str]:
+        """Return the first passages of documents that were not written yet, by row."""
+        return {row[_DOCUMENT]: row[_TEXT] for row in self._added if row[_ORDINAL] == 0}
 
     def finish(self) -> None:
         """Write what was collected, and the vectors of passages that were written or removed."""
@@ -160,15 +176,16 @@ class DocumentWriter:
             if entry.steps:
                 self._steps += steps.rows_of(rowid, entry.steps)
         else:
-            self.settle()  # its passages may be among those
+            self.settle_of(document.id)
             rowid, old_title, old_hash = row[0], row[1 + _TITLE], row[1 + _HASH]
             # Other words may tell of other steps.
             if entry.steps is not None or old_hash != document.sha256:
                 steps.write(self._connection, rowid, entry.steps or ())
             use = signals.keep(self._connection, rowid) if keep_use else None
             self._connection.execute(_UPDATE_DOCUMENT, (*values, rowid))
-        pending = self._passages(rowid, document, old_title, entry)
-        if use is not None:
+        pending = self._passages(rowid, document, old_title, entry, is_profile=keep_use)
+        self._waiting.add(document.id)
+        if use is not None and (use.reads or use.pairs):
             self.settle()
             signals.hand_on(self._connection, use, rowid)
         if entry.use:
@@ -185,7 +202,15 @@ class DocumentWriter:
         fields[_CHUNK_COUNT_AT] = len(entry.passages)
         return fields
 
-    def _passages(self, rowid: int, document: Document, old_title: str | None, entry: Entry) -> int:
+    def _passages(
+        self,
+        rowid: int,
+        document: Document,
+        old_title: str | None,
+        entry: Entry,
+        *,
+        is_profile: bool,
+    ) -> int:
         """Keep what is unchanged, write what is new, drop what is gone; how many stay pending.
 
         ``old_title`` is ``None`` for a document that was not stored before.
@@ -201,7 +226,12 @@ class DocumentWriter:
         retitled = old_title != document.title
         twins = [kept[mark].pop(0) if kept.get(mark) else None for mark in marks]
         # First, so that a passage of an import may keep its id although its text was edited.
-        self.remove([row[0] for left in kept.values() for row in left])
+        gone = [row[0] for left in kept.values() for row in left]
+        if is_profile and gone:
+            with erased_later(connection):
+                self.remove(gone)
+        else:
+            self.remove(gone)
         pending = 0
         for place, passage in enumerate(entry.passages):
             vector = entry.vectors[place] if place < len(entry.vectors) else None
@@ -238,10 +268,11 @@ class DocumentWriter:
 
     def _free_id(self, wanted: str) -> str:
         """Return the id that an import or undo wants, unless another document's passage has it."""
-        if wanted:
-            self.settle()
-        if not wanted or self._connection.execute(_PASSAGE_ID_TAKEN, (wanted,)).get:
+        if not wanted or wanted in self._given_ids:
             return new_id()
+        if self._connection.execute(_PASSAGE_ID_TAKEN, (wanted,)).get:
+            return new_id()
+        self._given_ids.add(wanted)
         return wanted
 
     def _add(self, rowid: int, passage: Passage, title: str, mark: bytes) -> Ref:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 from urllib.parse import quote
 
@@ -36,7 +37,9 @@ from plait.errors import StoreReadOnly
 from plait.facts.versions import is_over
 from plait.memory import Memory
 from plait.searching.search import MAX_LIMIT
+from plait.times import LAST_MOMENT
 from plait.tools.adapters import store_of
+from plait.tools.adapters.matching import matches
 from plait.types import TRUSTS, Document, Filter, Trust
 from plait.types.audit import acting
 from plait.types.ids import ITEM_FIELD, ITEM_PREFIX
@@ -111,7 +114,7 @@ class PlaitStore(BaseStore):
     def _rows(self, where: Filter) -> list[Document]:
         store = store_of(self._memory)
         rows = [] if store is None else store.scan(where)
-        return [row for row in rows if _VALUE in row.metadata]
+        return [row for row in rows if _is_item(row)]
 
     def _get(self, op: GetOp, read: list[Document]) -> Item | None:
         rows = self._rows(self._where(keys=(key_of(op.namespace, op.key),)))
@@ -132,9 +135,7 @@ class PlaitStore(BaseStore):
             hits = self._memory.search(
                 op.query, limit=MAX_LIMIT, best_per_document=True, where=where
             )
-            items = [
-                (hit.document, hit.relevance) for hit in hits if _VALUE in hit.document.metadata
-            ]
+            items = [(hit.document, hit.relevance) for hit in hits if _is_item(hit.document)]
         else:
             rows = [row for row in self._rows(where) if _is_selected(row, op.filter or {})]
             rows.sort(key=lambda row: row.updated_at, reverse=True)
@@ -175,7 +176,7 @@ class PlaitStore(BaseStore):
             for row in due:
                 stored = transaction.known(row)
                 if stored is not None and stored.valid_to == row.valid_to:
-                    end = now + round(_lifetime(row) * (1 + _RESERVE))
+                    end = min(now + round(_lifetime(row) * (1 + _RESERVE)), LAST_MOMENT)
                     transaction.amend(row.id, valid_to=end)
 
     def sweep_ttl(self) -> int:
@@ -206,7 +207,8 @@ class PlaitStore(BaseStore):
 
     def _note(self, op: PutOp) -> Document:
         value: dict[str, Any] = dict(op.value or {})
-        lasting = {} if op.ttl is None else {_TTL: str(float(op.ttl))}
+        end = None if op.ttl is None else _end(op.ttl, now_ms())
+        lasting = {} if end is None else {_TTL: str(float(max(op.ttl or 0, 0)))}
         return Document(
             key=key_of(op.namespace, op.key),
             kind="note",
@@ -218,7 +220,7 @@ class PlaitStore(BaseStore):
                 _VALUE: json.dumps(value),
                 **lasting,
             },
-            valid_to=None if op.ttl is None else now_ms() + round(op.ttl * _MINUTE_MS),
+            valid_to=end,
             # Of an agent's or a tool's text, answers of plait would be left out.
             origin="user" if self._trust == "trusted" else "import",
             trust=self._trust,
@@ -250,6 +252,33 @@ def _fields(row: Document) -> dict[str, Any]:
         "created_at": datetime.fromtimestamp(row.created_at / 1_000, UTC),
         "updated_at": datetime.fromtimestamp(row.updated_at / 1_000, UTC),
     }
+
+
+def _is_item(row: Document) -> bool:
+    """Tell whether a note is an item: others may have its metadata, and not what is in them."""
+    try:
+        fields = _fields(row)
+        return (
+            isinstance(fields["key"], str)
+            and isinstance(fields["value"], dict)
+            and isinstance(json.loads(row.metadata[_NAMESPACE]), list)
+            and all(isinstance(label, str) for label in fields["namespace"])
+            and (_TTL not in row.metadata or isfinite(_lifetime(row) * (1 + _RESERVE)))
+        )
+    except (KeyError, ValueError, TypeError, OverflowError, RecursionError):
+        return False
+
+
+def _end(minutes: float, now: int) -> int | None:
+    """Return when an item expires that lives for so long; ``None`` for longer than time goes on.
+
+    Raises:
+        ValueError: It is no number.
+    """
+    if minutes != minutes:
+        raise ValueError(f"ttl is {minutes}; it must be a number of minutes, or None.")
+    end = now + max(minutes, 0) * _MINUTE_MS
+    return None if end > LAST_MOMENT else round(end)
 
 
 def _lifetime(row: Document) -> float:
@@ -304,48 +333,3 @@ def _is_selected(row: Document, wanted: Mapping[str, Any]) -> bool:
     value = json.loads(row.metadata[_VALUE])
     # Here, unlike inside, "$" in a name is no operator.
     return all(matches(value.get(name), inner) for name, inner in wanted.items())
-
-
-def matches(value: Any, wanted: Any) -> bool:
-    """Tell whether a value is what a filter wants: equal, part by part, or by ``$`` operators.
-
-    >>> matches({"age": 41, "pet": {"kind": "cat"}}, {"age": {"$gte": 40}, "pet": {"kind": "cat"}})
-    True
-
-    Raises:
-        ValueError: There is no such operator.
-    """
-    match wanted:
-        case Mapping() if any(str(name).startswith("$") for name in wanted):
-            return all(_holds(value, name, limit) for name, limit in wanted.items())
-        case Mapping():
-            return isinstance(value, Mapping) and all(
-                matches(value.get(name), inner) for name, inner in wanted.items()
-            )
-        case list() | tuple():
-            return (
-                isinstance(value, list | tuple)
-                and len(value) == len(wanted)
-                and all(matches(*pair) for pair in zip(value, wanted, strict=True))
-            )
-        case _:
-            return bool(value == wanted)
-
-
-def _holds(value: Any, operator: str, limit: Any) -> bool:
-    if operator == "$eq":
-        return bool(value == limit)
-    if operator == "$ne":
-        return bool(value != limit)
-    if operator not in ("$gt", "$gte", "$lt", "$lte"):
-        raise ValueError(f"Unsupported operator: {operator}")
-    try:
-        number, bound = float(value), float(limit)
-    except (TypeError, ValueError):
-        return False  # what is no number is neither more nor less
-    return {
-        "$gt": number > bound,
-        "$gte": number >= bound,
-        "$lt": number < bound,
-        "$lte": number <= bound,
-    }[operator]

@@ -1,0 +1,89 @@
+"""Function words of other languages are left out of questions in these languages alone."""
+
+import pytest
+
+from plait.memory import Memory
+from plait.text import parse, words_in
+from plait.text.function_words import without_foreign_function_words
+
+QUESTIONS = {
+    "¿por qué no usamos la nube?": ("usamos", "nube"),
+    "Wie lange heben wir gelöschte Daten auf?": ("lange", "heben", "gelöschte", "daten"),
+    "Quand est-ce que nous partons en vacances ?": ("partons", "vacances"),
+    "dove sono le chiavi della macchina": ("chiavi", "macchina"),
+    "onde estão as chaves do carro e o mapa": ("chaves", "carro", "mapa"),
+    "waarom staat de deur van het huis open": ("staat", "deur", "huis", "open"),
+    "gdzie są klucze do samochodu": ("klucze", "samochodu"),
+    "почему мы сменили поставщика SMS": ("сменили", "поставщика", "sms"),
+    "varför har vi inte bytt lösenord": ("bytt", "lösenord"),
+    "şifre neden değil veritabanı yedek": ("şifre", "veritabanı", "yedek"),
+    "أين توجد مفاتيح السيارة": ("توجد", "مفاتيح", "السيارة"),
+    "गाड़ी की चाबी कहाँ रखी": ("गाड़ी", "चाबी", "रखी"),
+}
+# Each has words that are function words elsewhere.
+ENGLISH = (
+    "die hard war movie",
+    "van der waals force",
+    "plot x y o e i a",
+    "iterate over file names in directory",
+    "men under thirty till noon",
+    "come on over to the chat",
+    "vi var settings file",
+    "Do all of the projects go smoothly?",
+    "par son golf lessons",
+    "de facto standard library",
+    "Dan opened the door",
+    "Ben Kim salary review 2024",
+    "Kim and Ben birthday gift ideas",
+    "disk io per process",
+    "kubernetes pod crashes ten times",
+    "git checkout -b fix/pod-ten",
+    "postgres HA min replicas",
+    "synology NAS OS update schedule",
+    "DAS vs NAS vs SAN",
+    "http://nas.example.com/login password",
+    "com.android.os.Bundle crash",
+    "meeting Mon 3pm EST zoom",
+    "AWS SES quota EST timezone",
+    "MIT ALS research lab contact",
+    "play F\u00fcr Elise on piano",
+    "Los Angeles de la Cruz contract",
+    "el ni\u00f1o la ni\u00f1a difference",
+    "su root du disk usage min",
+    "SELECT id FROM users WHERE ist = 1 ORDER BY de",
+    "dove family nest per tree",
+    "Che Guevara con Castro photo",
+    "AT&T att plan hur contact",
+    "Cosa Nostra al Capone trial",
+    "sono report la clinic",
+    "r\u00e9sum\u00e9 caf\u00e9 al fresco",
+    "S\u00e3o Paulo office lease",
+    "\u00fcber driver rating low",
+    "pip install -U en core web sm",
+    "ffmpeg -i in.mp4 -ss 10 -to 20 out.mp4",
+    "chmod u+x run.sh as root",
+)
+
+
+@pytest.mark.parametrize(("question", "words"), QUESTIONS.items())
+def test_a_question_keeps_what_it_is_about(question: str, words: tuple[str, ...]) -> None:
+    assert parse(question).words == words
+
+
+@pytest.mark.parametrize("question", ENGLISH)
+def test_an_english_question_keeps_words_that_mean_something_in_it(question: str) -> None:
+    words = words_in(question)
+    assert without_foreign_function_words(words, words) == words
+
+
+@pytest.mark.parametrize("question", ["de la soul", "el que", "wie ist das"])
+def test_a_question_of_little_else_keeps_all_its_words(question: str) -> None:
+    assert parse(question).words == tuple(question.split())
+
+
+def test_a_note_in_another_language_is_not_buried_by_those_in_that_of_the_question() -> None:
+    with Memory.open(":memory:") as memory:
+        memory.store("Decision: no cloud. Pictures never leave the house.", key="cloud")
+        for number, about in enumerate(("la clínica", "el jardín", "la cocina", "el taller")):
+            memory.store(f"Por la mañana no se abre {about}, por qué no se sabe.", key=f"{number}")
+        assert memory.search("¿por qué no usamos la nube?").hits[0].document.key == "cloud"
