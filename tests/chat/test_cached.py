@@ -235,6 +235,24 @@ def test_a_turn_is_answered_once_if_the_model_is_named(tmp_path):
         assert take_turn(memory, "s", ASKED, answer, model="m").answer == "answer 4"
 
 
+def test_a_session_or_a_project_is_not_given_the_answer_of_another(tmp_path):
+    """Whoever answers may know more than the prompt shows: who asks, and what was said before."""
+
+    def said_to(name):
+        return lambda _: f"What {name} said."
+
+    question = "What do you know about me?"
+    with opened(tmp_path) as memory:
+        for session in ("ada", "ben"):
+            turn = take_turn(memory, session, question, said_to(session), model="m")
+            assert (turn.answer, turn.cached) == (f"What {session} said.", False)
+        assert take_turn(memory, "ada", question, said_to("nobody"), model="m").cached
+    for project in ("shop", "office"):
+        with opened(tmp_path, project=project) as memory:
+            turn = take_turn(memory, "ada", question, said_to(project), model="m")
+            assert (turn.answer, turn.cached) == (f"What {project} said.", False)
+
+
 def test_an_answer_to_a_prompt_from_before_a_purge_is_not_kept(tmp_path):
     with opened(tmp_path) as memory:
         memory.store("The word is Xyzzyplugh.", key="word")

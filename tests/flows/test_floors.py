@@ -96,7 +96,10 @@ def test_hits_are_judged_by_what_their_sentences_say(memory: Memory) -> None:
     chance = memory.engine.state().chance
     assert chance is not None
     changes = {
-        hit.id: (evidence.relevance(hit.signals._replace(sentence=None), chance), hit.relevance)
+        hit.id: (
+            evidence.relevance(hit.passage, hit.signals._replace(sentence=None), chance),
+            hit.relevance,
+        )
         for hit in memory.search(question)
     }
     changed, (before, after) = max(changes.items(), key=lambda row: row[1][1] - row[1][0])
@@ -159,3 +162,37 @@ def test_one_telling_word_in_a_sentence_tells_half_as_much(memory: Memory) -> No
     assert asked.relevance < looked_up.relevance - 0.1
     assert (asked.signals.sentence or 0.0) > 0.9, "the word itself is in it"
     assert looked_up.relevance > WEAK_RELEVANCE
+
+
+def test_a_floor_keeps_every_hit_that_is_as_relevant_also_answers(dice: random.Random) -> None:
+    """An answer is as relevant as its question, but for a share, wherever either of them ranks."""
+    with Memory.open(":memory:", project="") as memory:
+        memory.store_many(Document(key=f"n{n}", text=filler(dice, 40)) for n in range(100))
+        for number in range(20):
+            asked = {"role": "user", "content": f"{filler(dice, 7)}?"}
+            answered = {"role": "assistant", "content": filler(dice, 7)}
+            memory.add_messages([asked, answered], session=f"talk {number % 3}")
+        inherited = 0
+        for _ in range(12):
+            query = " ".join(dice.sample(WORDS, 4))
+            hits = memory.search(query, limit=1_000)
+            for place in (len(hits) // 4, len(hits) // 2):
+                floor = sorted(hit.relevance for hit in hits)[place]
+                above = memory.search(query, limit=1_000, min_score=floor)
+                expected = {hit.id for hit in hits if hit.relevance >= floor}
+                assert {hit.id for hit in above} == expected
+                inherited += any(hit.document.role == "assistant" for hit in above)
+        assert inherited
+
+
+def test_an_answer_without_a_word_of_its_question_passes_the_floor_with_it() -> None:
+    question = "Which wine goes with the roast for Marta's birthday dinner?"
+    with Memory.open(":memory:", project="") as memory:
+        for number in range(60):
+            memory.store(f"filler note {number} about gardens and rain", key=f"f{number}")
+        talk = [("user", question), ("assistant", "The Blaufränkisch from 2019.")]
+        memory.add_messages(
+            [{"role": role, "content": content} for role, content in talk], session="s"
+        )
+        answer = memory.search(question, min_score=WEAK_RELEVANCE)
+        assert [hit.document.role for hit in answer] == ["user", "assistant"]

@@ -77,6 +77,30 @@ def test_inflected_words_and_names_are_corrected_too(memory, text, query, meant)
     assert answer[0].text == text
 
 
+@pytest.mark.parametrize("beside", ["", " steps", " plan for the team"])
+def test_a_word_that_often_stands_beside_a_misspelt_one_is_company_although_it_is_common(
+    memory, beside
+):
+    """Other words of the question, which no passage has beside it, do not switch that off."""
+    subjects = (
+        *(f"Kubernetes upgrade, part {number}: drain node {number} first." for number in range(25)),
+        *(f"Steps {number}: plan the week of team {number}." for number in range(75)),
+        *(f"Lunch {number} is at noon in room {number}." for number in range(75)),
+    )
+    memory.store_many(Document(key=f"{n}", text=text) for n, text in enumerate(subjects))
+    answer = memory.search(f"kubernetes upgade{beside}")
+    assert corrections(answer) == (("upgade", "upgrade"),)
+    assert answer[0].text.startswith("Kubernetes upgrade")
+
+
+def test_a_common_word_that_stands_beside_it_by_chance_is_no_company(memory):
+    subjects = ["upgrade" if number % 5 == 0 else "garden" for number in range(60)]
+    texts = [f"Notes {n} of the office about the {word}." for n, word in enumerate(subjects)]
+    texts += [f"The office has a plan {number} for lunch." for number in range(60)]
+    memory.store_many(Document(key=f"{n}", text=text) for n, text in enumerate(texts))
+    assert corrections(memory.search("office opgrate plan")) == ()
+
+
 def test_a_rare_neighbour_does_not_hide_a_likelier_one_with_other_first_letters(memory):
     memory.store("A recap of the year.")
     memory.store("React renders the form.")

@@ -3,11 +3,12 @@
 import csv
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from plait import evaluate
+from plait import Memory, evaluate
 from plait.evaluate import Evaluation, EvaluationOptions
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +52,40 @@ def test_recall_says_nothing_to_most_foreign_questions(measured):
     assert measured.silence.unanswerable == 8
     assert measured.silence.silent >= 0.85
     assert measured.silence.right_first_silent <= 0.23
+
+
+@pytest.fixture(scope="module")
+def sample() -> Iterator[Memory]:
+    with Memory.open(":memory:", project="") as memory:
+        memory.ingest(ROOT / "examples" / "memory")
+        yield memory
+
+
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        ("Wie oft erneuern wir die SSH-Schlüssel?", "rotate-ssh-keys"),
+        ("Comment restaurer une sauvegarde de la base de données ?", "restore-a-backup"),
+        ("почему мы сменили поставщика SMS", "2026-02-03-sms-provider"),
+    ],
+)
+def test_recall_answers_questions_in_another_language_than_the_notes(sample, question, note):
+    recalled = sample.recall(question)
+    assert note in recalled.text.partition("[2]")[0]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Wie mache ich einen Sauerteig mit Roggen?",
+        "¿Cuántos pisos tiene la torre Eiffel?",
+        "Quand est-ce que le match commence ce soir ?",
+        "Когда начинается футбольный матч?",
+        "烤面包需要多长时间",
+    ],
+)
+def test_recall_is_silent_on_foreign_questions_in_another_language(sample, question):
+    assert sample.recall(question).text == ""
 
 
 def test_the_questions_of_the_benchmark_are_about_its_sample():

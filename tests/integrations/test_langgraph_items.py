@@ -74,3 +74,25 @@ def test_a_note_that_only_looks_like_an_item_hides_no_other(store, hashing_memor
     assert store.search(USERS, filter={"text": "the door code"})
     assert store.list_namespaces() == [USERS]
     assert store.sweep_ttl() == 0
+
+
+@pytest.mark.parametrize("trust", ["untrusted", "trusted"])
+@pytest.mark.parametrize("first", ["item", "file"])
+def test_a_file_with_the_name_of_an_item_leaves_it_alone(hashing_memory, tmp_path, trust, first):
+    """A repository may hold such a file, by chance or on purpose."""
+    store = PlaitStore(hashing_memory, trust=trust)
+    file = tmp_path / f"{key_of(USERS, 'prefs.md')}"
+    file.parent.mkdir(parents=True)
+    file.write_text("Coffee in a repository.", "utf-8")
+    if first == "file":
+        hashing_memory.ingest(tmp_path)
+    store.put(USERS, "prefs.md", {"text": "tea"})
+    for _ in range(2):
+        hashing_memory.ingest(tmp_path)
+        assert store.get(USERS, "prefs.md").value == {"text": "tea"}
+        assert [item.value for item in store.search(USERS)] == [{"text": "tea"}]
+        files = [row for row in hashing_memory.engine.scan(EVERYTHING) if row.kind == "file"]
+        assert len(files) == 1
+    file.unlink()
+    hashing_memory.ingest(tmp_path)
+    assert store.get(USERS, "prefs.md").value == {"text": "tea"}

@@ -22,6 +22,16 @@ QUESTIONS = {
 }
 # Each has words that are function words elsewhere.
 ENGLISH = (
+    "vad threshold min silence",
+    "silero VAD min speech duration",
+    "DLA pod inference go client",
+    "oder river front war 1945",
+    "Oder river front war in Poland",
+    "Unter den Linden memorial war",
+    "POR reset min voltage de-assert",
+    "hangi pit en route",
+    "HET catalyst min yield",
+    "Perry Como para Elle magazine",
     "die hard war movie",
     "van der waals force",
     "plot x y o e i a",

@@ -31,7 +31,7 @@ MIDDLING = Chance(0.25, 0.04, 2_000)
 SPACE = Space("test", "axes", 4)
 
 
-@given(SHARE, RARITY, st.none() | COSINE, CHANCES, st.none() | SHARE, st.booleans())
+@given(SHARE, RARITY, st.none() | COSINE, CHANCES, st.none() | SHARE, st.booleans(), st.booleans())
 def test_relevance_is_a_probability(
     covered: float,
     rarity: float,
@@ -39,12 +39,15 @@ def test_relevance_is_a_probability(
     chance: Chance,
     sentence: float | None,
     lookup: bool,
+    across: bool,
 ) -> None:
-    share = relevance(covered, rarity, cosine, chance, sentence=sentence, lookup=lookup)
+    share = relevance(
+        covered, rarity, cosine, chance, sentence=sentence, lookup=lookup, across=across
+    )
     assert 0.0 <= share <= 1.0
 
 
-@given(SHARE, RARITY, COSINE, SHARE, CHANCES, st.none() | SHARE, st.booleans())
+@given(SHARE, RARITY, COSINE, SHARE, CHANCES, st.none() | SHARE, st.booleans(), st.booleans())
 def test_more_evidence_never_lowers_relevance(
     covered: float,
     rarity: float,
@@ -53,17 +56,18 @@ def test_more_evidence_never_lowers_relevance(
     chance: Chance,
     sentence: float | None,
     lookup: bool,
+    across: bool,
 ) -> None:
-    judged = functools.partial(relevance, chance=chance, sentence=sentence, lookup=lookup)
+    judged = functools.partial(
+        relevance, chance=chance, sentence=sentence, lookup=lookup, across=across
+    )
     before = judged(covered, rarity, cosine)
     more_words = min(1.0, covered + more)
     assert judged(more_words, rarity, cosine) >= before - 1e-12
     assert judged(covered, rarity, min(1.0, cosine + more)) >= before - 1e-12
     assert judged(more_words, rarity, None) >= judged(covered, rarity, None) - 1e-12
     if sentence is not None:
-        better = relevance(
-            covered, rarity, cosine, chance, sentence=min(1.0, sentence + more), lookup=lookup
-        )
+        better = judged(covered, rarity, cosine, sentence=min(1.0, sentence + more))
         assert better >= before - 1e-12
 
 
@@ -102,6 +106,14 @@ def test_what_is_weak_in_a_memory_of_some_size(
     covered: float, rarity: float, cosine: float | None, weak: bool
 ) -> None:
     assert (relevance(covered, rarity, cosine, MIDDLING) < WEAK_RELEVANCE) is weak
+
+
+@given(SHARE, RARITY, COSINE, CHANCES, st.none() | SHARE)
+def test_words_that_a_passage_in_another_language_lacks_do_not_speak_against_it(
+    covered: float, rarity: float, cosine: float, chance: Chance, sentence: float | None
+) -> None:
+    judged = functools.partial(relevance, covered, rarity, cosine, chance, sentence=sentence)
+    assert judged(across=True) >= judged()
 
 
 def test_nothing_speaks_for_a_passage_without_words_that_is_farther_than_chance() -> None:

@@ -30,7 +30,8 @@ class CachedModel:
 
     def answer(self, system: str, turns: Sequence[ChatTurn], *, tools: bool) -> Iterator[Part]:
         """Yield the parts of the next answer."""
-        key = response_key(f"{self._name} {tools}", system, [_named(turn) for turn in turns])
+        name, project = f"{self._name} {tools}", self._cache.project
+        key = response_key(name, system, [_named(turn) for turn in turns], project=project)
         self.hit = None if self._refresh else self._cache.get(key)
         if self.hit is not None:
             yield self.hit.text

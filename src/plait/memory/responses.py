@@ -34,17 +34,26 @@ class CachedAnswer(NamedTuple):
     used_at: int = 0
 
 
-def response_key(model: str, system: str, turns: Sequence[Sequence[object]]) -> str:
+def response_key(
+    model: str,
+    system: str,
+    turns: Sequence[Sequence[object]],
+    *,
+    project: str | None = None,
+    session: str = "",
+) -> str:
     """Return the name of a prompt: that of another model, or with one word more, is another.
 
-    The tags of recalled text are random, and do not count.
+    The same words in another project are another prompt, and so they are in another session where
+    the turns before are not among ``turns``. The tags of recalled text are random, and do not
+    count.
 
     >>> one = response_key("m", "Be brief.", [("user", "Hi")])
     >>> one == response_key("m", "Be brief.", [("user", "Hi")]) != response_key("m", "", [])
     True
     """
     plain = [[untagged(part) if isinstance(part, str) else part for part in turn] for turn in turns]
-    text = json.dumps([model, untagged(system), plain], default=str)
+    text = json.dumps([project, session, model, untagged(system), plain], default=str)
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -73,6 +82,7 @@ class ResponseCache:
     """
 
     def __init__(self, memory: Memory) -> None:
+        self.project = memory.config.project
         self._store = memory._required()
         self._members = memory._members
         self._purged = self._store.state().purged

@@ -25,6 +25,11 @@ LEARNED_FROM_WORDS = (-0.269, -0.79, 0.361, 6.152, 0.623, 0.0, 0.0)
 # another language: constant, nearness.
 LEARNED_FROM_NEARNESS = (-3.443, 0.864)
 
+# Set on XQuAD in seven languages, for a passage in another language than the question: few words
+# of the question can be in it, so that neither their rarity nor the size of the memory counts.
+# Constant, cover, nearness, best sentence.
+ACROSS_LANGUAGES = (-3.69, 2.592, 0.864, 3.456)
+
 # How much nearer the nearest is for each e-fold of passages, in spreads: the median of 40 samples.
 NEARER_PER_E_FOLD = 0.5
 SAMPLED = 1_000  # passages that an embedder's own numbers are for
@@ -108,6 +113,7 @@ def relevance(
     *,
     sentence: float | None = None,
     lookup: bool = False,
+    across: bool = False,
 ) -> float:
     """Return how likely a hit is about the question, in 0..1; 0 if nothing speaks for it.
 
@@ -118,12 +124,17 @@ def relevance(
         chance: What chance finds among as many passages.
         sentence: The share of the question that its best sentence says; ``None`` if not compared.
         lookup: Whether the question is a word or two, and no sentence.
+        across: Whether the passage is in another language than the question.
     """
     near = 0.0 if cosine is None else nearness(cosine, chance)
     if not covered and (cosine is None or near <= FAR):
         return 0.0
     constant, by_nearness = LEARNED_FROM_NEARNESS
     by_nearness_alone = constant + by_nearness * near
+    if across and cosine is not None:
+        constant, by_cover, by_nearness, by_sentence = ACROSS_LANGUAGES
+        by_meaning = by_nearness * near + by_sentence * (sentence or 0.0)
+        by_nearness_alone = max(by_nearness_alone, constant + by_cover * covered + by_meaning)
     if not rarity:
         return _share(by_nearness_alone)
     if cosine is None:
@@ -138,7 +149,7 @@ def relevance(
     by_meaning = by_nearness * near + FARTHER * min(0.0, near) + by_sentence * (sentence or 0.0)
     size = learned_size(chance)
     by_all_of_it = constant + by_size * size + by_words + by_meaning
-    above = max(by_all_of_it, by_nearness_alone - WORDS_KNOWN) - FLOOR
+    above = max(by_all_of_it, by_nearness_alone - WORDS_KNOWN * (not across)) - FLOOR
     if above > 0.0:
         above *= 1.0 - LESS_SURE * (size - math.log(SMALLEST))
     return _share(FLOOR + above)

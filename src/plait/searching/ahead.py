@@ -12,8 +12,8 @@ from plait.protocols import ReadAhead, Scored, Vector
 from plait.ranking import hybrid
 from plait.searching.answers import Conversation
 from plait.searching.evidence import Evidence
-from plait.searching.scoring import Branches, first_read, stopped
-from plait.searching.search import KEYWORD_CANDIDATES, VECTOR_CANDIDATES, Plan, over_fetch
+from plait.searching.scoring import Branches, first_read
+from plait.searching.search import KEYWORD_CANDIDATES, VECTOR_CANDIDATES, Plan, over_fetch, stopped
 from plait.types import Ref
 
 

@@ -8,9 +8,9 @@ Loaded only for a memory with messages.
 from collections.abc import Iterator, Mapping
 
 from plait.protocols import Replies, Store
-from plait.ranking.hybrid import Fused, lend
+from plait.ranking.hybrid import ANSWER_SHARE, Fused, lend
 from plait.searching.readable import readable_passages
-from plait.types import Filter, Ref
+from plait.types import Filter, Hit, Ref
 from plait.types.queries import Query, Turn
 from plait.types.records import NamedTuple
 
@@ -78,3 +78,22 @@ def _following(store: Store, where: Filter, turn: Turn) -> Iterator[tuple[Ref, T
             continue
         for passage in readable_passages(store, reply.id, 0, 0, damaged):
             yield passage.ref, Turn.of(turn.session, reply.turn, passage.text)
+
+
+def answering(hits: list[Hit]) -> list[Hit]:
+    """Return the hits; the message after a question is as relevant as that, but for a share."""
+    asked = {
+        (row.project, row.session, row.turn + 1): hit.relevance * ANSWER_SHARE
+        for hit in hits
+        if (row := hit.document).turn is not None and Turn.of("", row.turn, hit.text).asks
+    }
+    if not asked:
+        return hits
+    inherited = [
+        asked.get((row.project, row.session, row.turn or 0), 0.0)
+        for row in (hit.document for hit in hits)
+    ]
+    return [
+        hit._replace(relevance=max(hit.relevance, share))
+        for hit, share in zip(hits, inherited, strict=True)
+    ]

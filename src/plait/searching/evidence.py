@@ -8,14 +8,15 @@ from plait.protocols import Candidate, Store, Use
 from plait.ranking import hybrid
 from plait.ranking.relevance import relevance
 from plait.searching.snippets import in_base_forms
-from plait.text import empty_words, is_unspaced, parts
-from plait.types import Filter, Hit, Ref, Signals
+from plait.text import STOP_WORDS, empty_words, is_spaced, parts, words_in
+from plait.types import Filter, Hit, Passage, Ref, Signals
 from plait.types.queries import Chance, Query, Vocabulary
 
 CHATTY_WORDS = 3
 CHATTY_CERTAINTY = 0.5
 LOOKED_UP_WORDS = 2  # so many, all of them telling, are no question: they are looked up
 LOOKED_UP_CHARACTERS = 6  # and so many of a script without blanks
+IN_PASSAGE = 2  # function words of a language, in a passage that is in it
 
 
 def in_sight(where: Filter) -> Filter:
@@ -75,8 +76,9 @@ class Evidence:
         written = self.text.split()
         chatty = len(content) == 1 and len(written) >= CHATTY_WORDS
         self._certainty = CHATTY_CERTAINTY if chatty else 1.0
+        self._language = _language_of(query)
         self._lookup = len(written) <= min(LOOKED_UP_WORDS, len(content)) and (
-            len(self.text) <= LOOKED_UP_CHARACTERS or not any(map(is_unspaced, self.text))
+            len(self.text) <= LOOKED_UP_CHARACTERS or is_spaced(self.text)
         )
 
     def _names_with_parts(
@@ -146,9 +148,10 @@ class Evidence:
         covered = hybrid.coverage(self._telling, has, counts.passages, counts.holding)
         return tuple(sorted({self._word_of[term] for term in matched})), covered
 
-    def relevance(self, signals: Signals, chance: Chance) -> float:
+    def relevance(self, passage: Passage, signals: Signals, chance: Chance) -> float:
         """Return how likely a passage is about the query; words without a subject tell nothing."""
-        certainty = self._certainty if self.rarity else 0.0
+        across = self._is_across(passage)
+        certainty = self._certainty if self.rarity or across else 0.0
         sentence = signals.sentence
         return relevance(
             signals.coverage * certainty,
@@ -157,7 +160,15 @@ class Evidence:
             chance,
             sentence=None if sentence is None else sentence * certainty,
             lookup=self._lookup,
+            across=across,
         )
+
+    def _is_across(self, passage: Passage) -> bool:
+        """Tell whether a passage is in another language than the query, as far as words show it."""
+        if not is_spaced(self.text):
+            return is_spaced(passage.text)
+        listed = self._language
+        return bool(listed) and len(listed.intersection(passage.text.lower().split())) < IN_PASSAGE
 
     def best_coverage(self, refs: Sequence[Ref]) -> float:
         """Return the largest share of the query's words that one of these passages contains."""
@@ -218,6 +229,19 @@ class Nearby:
             around=self._evidence.words(*turns)[1] if len(turns) > 1 else 0.0,
             sentence=hit.signals.sentence or 0.0,
         )
+
+
+def _language_of(query: Query) -> frozenset[str]:
+    """Return the function words of the query's language that English has not.
+
+    A query is without them. None if it is in English, or in a language that is not known.
+    """
+    asked = words_in(query.text)
+    if STOP_WORDS.issuperset({*asked}.difference(query.words)):
+        return frozenset()  # all that is left out is English
+    from plait.text.function_words import language_of
+
+    return language_of(asked) - empty_words()
 
 
 def _tells(word: str) -> bool:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 
 from plait.protocols import State, Store
-from plait.searching.joining import join
+from plait.searching.joining import join, spans_of
 from plait.searching.readable import readable_passages, unreadable
-from plait.searching.scoring import Request, spans_of, with_entities
+from plait.searching.scoring import Request, with_entities
 from plait.searching.search import tokens_of
 from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings

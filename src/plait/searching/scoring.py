@@ -1,17 +1,17 @@
 """Turn a fused ranking into hits: hydrate, score by evidence and use, explain."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import compress, zip_longest
 
 from plait.embedders import Embedder
-from plait.errors import DeadlineExceeded, Notice
+from plait.errors import Notice
 from plait.protocols import Candidate, Scored, Store
 from plait.ranking import hybrid
 from plait.ranking.relevance import NONSENSE
 from plait.searching.evidence import Evidence, Nearby
 from plait.searching.snippets import snippet_of
-from plait.types import Branch, Filter, Fusion, Hit, Mode, Passage, Ref, Signals
-from plait.types.queries import Chance, Turn
+from plait.types import Branch, Filter, Fusion, Hit, Mode, Ref, Signals
+from plait.types.queries import Chance
 from plait.types.records import NamedTuple
 
 DEADLINE_S = 2.0
@@ -78,14 +78,11 @@ class Gathered:
         self.rivals: list[Hit] = []  # other passages of documents that one is to represent
         self.substitutes: list[Hit] = []  # more of these, if no other convinces
         self.hidden: list[Hit] = []  # what hits show besides, if they stay
+        self.replies: list[Hit] = []  # messages that convince only if they answer a hit
+        self.looked_at_replies = 0
         self.looks_on = looks_on
         self.looked_at = 0
         self.room = self.room_of_rivals = COMPARED_CHARS
-
-
-def stopped(request: Request) -> Notice:
-    """Return the notice that the search by words took too long."""
-    return Notice(f"keyword search stopped after {request.deadline:g} s", DeadlineExceeded.code)
 
 
 def with_entities(store: Store, hits: list[Hit]) -> list[Hit]:
@@ -135,12 +132,6 @@ def _pool(request: Request) -> int:
     from plait.searching.diversity import POOL_FACTOR
 
     return max(last, last * POOL_FACTOR)
-
-
-def spans_of(store: Store, spans: Sequence[tuple[str, int, int]]) -> list[list[Passage]]:
-    """Return passages of several documents: each an id, a first and a last ordinal."""
-    ahead = store.ahead
-    return [store.passages(*span) for span in spans] if ahead is None else ahead.spans(spans)
 
 
 class Scorer:
@@ -216,7 +207,8 @@ class Scorer:
             start = end
         if rows.looks_on:
             self._judge(rows)
-        rows.hits = _with_answers(rows.hits)
+        self._settle_replies(rows)
+        del rows.hits[max(wanted, rows.looked_at) :]
         return rows
 
     def _gather(self, candidate: Candidate, rows: Gathered) -> bool:
@@ -241,6 +233,8 @@ class Scorer:
             rows.hits.append(hit)
             rows.looked_at += looks_on
             rows.room -= len(hit.passage.text[:COMPARED_PASSAGE])
+        elif not looks_on and hit.document.turn is not None:
+            rows.replies.append(hit)
         return self._has_nothing(hit)
 
     def _note(self, hits: Iterable[Hit]) -> None:
@@ -252,12 +246,12 @@ class Scorer:
     def _judge(self, rows: Gathered) -> None:
         """End the second look: compare the hits, and keep those that convince now."""
         rows.looks_on = False
-        hits = self._best_of_each(self._convincing(rows.hits + rows.rivals), rows)
+        hits = self._best_of_each(self._convincing(rows.hits + rows.rivals, rows), rows)
         if len(hits) < len(rows.hits):
             represented = {hit.document.id for hit in hits}
             missing = [hit for hit in rows.substitutes if hit.document.id not in represented]
-            hits += self._best_of_each(self._convincing(missing[: hybrid.RERANKED]), rows)
-            for hit in self._convincing(rows.hidden):
+            hits += self._best_of_each(self._convincing(missing[: hybrid.RERANKED], rows), rows)
+            for hit in self._convincing(rows.hidden, rows):
                 if not _is_shown_already(hit, hits):
                     hits.append(hit)
             hits.sort(key=lambda hit: -self._fused[hit.passage.ref].score)
@@ -265,10 +259,28 @@ class Scorer:
             self._talks.clear()
             self._note(hits)
         rows.hits, rows.looked_at = hits, len(hits)
+        rows.looked_at_replies = len(rows.replies)
 
-    def _convincing(self, hits: list[Hit]) -> list[Hit]:
+    def _settle_replies(self, rows: Gathered) -> None:
+        """Let answers inherit from their questions, and take in those that convince with that."""
+        last = len(rows.hits)
+        hits = _with_answers(rows.hits + rows.replies)
+        convince = [self._convinces(reply) for reply in hits[last:]]
+        rows.looked_at += sum(convince[: rows.looked_at_replies])
+        rows.hits = hits[:last] + list(compress(hits[last:], convince))
+        if any(convince):
+            rows.hits.sort(key=lambda hit: -self._fused[hit.passage.ref].score)
+
+    def _convincing(self, hits: list[Hit], rows: Gathered) -> list[Hit]:
         """Return those that convince when their sentences are compared."""
-        return [hit for hit in self._compared(hits) if self._convinces(hit)] if hits else []
+        compared = self._compared(hits) if hits else []
+        convince = [self._convinces(hit) for hit in compared]
+        rows.replies += [
+            hit
+            for hit, does in zip(compared, convince, strict=True)
+            if not does and hit.document.turn is not None
+        ]
+        return list(compress(compared, convince))
 
     def _best_of_each(self, hits: list[Hit], rows: Gathered) -> list[Hit]:
         """Return the best passage of each document, where passages compete."""
@@ -319,7 +331,7 @@ class Scorer:
             passage=passage,
             document=candidate.document,
             score=fused.score,
-            relevance=self._evidence.relevance(signals, self._chance),
+            relevance=self._evidence.relevance(passage, signals, self._chance),
             source=self._source(ref),
             signals=signals,
             superseded_by=candidate.superseded_by,
@@ -409,7 +421,7 @@ class Scorer:
         compared = []
         for hit, score in zip(hits, scores, strict=True):
             signals = hit.signals._replace(sentence=score)
-            relevance = self._evidence.relevance(signals, self._chance)
+            relevance = self._evidence.relevance(hit.passage, signals, self._chance)
             compared.append(hit._replace(signals=signals, relevance=relevance))
         return compared
 
@@ -442,7 +454,7 @@ class Scorer:
 
     def _widened(self, hits: list[Hit]) -> list[Hit]:
         """Return the hits with their neighbours' texts, overlaps merged."""
-        from plait.searching.joining import join
+        from plait.searching.joining import join, spans_of
 
         window = self._request.window
         spans = [
@@ -472,21 +484,11 @@ def _is_shown_already(hit: Hit, hits: Iterable[Hit]) -> bool:
 
 def _with_answers(hits: list[Hit]) -> list[Hit]:
     """Return the hits; the message after a question is as relevant as that, but for a share."""
-    asked = {
-        (row.project, row.session, row.turn + 1): hit.relevance * hybrid.ANSWER_SHARE
-        for hit in hits
-        if (row := hit.document).turn is not None and Turn.of("", row.turn, hit.text).asks
-    }
-    if not asked:
+    if all(hit.document.turn is None for hit in hits):
         return hits
-    inherited = [
-        asked.get((row.project, row.session, row.turn or 0), 0.0)
-        for row in (hit.document for hit in hits)
-    ]
-    return [
-        hit._replace(relevance=max(hit.relevance, share))
-        for hit, share in zip(hits, inherited, strict=True)
-    ]
+    from plait.searching.answers import answering
+
+    return answering(hits)
 
 
 def _ranks(branch: list[Scored] | None) -> dict[Ref, int]:

@@ -21,7 +21,7 @@ from plait.protocols import Scored, State, Store, Vector
 from plait.ranking import hybrid
 from plait.ranking.relevance import chance_among
 from plait.searching.evidence import Evidence, in_sight, unknown_in
-from plait.searching.scoring import Branches, Request, Scorer, stopped
+from plait.searching.scoring import Branches, Request, Scorer
 from plait.text import parse, prefixes_of
 from plait.types import Answer, Hit, Mode, Receipt, Ref, Tuning, check_range
 from plait.types.guarding import weights_problem
@@ -318,6 +318,11 @@ def _by_keyword(
         degraded.append(because("keyword search failed", error.notice))
         return None, error
     return [], None
+
+
+def stopped(request: Request) -> Notice:
+    """Return the notice that the search by words took too long."""
+    return Notice(f"keyword search stopped after {request.deadline:g} s", DeadlineExceeded.code)
 
 
 def _by_vector(

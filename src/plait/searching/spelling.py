@@ -6,7 +6,7 @@ only for a question with an unknown word.
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations
 
 from plait.embedders.builtin import is_word
@@ -16,6 +16,7 @@ from plait.ranking import hybrid
 from plait.searching.evidence import in_sight, unknown_in
 from plait.searching.scoring import Request
 from plait.text import empty_words, parts, spelling, words_in
+from plait.text.function_words import language_of
 from plait.text.operators import without_exact
 from plait.types import Filter
 from plait.types.queries import Expression, Group, Query, Spelling, Term, Vocabulary
@@ -38,6 +39,10 @@ RARE_SHARE = 0.01
 # In a small memory most words are in more than one passage of a hundred.
 RARE_IN_SMALL = 0.1
 MOST_RARE_IN_SMALL = 20
+# A common word is company, too, if it is in so many times as many passages with the correction as
+# chance would put it in, and in so many at least.
+OFTENER = 4.0
+LEAST_TOGETHER = 3
 COUNTED_TOGETHER = 100  # passages with a correction and its company; more say no more
 COMPARED_SPELLINGS = 4  # candidates whose company is looked up, and other words it is looked up for
 
@@ -52,26 +57,6 @@ SMALL_IN_NAME = 3
 RIGHT_IN_FOREIGN = 2
 LONG_IN_FOREIGN = 8  # letters
 HELD_IN_OWN = 0.1  # of the passages, by a little word of the language that they are in
-# Little words of English that German, Spanish, Turkish or Danish has, too.
-_SHARED = ("also", "but", "for", "had", "has", "have", "her", "him", "mine", "was", "will")
-# The commonest little words of other languages in Latin letters, less those that English or a
-# terminal has ("hat", "mit", "der", "jest", "su"). A question without any is taken for English:
-# people also type mere keywords.
-_ELSEWHERE = (
-    # German, Dutch
-    "auf aus bei dem ein eine einem einen einer nach nicht oder ohne sich sie sind und viele von "
-    "wann warum welche welchem welchen welcher welches wer wie wo wurde wurden zu zum zur zwischen "
-    "bij een het hoeveel naar niet ook uit voor waar waarom wanneer welk welke zijn "
-    # Spanish, Portuguese, Italian, French
-    "como cuál cuáles cuando cuándo cuántas cuántos de desde dónde el en entre está fue fueron la "
-    "las los más para por que qué quién quiénes según un una aos mais onde quais qual quando "
-    "quantos quem são uma che della delle gli nel nella perché quale quali quanti sono avec cette "
-    "combien dans elle leur où pourquoi quand quel quelle quelles quels quoi sont une "
-    # Swedish, Danish, Polish, Turkish
-    "det ett från för hvad hvem hvilken hvor och på som vad vem vilka vilken vilket czy dla gdzie "
-    "jak jaka jaki jakie kiedy która które który kto nie przez się bir hangi için kaç neden nerede "
-    "olan olarak"
-)
 
 
 class Corrected(NamedTuple):
@@ -162,13 +147,11 @@ def _is_foreign(
 ) -> bool:
     """Tell whether a question is in another language than the notes, as far as its words show.
 
-    Some of its words are ``right``, but not here, and its little words are of a language that the
-    notes are not in: misspelt questions have the little words of their notes.
+    Some of its words are ``right``, but not here, and its function words are of a language that the
+    notes are not in: misspelt questions have the function words of their notes.
     """
     words = list(map(str.lower, asked))
-    if any(len(word) > 2 and word in empty_words() and word not in _SHARED for word in words):
-        return False
-    little = set(words).intersection(_ELSEWHERE.split())
+    little = language_of(words).intersection(words)
     if not little:
         return False
     # A query is without the function words of its language.
@@ -194,11 +177,16 @@ def _is_slip(typed: str, meant: str) -> bool:
 
 
 class _Likely(NamedTuple):
-    """A typed word, a word that may be meant, and a query for its company, if there is any."""
+    """A typed word, a word that may be meant, and a query for its company, if there is any.
+
+    ``common`` has queries for it beside each common word alone, and in how many passages they must
+    stand together.
+    """
 
     typed: str
     spelt: Spelling
     company: Query | None
+    common: tuple[tuple[Query, float], ...] = ()
 
 
 def _likely_ones(
@@ -232,10 +220,15 @@ def _likely_ones(
         others = [word for other, word in first.items() if other != typed]
         rare = [word for word, count in known.items() if count <= common] + others
         company = sorted(known, key=known.__getitem__) + others
-        likely += [
-            _Likely(typed, row, _beside(row.word, rare, company) if company else None)
-            for row in _likely(rows)
-        ]
+        frequent = [word for word in company if word not in rare and len(company) > 1]
+        for row in _likely(rows):
+            by_chance = {word: row.holding * known[word] / passages for word in frequent}
+            apart = [
+                (_beside(row.word, (), (word,)), max(LEAST_TOGETHER, OFTENER * by_chance[word]))
+                for word in frequent[:COMPARED_SPELLINGS]
+            ]
+            together = _beside(row.word, rare, company) if company else None
+            likely.append(_Likely(typed, row, together, tuple(apart)))
     return likely
 
 
@@ -246,29 +239,30 @@ def _chosen(
 
     One that stands beside the others of the question is preferred to one that does not.
     """
-    queries = [row.company for row in likely if row.company is not None]
     ahead = store.ahead
     if ahead is None:
-        counts = [len(store.keyword(query, COUNTED_TOGETHER, where)) for query in queries]
-        best = _best(likely, counts)
+        best = _best(likely, lambda query: len(store.keyword(query, COUNTED_TOGETHER, where)))
         return best, store.vocabulary(best.values())
+    queries = [row.company for row in likely if row.company is not None]
+    queries += [query for row in likely for query, _ in row.common]
     words = {row.spelt.word for row in likely}
     counts, vocabulary = ahead.company(queries, COUNTED_TOGETHER, where, words)
-    best = _best(likely, counts)
+    best = _best(likely, dict(zip(queries, counts, strict=True)).__getitem__)
     return best, _restricted(vocabulary, {*best.values()})
 
 
-def _best(likely: Sequence[_Likely], counts: Iterable[int]) -> dict[str, str]:
-    """Return the best of likely words, of whose company there are so many passages."""
-    together = iter(counts)
+def _best(likely: Sequence[_Likely], count_of: Callable[[Query], int]) -> dict[str, str]:
+    """Return the best of likely words; ``count_of`` tells how many passages a query has."""
     chosen: dict[str, str] = {}
     best: dict[str, float] = {}
-    for typed, row, company in likely:
+    for typed, row, company, common in likely:
         unlikely, limit = _unlikely(row), ALONE
         if company is not None:
-            count = next(together)
+            count, limit = count_of(company), BESIDE
+            if not count:
+                often = [n for query, least in common if (n := count_of(query)) >= least]
+                count, limit = (max(often), ALONE) if often else (0, APART)
             unlikely -= TENFOLD * math.log10(max(1, count))
-            limit = BESIDE if count else APART
         if unlikely <= limit and unlikely - limit < best.get(typed, math.inf):
             best[typed], chosen[typed] = unlikely - limit, row.word
     return chosen

@@ -1,4 +1,4 @@
-"""Function words of other languages than English, for questions in them.
+"""Function words of other languages than English, and which of them a question is in.
 
 In a memory of several languages such words are rare, so that they would count as telling ones: a
 Spanish question would find the few Spanish notes by "por" and "la", whatever it is about. They are
@@ -11,8 +11,12 @@ from functools import cache
 
 from plait.text import empty_words
 
-# So many of them must stand in a question of Latin letters, one of which shows its language.
+# So many must stand in a question of Latin letters, and so many of them show its language. In an
+# English question a single one may be a name or an abbreviation ("HET", "Oder"), unless it has a
+# letter that English has not, or so many are listed in all.
 LEAST_LISTED = 2
+LEAST_SHOWING = 2
+MANY_LISTED = 4
 
 # All that are left out of a question in the language.
 _BY_LANGUAGE = {
@@ -20,13 +24,19 @@ _BY_LANGUAGE = {
         "ما ماذا من في على إلى عن مع هل كم أين متى كيف لماذا أي الذي التي هو هي أن كان كانت قد لم "
         "هذا هذه بين"
     ),
+    "da": (
+        "af at blev da de den der det du en er et for fra han har havde hun hvad hvem hvilke "
+        "hvilken hvilket hvor hvordan hvorfor hvornår i ikke jeg kan med men min mit når og om os "
+        "på sig sin som til var ved vi være"
+    ),
     "de": (
         "aber alle als am an auch auf aus bei bis da das dass dem den denn der des die diese "
-        "dieser dieses doch durch ein eine einem einen einer eines er es für gibt haben hat hatte "
-        "ich ihr ihre im in ist ja kann können man mein mit nach nicht noch nur ob oder ohne sein "
-        "seine sich sie sind so über um und uns unser unter vom von vor wann war waren warum was "
-        "welche welchem welchen welcher welches wem wen wer werden wie wird wir wo wurde wurden "
-        "zu zum zur"
+        "dieser dieses doch durch ein eine einem einen einer eines er es für gegen gibt haben hat "
+        "hatte hatten ich ihr ihre im in ist ja kann können man mein mit nach nicht noch nur ob "
+        "oder ohne sein seine sich sie sind so um und uns unser unter über viele vielen vom von "
+        "vor wann war waren warum was während welche welchem welchen welcher welches wem wen wer "
+        "werden wessen wie wir wird wo wofür woher wohin womit worin wozu wurde wurden zu zum zur "
+        "zwischen"
     ),
     "es": (
         "a al como cómo con cual cuál cuales cuáles cuando cuándo cuanta cuánta cuantas cuántas "
@@ -82,37 +92,45 @@ _BY_LANGUAGE = {
     ),
     "tr": (
         "ama ancak ben bir biz bu bunu çok da daha de değil diye en gibi göre hangi hangileri "
-        "hangisi her için ile ise kaç kadar ki kim kime kimin mı mi mu mü nasıl ne neden nedir "
-        "nerede niçin niye o olan olarak oldu olduğu onu şu tarafından var ve veya ya"
+        "hangisi her için ile ise kaç kadar ki kim kimdi kimdir kime kimin mi mı midir mu mü "
+        "nasıl ne neden nedir nelerdir nerede neydi neye neyi niçin niye o olan olarak oldu "
+        "olduğu onu şu tane tarafından var ve veya ya yılında zaman"
     ),
 }
-# Those in Latin letters that show the language: no English word, name, abbreviation or command is
-# spelt like one ("per", "dan", "mit", "os", "su").
+# Those in Latin letters that show the language: hardly an English word, name, abbreviation or
+# command is spelt like one ("per", "dan", "mit", "os", "su", "vad").
 _SHOWING = (
+    # Danish
+    "hvad hvem hvilke hvilken hvilket hvor hvordan hvorfor hvornår ikke jeg når på være "
     # Dutch
-    "deze heeft hij hoeveel maar mijn naar niet waarom wanneer welke werd worden wordt zijn "
+    "bij deze een heeft het hij hoeveel maar mijn naar niet voor waarom wanneer welke werd worden "
+    "wordt zijn "
     # French
-    "avec cette combien était été leurs lequel laquelle nous où pourquoi quand quel quelle "
-    "quelles quels quoi sont vous "
+    "avec cette combien dans était été leurs lequel laquelle nous où pourquoi quand quel quelle "
+    "quelles quels quoi sont une vous "
     # German
-    "aber auch diese dieser dieses durch einem einen einer eines für haben ihre kann können "
-    "nicht noch oder ohne seine sich sind über und unser unter waren warum welche welchem "
-    "welchen welcher welches werden wie wir wird wurde wurden zum zur "
+    "aber auch auf bei diese dieser dieses durch eine einem einen einer eines für gegen haben "
+    "hatte hatten ihre kann können nach nicht noch oder ohne seine sich sind und unser über "
+    "viele vielen wann waren warum während welche welchem welchen welcher welches werden wessen "
+    "wie wir wird wofür woher wohin womit worin wozu wurde wurden zum zur zwischen "
     # Italian
     "anche della delle hanno nella perché più quale quali quante quanti quanto questa questo "
     # Polish
-    "był była były być czy dla gdzie jaka jaki jakie kiedy która które który przez przy są się "
+    "był była były być czy gdzie jaka jaki jakie kiedy która które który przez przy są się "
     "że "
     # Portuguese
-    "aos foram há já minha não onde pela pelo porque quais qual quantas quantos quem são também "
+    "aos foram há já minha não onde para pela pelo porque quais qual quando quantas quantos quem "
+    "são também uma "
     # Spanish
-    "cómo cuál cuales cuáles cuándo cuántas cuánto cuántos desde dónde donde está están fueron "
-    "había hasta más pero por que qué quien quién quienes quiénes también tiene "
+    "cómo cuál cuales cuáles cuando cuándo cuántas cuánto cuántos desde dónde donde está "
+    "están fue fueron había hasta más para pero por que qué quien quién quienes quiénes también "
+    "tiene una "
     # Swedish
-    "från för inte när och på vad varför vilka vilken vilket är "
+    "det ett från för inte när och på varför vilka vilken vilket är "
     # Turkish
-    "ancak çok değil gibi göre hangi hangileri hangisi için kaç kadar nasıl neden nedir nerede "
-    "niçin olan olarak oldu olduğu tarafından veya"
+    "ancak bir çok değil gibi göre hangi hangileri hangisi için kaç kadar kimdi kimdir midir "
+    "nasıl neden nedir nelerdir nerede neydi neye neyi niçin olan olarak oldu olduğu tane "
+    "tarafından veya yılında zaman"
 )
 _FIRST_OTHER_LETTER = "\u0370"  # of scripts that no English word is written in
 # Function words of English that other languages have, too.
@@ -137,21 +155,36 @@ def _is_of_other_script(word: str) -> bool:
     return word[0] >= _FIRST_OTHER_LETTER
 
 
+def language_of(question: Sequence[str]) -> frozenset[str]:
+    """Return the function words of the language that a question is in, in lower case.
+
+    None for a question in English, or in a language that is not known here.
+
+    >>> "la" in language_of("por qué usamos la nube".split()), language_of(["vad", "min", "on"])
+    (True, frozenset())
+    """
+    asked = frozenset(question)
+    if any(len(word) > 1 for word in (asked & empty_words()) - _SHARED):
+        return frozenset()
+    most, language = 0, frozenset[str]()
+    for listed, showing in _languages():
+        shown, known = asked & showing, len(asked & listed)
+        if any(map(_is_of_other_script, shown)):
+            return listed
+        is_shown = len(shown) >= LEAST_SHOWING or not all(map(str.isascii, shown))
+        is_shown |= bool(shown) and known >= MANY_LISTED
+        if is_shown and known >= LEAST_LISTED and known > most:
+            most, language = known, listed
+    return language
+
+
 def without_foreign_function_words(words: Sequence[str], question: Sequence[str]) -> list[str]:
     """Return words without the function words of the language that the question is in.
-
-    A question in English, or in a language that is not known here, has none.
 
     >>> without_foreign_function_words(["usamos", "la", "nube"], "por qué usamos la nube".split())
     ['usamos', 'nube']
     >>> without_foreign_function_words(["disk", "io", "per"], "disk io per process".split())
     ['disk', 'io', 'per']
     """
-    asked = frozenset(question)
-    if any(len(word) > 1 for word in (asked & empty_words()) - _SHARED):
-        return list(words)
-    counts = [len(asked & listed) if asked & showing else 0 for listed, showing in _languages()]
-    listed, showing = _languages()[counts.index(max(counts))]
-    if max(counts) < LEAST_LISTED and not any(map(_is_of_other_script, asked & showing)):
-        return list(words)
-    return [word for word in words if word not in listed]
+    left_out = language_of(question)
+    return [word for word in words if word not in left_out]

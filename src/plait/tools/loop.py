@@ -116,11 +116,11 @@ def take_turn(
         answer: Gets the prompt and returns the model's answer. What it raises is passed on, and
             nothing is saved.
         model: The name of whoever answers. With it, and the setting ``response_cache_enabled``, a
-            prompt that was answered before is answered from the cache.
+            prompt that was answered before in this project and session is answered from the cache.
     """
     cache = _cache_of(memory, model)
     prompt = with_context(memory, text)
-    answered, cached = _answered(cache, str(prompt), answer, model)
+    answered, cached = _answered(cache, session, str(prompt), answer, model)
     try:
         saved = remember_turn(memory, session, text, answered)
     except PlaitError as error:
@@ -140,14 +140,20 @@ def _cache_of(memory: "Memory", model: str) -> "ResponseCache | None":
 
 
 def _answered(
-    cache: "ResponseCache | None", prompt: str, answer: Callable[[str], str], model: str
+    cache: "ResponseCache | None",
+    session: str,
+    prompt: str,
+    answer: Callable[[str], str],
+    model: str,
 ) -> tuple[str, bool]:
     """Return the answer to a prompt, and whether it is a cached one."""
     if cache is None:
         return answer(prompt), False
     from plait.memory.responses import response_key
 
-    key = response_key(model, "", [("user", prompt)])
+    # Whoever answers may know the session's earlier turns, which the prompt does not show.
+    turns = [("user", prompt)]
+    key = response_key(model, "", turns, project=cache.project, session=session)
     known = cache.get(key)
     if known is not None:
         return known.text, True

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from plait.errors import UsageError, quoted
 from plait.facts import echo, likeness
 from plait.facts.credentials import secret_kinds
-from plait.facts.names import entity_named
+from plait.facts.names import entity_named, is_item
 from plait.facts.trust import RAISING, at_least
 from plait.protocols import Candidate, Entry, State, Store
 from plait.types import KINDS, TRUSTS, Document, Filter, Ref
@@ -103,8 +103,12 @@ def _in_place_of_files(writer: Writer, documents: Sequence[Document]) -> list[Do
 
 
 def _may_name_file(document: Document) -> bool:
-    """Tell whether a text could have a file's name: one from a file is told by its path."""
-    return document.kind == "note" and document.path is None and not document.id
+    """Tell whether a text could have a file's name: one from a file is told by its path.
+
+    A program finds its items by what they are, whatever a file beside them is called.
+    """
+    is_note = document.kind == "note" and document.path is None and not document.id
+    return is_note and not is_item(document)
 
 
 def store_many(writer: Writer, many: Iterable[Document]) -> list[Stored]:

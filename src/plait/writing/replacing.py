@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plait.errors import UsageError, advise, quoted
 from plait.facts import trash as trash_rules
 from plait.facts import trust as trust_rules
-from plait.facts.names import PERSONAL
+from plait.facts.names import PERSONAL, is_item
 from plait.protocols import Entry, Transaction, Trashed
 from plait.types import DEFAULT_ENTITY_TYPE, Document
 from plait.types.ids import ARCHIVED_FIELD, new_id
@@ -83,7 +83,7 @@ def _namesake(transaction: Transaction, document: Document) -> Document | None:
     if document.kind == "file":
         for name in dict.fromkeys((document.key, document.key.rpartition("/")[2])):
             note = transaction.known(Document(key=name, project=document.project))
-            if note is None or note.kind != "note" or note.origin != "user":
+            if note is None or note.kind != "note" or note.origin != "user" or is_item(note):
                 continue
             named_after = note.path is None and name == document.key and note.trust == "trusted"
             if named_after or note.path == document.path:
