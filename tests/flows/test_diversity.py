@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait import Document, Hit, Memory, Passage
+from plait.agents.hooks.injecting import for_prompt
+from plait.chat.context import relevant_context
 from plait.searching.diversity import diversified
 from plait.types.ids import new_id
 
@@ -100,3 +102,28 @@ def test_every_hit_is_shown_or_folded_once(rows, limit) -> None:
     named = [id_ for hit in everything for id_ in (hit.id, *hit.folded)]
     assert sorted(named) == sorted(hit.id for hit in hits)
     assert [hit.id for hit in diversified(hits, limit)] == [hit.id for hit in everything[:limit]]
+
+
+def test_what_a_model_is_shown_has_no_copies(tmp_path) -> None:
+    """The same notes in two folders, and other notes on the subject in the places of the copies."""
+    keys = "Rotate the SSH keys of the build server every ninety days."
+    others = (
+        "The SSH keys of the build server are stored in the vault.",
+        "Who rotates SSH keys tells the team of the build server before.",
+    )
+    for folder in ("work", "copy"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "keys.md").write_text(keys, "utf-8")
+    for number, text in enumerate(others):
+        (tmp_path / "work" / f"{number}.md").write_text(text, "utf-8")
+    with Memory.open(":memory:", project="") as memory:
+        memory.ingest(tmp_path)
+        query = "How often do we rotate the SSH keys of the build server?"
+        assert [hit.text for hit in memory.search(query, limit=4)].count(keys) == 2
+        shown = [
+            [item.hit.text for item in memory.recall(query, limit=3).items],
+            [hit.text for hit in for_prompt(memory, query).hits],
+        ]
+        assert [sorted(texts) for texts in shown] == [sorted([keys, *others])] * 2
+        context = relevant_context(memory, query, is_local=True).text
+        assert [context.count(text) for text in (keys, *others)] == [1, 1, 1]

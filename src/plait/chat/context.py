@@ -13,6 +13,7 @@ from plait.facts.echo import PREFACE
 from plait.facts.masking import masked
 from plait.facts.trust import VOUCHING
 from plait.memory import Memory
+from plait.searching.diversity import without_copies
 from plait.searching.openings import at_its_time, is_opening
 from plait.searching.overview import ALWAYS_LOADED
 from plait.searching.recall import fence_recalled
@@ -105,8 +106,8 @@ def relevant_context(memory: Memory, question: str, *, is_local: bool) -> ChatCo
             text = _TAGS.sub("&lt;", overview.text)
             body = f"<relevant-context>\n{text}\n</relevant-context>"
         else:
-            answer = memory.search(question, limit=FIRST_LIMIT, min_score=FIRST_MIN_SCORE)
-            hits, notices = [*answer], answer.receipt.degraded
+            answer = memory.search(question, limit=2 * FIRST_LIMIT, min_score=FIRST_MIN_SCORE)
+            hits, notices = without_copies(answer)[:FIRST_LIMIT], answer.receipt.degraded
             parts = [f"{label(hit.to_dict())}\n{_below_a_label(hit.text.strip())}" for hit in hits]
             body = block("relevant-context", "\n\n".join([PREFACE, *parts]))
     except PlaitError as error:

@@ -48,6 +48,9 @@ NO_MARKS = bytes(sorted(frozenset(range(256)) - frozenset(MARKS)))
 UNSEEN_SPACES = re.compile("[\x0b\x0c\x1c-\x1f\x85]")
 ASCII_WORDS = re.compile(r"[!-/:-@\[-`{-~]|[^\s!-/:-@\[-`{-~]+")
 BULK_TEXTS = 16  # from this many texts on, reading the whole vocabulary (12 ms) pays off
+# A process that has answered so many searches goes on searching, and each one meets a hundred new
+# words: then it pays off, too (9 MB).
+SEARCHES_ALONE = 3
 
 # -- late interaction
 # The heaviest pieces of a pasted page tell its subject; each costs a comparison per passage word.
@@ -80,6 +83,7 @@ class Builtin(Embedder):
         }
         self._known_pieces: dict[str, list[int]] = {}
         self._weights: dict[int, float] = {}  # at most one per piece
+        self._searches = 0
 
     def embed(self, texts: Sequence[str], kind: TextKind) -> Sequence[Vector | None]:
         """Return one unit vector per text; ``None`` for a text without any known piece."""
@@ -123,6 +127,9 @@ class Builtin(Embedder):
         Each piece of the query counts by its weight times its cosine with the nearest piece of the
         sentence. One vector per text blurs what several sentences say; this does not.
         """
+        self._searches += 1
+        if self._searches > SEARCHES_ALONE:
+            self._file.read_vocabulary()
         weights, rows = self._interacting(query)
         sentences = [self._file.sentences(text) for text in texts]
         words = set(chain.from_iterable(chain.from_iterable(sentences)))

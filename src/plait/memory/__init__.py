@@ -226,8 +226,9 @@ class Memory(StoringMemory):
             UsageError: The query is empty or a value is out of range.
         """
         from plait.searching import conversations, recall
+        from plait.searching.diversity import without_copies
         from plait.searching.openings import at_its_time, is_opening
-        from plait.searching.readable import readable_passages
+        from plait.searching.pinned import pinned_hits
 
         if not query.strip():
             raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
@@ -235,35 +236,34 @@ class Memory(StoringMemory):
         if not strict and is_opening(query):
             where = at_its_time(where, query)
             return self.overview(budget_tokens=budget, where=where, all_projects=all_projects)
-        answer = self.search(
-            query,
-            limit=limit,
-            min_score=min_score,
-            strict=strict,
-            where=where,
-            all_projects=all_projects,
-        )
-        if min_score is None and self.config.origins.get("min_score", "default") == "default":
+        is_default = self.config.origins.get("min_score", "default") == "default"
+
+        def best(most: int) -> Answer:
+            answer = self.search(
+                query,
+                limit=most,
+                min_score=min_score,
+                strict=strict,
+                where=where,
+                all_projects=all_projects,
+            )
             # Only among the best: in a large memory, some passage further down is always near.
-            answer = recall.without_weak(answer)
+            return recall.without_weak(answer) if min_score is None and is_default else answer
+
+        answer = best(limit)
+        if len(without_copies(answer)) < len(answer):
+            wider = best(2 * limit)
+            answer = Answer(without_copies(wider)[:limit], wider.receipt)
         wanted = self._read_filter(where, all_projects=all_projects)
         if any(hit.document.turn is not None for hit in answer):
             answer = conversations.with_replies(self._required(), answer, wanted)
         pinned: list[Hit] = []
         if self._store is not None:
-            from plait.searching.pinned import pinned_hits
-
             pinned = pinned_hits(self._store, answer, wanted, budget)
         first = {hit.document.id for hit in pinned}
         rest = [hit for hit in answer if hit.document.id not in first]
-        # What is pinned is shown as it is, so that it stays within its share.
-        around = [[hit.passage] for hit in pinned]
-        for hit in rest:
-            near = (hit.passage.ordinal - recall.AROUND, hit.passage.ordinal + recall.AROUND)
-            # What is damaged near a hit is told by `search`, `get` and `doctor`.
-            around.append(readable_passages(self._required(), hit.document.id, *near, []))
-        answer = Answer([*pinned, *rest], answer.receipt)
-        answer = self._with_changes(answer)
+        around = recall.surroundings(self._required(), pinned, rest) if rest or pinned else []
+        answer = self._with_changes(Answer([*pinned, *rest], answer.receipt))
         earlier = self.earlier(hit.document for hit in answer)
         recalled = recall.recall(answer, around, budget, self.config.project, earlier)
         self.used(recalled.refs)

@@ -1,10 +1,11 @@
 """Order hits so that each says something new: copies fold, and similar passages move down.
 
-Only on request. It never hides a correction: a hit folds only into one with the same words in the
-same order, and facts (observations, messages, entities) are not held back for being similar.
+Only on request, but for copies: what a model is shown without asking has none. It never hides a
+correction: a hit folds only into one with the same words in the same order, and facts
+(observations, messages, entities) are not held back for being similar.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from plait.facts.likeness import content_words, in_common, without_punctuation
 from plait.types import Hit
@@ -24,7 +25,7 @@ def diversified(hits: Sequence[Hit], limit: int) -> list[Hit]:
         hits: Best first.
         limit: How many are wanted.
     """
-    left = _folded(hits)
+    left = without_copies(hits)
     words = {hit.id: content_words(hit.passage.text) for hit in left if not _is_fact(hit)}
     closest = dict.fromkeys(words, 0.0)
     chosen: list[Hit] = []
@@ -47,7 +48,7 @@ def _is_fact(hit: Hit) -> bool:
     return hit.document.kind in _FACTS
 
 
-def _folded(hits: Sequence[Hit]) -> list[Hit]:
+def without_copies(hits: Iterable[Hit]) -> list[Hit]:
     """Return the hits without copies of better ones, each with the ids of its copies."""
     kept: dict[object, tuple[Hit, list[str]]] = {}
     for hit in hits:

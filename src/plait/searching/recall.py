@@ -10,7 +10,9 @@ from types import MappingProxyType
 from plait.errors import quotable
 from plait.facts.echo import PREFACE, TAG_CHARS, fence
 from plait.facts.names import PERSONAL, changed_mark, distinct_names
+from plait.protocols import Store
 from plait.searching.joining import join
+from plait.searching.readable import readable_passages
 from plait.searching.search import BYTES_PER_TOKEN
 from plait.searching.search import tokens_of as tokens_of
 from plait.times import show_day, show_end
@@ -153,6 +155,16 @@ def pack(
     items = _shown(sizes, chosen)
     text = _render(items)
     return Packed(text, tokens_of(text), tuple(items), left_out)
+
+
+def surroundings(store: Store, pinned: Sequence[Hit], others: Sequence[Hit]) -> list[list[Passage]]:
+    """Return for each hit the passages around it; what is pinned is shown as it is."""
+    around = [[hit.passage] for hit in pinned]
+    for hit in others:
+        near = (hit.passage.ordinal - AROUND, hit.passage.ordinal + AROUND)
+        # What is damaged near a hit is told by `search`, `get` and `doctor`.
+        around.append(readable_passages(store, hit.document.id, *near, []))
+    return around
 
 
 def fence_recalled(body: str) -> str:
