@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.codes import has_code
 from tests.interfaces.command import spawn
 from tests.reliability import memories, plants, restore_child
 from tests.reliability.processes import Child, children, posix_only
+from tests.reliability.test_strange_trees import as_nobody
 
 pytestmark = posix_only
 
@@ -248,6 +250,25 @@ def test_a_bad_backup_replaces_nothing(path, backup, prepare, error, code):
     assert names(path) == ["one", "three", "two"]
     assert not list(path.parent.glob("*.partial*"))
     assert not list(path.parent.glob("*kept*"))
+
+
+def test_a_backup_that_may_not_be_read_is_named():
+    with tempfile.TemporaryDirectory() as folder:
+        present, closed = Path(folder, "memory.db"), Path(folder, "backup.db")
+
+        def restore() -> str:
+            with pytest.raises(StoreError, check=has_code("unreadable_backup")) as refused:
+                Memory.restore(closed, present)
+            return str(refused.value.subject)
+
+        with memories.open_memory(present) as memory:
+            memory.store("One.", key="one")
+            memory.backup(closed)
+        for place in (Path(folder), present):
+            place.chmod(0o777)
+        Memory.restore(closed, present)  # loads what nobody may read
+        closed.chmod(0)
+        assert as_nobody(restore) == str(closed)
 
 
 def test_a_full_disk_replaces_nothing(path, backup):

@@ -106,12 +106,15 @@ def parts_of_index(connection: apsw.Connection) -> int:
     return int(connection.execute("SELECT count(DISTINCT segid) FROM passages_fts_idx").get)
 
 
+@pytest.mark.parametrize("writes", ["once", "always"])
 def test_a_profile_that_is_replaced_between_two_slices_is_merged_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: str
 ) -> None:
+    """In slices again; as a whole, for which others wait, only if they write all the time."""
     path = tmp_path / "memory.db"
     monkeypatch.setattr(stale_terms, "SLICE_PAGES", 1)
-    slices = count()
+    slices, whole = count(), []
+    merge_at_once = stale_terms._merge_at_once
     with (
         memories.open_memory(path, durability="normal") as memory,
         memories.open_memory(path, durability="normal") as other,
@@ -120,13 +123,21 @@ def test_a_profile_that_is_replaced_between_two_slices_is_merged_too(
         connection = memories.connection_of(memory)
 
         def beside(connections: Connections) -> WriteLock:
-            if next(slices) == 2:  # after the slices, before it is looked what they did
+            number = next(slices)
+            if number == 2:  # after the slices, before it is looked what they did
                 other.delete(victim)
+            elif writes == "always":
+                other.store(f"again{number}: Ana wrote to Ben.", entity="Ana")
             return WriteLock(connections)
 
+        def noted(locked: apsw.Connection) -> None:
+            whole.append(locked)
+            merge_at_once(locked)
+
         monkeypatch.setattr(stale_terms, "WriteLock", beside)
+        monkeypatch.setattr(stale_terms, "_merge_at_once", noted)
         stale_terms.merge(memories.store_of(memory)._connections)
-        assert next(slices) == 3
+        assert len(whole) == (0 if writes == "once" else 1)
         assert get_meta(connection, STALE_TERMS) is None
         assert not is_in_index(connection)
         assert memories.faults(memory) == []

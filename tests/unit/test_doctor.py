@@ -14,6 +14,7 @@ from plait.protocols import Trashed
 from plait.stores import check_file
 from plait.stores.sqlite import blocks, carving, doctor, keyword, vectors
 from plait.stores.sqlite.mending import DROPPED_TABLES
+from plait.stores.sqlite.state import Generation, space_text
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
 from plait.types import Filter
@@ -386,6 +387,13 @@ def test_vectors_are_kept_if_their_space_can_still_be_read(store: SQLiteStore, c
     assert "1 mended, 0 dropped" in finding(store, "values", fix=True).message
     assert {row.level for row in store.check()} <= {"ok", "warning"}
     assert by_vector(store, *X) == hits
+
+
+def test_a_number_of_another_type_is_damage_whatever_was_checked_before() -> None:
+    sound = Generation(1, space_text(SPACE), 4, 1)
+    for _ in range(2):
+        assert sound.is_sound()
+        assert not sound._replace(dims=4.0).is_sound()  # type: ignore[arg-type]
 
 
 def test_vectors_that_nobody_knows_to_be_current_wait_for_a_reindex(store: SQLiteStore) -> None:

@@ -173,13 +173,20 @@ def _check_source(path: str, source: str) -> None:
 def _copy(source: str, copy: str, timeout: float) -> int:
     """Check a backup and copy it; return how many documents it has."""
     os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
-    with opened_to_read(source) as backup:
+    with ExitStack() as stack:
         try:
+            backup = stack.enter_context(opened_to_read(source))
             check(backup, source)
         except apsw.NotADBError as error:
             raise not_a_memory(source) from error
-        except apsw.CantOpenError:
-            raise
+        except (apsw.CantOpenError, PermissionError) as error:
+            if os.access(source, os.R_OK):
+                raise  # this process has too many files open
+            raise StoreError(
+                f"Cannot read the backup {source}. Check its permissions. Nothing was replaced.",
+                code="unreadable_backup",
+                subject=source,
+            ) from error
         except apsw.Error as error:
             raise damaged(source, str(error)) from error
         backup.execute("VACUUM INTO ?", (copy,))

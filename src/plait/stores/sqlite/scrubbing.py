@@ -1,7 +1,10 @@
 """Clear what purged text leaves behind: terms, free parts of pages, the journal.
 
-Every step is short and may be repeated, so that no writer waits long and a killed purge loses
-nothing: the mark ``unscrubbed`` stays in ``meta`` until all of it is done.
+Every step may be repeated, so that a killed purge loses nothing: the mark ``unscrubbed`` stays in
+``meta`` until all of it is done. Nearly every step is short, so that writers do not wait long. They
+do wait for the keyword index to be merged as a whole if they write during several merges in slices
+(`stale_terms.merge`), for it to be rebuilt where a page of it has lost all its terms, and for
+``VACUUM`` in a file of very many pages.
 """
 
 import json

@@ -6,6 +6,7 @@ beside it, see `plait.stores.sqlite.generations`.
 
 import json
 from collections.abc import Collection
+from functools import lru_cache
 
 import apsw
 
@@ -47,26 +48,7 @@ class Generation(NamedTuple):
 
     def is_sound(self) -> bool:
         """Tell whether every field has a value that plait writes."""
-        global _sound
-        if self == _sound:
-            return True
-        if not self._has_sound_fields():
-            return False
-        _sound = self
-        return True
-
-    def _has_sound_fields(self) -> bool:
-        try:
-            space = json.loads(self.space)
-            return (
-                isinstance(self.dims, int)
-                and 0 < self.dims <= MOST_DIMS
-                and tuple(map(type, Space(*space))) == tuple(map(type, Space("", "", 0)))
-                and isinstance(self.sample, bytes | None)
-                and len(self.sample or b"") % Vector("f").itemsize == 0
-            )
-        except (TypeError, ValueError, RecursionError):
-            return False
+        return _are_sound(self.space, self.dims, self.sample)
 
     @property
     def named(self) -> Space:
@@ -83,8 +65,19 @@ class Generation(NamedTuple):
         return vector
 
 
-# The last that was checked: nearly always the same, and a store asks eight times.
-_sound: Generation | None = None
+# Nearly always the same, and a store asks eight times. Types count: 384.0 is damage.
+@lru_cache(maxsize=1, typed=True)
+def _are_sound(space: str, dims: int, sample: bytes | None) -> bool:
+    try:
+        return (
+            isinstance(dims, int)
+            and 0 < dims <= MOST_DIMS
+            and tuple(map(type, Space(*json.loads(space)))) == tuple(map(type, Space("", "", 0)))
+            and isinstance(sample, bytes | None)
+            and len(sample or b"") % Vector("f").itemsize == 0
+        )
+    except (TypeError, ValueError, RecursionError):
+        return False
 
 
 def generations(connection: apsw.Connection) -> list[Generation]:
