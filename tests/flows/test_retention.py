@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from plait import Memory
-from plait.errors import ConfigError, StoreFull
+from plait.errors import ConfigError, StoreFull, UsageError
 from plait.settings.loading import load
 from plait.times import DAY_MS
 from plait.types import EVERYTHING, Document
-from plait.types.ids import ARCHIVED_FIELD
+from plait.types.ids import ARCHIVED_FIELD, RESERVED_FIELDS
 from plait.types.reports import NewEntity
 from plait.writing import retention
 from plait.writing.documents import now_ms
@@ -234,11 +234,10 @@ def test_a_text_that_only_says_that_it_is_an_item_goes(memory: Memory, tmp_path:
     (tmp_path / "herons.md").write_text(text, encoding="utf-8")
     memory.ingest(tmp_path)
     memory.store(text, key="langgraph/a/=b")
-    memory.store("It is mine.", key="langgraph/a/=c", metadata={**ITEM, "owner": "Ben"})
     memory.store_many([old("note", metadata=ITEM), old("remark", "observation", metadata=ITEM)])
     memory.store_many([old("langgraph/README.md", metadata=ITEM)])
     assert row_of(memory, "herons.md").metadata == {"owner": "Ana"}
-    assert row_of(memory, "langgraph/a/=c").metadata == {"owner": "Ben"}
+    assert row_of(memory, "langgraph/a/=b").metadata == {"owner": "Ana"}
     rule = {"note": 0, "observation": 0, "file": 0}
     assert set(memory.prune(keep_most=rule).doc_ids) == keys(memory)
     successor = memory.store("Something better").id
@@ -335,11 +334,9 @@ def test_only_a_rule_can_tell_when_it_archived_something(memory: Memory, tmp_pat
     memory.ingest(tmp_path)
     memory.store(text, key="note")
     forged = {ARCHIVED_FIELD: "2001-01-01", "owner": "Ben"}
-    memory.store("It is mine.", key="mine", status="archived", metadata=forged)
     memory.store_many([old("many", status="archived", metadata=forged)])
     memory.scope("ana").store_many([old("hers", status="archived", metadata=forged)])
     assert {row.status for row in memory.engine.scan(EVERYTHING)} == {"archived"}
-    assert row_of(memory, "mine").metadata == {"owner": "Ben"}
     assert row_of(memory, "many").metadata == {"owner": "Ben"}
     assert memory.prune(delete_archived_days=1).doc_ids == ()
     assert memory.scope("ana").prune(delete_archived_days=1).doc_ids == ()
@@ -444,6 +441,13 @@ def test_a_purge_leaves_no_mark_of_a_file_that_a_rule_removed(
     assert len(memory.engine.remembered(RETIRED)) == 1
     outcomes = {Path(row.path).name: row.outcome for row in memory.ingest(folder).reports}
     assert outcomes == {"a.md": "added", "b.md": "skipped"}
+
+
+@pytest.mark.parametrize("name", RESERVED_FIELDS)
+def test_metadata_of_a_name_that_plait_reserves_is_refused(memory: Memory, name: str) -> None:
+    with pytest.raises(UsageError, match=name, check=has_code("reserved_field", "metadata")):
+        memory.store("It is mine.", key="mine", metadata={"owner": "Ben", name: "2001-01-01"})
+    assert keys(memory) == set()
 
 
 @pytest.mark.parametrize("incremental", [False, True])

@@ -87,8 +87,8 @@ class StoringMemory(MaintainedMemory):
         from plait.searching.conversations import joined_session
         from plait.text.normal_form import composed
         from plait.types.reports import Stored
-        from plait.writing.documents import new_document, with_provenance
-        from plait.writing.given import refuse_id_as_key
+        from plait.writing.documents import new_document
+        from plait.writing.given import refuse_id_as_key, with_provenance
         from plait.writing.observations import store_note, store_observation
 
         document = new_document(

@@ -1,5 +1,6 @@
 """Ids of documents and passages, how names are written, and those that plait reserves."""
 
+from collections.abc import Collection, Mapping
 from os import urandom
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
@@ -23,7 +24,8 @@ ITEM_PREFIX = "langgraph/"
 ITEM_FIELD = "langgraph_value"
 # In the metadata of a document that a rule archived: when it did.
 ARCHIVED_FIELD = "plait_archived"
-# What no text says of itself in its front matter, nor who stores one: rules of retention heed it.
+# Rules of retention heed these. Front matter cannot set them, and `store` refuses them.
+# `store_many` drops the first; by the second, a program tells that a note is an item of its store.
 RESERVED_FIELDS = (ARCHIVED_FIELD, ITEM_FIELD)
 # What stands before the hash of a prompt where its answer is cached.
 CACHED_ANSWER = "history:answer:"
@@ -74,6 +76,15 @@ def short_session(session: str) -> str:
     first, *rest = id_.split("-")
     is_uuid = [len(part) for part in (first, *rest)] == [SHORT_SESSION, 4, 4, 4, 12]
     return f"{agent}:{first}" if agent and is_uuid else session
+
+
+def without(metadata: Mapping[str, str], fields: Collection[str]) -> dict[str, str]:
+    """Return metadata without some fields.
+
+    >>> without({"owner": "Ana", "plait_archived": "2026-01-01"}, RESERVED_FIELDS)
+    {'owner': 'Ana'}
+    """
+    return {name: value for name, value in metadata.items() if name not in fields}
 
 
 def bare_tag(tag: str) -> str:

@@ -17,7 +17,6 @@ from plait.times import parse_time
 from plait.types import (
     MEMORY_TYPES,
     ORIGINS,
-    PROVENANCE,
     STATUSES,
     TRUSTS,
     Document,
@@ -26,7 +25,7 @@ from plait.types import (
     check_choice,
     check_range,
 )
-from plait.types.ids import RESERVED_FIELDS, bare_tag
+from plait.types.ids import RESERVED_FIELDS, bare_tag, without
 from plait.types.records import NamedTuple
 from plait.writing import chunking, filenames, sources
 from plait.writing.file_types import LANGUAGES
@@ -50,6 +49,7 @@ _ORG_TITLE = re.compile(r"^#\+title:[ \t]*+([^\n]*\S)", re.I | re.M)
 _ORG_HEAD_CHARS = 2_000
 # Front matter fields with a meaning of their own; the rest of it becomes metadata.
 FRONT_FIELDS = frozenset({"title", "tags", "type", "memory_type", "summary", "date"})
+_NOT_METADATA = FRONT_FIELDS.union(RESERVED_FIELDS)
 
 # Fields that are compared with what a caller names; a file's key stays as the file system has it.
 NAMES = ("type", "topic", "session", "role")
@@ -113,8 +113,8 @@ def new_document(
     """
     if importance is not None:
         check_range("importance", importance, 0, 1)
-    _check_name("entity", entity)
-    _check_name("topic", topic)
+    check_name("entity", entity)
+    check_name("topic", topic)
     of_facts = (entity, topic, fields["supersedes"], fields["valid_from"])
     is_fact = any(value is not None for value in of_facts)
     if key is not None:
@@ -153,8 +153,8 @@ def check_message(role: str | None, session: str | None, *, is_fact: bool) -> No
     Raises:
         UsageError: It is one.
     """
-    _check_name("role", role)
-    _check_name("session", session)
+    check_name("role", role)
+    check_name("session", session)
     if session is None:
         raise UsageError(
             "A text with a role is a message, and a message belongs to a session."
@@ -180,21 +180,6 @@ def check_message(role: str | None, session: str | None, *, is_fact: bool) -> No
         )
 
 
-def with_provenance(
-    metadata: Mapping[str, str] | None, provenance: Mapping[str, str] | None
-) -> dict[str, str]:
-    """Return metadata with what is known of a text's making.
-
-    Raises:
-        UsageError: A name is not one of `PROVENANCE`, or its value is empty.
-    """
-    for name, value in (provenance or {}).items():
-        check_choice("provenance", name, PROVENANCE)
-        _check_name(f"provenance {name}", value)
-    given = {**(metadata or {}), **(provenance or {})}
-    return {name: value for name, value in given.items() if name not in RESERVED_FIELDS}
-
-
 def _modified(path: str | None) -> int | None:
     """Return when the file that a text comes from was changed; ``None`` if there is none now."""
     try:
@@ -210,7 +195,12 @@ def _check_key(key: str) -> None:
         )
 
 
-def _check_name(field: str, name: str | None) -> None:
+def check_name(field: str, name: str | None) -> None:
+    """Refuse a name that is empty.
+
+    Raises:
+        UsageError: It is.
+    """
     if name is not None and not name.strip():
         raise UsageError(
             f"The {field} is empty. Name it, or leave it out.",
@@ -345,16 +335,15 @@ def _with_front_matter(document: Document, values: FrontMatter, body_start: int)
     is_given = "" not in (document.memory_type, document.type, document.summary)
     if not (values or name or inside) and is_given:
         return document
-    rest = {
+    texts = {
         name: value if isinstance(value, str) else ", ".join(value)
         for name, value in values.items()
-        if name not in FRONT_FIELDS and name not in RESERVED_FIELDS
     }
     return document._replace(
         memory_type=document.memory_type or filenames.memory_type_for(name, values),
         type=document.type or _text(values.get("type")),
         tags=(document.tags or _tags(values.get("tags"))) + inside,
-        metadata={**rest, **document.metadata},
+        metadata={**without(texts, _NOT_METADATA), **document.metadata},
         summary=document.summary or _text(values.get("summary")),
         status=document.status or _status(values),
     )

@@ -1,13 +1,14 @@
 """Documents as callers give them: their keys, their times, and what only rules may say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from plait.errors import UsageError, advise
+from plait.errors import UsageError, advise, quoted
 from plait.protocols import Store
 from plait.times import as_moment
-from plait.types import Document
-from plait.types.ids import ARCHIVED_FIELD, is_id
+from plait.types import PROVENANCE, Document, check_choice
+from plait.types.ids import ARCHIVED_FIELD, RESERVED_FIELDS, is_id, without
+from plait.writing.documents import check_name
 
 # When a document was written; the memory fills in what is 0.
 _STAMPS = ("created_at", "updated_at", "indexed_at")
@@ -29,12 +30,31 @@ def with_moments(document: Document) -> Document:
     return document._replace(**times)
 
 
+def with_provenance(
+    metadata: Mapping[str, str] | None, provenance: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Return metadata with what is known of a text's making.
+
+    Raises:
+        UsageError: A name is reserved or not one of `PROVENANCE`, or a value of it is empty.
+    """
+    if reserved := [name for name in metadata or () if name in RESERVED_FIELDS]:
+        raise UsageError(
+            f"The name {quoted(reserved[0])} in metadata is plait's own. Choose another name.",
+            code="reserved_field",
+            subject="metadata",
+        )
+    for name, value in (provenance or {}).items():
+        check_choice("provenance", name, PROVENANCE)
+        check_name(f"provenance {name}", value)
+    return {**(metadata or {}), **(provenance or {})}
+
+
 def without_marks(document: Document) -> Document:
     """Return a document of a caller, who cannot tell that a rule archived it."""
     if ARCHIVED_FIELD not in document.metadata:
         return document
-    metadata = {name: text for name, text in document.metadata.items() if name != ARCHIVED_FIELD}
-    return document._replace(metadata=metadata)
+    return document._replace(metadata=without(document.metadata, (ARCHIVED_FIELD,)))
 
 
 def refuse_id_as_key(opened: Callable[[], Store], document: Document) -> None:

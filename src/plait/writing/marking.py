@@ -15,11 +15,10 @@ from plait.protocols import Store, Transaction
 from plait.text import clean
 from plait.text.normal_form import composed
 from plait.types import DEFAULT_ENTITY_TYPE, EVERYTHING, Document, DocumentStatus
-from plait.types.ids import ARCHIVED_FIELD, new_id
+from plait.types.ids import ARCHIVED_FIELD, new_id, without
 from plait.types.review import MarkedDocuments
 from plait.writing.changes import Changes
 from plait.writing.replacing import raised
-from plait.writing.retention import unarchived
 
 # What a profile that is made anew changes of its entity.
 _STAMPS = ("updated_at", "indexed_at")
@@ -104,7 +103,7 @@ class _Marking:
             self._transaction.amend(row.id, status=stored)
             if ARCHIVED_FIELD in row.metadata:
                 # From now on it is the person's choice, which no rule deletes.
-                self._transaction.amend(row.id, metadata=unarchived(row.metadata))
+                self._transaction.amend(row.id, metadata=without(row.metadata, (ARCHIVED_FIELD,)))
 
     def supersede(self, successor: str) -> None:
         """End the documents in favour of another one."""

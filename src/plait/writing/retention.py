@@ -222,11 +222,6 @@ def archived_since(row: Document) -> int | None:
     return parse_time(row.metadata[ARCHIVED_FIELD])
 
 
-def unarchived(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Return the metadata of a document whose status a person sets."""
-    return {name: value for name, value in metadata.items() if name != ARCHIVED_FIELD}
-
-
 def archive(store: Store, chosen: Mapping[str, Document], now: int) -> Iterator[list[str]]:
     """Archive documents, unless somebody changed or pinned them meanwhile; yield ids once done."""
     ids = list(chosen)
