@@ -213,7 +213,7 @@ def age(path: Path, milliseconds: int) -> None:
 def test_incremental_reads_nothing_that_surely_has_not_changed(
     memory: Memory, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    later = documents.now_ms() + 2 * folder.RACY_MS
+    later = documents.now_ms() + 2 * sources.RACY_MS
     monkeypatch.setattr(documents, "now_ms", lambda: later)
     memory.ingest(notes)
     monkeypatch.setattr(sources, "read_file", lambda file: pytest.fail(file.key))

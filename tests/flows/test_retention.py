@@ -20,6 +20,8 @@ from plait.writing.retired import RETIRED, marks_of
 from tests.codes import has_code
 
 OLD = now_ms() - 400 * DAY_MS
+# Fields of a document that may differ from those in a list of it.
+NOT_A_CHANGE = {"id", "text", "chunk_count", "indexed_at"}
 ITEM = {"langgraph_value": "{}"}
 
 Opened = Callable[..., Memory]
@@ -188,6 +190,20 @@ def test_a_new_text_that_replaced_another_is_as_young_as_the_others_end(memory: 
     assert memory.prune(keep_days={"observation": 30}).ids == ()
 
 
+@pytest.mark.parametrize("name", ["MEMORY.md", "Memory.md"])
+def test_what_every_overview_shows_stays(memory: Memory, name: str) -> None:
+    memory.store_many([old(name), old("other"), old("sub/MEMORY.md")])
+    memory.store_many([old(name, project="p"), old("page", project="p", trust="untrusted")])
+    gone = {"other", "sub/MEMORY.md", "page"}
+    assert set(memory.prune(keep_most={"note": 0}, all_projects=True).doc_ids) == gone
+    assert set(memory.prune(keep_days={"note": 1}, all_projects=True).doc_ids) == gone
+    archived = memory.prune(archive_days={"note": 1}, all_projects=True).archived
+    assert {row.key for row in memory.engine.load(archived)} == gone
+    row = row_of(memory, name)
+    assert retention.may_go(row._replace(trust="untrusted"), now_ms())
+    assert retention.may_go(row._replace(valid_to=OLD), now_ms()), "no overview shows it any more"
+
+
 # -- what is not trusted ---------------------------------------------------------------------
 
 
@@ -278,6 +294,32 @@ def test_what_becomes_a_fact_or_a_successor_after_it_was_listed_stays(
     monkeypatch.setattr(retention, "departing", then_changed)
     rules: dict[str, Any] = {"keep_days": {"note": 30, "observation": 30}}
     assert set(memory.prune(**rules, dry_run=False).doc_ids) == {"old", "bad"}
+
+
+def test_what_a_person_archives_after_it_was_listed_stays(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.store_many([old("mine"), old("rules")])
+    rows = {row.id: row for row in memory.engine.scan(EVERYTHING)}
+    assert len([*retention.archive(memory.engine, rows, OLD + DAY_MS)]) == 1
+    chosen = retention.departing
+
+    def then_archived(*arguments: Any) -> retention.Departing:
+        going = chosen(*arguments)
+        memory.mark("mine", status="archived")
+        return going
+
+    monkeypatch.setattr(retention, "departing", then_archived)
+    assert memory.prune(delete_archived_days=30, dry_run=False).doc_ids == ("rules",)
+
+
+@pytest.mark.parametrize("field", sorted({*Document._fields} - NOT_A_CHANGE))
+def test_no_change_after_the_listing_is_overlooked(memory: Memory, field: str) -> None:
+    before = Document(id="a", event_at=1)
+    value: Any = {"pinned": True, "metadata": {"owner": "Ana"}, "tags": ("x",)}.get(field, 7)
+    after = before._replace(**{field: value})
+    assert retention.is_as_listed(before._replace(text="of a load"), {"a": before})
+    assert not retention.is_as_listed(after, {"a": before})
 
 
 # -- archiving -----------------------------------------------------------------------------
@@ -466,8 +508,7 @@ def test_a_file_that_a_rule_removed_is_known_by_its_bytes(
     aged(folder / "edited.md")
     report = memory.ingest(folder, incremental=incremental)
     outcomes = {Path(row.path).name: row.outcome for row in report.reports}
-    edited = "skipped" if incremental else "added"  # as for every file that kept its time
-    assert outcomes == {"touched.md": "skipped", "edited.md": edited}
+    assert outcomes == {"touched.md": "skipped", "edited.md": "added"}
 
 
 @pytest.mark.parametrize("mark", ["", "12", "12 x", "12 13 14 15 16", "x y z"])
@@ -498,8 +539,8 @@ def test_a_file_counts_as_removed_only_if_it_was(
 @pytest.mark.parametrize(
     ("rules", "slices", "told"),
     [
-        ({"keep_days": {"note": 1}}, 0, " Before that, 1 documents were deleted; the others"),
-        ({"keep_days": {"note": 1}}, 2, " Before that, 1 documents were deleted and 2 archived;"),
+        ({"keep_days": {"note": 1}}, 0, " Before that, 1 document was deleted; the others"),
+        ({"keep_days": {"note": 1}}, 2, " Before that, 1 document was deleted and 2 archived;"),
         ({}, 2, " Before that, 2 documents were archived; the others are untouched."),
         ({}, 0, ""),
     ],

@@ -1,5 +1,6 @@
 """The mark of a file that a rule removed: what it says, and when it goes."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from plait.stores.sqlite.store import SQLiteStore
 from plait.testing import InMemoryStore
 from plait.times import DAY_MS
 from plait.types.ids import new_id
-from plait.writing import deleting
+from plait.writing import deleting, documents, sources
 from plait.writing.retired import RETIRED, unmarked
 from tests import servers
 from tests.builders import EVERYTHING, memory_on
@@ -154,7 +155,7 @@ def test_a_purge_by_a_filter_leaves_no_trace_either(memory: Memory, folder: Path
     memory.ingest(folder)
     prune(memory)
     (folder / "a.md").rename(folder / "zz.md")
-    memory.ingest(folder)  # continues what is in the trash
+    memory.ingest(folder / "zz.md")  # continues what is in the trash
     memory.delete(where={"kinds": ("file",)}, purge=True)
     assert len(marks(memory)) == 1, "that of b.md"
 
@@ -191,8 +192,146 @@ def test_a_mark_tells_nobody_the_path_or_the_content(folder: Path) -> None:
             prune(memory)
             seen.append(marks(memory))
     assert set(seen[0]).isdisjoint(seen[1])
-    tokens = [{token for mark in rows.values() for token in mark.split()} for rows in seen]
+    # The last token is a time.
+    tokens = [{token for mark in rows.values() for token in mark.split()[:-1]} for rows in seen]
     assert tokens[0].isdisjoint(tokens[1]), "another key, other hashes"
+
+
+# -- bytes that kept their time -------------------------------------------------------------
+
+
+def rewrite(file: Path, text: str) -> None:
+    """Write a file as a copy does that keeps its time: ``cp -p``, ``rsync -t``."""
+    before = file.stat()
+    file.write_text(text, encoding="utf-8")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert file.stat().st_size == before.st_size
+
+
+@pytest.mark.parametrize("when", ["before the rule", "after the rule"])
+def test_new_bytes_with_the_old_time_bring_a_file_back(
+    memory: Memory, folder: Path, when: str
+) -> None:
+    os.utime(folder / "a.md", (1, 1))
+    memory.ingest(folder)
+    if when == "before the rule":
+        rewrite(folder / "a.md", "# a\n\nAbout a and cranes.")
+    prune(memory)
+    if when == "after the rule":
+        rewrite(folder / "a.md", "# a\n\nAbout a and cranes.")
+    report = memory.ingest(folder, incremental=True)
+    assert {Path(row.path).name: row.outcome for row in report.reports} == {
+        "a.md": "added",
+        "b.md": "skipped",
+    }
+
+
+@pytest.mark.parametrize("form", ["present", "of an older version"])
+def test_a_removed_file_is_read_again_only_if_its_times_prove_nothing(
+    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    later = documents.now_ms() + 2 * sources.RACY_MS
+    monkeypatch.setattr(documents, "now_ms", lambda: later)
+    memory.ingest(folder)
+    prune(memory)
+    if form == "of an older version":
+        shorter = {name: mark.rpartition(" ")[0] for name, mark in marks(memory).items()}
+        with memory.engine.transaction() as transaction:
+            transaction.remember(**shorter)
+    read: list[str] = []
+    hashed = sources.hash_file
+
+    def listening(file: sources.SourceFile) -> str:
+        read.append(Path(file.path).name)
+        return hashed(file)
+
+    monkeypatch.setattr(sources, "hash_file", listening)
+    report = memory.ingest(folder, incremental=True)
+    assert [row.code for row in report.reports] == ["pruned", "pruned"]
+    assert read == ([] if form == "present" else ["a.md", "b.md"])
+
+
+# -- other names ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("incremental", [False, True])
+@pytest.mark.parametrize("trash", ["full", "empty"])
+def test_a_removed_file_stays_out_under_another_name(
+    memory: Memory, folder: Path, incremental: bool, trash: str
+) -> None:
+    memory.ingest(folder)
+    prune(memory)
+    if trash == "empty":
+        empty_trash(memory)
+    (folder / "sub").mkdir()
+    for name in ("z.md", "sub/y.txt", "z.md"):
+        source = next(path for path in folder.rglob("*") if path.name in ("a.md", "z.md", "y.txt"))
+        source.rename(folder / name)
+        report = memory.ingest(folder, incremental=incremental)
+        assert [row.code for row in report.reports] == ["pruned", "pruned"]
+        assert len(marks(memory)) == 2
+    (folder / "z.md").write_text("# z\n\nAnother text.", encoding="utf-8")
+    assert outcomes(memory, folder) == {"z.md": "added", "b.md": "skipped"}
+    assert len(marks(memory)) == 1
+
+
+def test_a_copy_of_a_removed_file_is_a_new_one(memory: Memory, folder: Path) -> None:
+    memory.ingest(folder)
+    prune(memory)
+    text = (folder / "a.md").read_text(encoding="utf-8")
+    (folder / "copy.md").write_text(text, encoding="utf-8")
+    assert outcomes(memory, folder) == {"a.md": "skipped", "b.md": "skipped", "copy.md": "added"}
+    (folder / "a.md").rename(folder / "z.md")
+    (folder / "0.md").write_text(text, encoding="utf-8")
+    expected = {"0.md": "added", "z.md": "skipped", "b.md": "skipped", "copy.md": "unchanged"}
+    assert outcomes(memory, folder) == expected
+
+
+def test_a_known_file_may_be_renamed_beside_a_removed_one_of_the_same_bytes(
+    memory: Memory, folder: Path
+) -> None:
+    text = (folder / "a.md").read_text(encoding="utf-8")
+    memory.ingest(folder)
+    prune(memory)
+    (folder / "twin.md").write_text(text, encoding="utf-8")
+    memory.ingest(folder)
+    (folder / "a.md").unlink()
+    (folder / "twin.md").rename(folder / "same.md")
+    assert outcomes(memory, folder) == {"same.md": "moved", "b.md": "skipped"}
+    assert files(memory) == {"same.md"}
+
+
+def test_a_removed_file_comes_back_where_its_folder_is_moved_or_it_is_named(
+    memory: Memory, folder: Path
+) -> None:
+    memory.ingest(folder)
+    prune(memory)
+    (folder / "a.md").rename(folder / "z.md")
+    memory.ingest(folder)
+    assert files(memory) == set()
+    memory.ingest(folder / "z.md")
+    assert files(memory) == {"z.md"}
+    assert len(marks(memory)) == 1
+    elsewhere = folder.with_name("elsewhere")
+    elsewhere.mkdir()
+    (folder / "b.md").rename(elsewhere / "b.md")
+    memory.ingest(elsewhere)
+    assert files(memory) == {"z.md", "b.md"}
+
+
+def test_a_purge_leaves_no_mark_of_a_removed_file_that_was_renamed(
+    memory: Memory, folder: Path
+) -> None:
+    memory.ingest(folder)
+    prune(memory)
+    (folder / "a.md").rename(folder / "z.md")
+    memory.ingest(folder)
+    memory.delete("a.md", purge=True)
+    assert len(marks(memory)) == 1, "that of b.md"
+    assert outcomes(memory, folder) == {"z.md": "added", "b.md": "skipped"}
+
+
+# -- projects ---------------------------------------------------------------------------------
 
 
 def in_project(path: Path, project: str | None) -> Memory:

@@ -7,8 +7,9 @@ import pytest
 
 from plait.errors import UsageError
 from plait.stores.postgres.labels import label_of
-from plait.types import EVERYTHING
+from plait.types import EVERYTHING, Document
 from plait.types.relations import Relation
+from plait.writing import retention
 from tests.codes import has_code
 from tests.people.conftest import Opened, Team, Trio
 
@@ -216,3 +217,24 @@ def test_rules_of_the_administrator_leave_alone_what_is_private(trio: Trio, open
     administrator.prune(keep_most={"note": 0}, dry_run=False)
     assert [row.key for row in wim.engine.scan(EVERYTHING)] == ["secret"]
     assert wim.prune(keep_most={"note": 0}, dry_run=False).doc_ids == ("secret",)
+
+
+@pytest.mark.parametrize("rule", ["keep_most", "archive_days"])
+def test_what_a_member_makes_private_after_the_listing_stays(
+    trio: Trio, opened: Opened, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    wim, administrator = opened(trio.writer), opened(None)
+    long_ago: Any = dict.fromkeys(("created_at", "updated_at", "event_at"), 10**12)
+    wim.store_many([Document(key=key, text=f"About {key}", **long_ago) for key in ("his", "ours")])
+    chosen = retention.departing
+
+    def then_hidden(*arguments: Any) -> retention.Departing:
+        going = chosen(*arguments)
+        wim.mark("his", visibility="private")
+        return going
+
+    monkeypatch.setattr(retention, "departing", then_hidden)
+    rules: Any = {rule: {"note": int(rule == "archive_days")}}
+    done = administrator.prune(dry_run=False, **rules)
+    assert len(done.ids) + len(done.archived) == 1
+    assert wim.lookup("his")[0].status is None

@@ -1,6 +1,6 @@
 """Prune a memory by the person's rules: what they are, and how they are carried out."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from plait.errors import PlaitError, UsageError, advise
@@ -55,11 +55,12 @@ def prune(
     *,
     home: str,
     dry_run: bool,
-    others: Callable[[Sequence[str]], Collection[str]],
+    others: retention.Others,
 ) -> Deleted:
     """Delete and archive what the rules say, in the project ``home``, or only list it.
 
-    ``others`` returns which documents are other people's, and stay.
+    ``others`` returns which documents are other people's, and stay; it is asked again when they
+    would go.
     """
     now = now_ms()
     going = retention.departing(store, where, rules, now, others)
@@ -70,11 +71,13 @@ def prune(
     def still(row: Document) -> bool:
         return retention.is_as_listed(row, going.doomed)
 
-    done = deleting.delete(store, list(going.doomed), home=home, still=still, by_rule=True)
+    done = deleting.delete(
+        store, list(going.doomed), home=home, still=still, others=others, by_rule=True
+    )
     went = going._replace(rules={id_: going.rules[id_] for id_ in done.ids})
     archived: list[str] = []
     try:
-        for slice_ in retention.archive(store, going.archived, now):
+        for slice_ in retention.archive(store, going.archived, now, others):
             archived += slice_
     except PlaitError as error:
         if not done.ids and not archived:

@@ -341,8 +341,8 @@ class StoringMemory(MaintainedMemory):
 
         Each rule is the setting of its name unless it is given, as in ``{"message": 90}``. They
         concern this project, and personal documents only outside of any project, unless
-        ``all_projects``. Pinned documents, entities and facts in force always stay. By default it
-        only returns what it would do.
+        ``all_projects``. Trusted documents that are pinned, ``MEMORY.md``, entities and facts in
+        force always stay. By default it only returns what it would do.
 
         Raises:
             UsageError: There is no rule.

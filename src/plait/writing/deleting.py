@@ -14,7 +14,7 @@ from plait.types.ids import new_id
 from plait.types.reports import Deleted, Finding
 from plait.writing.changes import Changes
 from plait.writing.replacing import to_trash
-from plait.writing.retired import marks_of, unmarked
+from plait.writing.retired import marks_of, unmarked, unmarked_contents
 
 # What one transaction deletes: about a tenth of a second of CPU time. A larger document is one by
 # itself.
@@ -34,15 +34,17 @@ def delete(
     purge: bool = False,
     home: str | None = None,
     still: Callable[[Document], bool] | None = None,
+    others: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
     by_rule: bool = False,
 ) -> Deleted:
     """Delete documents, and what belongs to entities among them; undoable unless ``purge``.
 
-    With ``still``, only those are deleted for which it is true inside the transaction. A purge also
-    removes these ids from the trash, and reports those that were only there. ``home`` is the
-    project in which they are deleted, empty for none; by default that of each document. Files that
-    are deleted ``by_rule`` stay out of the memory; those that anybody deletes otherwise come back
-    with their folder, as if no rule had ever removed them.
+    With ``still``, only those are deleted for which it is true inside the transaction; ``others``
+    returns, there too, which of some ids are to stay. A purge also removes these ids from the
+    trash, and reports those that were only there. ``home`` is the project in which they are
+    deleted, empty for none; by default that of each document. Files that are deleted ``by_rule``
+    stay out of the memory; those that anybody deletes otherwise come back with their folder, as if
+    no rule had ever removed them.
 
     Many documents are deleted in slices, so that other writers need not wait for all of them. Each
     slice is one transaction that leaves the memory consistent. If a slice fails, the documents
@@ -51,9 +53,22 @@ def delete(
     """
     batch, left = new_id(), dict.fromkeys(ids)
     gone: list[tuple[str, str, int]] = []
+
+    def choose(rows: Iterable[Document | None]) -> list[Document]:
+        chosen = [row for row in rows if row is not None and (not still or still(row))]
+        spared = others([row.id for row in chosen])
+        return [row for row in chosen if row.id not in spared]
+
     try:
         _delete_slices(
-            store, left, gone, batch=batch, purge=purge, home=home, still=still, by_rule=by_rule
+            store,
+            left,
+            gone,
+            batch=batch,
+            purge=purge,
+            home=home,
+            choose=choose,
+            by_rule=by_rule,
         )
         copies = store.tidy(purged=True) if purge else ()
     except PlaitError as error:
@@ -79,7 +94,7 @@ def _delete_slices(
     batch: str,
     purge: bool,
     home: str | None,
-    still: Callable[[Document], bool] | None,
+    choose: Callable[[Iterable[Document | None]], list[Document]],
     by_rule: bool,
 ) -> None:
     """Delete the documents that are ``left``, and move each slice from there to ``gone``."""
@@ -89,13 +104,13 @@ def _delete_slices(
             with store.transaction() as transaction:
                 since, state = time.monotonic(), transaction.state
                 doomed = _next_slice(transaction, left, most)
-                chosen = [
-                    row for row in doomed.values() if row is not None and (not still or still(row))
-                ]
+                chosen = choose(doomed.values())
                 if not purge:
                     to_trash(transaction, chosen, batch, home)
                 deleted, purged = _delete_slice(transaction, doomed, chosen, purge=purge)
                 marks = marks_of(state, chosen) if by_rule else unmarked(state, *chosen, *purged)
+                if purge:
+                    marks |= unmarked_contents(store, state, [*chosen, *purged])
                 transaction.remember(**marks)
         except StoreFull as error:
             if not most or error.code != StoreFull.code:
@@ -163,25 +178,41 @@ def _delete_slice(
 def partly(error: PlaitError, **counts: int) -> PlaitError:
     """Return an error that came after some documents were changed; say how many, and how."""
     (verb, count), *more = [(verb, count) for verb, count in counts.items() if count]
-    also = "".join(f" and {count} {verb}" for verb, count in more)
+    also = "".join(f" and {count:,} {verb}" for verb, count in more)
     told = error.notice.text
     text = (
-        f"{told}{'' if told.endswith(('.', '?')) else '.'} Before that, {count} documents were "
+        f"{told}{'' if told.endswith(('.', '?')) else '.'} Before that, {documents_were(count)} "
         f"{verb}{also}; the others are untouched."
     )
     return error.with_notice(error.notice._replace(text=text))
 
 
+def documents_were(count: int) -> str:
+    """Return a number of documents, as the subject of what happened to them.
+
+    >>> documents_were(1), documents_were(12345)
+    ('1 document was', '12,345 documents were')
+    """
+    return "1 document was" if count == 1 else f"{count:,} documents were"
+
+
+def left_over(count: int, state: str) -> str:
+    """Say how many documents a run did not get to, and that it can go on.
+
+    >>> left_over(1, "untouched")
+    '1 is untouched. Run the same command again to go on.'
+    """
+    verb = "is" if count == 1 else "are"
+    return f"{count:,} {verb} {state}. Run the same command again to go on."
+
+
 def _interrupted(count: int, left: int) -> Notice:
     """Say how far a delete came that somebody stopped."""
+    done = f"Interrupted: {documents_were(count)} deleted"
     if left:
-        return Notice(
-            f"Interrupted: {count:,} documents were deleted, {left:,} are untouched. Run the same "
-            "command again to go on."
-        )
+        return Notice(f"{done}, {left_over(left, 'untouched')}")
     return Notice(
-        f"Interrupted: {count:,} documents were deleted, but some of their bytes may still be in "
-        "the file until it is repaired.",
+        f"{done}, but some of the deleted bytes may still be in the file until it is repaired.",
         advice=advise("doctor_fix"),
     )
 

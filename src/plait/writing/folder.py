@@ -1,7 +1,7 @@
 """Index a folder or a file: read changed files, skip unchanged ones, drop deleted ones."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from plait.embedders import Embedder
 from plait.errors import Notice, SourceError, advise
@@ -22,8 +22,6 @@ from plait.writing.writer import Writer
 # all of them change once more.
 BATCH_FILES = 256
 BATCH_CHARS = 2_000_000
-# A file changed within this time of its last indexing may have kept its time stamp.
-RACY_MS = 2_000
 EMPTY = "empty: no text in it"
 PRUNED = "removed by your rules and unchanged since; a file that you name comes back"
 KEPT = "not there; kept, because a disk may be missing"
@@ -86,7 +84,12 @@ class Ingest:
                 if known[file] is None and marks.has(file, incremental=self._incremental)
             }
             newcomers = [file for file in files if known[file] is None and file not in retired]
-            self._moves = moves.follow(self._store, walk.root, newcomers, self._project)
+            self._moves = moves.follow(
+                self._store, walk.root, newcomers, self._project, marks.covers
+            )
+            gone = self._without_file(marks, walk, entries)
+            renamed = marks.renamed(gone, filter(self._is_new, newcomers))
+            retired |= renamed.keys()
             if self._moves.folders:
                 known.update(zip(newcomers, self._known(newcomers), strict=True))
             self._left = len(files) - list(known.values()).count(None)
@@ -100,7 +103,7 @@ class Ingest:
                     self._take(entry, known[entry])
             self._flush()
             self._forget_vanished(walk, unseen)
-            self._forget_marks(marks, walk, entries)
+            self._forget_marks(gone, marks.of_files(renamed))
         except KeyboardInterrupt:
             interrupted = True
             self._drop_batch()
@@ -119,21 +122,27 @@ class Ingest:
         state = state if walk.is_folder else state._replace(retired=None)
         return Retired(self._store, state, self._project, chosen=not self._keep_project)
 
-    def _forget_marks(
+    def _without_file(
         self,
         marks: Retired,
         walk: sources.Walk,
         entries: Sequence[sources.SourceFile | sources.Skipped],
-    ) -> None:
-        """Forget the marks of files that are gone, unless a disk may be missing."""
+    ) -> list[str]:
+        """Return the names of the marks of files that are gone; none if a disk may be missing."""
         unread = any(isinstance(entry, sources.Skipped) and entry.folder for entry in entries)
-        if not entries or unread or self._caution is not None:
-            return
-        paths = [entry.path for entry in entries]
-        gone = marks.stale(walk.root, paths, walk.ignored_types)
-        if gone:
+        if not entries or unread:
+            return []
+        return marks.stale(walk.root, [entry.path for entry in entries], walk.ignored_types)
+
+    def _is_new(self, file: sources.SourceFile) -> bool:
+        """Tell whether a file without a document continues no other one."""
+        return file.path not in self._moves.folders and file.path not in self._moves.formers
+
+    def _forget_marks(self, gone: Sequence[str], renamed: Mapping[str, str]) -> None:
+        """Forget the marks of files that are gone; those of renamed ones get their new names."""
+        if gone and self._caution is None:
             with self._store.transaction() as transaction:
-                transaction.remember(**dict.fromkeys(gone))
+                transaction.remember(**{**dict.fromkeys(gone), **renamed})
 
     def _known(self, files: Sequence[sources.SourceFile]) -> list[Document | None]:
         """Return the stored document of each file."""
@@ -394,7 +403,7 @@ def _surely_unchanged(old: Document, file: sources.SourceFile) -> bool:
     return (
         old.size == file.size
         and old.mtime == file.mtime
-        and max(file.mtime, file.ctime) + RACY_MS < old.indexed_at
+        and file.is_untouched_since(old.indexed_at)
     )
 
 

@@ -7,7 +7,7 @@ on a disk that is not mounted: without that evidence nothing of it moves.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -71,12 +71,20 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def follow(
-    store: Store, root: str, newcomers: Sequence[sources.SourceFile], project: str | None
+    store: Store,
+    root: str,
+    newcomers: Sequence[sources.SourceFile],
+    project: str | None,
+    is_retired: Callable[[Document, str], bool] = lambda *_: False,
 ) -> Moves:
-    """Find out where the files that have no document came from; move the documents of folders."""
+    """Find out where the files that have no document came from; move the documents of folders.
+
+    ``is_retired`` tells whether a rule removed the file of a document in the trash from a folder:
+    under another name there, it does not come back.
+    """
     if not newcomers:
         return Moves()
-    search = _Search(store, newcomers, project)
+    search = _Search(store, newcomers, project, lambda row: is_retired(row, root))
     targets = search.targets(search.moved_folders(), project)
     moved = _move(store, targets, root, project)
     formers = search.formers(moved, project)
@@ -96,9 +104,13 @@ class _Search:
     """Compares the files without a document with the documents without a file."""
 
     def __init__(
-        self, store: Store, newcomers: Sequence[sources.SourceFile], project: str | None
+        self,
+        store: Store,
+        newcomers: Sequence[sources.SourceFile],
+        project: str | None,
+        is_retired: Callable[[Document], bool],
     ) -> None:
-        self._store, self._project = store, project
+        self._store, self._project, self._is_retired = store, project, is_retired
         self._newcomers = {file.path: file for file in newcomers}
         self._missing: dict[str, bool] = {}
         self._known_inside: dict[str, list[Document]] = {}
@@ -274,7 +286,7 @@ class _Search:
                 if alive[source]:
                     lost.setdefault(mark, []).append(row)
         for row in self._trash:
-            if self._is_missing(row.path or ""):
+            if self._is_missing(row.path or "") and not self._is_retired(row):
                 lost.setdefault(row.sha256 or "", []).append(row)
         return lost
 

@@ -1,6 +1,7 @@
 """Which documents the person's rules let go, and which they archive; `deleting` deletes them.
 
-Trusted documents that are pinned, entities and facts in force never go, whatever the rules.
+Trusted documents that are pinned or that every overview shows, entities and facts in force never
+go, whatever the rules.
 """
 
 from collections import Counter
@@ -12,6 +13,7 @@ from plait.facts import versions
 from plait.facts.names import is_item
 from plait.facts.profiles import USUAL_IMPORTANCE
 from plait.protocols import Store
+from plait.searching.overview import ALWAYS_LOADED
 from plait.times import DAY_MS, parse_time, show_time
 from plait.types import KINDS, ORIGINS, TRUSTS, Document, Filter, Kind
 from plait.types.ids import ARCHIVED_FIELD
@@ -24,11 +26,9 @@ MB = 1024 * 1024
 PRUNABLE: tuple[Kind, ...] = ("file", "note", "observation", "message")
 _NOTHING: Mapping[str, float] = MappingProxyType({})
 _UNREAD = DocumentUsage()
-# Fields by which a rule chooses, beside the times of use.
-_DECISIVE = (
-    *("updated_at", "event_at", "valid_to", "supersedes", "pinned", "status", "importance"),
-    *("trust", "topic", "parent", "project", "origin"),
-)
+
+# Returns which of some documents, given by their ids, are other people's.
+Others = Callable[[Sequence[str]], Collection[str]]
 
 
 class RetentionRules(NamedTuple):
@@ -59,13 +59,12 @@ def departing(
     where: Filter,
     rules: RetentionRules,
     now: int,
-    others: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
+    others: Others = lambda _: (),
 ) -> Departing:
     """Return what the rules let go of the documents that pass a filter.
 
     What is too old goes first, then what was archived for too long, then what a budget has no room
-    for, and the rest may be archived. ``others`` returns which documents are other people's: the
-    rules are about none of them.
+    for, and the rest may be archived. The rules are about none of the ``others``.
     """
     choice = _Choice(store, where, now, others)
     choice.outlived(rules.keep_days)
@@ -81,13 +80,7 @@ def departing(
 class _Choice:
     """Collects what goes; each document once, by the first rule that it falls under."""
 
-    def __init__(
-        self,
-        store: Store,
-        where: Filter,
-        now: int,
-        others: Callable[[Sequence[str]], Collection[str]],
-    ) -> None:
+    def __init__(self, store: Store, where: Filter, now: int, others: Others) -> None:
         self._store, self._where, self._now, self._others = store, where, now, others
         self._present = versions.present(store.state(), now)
         self.doomed: dict[str, Document] = {}
@@ -206,9 +199,11 @@ def may_go(row: Document, moment: int) -> bool:
     """Tell whether a rule may delete or archive a document at all.
 
     A fact in force is one about an entity or on a topic that is trusted and has not ended. Only
-    what is trusted is kept for being pinned: an import may say that of all its texts.
+    what is trusted is kept for being pinned, or for its name: an import may say that of all its
+    texts.
     """
-    is_kept = row.pinned and row.trust == "trusted"
+    is_shown = row.key in ALWAYS_LOADED and not versions.is_over(row, moment)
+    is_kept = row.trust == "trusted" and (row.pinned or is_shown)
     if is_kept or row.kind not in PRUNABLE or is_item(row):
         return False
     is_fact = row.kind == "observation" and (row.parent is not None or row.topic is not None)
@@ -222,15 +217,19 @@ def archived_since(row: Document) -> int | None:
     return parse_time(row.metadata[ARCHIVED_FIELD])
 
 
-def archive(store: Store, chosen: Mapping[str, Document], now: int) -> Iterator[list[str]]:
-    """Archive documents, unless somebody changed or pinned them meanwhile; yield ids once done."""
+def archive(
+    store: Store, chosen: Mapping[str, Document], now: int, others: Others = lambda _: ()
+) -> Iterator[list[str]]:
+    """Archive documents, unless somebody changed them meanwhile; yield ids once done."""
     ids = list(chosen)
     for start in range(0, len(ids), SLICE_DOCUMENTS):
         done = []
+        slice_ = ids[start : start + SLICE_DOCUMENTS]
         with store.transaction() as transaction:
-            for id_ in ids[start : start + SLICE_DOCUMENTS]:
+            spared = others(slice_)
+            for id_ in slice_:
                 row = transaction.known(Document(id=id_))
-                if row is None or not is_as_listed(row, chosen):
+                if row is None or id_ in spared or not is_as_listed(row, chosen):
                     continue
                 metadata = {**row.metadata, ARCHIVED_FIELD: show_time(now)}
                 transaction.amend(id_, status="archived", metadata=metadata)
@@ -239,11 +238,14 @@ def archive(store: Store, chosen: Mapping[str, Document], now: int) -> Iterator[
 
 
 def is_as_listed(row: Document, listed: Mapping[str, Document]) -> bool:
-    """Tell whether nothing happened to a document since the rules chose it."""
+    """Tell whether nothing was changed about a document since the rules chose it."""
     before = listed.get(row.id)
-    return before is not None and all(
-        getattr(row, name) == getattr(before, name) for name in _DECISIVE
-    )
+    return before is not None and _compared(row) == _compared(before)
+
+
+def _compared(row: Document) -> Document:
+    """Return a document without its text, which no list has, and what a reindex changes."""
+    return row._replace(text="", chunk_count=0, indexed_at=0)
 
 
 def _of_name(where: Filter, name: str) -> Filter:

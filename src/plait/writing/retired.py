@@ -4,7 +4,7 @@ A mark is kept of each until a document has its path again, or its folder is rea
 are keyed hashes, like those of the audit log: paths and contents may be secret.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -23,12 +23,14 @@ RETIRED = "history:retired:"
 _KEY_LETTERS = 26  # 130 random bits
 _MOST_KEY_BYTES = 64  # that the hash takes; a file may come from anywhere
 _HASH_BYTES = 10
+_MOST_DIGITS = 18  # of a time in milliseconds
 
 
 class _Mark(NamedTuple):
-    """What is kept of a file, each as a hash.
+    """What is kept of a file, all but the last as hashes.
 
-    ``times`` are its size and time. ``source`` is the folder that it was read from.
+    ``times`` are its size and time. ``source`` is the folder that it was read from. ``read_at`` is
+    when, in milliseconds; marks of older versions do not tell.
     """
 
     project: str
@@ -36,6 +38,7 @@ class _Mark(NamedTuple):
     ending: str
     times: str
     content: str
+    read_at: str = "0"
 
 
 def marks_of(state: State, rows: Iterable[Document]) -> dict[str, str | None]:
@@ -53,6 +56,7 @@ def marks_of(state: State, rows: Iterable[Document]) -> dict[str, str | None]:
                 ending=_hash(key, ending_of(row.path or "")),
                 times=_hash(key, row.size, row.mtime),
                 content=_hash(key, row.sha256),
+                read_at=str(max(0, row.indexed_at)),
             )
         )
         for row in files
@@ -68,6 +72,25 @@ def unmarked(state: State, *rows: Document | None) -> dict[str, str | None]:
     return {_name(key, row.path): None for row in rows if row is not None and _may_be_marked(row)}
 
 
+def unmarked_contents(
+    store: Store, state: State, rows: Iterable[Document]
+) -> dict[str, str | None]:
+    """Return what to remember where files are purged: no mark has their bytes, whatever its path.
+
+    A removed file that was renamed since has its mark under a name that no document tells.
+    """
+    key = state.retired
+    if key is None:
+        return {}
+    contents = {_hash(key, row.sha256) for row in rows if _may_be_marked(row)}
+    marks = store.remembered(RETIRED) if contents else {}
+    return {
+        name: None
+        for name, value in marks.items()
+        if (mark := _mark_of(value)) is not None and mark.content in contents
+    }
+
+
 class Retired:
     """The marks of a memory, for one run over a folder.
 
@@ -79,32 +102,83 @@ class Retired:
         self._key = state.retired or ""
         self._marks: dict[str, _Mark] = {}
         for name, value in store.remembered(RETIRED).items() if state.retired else ():
-            parts = value.split()
-            if len(parts) == len(_Mark._fields):
-                self._marks[name] = _Mark(*parts)
+            mark = _mark_of(value)
+            if mark is not None:
+                self._marks[name] = mark
+        self._removed = {(mark.source, mark.content) for mark in self._marks.values()}
         self._project, self._chosen = self._hashed(project), chosen
 
     def has(self, file: "SourceFile", *, incremental: bool) -> bool:
         """Tell whether a rule has removed a file, and it still holds the same bytes.
 
-        ``incremental``: its size and time are enough. Otherwise a file is read, because an editor
-        may keep its time, and a checkout give it another.
+        ``incremental``: its size and times are enough if they tell that nothing was written to it
+        since it was read. Otherwise it is read again: a copy may keep the time, and a checkout give
+        it another.
         """
         mark = self._marks.get(_name(self._key, file.path)) if self._marks else None
-        if mark is None:
+        if mark is None or not self._holds(mark, file):
             return False
-        if mark.project != self._project and (
-            self._chosen or mark.source != self._hashed(file.root)
+        if (
+            incremental
+            and mark.times == self._hashed(file.size, file.mtime)
+            and file.is_untouched_since(int(mark.read_at))
         ):
-            return False
-        if incremental and mark.times == self._hashed(file.size, file.mtime):
             return True
+        return mark.content == self._content(file)
+
+    def _holds(self, mark: _Mark, file: "SourceFile") -> bool:
+        """Tell whether a mark is about files of this run."""
+        same_folder = mark.source == self._hashed(file.root)
+        return mark.project == self._project or (same_folder and not self._chosen)
+
+    def _content(self, file: "SourceFile") -> str | None:
         from plait.writing.sources import hash_file
 
         try:
-            return mark.content == self._hashed(hash_file(file))
+            return self._hashed(hash_file(file))
         except SourceError:
-            return False  # whoever reads it will tell why
+            return None  # whoever reads it will tell why
+
+    def covers(self, row: Document, root: str) -> bool:
+        """Tell whether a rule removed the file of a document from a folder.
+
+        By its bytes: it may have been renamed there more than once.
+        """
+        is_marked = bool(self._removed)
+        return is_marked and (self._hashed(root), self._hashed(row.sha256)) in self._removed
+
+    def renamed(
+        self, gone: Iterable[str], newcomers: Iterable["SourceFile"]
+    ) -> dict["SourceFile", str]:
+        """Return new files that hold the bytes of removed ones that are gone, with their marks.
+
+        ``gone`` are the names of these marks, of one folder. Each is the mark of one file at most,
+        best of one with the same time: a copy beside it is a new file. Their next runs read them
+        again, because a rename is a change to the system.
+        """
+        left: dict[str, list[str]] = {}
+        for mark_name in gone:
+            left.setdefault(self._marks[mark_name].content, []).append(mark_name)
+        if not left:
+            return {}
+        times = {mark.times for mark in self._marks.values()}
+
+        def is_touched(file: "SourceFile") -> bool:
+            return self._hashed(file.size, file.mtime) not in times
+
+        renamed: dict[SourceFile, str] = {}
+        for file in sorted(newcomers, key=is_touched):
+            names = left.get(self._content(file) or "", [])
+            name = next((name for name in names if self._holds(self._marks[name], file)), None)
+            if name is not None:
+                names.remove(name)
+                mark = self._marks[name]._replace(ending=self._hashed(ending_of(file.path)))
+                renamed[file] = " ".join(mark)
+        return renamed
+
+    def of_files(self, marks: Mapping["SourceFile", str]) -> dict[str, str]:
+        """Return marks by the names under which they are kept."""
+        return {_name(self._key, file.path): mark for file, mark in marks.items()}
 
     def stale(self, root: str, met: Iterable[str], passed_over: Collection[str]) -> list[str]:
         """Return the names of marks of a folder's files that a walk did not meet.
@@ -123,6 +197,17 @@ class Retired:
 
     def _hashed(self, *parts: object) -> str:
         return _hash(self._key, *parts)
+
+
+def _mark_of(value: str) -> _Mark | None:
+    """Return a mark as it is kept; ``None`` for what plait did not write."""
+    parts = value.split()
+    least = len(_Mark._fields) - len(_Mark._field_defaults)
+    if not least <= len(parts) <= len(_Mark._fields):
+        return None
+    mark = _Mark(*parts)
+    moment = mark.read_at
+    return mark if moment.isdecimal() and len(moment) <= _MOST_DIGITS else None
 
 
 def _may_be_marked(row: Document) -> bool:

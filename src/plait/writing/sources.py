@@ -45,6 +45,8 @@ _MAX_IGNORE_BYTES = 64 * 1024
 _NEVER_ENTERED = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
 # A virtual environment is recognised by its content: "env" may be a folder of notes.
 _ENVIRONMENT_MARKS = frozenset({"pyvenv.cfg", "conda-meta"})
+# A file changed within this time of its last indexing may have kept its time stamp.
+RACY_MS = 2_000
 # A file that changes during the read is read once more. If it changes again, the read fails.
 _READ_ATTEMPTS = 2
 # NONBLOCK: do not wait for a pipe that has replaced a file. NOFOLLOW: do not follow a link that
@@ -70,6 +72,10 @@ class SourceFile(NamedTuple):
     ctime: int = 0
     target: str = ""
     max_bytes: int = MAX_SOURCE_BYTES
+
+    def is_untouched_since(self, moment: int) -> bool:
+        """Tell by its times alone; false if they are so close that it may have kept them."""
+        return max(self.mtime, self.ctime) + RACY_MS < moment
 
 
 class Skipped(NamedTuple):

@@ -11,7 +11,14 @@ from plait.protocols import Store, Transaction, Trashed
 from plait.text import clean
 from plait.types import Document
 from plait.writing.changes import Changes
-from plait.writing.deleting import SLICE_DOCUMENTS, SLICE_PASSAGES, give_turn, partly
+from plait.writing.deleting import (
+    SLICE_DOCUMENTS,
+    SLICE_PASSAGES,
+    documents_were,
+    give_turn,
+    left_over,
+    partly,
+)
 
 
 class _OnlyAsked(Exception):
@@ -81,8 +88,8 @@ def undo(store: Store, ids: Sequence[str] = (), project: str | None = "") -> lis
         if not back:
             raise
         raise KeyboardInterrupt(
-            f"Interrupted: {len(back):,} documents were restored, {left:,} are still in the trash. "
-            "Run the same command again to go on."
+            f"Interrupted: {documents_were(len(back))} restored, "
+            f"{left_over(left, 'still in the trash')}"
         ) from stop
     return list(back.values())
 
