@@ -484,6 +484,48 @@ def test_nothing_to_undo_here_names_the_project_of_the_latest_delete(tmp_path: P
         assert (error.subject, error.advice) == (name, advise("act_in_project", project=name))
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_what_keeps_a_deleted_document_away_is_named(memory: Memory, named: bool) -> None:
+    def refusal(id_: str) -> NotFound:
+        with pytest.raises(NotFound, check=has_code("nothing_to_undo")) as caught:
+            memory.undo(*([id_] if named else []))
+        return caught.value
+
+    old = memory.store("The port is 8080", topic="port").id
+    new = memory.store("The port is 8443", topic="port").id
+    memory.delete(new)
+    memory.mark(old, not_superseded=True)
+    error = refusal(new)
+    told = f"'{new}' cannot come back beside {old}: both are on the topic 'port'."
+    assert error.notice.text == told
+    assert (error.subject, error.advice) == (old, advise("delete_first", id=old))
+    memory.delete(old)
+    assert [row.id for row in memory.undo(new)] == [new]
+
+    first = memory.store("kilimanjaro").id
+    memory.delete(first)
+    second = memory.store("kilimanjaro").id
+    error = refusal(first)
+    assert (error.subject, "both say the same" in str(error)) == (second, True)
+
+    note = memory.store("everest", key="k").id
+    memory.delete("k")
+    newer = memory.store("lhotse", key="k").id
+    assert newer != note
+    error = refusal(note)
+    told = f"'k' cannot come back beside {newer}: it has that name now."
+    assert error.notice.text == told
+
+    entity = memory.store("sails: she does.", entity="Ana").entity or ""
+    fact = memory.store("reads: she does.", entity="Ana").id
+    memory.delete(fact)
+    memory.delete(entity)
+    with memory.engine.transaction() as transaction:
+        transaction.forget([entity])
+    if named:
+        assert "its entity was deleted" in str(refusal(fact))
+
+
 @pytest.mark.parametrize("key", ["k", None])
 def test_a_document_deleted_twice_with_different_texts_keeps_both(
     memory: Memory, key: str | None

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from plait.errors import NotFound, PlaitError, advise, quoted
-from plait.facts import names
+from plait.facts import names, versions
 from plait.facts import trash as trash_rules
+from plait.facts.fingerprints import fingerprint
 from plait.protocols import Store, Transaction, Trashed
 from plait.text import clean
 from plait.types import Document
@@ -50,7 +51,8 @@ def undo_named(
         ids += [row.document.id for row in rows if row.document.id not in ids]
     back = (forecast if dry_run else undo)(store, ids, project)
     if not back:
-        raise _nothing_to_undo(trash, project or "")
+        wanted_rows = trash_rules.family(trash, ids) or trash_rules.latest_batch(trash, project)
+        raise _kept_away(store, wanted_rows) or _nothing_to_undo(trash, project or "")
     return back
 
 
@@ -156,6 +158,58 @@ def _not_in_trash(trash: Sequence[Trashed], name: str) -> NotFound:
         return names.out_of_reach(name, elsewhere[0].document, "change")
     return NotFound(
         f"Nothing named {name} was deleted in the last 30 days.", code="not_in_trash", subject=name
+    )
+
+
+def _kept_away(store: Store, rows: Sequence[Trashed]) -> NotFound | None:
+    """Return the error that says why one of the deleted documents cannot come back, if known."""
+    error = None
+    ids = [row.document.id for row in rows[:SLICE_DOCUMENTS]]
+    with suppress(_OnlyAsked), store.transaction() as transaction:
+        obstacles = (_obstacle(transaction, row) for row in transaction.trashed(ids, related=False))
+        error = next(filter(None, obstacles), None)
+        raise _OnlyAsked
+    return error
+
+
+def _obstacle(transaction: Transaction, row: Trashed) -> NotFound | None:
+    """Return the error that names what stands in the way of a document; see `Changes.revive`."""
+    document = row.document._replace(id=row.version_of or row.document.id)
+    present = transaction.known(document)
+    if present is not None:
+        if present.id != document.id:
+            return _in_the_way(document, present.id, "it has that name now.")
+        if row.version_of:
+            reason = "the present text is more trusted."
+            return _in_the_way(document, present.id, reason, step=False)
+        return None  # another process has restored it
+    if document.parent is not None and transaction.known(Document(id=document.parent)) is None:
+        return NotFound(
+            f"{quoted(document.doc_id)} cannot come back: its entity was deleted, and is no longer "
+            "in the trash.",
+            code="nothing_to_undo",
+            subject=document.parent,
+        )
+    if document.kind != "observation" or document.key is not None:
+        return None
+    now = versions.present(transaction.state, transaction.now)
+    rivals = transaction.rivals(document, fingerprint(document.text), now)
+    for mate in rivals.same_topic:
+        if versions.is_taken(document, [mate], now):
+            topic = quoted(document.topic or "")
+            return _in_the_way(document, mate.id, f"both are on the topic {topic}.")
+    for twin in rivals.same_text:
+        if versions.find_twin(document, [twin], now) is not None:
+            return _in_the_way(document, twin.id, "both say the same.", step=False)
+    return None
+
+
+def _in_the_way(document: Document, rival: str, reason: str, *, step: bool = True) -> NotFound:
+    return NotFound(
+        f"{quoted(document.doc_id)} cannot come back beside {rival}: {reason}",
+        code="nothing_to_undo",
+        subject=rival,
+        advice=advise("delete_first", id=rival) if step else None,
     )
 
 
