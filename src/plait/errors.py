@@ -21,7 +21,7 @@ from a table of its own: the shell types commands, a program calls methods, a mo
 """
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
 # Models and addresses have shorter names.
@@ -30,6 +30,8 @@ MAX_PLAIN_NAME = 120
 QUOTED_CHARS = 60
 # Characters of a value that a command repeats.
 TYPED_CHARS = 300
+# How similar (0 to 1) a wrong choice must be to one of a few to count as a typing error.
+SIMILAR_CHOICE = 0.5
 
 
 def quoted(name: str) -> str:
@@ -326,6 +328,39 @@ class ConfigError(UsageError):
     """A setting has an unknown name or a bad value."""
 
     code = "bad_setting"
+
+
+def refused_choice(
+    name: str,
+    value: object,
+    allowed: Iterable[str],
+    *,
+    subject: str = "",
+    kind: type[UsageError] = UsageError,
+) -> UsageError:
+    """Return the error for a value that is not one of a few; it suggests the closest of them.
+
+    >>> str(refused_choice("mode", "hybird", ("hybrid", "keyword")))
+    "mode is 'hybird'; choose one of: hybrid, keyword. Did you mean 'hybrid'?"
+
+    Args:
+        name: The parameter, option or setting, as the text names it.
+        value: What was given.
+        allowed: What may be given.
+        subject: The parameter for programs, if its name in the text is another.
+        kind: The class of the error.
+    """
+    from difflib import get_close_matches  # 2 ms that only a refusal costs
+
+    choices = list(allowed)
+    word = quotable(str(value)).lower()
+    close = get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
+    return kind(
+        f"{name} is {quoted(str(value))}; choose one of: {', '.join(choices)}.",
+        code="bad_value",
+        subject=subject or name,
+        advice=advise("did_you_mean", name=close[0]) if close else None,
+    )
 
 
 class AmbiguousId(UsageError):

@@ -48,7 +48,7 @@ def test_a_hit_has_the_fields_of_its_document(filled):
 
 def test_to_dict_returns_what_the_command_line_prints(filled, capsys):
     answer = filled.search("release 7 went out", limit=3)
-    options = ("--db", filled.path, "--project", "", "--embedder", "hashing")
+    options = ("--db", filled.path, "--project", "personal", "--embedder", "hashing")
     printed = as_printed(capsys, *options, "search", "release 7 went out", "--limit", "3")
     assert json.loads(json.dumps(answer.to_dict()["results"])) == printed["results"]
     assert [hit.to_dict() for hit in answer] == answer.to_dict()["results"]
@@ -88,7 +88,7 @@ def test_pages_end_where_answers_end(filled, capsys):
     for offset in (-1, 991):
         with pytest.raises(UsageError, check=has_code("bad_value", "offset")):
             filled.search("release", offset=offset, limit=10)
-    options = ("--db", filled.path, "--project", "", "--embedder", "hashing")
+    options = ("--db", filled.path, "--project", "personal", "--embedder", "hashing")
     second = as_printed(capsys, *options, "search", "release", "--limit", "5", "--offset", "5")
     both = as_printed(capsys, *options, "search", "release", "--limit", "10")
     assert second["results"] == both["results"][5:]

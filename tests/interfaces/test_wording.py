@@ -229,7 +229,7 @@ def test_the_old_name_of_a_fusion_is_accepted(plait, name):
 
 def test_an_unknown_value_suggests_the_closest_one(plait):
     err = plait("connect", "cluade").err
-    assert "unknown value 'cluade'" in err and "Did you mean 'claude-code'?" in err
+    assert "AGENT is 'cluade'; choose one of: " in err and "Did you mean 'claude-code'?" in err
 
 
 def test_a_move_names_its_own_option_for_the_file_that_is_none(plait, tmp_path):

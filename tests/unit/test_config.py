@@ -314,7 +314,12 @@ def test_a_bad_value_is_refused(house: House, name: str, value: object, hint: st
     refused = refusal(house, {name: value})
     assert (refused.code, refused.subject) == ("bad_value", name)
     assert refused.advice == (None if hint is None else meant(hint))
-    assert refused.text.startswith(f"{name} must be {SETTINGS[name].expected}, got {value!r} (flag")
+    if (options := SETTINGS[name].options) and SETTINGS[name].type == "choice":
+        flag = f"flag --{name}"
+        sentence = f"{name} ({flag}) is {value!r}; choose one of: {', '.join(options)}."
+    else:
+        sentence = f"{name} must be {SETTINGS[name].expected}, got {value!r} (flag"
+    assert refused.text.startswith(sentence)
 
 
 @pytest.mark.parametrize(

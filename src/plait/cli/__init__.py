@@ -11,6 +11,7 @@ import os
 import sys
 from argparse import (
     SUPPRESS,
+    Action,
     ArgumentParser,
     ArgumentTypeError,
     Namespace,
@@ -26,7 +27,7 @@ from plait.errors import Notice, PlaitError, UsageError, lacks_descriptors, too_
 from plait.settings.loading import Config, load
 from plait.settings.schema import SETTINGS
 from plait.text import visible
-from plait.types import FUSION_ALIASES, FUSIONS
+from plait.types import FUSION_ALIASES, FUSIONS, check_choice
 from plait.types.ids import may_be_address
 
 NOTHING_FOUND, INTERRUPTED = 3, 130
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _tell(in_shell(stop.args[0]))
         return INTERRUPTED
     except PlaitError as error:
-        _tell(in_shell(_as_typed(error, words)))
+        _tell(in_shell(error.notice, words))
         return error.exit_code
     except (OSError, ImportError) as error:
         if lacks_descriptors(error):
@@ -75,15 +76,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         _options.clear()
 
 
-def _as_typed(error: PlaitError, words: Sequence[str]) -> Notice:
-    """Return what an error says; one about a parameter names the option that was typed."""
-    if not isinstance(error, UsageError):
-        return error.notice
-    from plait.cli.wording import as_typed
-
-    return as_typed(error.notice, words)
-
-
 def _report_bug() -> int:
     import traceback
 
@@ -92,21 +84,21 @@ def _report_bug() -> int:
     return 1
 
 
-def in_shell(message: str | Notice) -> str:
-    """Return the message with its advice as a shell command.
+def in_shell(message: str | Notice, words: Sequence[str] = ()) -> str:
+    """Return the message with its advice as a shell command, and with options as in ``words``.
 
     >>> from plait.errors import advise
     >>> in_shell(Notice("3 passages have no vector.", advice=advise("reindex")))
     '3 passages have no vector. Run: plait reindex'
     """
-    if isinstance(message, str) or message.advice is None:
+    if isinstance(message, str) or not (message.advice or words):
         return message if isinstance(message, str) else message.text
     try:
-        from plait.cli.wording import SHELL  # most commands have nothing to word
+        from plait.cli.wording import SHELL, as_typed  # most commands have nothing to word
         from plait.present.commands import with_command
     except OSError:  # no more files can be opened, which may be what the message says
         return message.text
-    return with_command(message, SHELL, _options)
+    return with_command(as_typed(message, words), SHELL, _options)
 
 
 # The options of the running command line. A command that it suggests keeps those that choose the
@@ -181,8 +173,6 @@ def discard_stdout() -> None:
 
 
 # -- printing -------------------------------------------------------------------------------
-
-
 # Whatever a command prints goes through one of these two. On stdout, text for a file or a pipe is
 # not changed; stderr is for people.
 
@@ -289,16 +279,10 @@ class Output:
         It gets the typed options that choose the memory, or ``others`` in their place.
         """
         if self.form == "text" and not self.quiet:
-            self._suggest(to_run(command, **others), why)
+            self.suggest_line(to_run(command, **others), why)
 
-    def suggest_page(self, cursor: str, why: str) -> None:
-        """Suggest the command line as it was typed, for the next page."""
-        if self.form == "text" and not self.quiet:
-            from plait.cli.wording import next_page
-
-            self._suggest(next_page(self.words, cursor), why)
-
-    def _suggest(self, command: str, why: str) -> None:
+    def suggest_line(self, command: str, why: str) -> None:
+        """Suggest a command that has all of its options."""
         write_error(f"\n{visible(f'{command}  # {why}', one_line=True)}\n")
 
     def step(self, text: str) -> None:
@@ -362,7 +346,12 @@ def as_database_path(text: str) -> str:
 
 def as_fusion(text: str) -> str:
     """Return the name of a fusion; ``seed001`` is the old name of ``max``."""
-    return FUSION_ALIASES.get(text, text)
+    return check_choice("--fusion", FUSION_ALIASES.get(text, text), FUSIONS)
+
+
+def as_list(text: str) -> list[str]:
+    """Return values that are separated by commas; for the action "extend"."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 # -- parsing --------------------------------------------------------------------------------
@@ -417,6 +406,20 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
         raise UsageError(import_module("plait.cli.help").reworded(message, self.prog))
+
+    # subtle: argparse calls these two for whatever was typed, so that no option can be forgotten.
+    def _get_values(self, action: Action, arg_strings: list[str]) -> Any:
+        """Refuse an empty value, as of ``--path "$UNSET"``: a delete would remove more."""
+        checked = action.option_strings or action.type in (as_path, as_database_path)
+        if checked and not all(map(as_list if action.type is as_list else str.strip, arg_strings)):
+            raise import_module("plait.cli.help").refused_blank(action)
+        return super()._get_values(action, arg_strings)
+
+    def _check_value(self, action: Action, value: Any) -> None:
+        """Refuse a value that is not one of a few; of a list, each."""
+        for part in value if isinstance(value, list) else [value]:
+            if action.choices is not None and part not in action.choices:
+                raise import_module("plait.cli.help").refused(action, part)
 
     def format_help(self) -> str:
         """Return the options of a verb, or all verbs if none was given."""

@@ -6,21 +6,15 @@ from plait.cli import GLOBAL_OPTIONS, Output, parser_for, write_out
 from plait.cli.verbs import VERBS
 from plait.embedders import PROVIDERS
 from plait.settings.schema import SETTINGS
-from plait.types import FUSIONS, KINDS, MEMORY_TYPES, MODES, TRUSTS
+from plait.types import FUSIONS
 from plait.writing.file_types import PATTERN_GROUPS
 
-# Values of options that take several, or aliases, and so have no choices of their own.
+# Values of options that take others too, or aliases, and so have no choices of their own.
 _VALUES = {
-    "--mode": MODES,
     "--fusion": FUSIONS,
     "--fusions": FUSIONS,
-    "--kind": KINDS,
-    "--memory-type": MEMORY_TYPES,
-    "--trust": TRUSTS,
     "--embedder": tuple(PROVIDERS),
     "--include": tuple(PATTERN_GROUPS),
-    "--tools": ("core", "graph", "layers"),
-    "--half": ("odd", "even", "both"),
 }
 
 _SWITCHES = "--format --json --quiet --read-only"

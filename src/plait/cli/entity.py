@@ -6,7 +6,14 @@ from typing import Any
 
 from plait.cli import NOTHING_FOUND, Output, as_integer, to_run
 from plait.cli.search import open_to_read
-from plait.cli.shared import open_existing, open_to_write, or_empty, vectors_missing, warn_of_copies
+from plait.cli.shared import (
+    open_existing,
+    open_to_write,
+    or_empty,
+    suggest_page,
+    vectors_missing,
+    warn_of_copies,
+)
 from plait.cli.store import VISIBILITY_HELP
 from plait.cli.suggestions import missing_entity, same_but_for_case, similar_entity
 from plait.errors import NotFound, UsageError, shell_word
@@ -217,7 +224,7 @@ def _list(arguments: Namespace, out: Output) -> int:
     ]
     out.result({**subgraph_dict(graph), "next": graph.next}, as_lines(lines))
     if graph.next is not None:
-        out.suggest_page(graph.next, "more entities")
+        suggest_page(out, graph.next, "more entities")
     if not graph.entities:
         if not memory.is_off:
             out.warn(to_run("there are no entities yet. Start with: plait entity add NAME"))

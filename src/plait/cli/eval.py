@@ -2,27 +2,25 @@
 
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output, as_fusion, as_integer, as_number, as_path
+from plait.cli import Output, as_integer, as_list, as_number, as_path
+from plait.cli.search import as_mode
 from plait.errors import UsageError
-from plait.memory import MODE_ALIASES, Memory
-from plait.types import FUSIONS, MODES, check_choice
+from plait.evaluate.variants import HALVES, PLANNERS
+from plait.memory import Memory
+from plait.types import FUSION_ALIASES, FUSIONS, MODES, check_choice
 
 MOST_QUESTIONS = 10_000
 
 
-def as_names(text: str) -> tuple[str, ...]:
-    """Split names at commas."""
-    return tuple(filter(None, (word.strip() for word in text.split(","))))
-
-
 def as_numbers(text: str) -> tuple[float, ...]:
     """Split numbers at commas."""
-    return tuple(map(as_number, as_names(text)))
+    return tuple(map(as_number, as_list(text)))
 
 
 def as_fusions(text: str) -> tuple[str, ...]:
     """Split names of fusions at commas."""
-    return tuple(map(as_fusion, as_names(text)))
+    names = (FUSION_ALIASES.get(name, name) for name in as_list(text))
+    return tuple(check_choice("--fusions", name, FUSIONS) for name in names)
 
 
 def eval_options(parser: ArgumentParser) -> None:
@@ -50,6 +48,8 @@ def eval_options(parser: ArgumentParser) -> None:
         "--mode",
         dest="modes",
         action="append",
+        type=as_mode,
+        choices=MODES,
         default=[],
         metavar="NAME",
         help=f"only this mode: {', '.join(MODES)} (default: all that the embedder supports)",
@@ -73,6 +73,7 @@ def eval_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--half",
+        choices=HALVES,
         metavar="NAME",
         help="use only half of the queries: odd or even, by a hash of the id; both: report each "
         "half and all queries",
@@ -102,6 +103,7 @@ def eval_options(parser: ArgumentParser) -> None:
         "--planner",
         dest="planners",
         action="append",
+        choices=PLANNERS,
         default=[],
         metavar="NAME",
         help="when to plan long keyword queries: auto, always or never",
@@ -151,10 +153,11 @@ def _ask_own(arguments: Namespace, out: Output) -> int:
     from plait.cli.search import open_to_read
     from plait.evaluate.own import measure_own, own_dict, own_table
 
-    modes = [check_choice("mode", MODE_ALIASES.get(mode, mode), MODES) for mode in arguments.modes]
     with open_to_read(out) as memory:
         try:
-            questions, runs = measure_own(memory, arguments.make, modes, progress=out.step)
+            questions, runs = measure_own(
+                memory, arguments.make, arguments.modes, progress=out.step
+            )
         finally:
             out.end_progress()
     out.result(own_dict(questions, runs), own_table(questions, runs))
@@ -169,7 +172,7 @@ def eval_run(arguments: Namespace, out: Output) -> int:
     if arguments.make is not None:
         return _ask_own(arguments, out)
     options = evaluate.EvaluationOptions(
-        modes=tuple(MODE_ALIASES.get(mode, mode) for mode in arguments.modes),
+        modes=tuple(arguments.modes),
         planners=tuple(arguments.planners) or ("auto",),
         fusions=arguments.fusions,
         weights=arguments.weights or (evaluate.SWEEP_WEIGHTS if arguments.sweep else ()),

@@ -1,6 +1,6 @@
 """The output of ``plait`` alone, of ``plait --help`` and for an unknown verb."""
 
-from argparse import ArgumentParser
+from argparse import Action, ArgumentParser
 from collections.abc import Sequence
 
 from plait.cli import (
@@ -15,18 +15,16 @@ from plait.cli import (
     to_run,
 )
 from plait.cli.verbs import OTHER_VERBS, VERBS
-from plait.errors import UsageError
+from plait.errors import UsageError, refused_choice
 
 # How similar (0 to 1) an unknown option must be to a known one to count as a typing error.
 SIMILAR_OPTION = 0.75
-SIMILAR_VALUE = 0.5  # the same for one of a few values
 # Argparse's messages, and ours.
 _REWORDED = (
     ("unrecognized arguments:", "unknown arguments:"),
     ("the following arguments are required:", "missing argument:"),
     (": expected one argument", " needs a value"),
     (": expected at least one argument", " needs a value"),
-    ("invalid choice:", "unknown value"),
 )
 
 
@@ -70,18 +68,29 @@ def unknown_verb(verb: str) -> str:
 
 
 def reworded(message: str, program: str) -> str:
-    """Return a message of argparse in our words, with the closest of the values to choose from."""
-    message = message.removeprefix("argument ").removeprefix("ACTION: ")
-    typed, _, choices = message.partition("invalid choice: ")[2].rpartition(" (choose from ")
-    hint = ""
-    if typed:
-        from plait.settings.schema import did_you_mean
-
-        names = [name.strip("'") for name in choices.removesuffix(")").split(", ")]
-        hint = did_you_mean(typed[1:-1], names, SIMILAR_VALUE)
+    """Return a message of argparse in our words."""
+    message = message.removeprefix("argument ")
     for theirs, ours in _REWORDED:
         message = message.replace(theirs, ours)
-    return f"{message[:1].upper()}{message[1:]}.{hint} See: {program} --help"
+    return f"{message[:1].upper()}{message[1:]}. See: {program} --help"
+
+
+def refused(action: Action, value: str) -> UsageError:
+    """Return the error for a value that is not one of those to choose from."""
+    return refused_choice(_name_of(action), value, map(str, action.choices or ()))
+
+
+def refused_blank(action: Action) -> UsageError:
+    """Return the error for an empty value."""
+    name = _name_of(action)
+    return UsageError(
+        f"{name} is empty. Give it a value, or leave it out.", code="bad_value", subject=name
+    )
+
+
+def _name_of(action: Action) -> str:
+    """Return how help names an option or a word."""
+    return "/".join(action.option_strings) or str(action.metavar or action.dest)
 
 
 def misplaced_option(word: str) -> str:

@@ -20,7 +20,6 @@ from plait.agents.undoing import undo_import
 from plait.cli import INTERRUPTED, Output, to_run
 from plait.cli.maintain import Upkeep
 from plait.cli.pace import Pace
-from plait.cli.search import refuse_blank
 from plait.cli.shared import open_existing, open_to_write, vectors_missing
 from plait.errors import PlaitError, SourceError, UsageError, advise, quoted
 from plait.facts.names import PERSONAL
@@ -40,9 +39,6 @@ _OPTIONS = ("file", "since", "folder", "session", "subagents", "headless", "agai
 
 def is_meant(arguments: Namespace) -> bool:
     """Tell whether sessions of agents are to be imported, and refuse what does not go together."""
-    blank = {"since": "--since", "folder": "--path", "session": "--session"}
-    for name, flag in blank.items():
-        refuse_blank(flag, getattr(arguments, name))
     if arguments.undo is not None:
         return True
     if arguments.path in READERS or arguments.path == AUTO:
@@ -224,7 +220,6 @@ def _undo(arguments: Namespace, out: Output) -> int:
         )
     _refuse_options(arguments, "--undo takes back a whole import, and goes without {option}.")
     run = None if arguments.undo is True else arguments.undo
-    refuse_blank("--undo", run)
     with open_existing(out) as memory:
         chosen, count = undo_import(memory, run, dry_run=arguments.dry_run)
     verb = "Would delete" if arguments.dry_run else "Deleted"

@@ -2,9 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import INTERRUPTED, Output, as_path, in_shell, to_run
+from plait.cli import INTERRUPTED, Output, as_list, as_path, in_shell, to_run
 from plait.cli.pace import Pace
-from plait.cli.search import refuse_blank, split_commas
 from plait.cli.shared import open_to_write, vectors_missing
 from plait.cli.store import VISIBILITY_HELP
 from plait.errors import Notice, PlaitError, UsageError, advise, quoted
@@ -37,14 +36,16 @@ def ingest_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--pattern",
-        action="append",
+        action="extend",
+        type=as_list,
         default=[],
         metavar="GLOB",
         help="which files to read, for example '*.md,*.txt'; may be repeated",
     )
     parser.add_argument(
         "--include",
-        action="append",
+        action="extend",
+        type=as_list,
         default=[],
         metavar="WHAT",
         help="read these files too: notes, code, pdf, chats or a pattern; may be repeated",
@@ -100,8 +101,8 @@ def _ingest(
             pace = Pace(out)
             report = memory.ingest(
                 path,
-                patterns=split_commas(arguments.pattern),
-                include=split_commas(arguments.include),
+                patterns=arguments.pattern,
+                include=arguments.include,
                 incremental=arguments.incremental,
                 allow_removal=arguments.allow_removal,
                 progress=pace.show,
@@ -136,11 +137,8 @@ def _ingest(
 
 
 def _check_patterns(arguments: Namespace) -> None:
-    """Refuse patterns that are empty, which would mean all files, or that can match nothing."""
-    for flag, texts in (("--pattern", arguments.pattern), ("--include", arguments.include)):
-        for text in texts:
-            refuse_blank(flag, text.replace(",", ""))
-    for pattern in split_commas(arguments.pattern):
+    """Refuse patterns that can match nothing."""
+    for pattern in arguments.pattern:
         if "]" not in pattern.rpartition("[")[2] and "[" in pattern:
             raise UsageError(
                 f"--pattern {quoted(pattern)} has a [ without a ]. Example: --pattern '[a-m]*.md'"

@@ -7,7 +7,7 @@ from typing import Any
 
 from plait.agents.hooks import record
 from plait.cli import NOTHING_FOUND, Output, as_integer
-from plait.cli.search import ALL_PROJECTS, open_to_read, refuse_blank
+from plait.cli.search import ALL_PROJECTS, open_to_read
 from plait.cli.shared import open_existing
 from plait.errors import NotFound, PlaitError, UsageError
 from plait.memory import Memory
@@ -18,7 +18,7 @@ from plait.searching.timeline import summary_of
 from plait.text import single_spaced
 from plait.times import as_moment, show_time
 from plait.types import ORIGINS
-from plait.types.audit import DOORS, AuditEntry, AuditQuery
+from plait.types.audit import DOORS, LOGGED_VERBS, AuditEntry, AuditQuery
 from plait.types.ids import SHORT_ID, is_id
 
 GONE = "(no longer there)"
@@ -43,7 +43,12 @@ def log_options(parser: ArgumentParser) -> None:
         help=f"only what came in by this door: {', '.join(DOORS)}",
     )
     parser.add_argument(
-        "--verb", action="append", default=[], metavar="X", help="only this verb: store, delete, …"
+        "--verb",
+        action="append",
+        choices=(*LOGGED_VERBS, *record.DEEDS),
+        default=[],
+        metavar="X",
+        help=f"only this verb: {', '.join(LOGGED_VERBS)}; of hooks: {', '.join(record.DEEDS)}",
     )
     parser.add_argument(
         "--origin",
@@ -67,13 +72,6 @@ def log_run(arguments: Namespace, out: Output) -> int:
     """List who changed what and what hooks did with this memory, the newest first."""
     if arguments.limit < 1:
         raise UsageError("--limit must be at least 1.", code="out_of_range", subject="limit")
-    for flag, values in (
-        ("--verb", arguments.verb),
-        ("--session", (arguments.session,)),
-        ("--since", (arguments.since,)),
-    ):
-        for value in values:
-            refuse_blank(flag, value)
     summaries: dict[str, str] = {}
     with open_to_read(out) as memory:
         names = [id_ for name in arguments.names for id_ in _ids_of(memory, name)]

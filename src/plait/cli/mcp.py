@@ -5,10 +5,10 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from plait.cli import Output, as_integer, as_path
-from plait.cli.search import split_commas
+from plait.cli import Output, as_integer, as_list, as_path
 from plait.errors import PlaitError, UsageError
 from plait.settings.loading import config_folder
+from plait.tools.profiles import PROFILES
 
 if TYPE_CHECKING:
     from plait.mcp.lazy import LazyMemory
@@ -18,7 +18,9 @@ def mcp_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait mcp``."""
     parser.add_argument(
         "--tools",
-        action="append",
+        action="extend",
+        type=as_list,
+        choices=PROFILES,
         default=[],
         metavar="X,Y",
         help="tool profiles to serve: core (default), layers, graph, work, review",
@@ -48,7 +50,7 @@ def mcp_run(arguments: Namespace, out: Output) -> int:
     for name in ("host", "port", "token_file"):
         if getattr(arguments, name) is not None and not arguments.http:
             raise UsageError(f"--{name.replace('_', '-')} needs --http. Add it.")
-    profiles = split_commas(arguments.tools)
+    profiles = arguments.tools
     config = out.config
     try:
         from plait.mcp import server  # noqa: F401 - fails here if the SDK is missing

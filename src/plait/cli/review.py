@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from select import select
 
-from plait.cli import NOTHING_FOUND, Output, as_integer, to_run, write_out
+from plait.cli import NOTHING_FOUND, Output, as_integer, as_list, to_run, write_out
 from plait.cli.delete import files_on_disk, files_remain
-from plait.cli.search import ALL_PROJECTS, refuse_blank, split_commas
+from plait.cli.search import ALL_PROJECTS
 from plait.cli.shared import open_existing
 from plait.errors import PlaitError
 from plait.memory import Memory
@@ -36,7 +36,9 @@ def review_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--kind",
         dest="kinds",
-        action="append",
+        action="extend",
+        type=as_list,
+        choices=REVIEW_KINDS,
         metavar="X,Y",
         default=[],
         help=f"only these findings: {', '.join(REVIEW_KINDS)}",
@@ -52,12 +54,10 @@ def review_options(parser: ArgumentParser) -> None:
 
 def review_run(arguments: Namespace, out: Output) -> int:
     """List what a person may want to settle; in a terminal, ask about each."""
-    for text in arguments.kinds:
-        refuse_blank("--kind", text.replace(",", ""))
     with open_existing(out) as memory:
         results = review(
             memory,
-            split_commas(arguments.kinds),
+            arguments.kinds,
             limit=arguments.limit,
             all_projects=arguments.all_projects,
         )

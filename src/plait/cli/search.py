@@ -2,14 +2,14 @@
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from plait.cli import NOTHING_FOUND, Output, as_integer, as_number, as_path, in_shell
+from plait.cli import NOTHING_FOUND, Output, as_integer, as_list, as_number, as_path, in_shell
 from plait.errors import NotFound, UsageError, advise
-from plait.memory import Memory
-from plait.types import KINDS, MEMORY_TYPES, STATUSES, TRUSTS, Answer, Hit, Receipt
+from plait.memory import MODE_ALIASES, Memory
+from plait.types import KINDS, MEMORY_TYPES, MODES, STATUSES, TRUSTS, Answer, Hit, Receipt
 from plait.types.ids import SHORT_ID
 
 NO_MATCH_FOR_FILTERS = "nothing found with these filters"
@@ -27,7 +27,12 @@ def search_options(parser: ArgumentParser) -> None:
         help="skip the N best hits: the next page",
     )
     parser.add_argument(
-        "--mode", default="hybrid", metavar="NAME", help="hybrid, keyword (fts) or vector (vec)"
+        "--mode",
+        type=as_mode,
+        choices=MODES,
+        default="hybrid",
+        metavar="NAME",
+        help="hybrid, keyword (fts) or vector (vec)",
     )
     parser.add_argument(
         "--min-score",
@@ -51,6 +56,11 @@ def search_options(parser: ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="explain each score")
     add_max_tokens(parser)
     add_filters(parser)
+
+
+def as_mode(text: str) -> str:
+    """Return the name of a mode; ``fts`` and ``vec`` are other names."""
+    return MODE_ALIASES.get(text, text)
 
 
 def search_run(arguments: Namespace, out: Output) -> int:
@@ -264,8 +274,17 @@ def add_filters(parser: ArgumentParser, all_projects: str = ALL_PROJECTS) -> Non
         "A document must match all filters. X,Y means several values: use commas or repeat the\n"
         "option. With --tag, a document must have all of them; with other options, any of them.",
     )
-    for flag, name, _, words in _LISTS:
-        group.add_argument(flag, dest=name, action="append", metavar="X,Y", default=[], help=words)
+    for flag, name, allowed, words in _LISTS:
+        group.add_argument(
+            flag,
+            dest=name,
+            action="extend",
+            type=as_list,
+            choices=allowed or None,
+            metavar="X,Y",
+            default=[],
+            help=words,
+        )
     for flag, name, value, words in _VALUES:
         kind = as_path if flag in ("--path", "--source") else str
         group.add_argument(flag, dest=name, type=kind, metavar=value, default=None, help=words)
@@ -289,14 +308,9 @@ def add_filters(parser: ArgumentParser, all_projects: str = ALL_PROJECTS) -> Non
 def filters_of(arguments: Namespace) -> dict[str, Any]:
     """Return the fields of `Filter` that were given."""
     given = vars(arguments)
-    fields: dict[str, Any] = {
-        name: _allowed(flag, given[name], allowed)
-        for flag, name, allowed, _ in _LISTS
-        if given.get(name)
-    }
-    for flag, name, *_ in _VALUES:
+    fields: dict[str, Any] = {name: tuple(given[name]) for _, name, *_ in _LISTS if given.get(name)}
+    for _, name, *_ in _VALUES:
         if (value := given.get(name)) is not None:
-            refuse_blank(flag, value)
             fields[name] = value
     if "source" in fields:
         fields["source"] = os.path.realpath(os.path.expanduser(fields["source"]))
@@ -314,15 +328,6 @@ def filters_of(arguments: Namespace) -> dict[str, Any]:
     return fields
 
 
-def split_commas(texts: Iterable[str]) -> list[str]:
-    """Return values that were repeated, separated by commas, or both.
-
-    >>> split_commas(["red, blue", "green"])
-    ['red', 'blue', 'green']
-    """
-    return [part.strip() for part in ",".join(texts).split(",") if part.strip()]
-
-
 def key_and_value(text: str) -> tuple[str, str]:
     """Split ``key=value``.
 
@@ -333,27 +338,6 @@ def key_and_value(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise UsageError(f"'{text}' is not KEY=VALUE. Example: --metadata author=Ana")
     return name, value
-
-
-def refuse_blank(flag: str, text: str | None) -> None:
-    """Refuse an option with an empty value, such as ``--path "$UNSET"``.
-
-    Ignored silently, it would widen what a delete removes.
-    """
-    if text is not None and not text.strip():
-        raise UsageError(
-            f"{flag} is empty. Give it a value, or leave it out.", code="empty_filter", subject=flag
-        )
-
-
-def _allowed(flag: str, texts: Sequence[str], allowed: Sequence[str]) -> tuple[str, ...]:
-    for text in texts:
-        refuse_blank(flag, text.replace(",", ""))
-    values = split_commas(texts)
-    for value in values:
-        if allowed and value not in allowed:
-            raise UsageError(f"Unknown {flag} '{value}'. Choose from: {', '.join(allowed)}.")
-    return tuple(values)
 
 
 def _is_key(path: str) -> bool:

@@ -52,6 +52,14 @@ def open_existing(out: Output, *, undo: bool = False) -> Iterator[Memory]:
         yield memory
 
 
+def suggest_page(out: Output, cursor: str, why: str) -> None:
+    """Suggest the command line as it was typed, for the next page."""
+    if out.form == "text" and not out.quiet:
+        from plait.cli.wording import next_page
+
+        out.suggest_line(next_page(out.words, cursor), why)
+
+
 @contextmanager
 def or_empty(out: Output, empty: Rendered) -> Iterator[None]:
     """Print the empty form of an answer before the error that nothing has that name."""

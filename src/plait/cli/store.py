@@ -3,8 +3,8 @@
 import sys
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output, as_number, as_path, to_run
-from plait.cli.search import key_and_value, split_commas
+from plait.cli import Output, as_list, as_number, as_path, to_run
+from plait.cli.search import key_and_value
 from plait.cli.shared import open_to_write, standard_input, vectors_missing
 from plait.cli.suggestions import same_but_for_case, similar_entity
 from plait.errors import SourceError, UsageError
@@ -47,9 +47,7 @@ def store_options(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="a name for the text; storing the same name again replaces the text",
     )
-    parser.add_argument(
-        "--title", default="", metavar="TEXT", help="title (default: the first heading)"
-    )
+    parser.add_argument("--title", metavar="TEXT", help="title (default: the first heading)")
     parser.add_argument(
         "--type", metavar="X", help="type of the text: decision, fact, preference, … or your own"
     )
@@ -60,7 +58,13 @@ def store_options(parser: ArgumentParser) -> None:
         help=f"memory type: {', '.join(MEMORY_TYPES)}",
     )
     parser.add_argument(
-        "--tags", "--tag", action="append", default=[], metavar="X,Y", help="tags, comma-separated"
+        "--tags",
+        "--tag",
+        action="extend",
+        type=as_list,
+        default=[],
+        metavar="X,Y",
+        help="tags, comma-separated",
     )
     parser.add_argument(
         "--metadata",
@@ -148,7 +152,7 @@ def store_run(arguments: Namespace, out: Output) -> int:
             title=arguments.title or (file.title if file else ""),
             type=arguments.type,
             memory_type=arguments.memory_type,
-            tags=split_commas(arguments.tags),
+            tags=arguments.tags,
             metadata=dict(key_and_value(word) for word in arguments.metadata),
             provenance=dict(key_and_value(word) for word in arguments.provenance),
             summary=arguments.summary,

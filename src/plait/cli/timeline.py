@@ -11,9 +11,8 @@ from plait.cli.search import (
     add_max_tokens,
     filters_of,
     open_to_read,
-    refuse_blank,
 )
-from plait.cli.shared import Rendered, fitted, or_empty, tell_damaged, warn_no_match
+from plait.cli.shared import Rendered, fitted, or_empty, suggest_page, tell_damaged, warn_no_match
 from plait.errors import UsageError
 from plait.memory import Memory
 from plait.present.json import timeline_dict
@@ -55,7 +54,6 @@ def saved_day(arguments: Namespace) -> str | None:
     """Return the day of ``--saved``, empty for all days, or ``None`` if it was not given."""
     if arguments.saved is True:
         return ""
-    refuse_blank("--saved", arguments.saved)
     return None if arguments.saved is None else str(arguments.saved)
 
 
@@ -120,8 +118,7 @@ def timeline_run(arguments: Namespace, out: Output) -> int:
             out.suggest(f"plait delete --saved{when}{beyond}", "delete all of it")
         cursor = cursor_after(documents[: len(documents) - left_out])
         if cursor is not None:
-            out.suggest_page(
-                cursor, "older documents" if arguments.session is None else "later ones"
-            )
+            why = "older documents" if arguments.session is None else "later ones"
+            suggest_page(out, cursor, why)
     told = tell_damaged(damaged, out)
     return told or (0 if len(documents) > left_out else NOTHING_FOUND)

@@ -2,10 +2,10 @@
 
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output
-from plait.cli.search import split_commas
+from plait.cli import Output, as_list
 from plait.errors import UsageError
 from plait.tools.formats import TOOL_FORMATS, definitions
+from plait.tools.profiles import PROFILES
 
 
 def tools_options(parser: ArgumentParser) -> None:
@@ -13,7 +13,9 @@ def tools_options(parser: ArgumentParser) -> None:
     parser.set_defaults(formats=(TOOL_FORMATS, "the API that takes them"))
     parser.add_argument(
         "--tools",
-        action="append",
+        action="extend",
+        type=as_list,
+        choices=PROFILES,
         default=[],
         metavar="X,Y",
         help="tool profiles: core (default), layers, graph, work, review",
@@ -25,5 +27,5 @@ def tools_run(arguments: Namespace, out: Output) -> int:
     if arguments.format is None:
         names = ", ".join(TOOL_FORMATS)
         raise UsageError(f"Which shape? Give --format with one of: {names}.")
-    out.show(definitions(arguments.format, split_commas(arguments.tools)))
+    out.show(definitions(arguments.format, arguments.tools))
     return 0

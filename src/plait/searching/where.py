@@ -104,7 +104,8 @@ def check_fields(fields: Where, where: Filter | Where | None) -> None:
         check_type(name, value, _TYPES.get(field, "str | None"))
         for choice in _listed(value) if field in _CHOICES else ():
             check_choice(name, choice, _CHOICES[field])
-        if field == "projects" and "" in _listed(value):
+        names = _listed(value) if field == "projects" else ()
+        if not all(row is None or row.strip() for row in names):
             raise UsageError(
                 f"{name} has an empty name; None stands for personal documents.",
                 code="bad_value",

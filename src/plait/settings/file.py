@@ -152,7 +152,7 @@ def write_value(path: str, name: str, value: object) -> Any:
             advice=advise("set_keys"),
         )
     name = ALSO_CALLED.get(name, name)
-    parsed = parse_setting(name, value, path)
+    parsed = parse_setting(name, value, "")  # only typed: no file is to blame
     is_path = name in ("db_path", "memory_dir") and not is_address(parsed)
     if is_path and parsed != IN_MEMORY and parsed[0] != "~":
         # The user means a path relative to the working folder, not to the file's folder.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from plait.errors import ConfigError, Notice, advise
+from plait.errors import ConfigError, Notice, advise, refused_choice
 from plait.settings.schema import (
     ENVIRONMENT,
     FLAGS,
@@ -346,12 +346,14 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
     """Return the value of a setting, read from text, TOML, JSON or Python.
 
     Raises:
-        ConfigError: The name is unknown or the value is bad; the message names ``origin``.
+        ConfigError: The name is unknown or the value is bad; the message names ``origin``, unless
+            it was typed as this.
     """
     if name not in SETTINGS:
         meant = FOREIGN_NAMES.get(name)
+        is_typed = not origin or origin.startswith("flag ")
         raise ConfigError(
-            f"Unknown setting '{name}'{'' if origin.startswith('flag ') else f' in {origin}'}.",
+            f"Unknown setting '{name}'{'' if is_typed else f' in {origin}'}.",
             code="unknown_setting",
             subject=name,
             advice=advise("did_you_mean", name=meant) if meant else suggestion(name, SETTINGS),
@@ -363,13 +365,17 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
     try:
         return _PARSERS[(setting := SETTINGS[name]).type](raw, setting)
     except (ValueError, OverflowError) as error:
+        where = f" ({origin})" if origin else ""
+        if setting.type == "choice":
+            raise refused_choice(
+                name + where, raw, setting.options, subject=name, kind=ConfigError
+            ) from error
         got = "a value that is not shown" if name == "api_key" else repr(raw)
         got = got if len(got) <= MAX_SHOWN else got[: MAX_SHOWN - 1] + "…"
         raise ConfigError(
-            f"{name} must be {setting.expected}, got {got} ({origin}).",
+            f"{name} must be {setting.expected}, got {got}{where}.",
             code="bad_value",
             subject=name,
-            advice=suggestion(_word(raw), setting.options) if setting.type == "choice" else None,
         ) from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
-from plait.errors import Notice, UsageError, is_plain_name
+from plait.errors import Notice, UsageError, is_plain_name, refused_choice
 from plait.types.records import NamedTuple
 
 # ``None`` is that of personal documents.
@@ -51,8 +51,7 @@ def check_choice(name: str, value: str, allowed: Sequence[_Choice]) -> _Choice:
     for choice in allowed:
         if choice == value:
             return choice
-    text = f"{name} is '{value}'; choose one of: {', '.join(allowed)}."
-    raise UsageError(text, code="bad_value", subject=name)
+    raise refused_choice(name, value, allowed)
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:

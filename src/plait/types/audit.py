@@ -21,6 +21,12 @@ ACTORS: dict[Door, Origin] = {
     "hook": "agent",
     "import": "import",
 }
+# What entries are recorded as; a test compares them with what the code records.
+LOGGED_VERBS = (
+    *("store", "store_many", "ingest", "import", "mark", "feedback", "delete", "undo", "purge"),
+    *("erase", "prune", "maintain", "reindex", "doctor", "create", "observe", "forget"),
+    *("relate", "unrelate", "team", "refresh", "write"),
+)
 # The verb that brings back the texts of others, who did not do that.
 UNDO = "undo"
 

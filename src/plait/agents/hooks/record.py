@@ -39,10 +39,14 @@ _PATHS = ("memory", "transcript")
 MOST_IDS = 50
 
 
+# What a hook did.
+DEEDS = ("shown", "silent", "saved", "late", "failed")
+
+
 class HookRun(NamedTuple):
     """One run of a hook.
 
-    ``did`` is shown, silent, saved, late or failed; ``why`` is a code, never a message. ``at`` and
+    ``did`` is one of `DEEDS`; ``why`` is a code, never a message. ``at`` and
     ``ms`` are milliseconds. ``whole`` are those of the ``ids`` that were shown whole. ``hint`` is
     the number of a hint, by which it is known again; ``source`` is how a session began.
     """
