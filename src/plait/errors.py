@@ -31,7 +31,7 @@ QUOTED_CHARS = 60
 # Characters of a value that a command repeats.
 TYPED_CHARS = 300
 # How similar (0 to 1) a wrong choice must be to one of a few to count as a typing error.
-SIMILAR_CHOICE = 0.5
+SIMILAR_CHOICE = 0.55
 
 
 def quoted(name: str) -> str:

@@ -258,7 +258,7 @@ def test_facts_that_nobody_reads_are_named_and_important_ones_are_not(memory: Me
     assert findings(memory, "stale") == []
     later = _Reviewer(memory, memory.engine, memory._filter(None), _now() + 100 * DAY)
     [stale] = later.run(["stale"])["stale"]
-    assert (stale.ids, stale.why) == ((read,), "read 1 times, the last time 100 days ago")
+    assert (stale.ids, stale.why) == ((read,), "read 1 time, the last time 100 days ago")
 
 
 def test_a_large_entity_gets_a_proposed_split(memory: Memory) -> None:

@@ -372,6 +372,8 @@ def test_what_may_not_be_read_is_named_and_the_rest_goes_in(open_folder):
     (open_folder / "home").chmod(0o777)
     (notes / "shut.md").chmod(0)
     (notes / "closed").chmod(0)
+    (notes / "shut.db").write_bytes(b"SQLite format 3\0")
+    (notes / "shut.db").chmod(0)
 
     home = open_folder / "home"
     commands = (
@@ -382,6 +384,7 @@ def test_what_may_not_be_read_is_named_and_the_rest_goes_in(open_folder):
         ("--db", "/m.db", "store", "x"),
         ("backup", "notes/closed/b.db"),
         ("export", "notes/closed/e.jsonl"),
+        ("--db", "notes/shut.db", "search", "x"),
     )
     words = [("--db", str(home / "m.db"), *command) for command in commands]
     try:
@@ -396,7 +399,7 @@ def test_what_may_not_be_read_is_named_and_the_rest_goes_in(open_folder):
     finally:
         (notes / "closed").chmod(0o755)
     assert done.stderr == ""
-    ingested, closed, shut, searched, unwritable, copied, exported = (
+    ingested, closed, shut, searched, unwritable, copied, exported, memory = (
         Ran(*row) for row in json.loads(done.stdout)
     )
     assert ingested.json["files"] == 1
@@ -409,6 +412,7 @@ def test_what_may_not_be_read_is_named_and_the_rest_goes_in(open_folder):
     assert_clear(unwritable, 1, "/m.db", "ermission")
     assert_clear(copied, 1, "notes/closed/b.db", "ermission")
     assert_clear(exported, 1, "ermission")
+    assert_clear(memory, 1, "shut.db: the file may not be read. Check its permissions.")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads its peak from /proc")

@@ -78,7 +78,7 @@ def test_a_memory_without_anything_in_it_answers_empty_and_says_so(
     if there:
         Memory.open().close()
     ran = plait(*words)
-    assert ran.code == code
+    assert ran.code == (code if there else 3)
     assert answer in ran.out
     assert ("is empty. " if there else "there is no memory at ") in ran.err
     assert "Start with: plait ingest FOLDER" in ran.err
@@ -86,9 +86,10 @@ def test_a_memory_without_anything_in_it_answers_empty_and_says_so(
 
 
 @pytest.mark.parametrize("words", [["doctor"], ["doctor", "--fix"]])
-def test_doctor_has_nothing_against_an_absent_memory(plait, home, words):
+def test_doctor_says_that_there_is_no_memory(plait, home, words):
     ran = plait(*words)
-    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert (ran.code, ran.json["ok"]) == (3, True)
+    assert ran.json["findings"][0]["message"].startswith("There is no memory at ")
     assert not default_memory(home).exists()
 
 

@@ -1005,6 +1005,7 @@ def test_doctor_names_a_command_that_is_gone_and_another_plait(
     assert "no entry" in agent_findings(plait)["agent codex"][1]
     (home / ".codex" / "config.toml").write_text("a = ", encoding="utf-8")
     assert "cannot be read" in agent_findings(plait)["agent codex"][1]
+    plait("store", "a fact")
     assert plait("doctor").code == 0
 
 
@@ -1032,6 +1033,7 @@ def test_doctor_reads_the_files_of_a_clone_as_data(plait, project, text):
         (project / folder / "hooks.json").write_text(text, encoding="utf-8")
         (project / folder / "mcp.json").write_text(text, encoding="utf-8")
     (project / ".codex" / "config.toml").write_text("[[mcp_servers]]\n", encoding="utf-8")
+    plait("store", "a fact")
     ran = plait("doctor")
     assert (ran.code, ran.err) == (0, "")
     assert all(level != "ok" for level, _ in agent_findings(plait).values())

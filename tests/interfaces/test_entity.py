@@ -175,6 +175,7 @@ def test_entities_are_listed_and_paged(filled):
 
 
 def test_no_entities_is_an_answer(plait):
+    plait("store", "a fact")
     ran = plait("entity", "list")
     assert (ran.code, ran.json["entities"]) == (3, [])
     assert "plait entity add NAME" in ran.err

@@ -90,6 +90,18 @@ def test_personal_hits_do_not_hide_that_there_is_no_such_project(plait, projects
     assert "no document is in" not in plait("delete", "--undo", "--project", "nosuch").err
 
 
+@pytest.mark.parametrize("words", [("search", "tea"), ("timeline",), ("review",)], ids=str)
+def test_a_project_is_unknown_also_if_there_are_only_personal_documents(plait, words):
+    plait("store", "Tea of mine.", "--project", "personal")
+    assert "no document is in project nosuch.\n" in plait(*words, "--project", "nosuch").err
+    assert "no document is in" not in plait(*words, "--project", "personal").err
+
+
+def test_of_an_empty_memory_only_that_is_told(plait):
+    ran = plait("search", "tea", "--project", "nosuch")
+    assert "there is no memory" in ran.err and "no document is in" not in ran.err
+
+
 def test_a_new_project_is_not_questioned(plait, projects):
     stored = plait("store", "A fact.", "--project", "gardn")
     assert (stored.json["project"], stored.err) == ("gardn", "")

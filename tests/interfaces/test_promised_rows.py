@@ -72,9 +72,8 @@ def test_the_memory_can_be_off(plait: Plait, work: Path, monkeypatch: pytest.Mon
     assert plait("store", "x", "--format", "text").out == ""
 
 
-@pytest.mark.parametrize("query", ["", "*"])
-def test_a_query_without_words_lists_the_newest(filled: Plait, query: str) -> None:
-    ran = filled("search", query, "--limit", "2")
+def test_a_star_lists_the_newest(filled: Plait) -> None:
+    ran = filled("search", "*", "--limit", "2")
     assert (ran.code, [hit["doc_id"] for hit in ran.json["results"]]) == (0, ["bird-2", "bird-1"])
     assert not any(hit["weak"] for hit in ran.json["results"])
 

@@ -125,7 +125,7 @@ def test_log_tells_who_changed_what(database: str, capsys: Any) -> None:
     for name in (hit, hit[:8]):
         assert run(capsys, "log", name)["count"] == 2, "a search shows ids of passages"
     assert run(capsys, "log", "--since", "1h", "--origin", "user", "--limit", "1")["count"] == 4
-    for words in (("--door", "mcp"), ("--session", "s"), ("--verb", "x"), ("--origin", "web")):
+    for words in (("--door", "mcp"), ("--session", "s"), ("--verb", "erase"), ("--origin", "web")):
         assert run(capsys, "log", *words, code=3)["count"] == 0
     assert main(["log", "--format", "text", "--limit", "1"]) == 0
     line = capsys.readouterr().out

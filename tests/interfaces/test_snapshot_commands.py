@@ -87,7 +87,7 @@ def test_a_memory_with_the_setting_fills_itself(plait, work, monkeypatch):
     monkeypatch.setenv("PLAIT_MEMORY_DIR", str(work / "elsewhere"))
     ran = plait("--db", "new.db", "search", "deploy")
     assert ran.code == 0
-    assert "Filled the empty memory with 1 documents" in ran.err
+    assert "Filled the empty memory with 1 document from" in ran.err
 
 
 def test_a_failed_import_leaves_no_memory(plait, work):

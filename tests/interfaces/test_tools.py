@@ -19,8 +19,7 @@ def test_the_command_prints_them_as_json(plait, format):
 def test_the_command_lists_its_own_formats_and_no_others(plait, words):
     ran = plait("tools", "--format", *words)
     assert ran.code == 2
-    listed = ", ".join(f"'{name}'" for name in TOOL_FORMATS)
-    assert f"(choose from {listed})" in ran.err
+    assert f"choose one of: {', '.join(TOOL_FORMATS)}." in ran.err
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
@@ -34,6 +33,6 @@ def test_the_command_asks_for_whom(plait, words):
 def test_only_shapes_are_offered(plait, format):
     ran = plait("tools", "--format", format)
     assert ran.code == 2
-    assert "'anthropic', 'openai', 'openai-responses', 'ollama', 'mcp'" in ran.err
-    assert "'array'" not in ran.err
+    assert "choose one of: anthropic, openai, openai-responses, ollama, mcp.\n" in ran.err
+    assert "array" not in ran.err
     assert "array" not in plait("tools", "--help").out

@@ -193,7 +193,7 @@ def test_without_the_sdk_one_sentence_says_how_to_get_it(tmp_path, database):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--tools", "cor"], "no profile 'cor'. Choose from: core, layers, graph, work, review."),
+        (["--tools", "cor"], "--tools is 'cor'; choose one of: core, layers, graph"),
         (["--port", "1"], "--port needs --http."),
         (["--token-file", "x"], "--token-file needs --http."),
         (["--http", "--host", "0.0.0.0"], "The host is 0.0.0.0, but this server is only for this"),

@@ -48,7 +48,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("mark", "todo", "--status", "done"), 0, "marked"),
     (("feedback", "otter-0", "good"), 0, "good"),
     (("review", "--list"), 3, "nothing to settle"),
-    (("prune", "--keep-days", "note=1", "--yes"), 3, "nothing is too old"),
+    (("prune", "--keep-days", "note=1", "--yes"), 3, "nothing goes by keep_days"),
     (("maintain",), 0, '"vectors": 0'),
     (("maintain", "--dry-run"), 0, '"dry_run": true'),
     (("reindex",), 0, '"status": "ok"'),
@@ -67,7 +67,7 @@ COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("export", "all.jsonl"), 0, "all.jsonl"),
     (("export", "--format", "markdown", "snapshot"), 0, "snapshot"),
     (("import", "other.jsonl"), 0, '"added": 1'),
-    (("import", "auto", "--dry-run"), 0, "sessions"),
+    (("import", "auto", "--dry-run"), 3, "sessions"),
     (("watch", "nowhere"), 1, "nowhere"),
     (("mcp", "--tools", "magic"), 2, "magic"),
     (("chat",), 2, "terminal"),
@@ -235,7 +235,7 @@ def test_a_memory_that_is_not_there_is_told_and_not_made(run: Run) -> None:
     missing = servers.address(new_id())
     ran = run("--db", missing, "search", "otter")
     assert (ran.code, "there is no memory at" in ran.err) == (3, True)
-    assert run("--db", missing, "doctor").code == 0
+    assert run("--db", missing, "doctor").code == 3
     assert run("--db", missing, "--read-only", "store", "otter").code != 0
     with Memory.open(missing, create=False, project="") as memory:
         assert not memory.is_there

@@ -1021,5 +1021,5 @@ def test_a_memory_that_does_not_open_is_examined_all_the_same(tmp_path: Path) ->
 
 def test_examining_a_memory_that_is_not_there_creates_none(tmp_path: Path) -> None:
     [finding] = Memory.examine(tmp_path / "memory.db", fix=True)
-    assert finding.level == "ok"
+    assert (finding.level, finding.code) == ("warning", "no_memory")
     assert not (tmp_path / "memory.db").exists()

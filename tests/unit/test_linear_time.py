@@ -268,6 +268,7 @@ OWN_TEXT = {
     "tools/arguments.py:_unknown": "cut to 60 characters",
     "tools/calling.py:tool_named": "cut to 60 characters",
     "tools/paths.py:folded": "a file's name of at most 255 bytes",
+    "errors.py:refused_choice": "cut to 60 characters",
     "searching/where.py:_unknown": "cut to 60 characters",
     "stores/postgres/pool.py:_unreadable": "names of options, cut to 60 characters",
     "exporting/markdown.py:_slug": "cut to a few times the length of a file's name",

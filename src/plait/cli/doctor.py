@@ -2,10 +2,11 @@
 
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output, as_database_path, in_shell
+from plait.cli import NOTHING_FOUND, Output, as_database_path, in_shell
 from plait.memory import Memory
 from plait.present.json import findings_dict
 from plait.present.text import findings_text
+from plait.types.reports import NO_MEMORY
 
 
 def doctor_options(parser: ArgumentParser) -> None:
@@ -35,7 +36,9 @@ def doctor_run(arguments: Namespace, out: Output) -> int:
         findings_dict(findings, in_shell),
         findings_text(findings, in_shell, color=out.color),
     )
-    return 1 if any(finding.level == "error" for finding in findings) else 0
+    if any(finding.level == "error" for finding in findings):
+        return 1
+    return NOTHING_FOUND if any(finding.code == NO_MEMORY for finding in findings) else 0
 
 
 def _salvage_run(target: str, out: Output) -> int:

@@ -12,6 +12,7 @@ from plait.cli.shared import (
     or_empty,
     suggest_page,
     vectors_missing,
+    warn_if_empty,
     warn_of_copies,
 )
 from plait.cli.store import VISIBILITY_HELP
@@ -217,7 +218,8 @@ def _list(arguments: Namespace, out: Output) -> int:
         except NotFound:
             if arguments.cursor is not None:
                 raise
-            graph = Subgraph()  # there is no memory yet, so there are no entities
+            graph = Subgraph()
+            warn_if_empty(memory, out)
     lines = [
         f"{entity.name}  ({entity.type}, {counted(len(entity.contents), 'observation')})"
         for entity in graph.entities
@@ -226,7 +228,7 @@ def _list(arguments: Namespace, out: Output) -> int:
     if graph.next is not None:
         suggest_page(out, graph.next, "more entities")
     if not graph.entities:
-        if not memory.is_off:
+        if memory.is_there:
             out.warn(to_run("there are no entities yet. Start with: plait entity add NAME"))
         return NOTHING_FOUND
     return 0

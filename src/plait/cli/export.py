@@ -94,7 +94,8 @@ def export_run(arguments: Namespace, out: Output) -> int:
             )
         if not count:  # what was written needs no counts, which damaged vectors forbid
             warn_no_match(memory, arguments, out, "nothing was exported")
-    return tell_damaged(damaged, out)
+        absent = 0 if memory.is_there else NOTHING_FOUND
+    return tell_damaged(damaged, out) or absent
 
 
 def _export_folder(arguments: Namespace, out: Output) -> int:

@@ -17,7 +17,7 @@ from plait.agents.importing import (
     sources_of,
 )
 from plait.agents.undoing import undo_import
-from plait.cli import INTERRUPTED, Output, to_run
+from plait.cli import INTERRUPTED, NOTHING_FOUND, Output, to_run
 from plait.cli.maintain import Upkeep
 from plait.cli.pace import Pace
 from plait.cli.shared import open_existing, open_to_write, vectors_missing
@@ -100,7 +100,9 @@ def run(arguments: Namespace, out: Output) -> int:
     else:
         chosen = sources_of(places, [arguments.path])
     if not chosen:
+        out.result(report_dict(HistoryReport(dry_run=arguments.dry_run)), "")
         out.warn("no sessions were found")
+        return NOTHING_FOUND
     wanted = _wanted(arguments)
     with _opened(arguments, out) as memory:
         if memory.is_off:

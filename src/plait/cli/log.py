@@ -8,18 +8,20 @@ from typing import Any
 from plait.agents.hooks import record
 from plait.cli import NOTHING_FOUND, Output, as_integer
 from plait.cli.search import ALL_PROJECTS, open_to_read
-from plait.cli.shared import open_existing
+from plait.cli.shared import open_existing, warn_if_empty
+from plait.cli.suggestions import UNKNOWN_NAME
 from plait.errors import NotFound, PlaitError, UsageError
+from plait.facts.trash import named
 from plait.memory import Memory
 from plait.memory.maintenance import MOST_LOGGED
 from plait.present.review import entry_dict, entry_line
 from plait.present.text import counted
 from plait.searching.timeline import summary_of
-from plait.text import single_spaced
+from plait.text import clean, single_spaced
 from plait.times import as_moment, show_time
 from plait.types import ORIGINS
 from plait.types.audit import DOORS, LOGGED_VERBS, AuditEntry, AuditQuery
-from plait.types.ids import SHORT_ID, is_id
+from plait.types.ids import ID_PREFIX, SHORT_ID, is_id
 
 GONE = "(no longer there)"
 
@@ -102,7 +104,8 @@ def log_run(arguments: Namespace, out: Output) -> int:
     ]
     out.result({"results": results, "count": len(dated), "tokens": tokens}, "\n".join(lines))
     if not latest:
-        out.warn("nothing is recorded that matches, or its entries are gone")
+        if memory.is_there or not warn_if_empty(memory, out):
+            out.warn("nothing is recorded that matches, or its entries are gone")
         return NOTHING_FOUND
     if arguments.injected:
         total = f"{counted(len(runs), 'entry')}, {counted(tokens, 'token')} shown"
@@ -149,15 +152,30 @@ def _entries(
 def _ids_of(memory: Memory, name: str) -> list[str]:
     """Return the id of a document, and of its passage if that is named, as hooks show them.
 
-    What is gone or damaged is named by its whole id.
+    What is damaged is named by its whole id; what was deleted, as before, or as the log shows it.
     """
     try:
         document, passage = memory.lookup(name)
-    except PlaitError:
+    except PlaitError as error:
         if is_id(name):
             return [name]
+        gone = _deleted_ids(memory, name) if error.code == UNKNOWN_NAME else []
+        if gone:
+            return gone
         raise
     return [document.id] if passage is None else [document.id, passage.id]
+
+
+def _deleted_ids(memory: Memory, name: str) -> list[str]:
+    """Return the ids of deleted documents that a name refers to, in the trash or the log."""
+    if not memory.is_there:
+        return []
+    trash = named(memory.engine.trashed(texts=False), clean(name), memory.config.project)
+    ids = [row.version_of or row.document.id for row in trash]
+    if not ids and len(name) >= ID_PREFIX:
+        logged = memory.log(limit=MOST_LOGGED)
+        ids = [row.document for row in logged if row.document.startswith(name.lower())]
+    return list(dict.fromkeys(ids))
 
 
 def _summaries(memory: Memory, ids: Sequence[str]) -> dict[str, str]:

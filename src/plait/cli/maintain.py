@@ -46,9 +46,7 @@ def maintain_run(arguments: Namespace, out: Output) -> int:
         )
         if trouble is not None:
             done = done._replace(troubles=(trouble, *done.troubles))
-    value = maintained_dict(done)
-    value["messages"] = messages
-    out.result(value, maintained_text(done, messages))
+    out.result(maintained_dict(done, messages), maintained_text(done, messages))
     for notice in done.troubles:
         out.error(notice)  # it decides the exit code, so it is told under --quiet too
     if done.pruned.ids and not done.dry_run:
@@ -73,11 +71,11 @@ def _import_sessions(memory: Memory, visibility: str | None) -> tuple[int, Notic
     return report.messages, report.trouble
 
 
-def maintained_dict(done: Maintained) -> dict[str, Any]:
+def maintained_dict(done: Maintained, messages: int = 0) -> dict[str, Any]:
     """Return what a run did, for programs."""
     return {
         "files": done.ingested,
-        "messages": 0,
+        "messages": messages,
         "pruned": pruned_dict(done.pruned, {}, dry_run=done.dry_run),
         "vectors": done.vectors,
         "expired": done.expired,

@@ -48,10 +48,10 @@ def warn_if_unknown(memory: Memory, out: Output) -> None:
     if out.arguments.project is None or project is None:
         return
     try:
-        known = _living(memory)
+        known, is_empty = _living(memory), not memory.stats().doc_count
     except StoreError:
         return  # damaged: the command itself tells
-    if not known or project in known:
+    if project in known or is_empty:  # of an empty memory, the command tells that
         return
     by_last_part = {_parts(name)[-1]: name for name in known}
     similar = closest(project, by_last_part) or closest(project, known)

@@ -42,7 +42,9 @@ def prune_options(parser: ArgumentParser) -> None:
         flag = f"--{name.replace('_', '-')}"
         help_ = f"{text} (default: the setting)"
         parser.add_argument(flag, dest=name, metavar=metavar, help=help_)
-    parser.add_argument("--yes", action="store_true", help="do it; without it, only list")
+    doing = parser.add_mutually_exclusive_group()
+    doing.add_argument("--yes", action="store_true", help="do it; without it, only list")
+    doing.add_argument("--dry-run", action="store_true", help="only list, as without --yes")
     parser.add_argument(
         "--all-projects", action="store_true", help="in all projects, not only this one"
     )
@@ -61,7 +63,9 @@ def prune_run(arguments: Namespace, out: Output) -> int:
         if not (listed.ids or listed.archived):
             out.result(empty, "")
             if not warn_if_empty(memory, out):
-                out.warn("nothing is too old")
+                settings = out.config.settings
+                rules = [name for name, *_ in RULES if getattr(settings, name) is not None]
+                out.warn(f"nothing goes by {', '.join(rules)}")
             return 0 if memory.is_off else NOTHING_FOUND
     lines = []
     if listed.ids:

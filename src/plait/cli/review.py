@@ -10,7 +10,7 @@ from select import select
 from plait.cli import NOTHING_FOUND, Output, as_integer, as_list, to_run, write_out
 from plait.cli.delete import files_on_disk, files_remain
 from plait.cli.search import ALL_PROJECTS
-from plait.cli.shared import open_existing
+from plait.cli.shared import open_existing, warn_if_empty
 from plait.errors import PlaitError
 from plait.memory import Memory
 from plait.memory.review import review
@@ -65,11 +65,14 @@ def review_run(arguments: Namespace, out: Output) -> int:
         if results.items and asks and not arguments.list:
             Settling(memory, out, read_key).run(results)
             return 0
+        is_missing = not memory.is_there and not memory.is_off
     home = out.config.project
     lines = [line for item in results.items for line in _lines(item, home)]
     out.result(review_dict(results, lambda item: _commands(item, home)), "\n".join(lines))
     if not results.items:
-        if not memory.is_off:
+        if is_missing:
+            warn_if_empty(memory, out)
+        elif not memory.is_off:
             out.warn("nothing to settle")
         return 0 if memory.is_off else NOTHING_FOUND
     if len(results.items) < results.total:

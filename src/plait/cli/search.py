@@ -161,13 +161,19 @@ def query_of(arguments: Namespace, out: Output) -> str:
     if arguments.query is not None and arguments.words:
         raise UsageError("Give the query once: as words or with --query.")
     if arguments.query is None and not arguments.words:
-        raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
+        raise _empty_query()
     query = " ".join(arguments.words) if arguments.query is None else str(arguments.query)
-    if query != "-":
-        return query
-    from plait.cli.shared import standard_input
+    if query == "-":
+        from plait.cli.shared import standard_input
 
-    return standard_input(round(out.config.settings.max_file_mb * 1024 * 1024))
+        query = standard_input(round(out.config.settings.max_file_mb * 1024 * 1024))
+    if not query.strip():
+        raise _empty_query()  # the newest documents would look like hits of "$UNSET"
+    return query
+
+
+def _empty_query() -> UsageError:
+    return UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
 
 
 def add_max_tokens(parser: ArgumentParser) -> None:

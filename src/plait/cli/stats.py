@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output, to_run
+from plait.cli import NOTHING_FOUND, Output, to_run
 from plait.cli.search import open_to_read
 from plait.cli.shared import warn_if_empty
 from plait.present.json import stats_dict
@@ -20,4 +20,4 @@ def stats_run(arguments: Namespace, out: Output) -> int:
         undo, embedder = to_run("plait delete --undo"), memory.embedder.space.spec
         out.result(stats_dict(stats), stats_text(stats, undo, embedder))
         warn_if_empty(memory, out)
-    return 0
+        return 0 if memory.is_there or memory.is_off else NOTHING_FOUND

@@ -9,7 +9,7 @@ _OPTION_OF = {"budget_tokens": "--budget"}
 # Same keys as `errors.IN_PYTHON`; tests/interfaces/test_wording.py compares them.
 SHELL: dict[str, str] = {
     "search": "Search for it: plait search WORDS",
-    "give_query": 'Give a query, for example: plait search "ssh keys"',
+    "give_query": "Give words to search for; for the newest documents: plait search '*'",
     "use_id": "Use an id.",
     "use_id_of_file": "Use an id: {files}.",
     "give_text": 'For example: plait store "a fact"',

@@ -101,10 +101,10 @@ class MaintainedMemory(OpenMemory):
         from plait.types.reports import Finding
         from plait.writing.doctor import check_secrets, examine
 
-        if self.is_off:
-            return [Finding("backend", "warning", MEMORY_OFF.text)]
         if self._store is None:
-            return [Finding("file", "ok", f"{self.path} does not exist yet: nothing to check")]
+            text, code, _, advice = self._no_memory().notice
+            check = "backend" if self.is_off else "file"
+            return [Finding(check, "warning", text, advice=advice, code=code)]
         findings = examine(self._store, fix=fix)
         if not any(finding.code == StoreDamaged.code for finding in findings):
             findings.append(check_secrets(self._store))
@@ -493,7 +493,8 @@ class MaintainedMemory(OpenMemory):
                 error.notice._replace(text=f"The memory was not filled: {error.notice.text}")
             )
             return
-        text = f"Filled the empty memory with {done.added:,} documents from {folder}."
+        count = f"{done.added:,} document{'s' * (done.added != 1)}"
+        text = f"Filled the empty memory with {count} from {folder}."
         if not is_named:
             text += " They are untrusted: your settings do not name that folder as memory_dir."
         self.opening_notices.append(Notice(text, "hydrated", folder))

@@ -369,7 +369,7 @@ class _Reviewer:
             times, last = sum(count for count, _ in counted), max(last for _, last in counted)
             if times <= RARELY_READ and last < limit:
                 days = (self._now - last) // DAY_MS
-                why = f"read {times} times, the last time {days} days ago"
+                why = f"read {times} time{'s' * (times > 1)}, the last time {days} days ago"
                 self._add("stale", "archive", (row,), why)
 
 

@@ -372,11 +372,12 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
             ) from error
         got = "a value that is not shown" if name == "api_key" else repr(raw)
         got = got if len(got) <= MAX_SHOWN else got[: MAX_SHOWN - 1] + "…"
-        raise ConfigError(
-            f"{name} must be {setting.expected}, got {got}{where}.",
-            code="bad_value",
-            subject=name,
-        ) from error
+        text = f"{name} must be {setting.expected}, got {got}{where}."
+        if name == "keep_days":
+            from plait.settings.pairs import about_files
+
+            text += about_files(raw, origin)
+        raise ConfigError(text, code="bad_value", subject=name) from error
 
 
 def _word(value: object) -> str:

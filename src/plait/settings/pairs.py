@@ -5,6 +5,21 @@ from collections.abc import Mapping
 from plait.settings.schema import Setting
 
 
+def about_files(value: object, origin: str) -> str:
+    """Say why files do not go by their age, if the rule for ages names them.
+
+    >>> about_files("note=3", ""), about_files("file=3", "")[:31]
+    ('', ' Files do not go by their age: ')
+    """
+    if "file" not in str(value):
+        return ""
+    other = "--archive-days" if origin.startswith("flag ") else "archive_days"
+    return (
+        " Files do not go by their age: they stay as long as they are on your disk. "
+        f"To archive those that nobody changed or read, use {other}."
+    )
+
+
 def parse_pairs(value: object, setting: Setting) -> tuple[tuple[str, float], ...]:
     """Parse ``name=number,…``, a list of such pairs, or a table.
 

@@ -263,6 +263,9 @@ class Maintained(NamedTuple):
     dry_run: bool = False
 
 
+NO_MEMORY = "no_memory"  # the code of the only finding where there is none
+
+
 class Finding(NamedTuple):
     """One finding of ``doctor``: what was checked, the result, and what to do about it."""
 

@@ -81,14 +81,10 @@ def _ours(error: Exception, path: str) -> PlaitError:
     if isinstance(error, UnicodeDecodeError):
         # Only a stored text can fail to be decoded: SQLite encodes whatever plait writes.
         return _damaged(path, f"a text in it is not UTF-8: {error.reason}")
-    if isinstance(error, apsw.CantOpenError) and _has_no_descriptors():
-        return too_many_files(path)
-    if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError) and _only_reads(path):
-        return StoreReadOnly(
-            f"{path} cannot be written: its disk, its folder or the file itself is read-only.",
-            subject=path,
-            advice=advise("open_read_only"),
-        )
+    if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError):
+        kept_out = _kept_out(error, path)
+        if kept_out is not None:
+            return kept_out
     if isinstance(error, apsw.FullError):
         return StoreFull(f"No space is left for {path}. {_free(path)} and retry.", subject=path)
     if isinstance(error, apsw.IOError):
@@ -109,6 +105,25 @@ def _ours(error: Exception, path: str) -> PlaitError:
     if broken or any(sign in sql for sign in _DAMAGE_SIGNS):
         return _damaged(path, str(error))
     return StoreError(f"{path}: {error}", subject=path)
+
+
+def _kept_out(error: apsw.Error, path: str) -> StoreError | None:
+    """Return why this process may not open or write a file, if the file system tells."""
+    if isinstance(error, apsw.CantOpenError) and _has_no_descriptors():
+        return too_many_files(path)
+    if _only_reads(path):
+        return StoreReadOnly(
+            f"{path} cannot be written: its disk, its folder or the file itself is read-only.",
+            subject=path,
+            advice=advise("open_read_only"),
+        )
+    if os.path.isfile(path) and not os.access(path, os.R_OK):
+        return StoreError(
+            f"Cannot open {path}: the file may not be read. Check its permissions.",
+            code="unreadable",
+            subject=path,
+        )
+    return None
 
 
 def _free(path: str) -> str:
