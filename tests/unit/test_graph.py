@@ -604,7 +604,7 @@ def test_undoing_an_observation_brings_its_entity_back(filled: Memory) -> None:
 def test_an_entity_whose_name_was_taken_stays_in_the_trash(filled: Memory) -> None:
     filled.graph.delete(["Ana"])
     filled.graph.create([NewEntity("Ana", "cat")])
-    with pytest.raises(NotFound, match="newer documents have taken the names"):
+    with pytest.raises(NotFound, match="it has that name now"):
         filled.undo()
     assert filled.graph.open(["Ana"]).entities[0].type == "cat"
 

@@ -164,9 +164,11 @@ def _not_in_trash(trash: Sequence[Trashed], name: str) -> NotFound:
 def _kept_away(store: Store, rows: Sequence[Trashed]) -> NotFound | None:
     """Return the error that says why one of the deleted documents cannot come back, if known."""
     error = None
-    ids = [row.document.id for row in rows[:SLICE_DOCUMENTS]]
+    # An entity first: what stands in its way keeps its facts away, too.
+    ids = [row.document.id for row in trash_rules.restore_order(rows)[:SLICE_DOCUMENTS]]
     with suppress(_OnlyAsked), store.transaction() as transaction:
-        obstacles = (_obstacle(transaction, row) for row in transaction.trashed(ids, related=False))
+        whole = {row.document.id: row for row in transaction.trashed(ids, related=False)}
+        obstacles = (_obstacle(transaction, whole[id_]) for id_ in ids if id_ in whole)
         error = next(filter(None, obstacles), None)
         raise _OnlyAsked
     return error
