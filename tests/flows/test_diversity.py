@@ -127,3 +127,26 @@ def test_what_a_model_is_shown_has_no_copies(tmp_path) -> None:
         assert [sorted(texts) for texts in shown] == [sorted([keys, *others])] * 2
         context = relevant_context(memory, query, is_local=True).text
         assert [context.count(text) for text in (keys, *others)] == [1, 1, 1]
+
+
+def test_the_same_sentence_in_the_log_of_each_month_is_no_copy(memory: Memory) -> None:
+    text = "The production database was restored from the backup of the night before."
+    days = ("2026-01-05", "2026-02-09", "2026-03-02")
+    for day in days:
+        memory.store(text, key=f"log/{day}", event_at=day)
+    memory.store(text, key="copy")
+    memory.store(text, key="another copy")
+    query = "When was the production database restored?"
+    shown = [item.hit.document.key for item in memory.recall(query).items]
+    assert {f"log/{day}" for day in days} < {*shown}
+    assert len(shown) == 4
+    assert len(memory.search(query, diverse=True)) == 4
+
+
+def test_many_copies_leave_room_for_others(memory: Memory) -> None:
+    for number in range(12):
+        memory.store(f"{DEPLOY}.", key=f"copy {number}")
+    for day in ("Mondays", "Tuesdays"):
+        memory.store(f"We deploy on {day}, after the tests are green.", key=day)
+    shown = [item.hit.text for item in memory.recall("When do we deploy?", limit=3).items]
+    assert len({*shown}) == len(shown) == 3

@@ -196,3 +196,16 @@ def test_an_answer_without_a_word_of_its_question_passes_the_floor_with_it() -> 
         )
         answer = memory.search(question, min_score=WEAK_RELEVANCE)
         assert [hit.document.role for hit in answer] == ["user", "assistant"]
+
+
+def test_of_a_long_answer_one_passage_represents_it_with_a_floor_too(dice: random.Random) -> None:
+    question = "Which database should we use for the billing service?"
+    long = "\n\n".join(f"Well, {filler(dice, 200)} need the database." for _ in range(8))
+    with Memory.open(":memory:", project="") as memory:
+        memory.store_many(Document(key=f"n{n}", text=filler(dice, 12)) for n in range(60))
+        talk = [{"role": "user", "content": question}, {"role": "assistant", "content": long}]
+        memory.add_messages(talk, session="s")
+        for floor in (0.0, 0.1, 0.3, 0.5):
+            hits = memory.search(question, best_per_document=True, min_score=floor)
+            ids = [hit.document.id for hit in hits]
+            assert len(ids) == len({*ids}) >= 2

@@ -331,6 +331,20 @@ def test_a_purge_leaves_no_mark_of_a_removed_file_that_was_renamed(
     assert outcomes(memory, folder) == {"z.md": "added", "b.md": "skipped"}
 
 
+@pytest.mark.parametrize("named", [(), ("a.md",)])
+def test_an_undo_brings_back_a_removed_file_that_was_renamed(
+    memory: Memory, folder: Path, named: tuple[str, ...]
+) -> None:
+    memory.ingest(folder)
+    prune(memory)
+    (folder / "a.md").rename(folder / "z.md")
+    memory.ingest(folder)
+    memory.undo(*named)
+    assert len(marks(memory)) == len(named), "that of b.md"
+    assert outcomes(memory, folder)["z.md"] == "moved"
+    assert files(memory) == ({"z.md"} if named else {"z.md", "b.md"})
+
+
 # -- projects ---------------------------------------------------------------------------------
 
 

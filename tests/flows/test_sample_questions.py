@@ -88,6 +88,14 @@ def test_recall_is_silent_on_foreign_questions_in_another_language(sample, quest
     assert sample.recall(question).text == ""
 
 
+@pytest.mark.parametrize("mark", ["🙏", "😀", "서울", "日本", "ﬁ"])
+def test_a_sign_makes_no_other_language_of_a_question(sample, mark):
+    question = "how much does a new laptop cost for the clinic"
+    plain = [hit.relevance for hit in sample.search(question, mode="vector")]
+    marked = [hit.relevance for hit in sample.search(f"{question} {mark}", mode="vector")]
+    assert max(marked) < max(plain) + 0.1
+
+
 def test_the_questions_of_the_benchmark_are_about_its_sample():
     sample = set((BENCHMARK / "sample.txt").read_text(encoding="utf-8").split())
     with (BENCHMARK / "qrels.tsv").open(encoding="utf-8", newline="") as file:

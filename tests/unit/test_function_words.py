@@ -23,6 +23,8 @@ QUESTIONS = {
 # Each has words that are function words elsewhere.
 ENGLISH = (
     "vad threshold min silence",
+    "Für Elise in concert",
+    "über laptop cost in winter",
     "silero VAD min speech duration",
     "DLA pod inference go client",
     "oder river front war 1945",

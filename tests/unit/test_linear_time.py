@@ -633,7 +633,7 @@ SCANNERS: dict[str, Scanner] = {
     "builtin.interact": Scanner(_interact, ("embedders/builtin.py:sentences",)),
     "text.split": Scanner(
         split,
-        tuple(f"text/__init__.py:{name}" for name in ("is_spaced", "_runs", "_folded")),
+        tuple(f"text/__init__.py:{name}" for name in ("_needs_no_runs", "_runs", "_folded")),
     ),
     "text.grams": Scanner(_pieces, ("text/__init__.py:_composed",)),
     "text.parse": Scanner(

@@ -131,8 +131,8 @@ def test_spaceless_runs_become_overlapping_pieces(text: str, pieces: str) -> Non
 def test_no_character_of_a_script_without_spaces_is_passed_over() -> None:
     everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
     in_runs = "".join(run[0] for run in plain_text._runs().finditer(everything))
-    assert [character for character in in_runs if plain_text.is_spaced(character)] == []
-    assert plain_text.is_spaced("\u2019\u2013\u2192\u20ac \u0416 \u05d0")
+    assert [character for character in in_runs if plain_text._needs_no_runs(character)] == []
+    assert plain_text._needs_no_runs("\u2019\u2013\u2192\u20ac \u0416 \u05d0")
 
 
 @pytest.mark.parametrize(

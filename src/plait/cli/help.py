@@ -83,9 +83,9 @@ def refused(action: Action, value: str) -> UsageError:
 def refused_blank(action: Action) -> UsageError:
     """Return the error for an empty value."""
     name = _name_of(action)
-    return UsageError(
-        f"{name} is empty. Give it a value, or leave it out.", code="bad_value", subject=name
-    )
+    may_be_left_out = bool(action.option_strings) or action.nargs in ("?", "*")
+    step = "Give it a value, or leave it out." if may_be_left_out else "Give it a value."
+    return UsageError(f"{name} is empty. {step}", code="bad_value", subject=name)
 
 
 def _name_of(action: Action) -> str:

@@ -91,6 +91,7 @@ def run(arguments: Namespace, out: Output) -> int:
     """Import the sessions, or undo an import."""
     if arguments.undo is not None:
         return _undo(arguments, out)
+    wanted = _wanted(arguments)
     places = _places(arguments.file, may_be_folder=arguments.path in EXPORTED)
     if arguments.path == AUTO:
         listed = all_histories(places)
@@ -103,7 +104,6 @@ def run(arguments: Namespace, out: Output) -> int:
         out.result(report_dict(HistoryReport(dry_run=arguments.dry_run)), "")
         out.warn("no sessions were found")
         return NOTHING_FOUND
-    wanted = _wanted(arguments)
     with _opened(arguments, out) as memory:
         if memory.is_off:
             return 0

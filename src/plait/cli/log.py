@@ -8,7 +8,7 @@ from typing import Any
 from plait.agents.hooks import record
 from plait.cli import NOTHING_FOUND, Output, as_integer
 from plait.cli.search import ALL_PROJECTS, open_to_read
-from plait.cli.shared import open_existing, warn_if_empty
+from plait.cli.shared import open_existing, or_empty, warn_if_empty
 from plait.cli.suggestions import UNKNOWN_NAME
 from plait.errors import NotFound, PlaitError, UsageError
 from plait.facts.trash import named
@@ -75,7 +75,7 @@ def log_run(arguments: Namespace, out: Output) -> int:
     if arguments.limit < 1:
         raise UsageError("--limit must be at least 1.", code="out_of_range", subject="limit")
     summaries: dict[str, str] = {}
-    with open_to_read(out) as memory:
+    with open_to_read(out) as memory, or_empty(out, {"results": [], "count": 0, "tokens": 0}):
         names = [id_ for name in arguments.names for id_ in _ids_of(memory, name)]
         since = as_moment(arguments.since, "--since")
         runs = _runs(arguments, names, since, out.config.settings.db_path)

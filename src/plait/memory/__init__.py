@@ -27,7 +27,6 @@ from plait.types import (
     Document,
     Filter,
     FusionName,
-    Hit,
     ModeName,
     Passage,
     Project,
@@ -251,15 +250,15 @@ class Memory(StoringMemory):
             return recall.without_weak(answer) if min_score is None and is_default else answer
 
         answer = best(limit)
-        if len(without_copies(answer)) < len(answer):
-            wider = best(2 * limit)
-            answer = Answer(without_copies(wider)[:limit], wider.receipt)
+        for wider in (2 * limit, 8 * limit):
+            if len(without_copies(answer)) in (limit, len(answer)):
+                break
+            answer = best(wider)
+        answer = Answer(without_copies(answer)[:limit], answer.receipt)
         wanted = self._read_filter(where, all_projects=all_projects)
         if any(hit.document.turn is not None for hit in answer):
             answer = conversations.with_replies(self._required(), answer, wanted)
-        pinned: list[Hit] = []
-        if self._store is not None:
-            pinned = pinned_hits(self._store, answer, wanted, budget)
+        pinned = pinned_hits(self._store, answer, wanted, budget) if self._store is not None else []
         first = {hit.document.id for hit in pinned}
         rest = [hit for hit in answer if hit.document.id not in first]
         around = recall.surroundings(self._required(), pinned, rest) if rest or pinned else []

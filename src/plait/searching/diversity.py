@@ -59,10 +59,14 @@ def without_copies(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def _identity(hit: Hit) -> object:
-    """Return what copies have in common: words, subject, validity and trust."""
+    """Return what copies have in common: words, subject, validity and trust.
+
+    And when it happened, if somebody said so: the same sentence may stand in the log of each month.
+    """
     document = hit.document
     if document.kind == "message":
         return hit.id  # "yes" answers another question each time
+    is_dated = document.event_at not in (document.created_at, document.mtime)
     return (
         without_punctuation(hit.passage.text),
         document.trust,
@@ -71,4 +75,5 @@ def _identity(hit: Hit) -> object:
         document.topic,
         document.valid_from,
         document.valid_to,
+        document.event_at if is_dated else None,
     )

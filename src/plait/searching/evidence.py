@@ -8,7 +8,7 @@ from plait.protocols import Candidate, Store, Use
 from plait.ranking import hybrid
 from plait.ranking.relevance import relevance
 from plait.searching.snippets import in_base_forms
-from plait.text import STOP_WORDS, empty_words, is_spaced, parts, words_in
+from plait.text import STOP_WORDS, empty_words, has_runs, parts, words_in
 from plait.types import Filter, Hit, Passage, Ref, Signals
 from plait.types.queries import Chance, Query, Vocabulary
 
@@ -77,8 +77,10 @@ class Evidence:
         chatty = len(content) == 1 and len(written) >= CHATTY_WORDS
         self._certainty = CHATTY_CERTAINTY if chatty else 1.0
         self._language = _language_of(query)
+        english = empty_words().intersection(self.text.lower().split())
+        self._is_unspaced = not english and has_runs(self.text)
         self._lookup = len(written) <= min(LOOKED_UP_WORDS, len(content)) and (
-            len(self.text) <= LOOKED_UP_CHARACTERS or is_spaced(self.text)
+            len(self.text) <= LOOKED_UP_CHARACTERS or not has_runs(self.text)
         )
 
     def _names_with_parts(
@@ -164,11 +166,17 @@ class Evidence:
         )
 
     def _is_across(self, passage: Passage) -> bool:
-        """Tell whether a passage is in another language than the query, as far as words show it."""
-        if not is_spaced(self.text):
-            return is_spaced(passage.text)
-        listed = self._language
-        return bool(listed) and len(listed.intersection(passage.text.lower().split())) < IN_PASSAGE
+        """Tell whether a passage is in another language than the query, as far as words show it.
+
+        A note of few words shows no language.
+        """
+        if self._is_unspaced:
+            return not has_runs(passage.text)
+        if not self._language:
+            return False
+        words = {*words_in(passage.text)}
+        is_own = len(words & self._language) >= IN_PASSAGE
+        return not is_own and len(words & empty_words()) >= IN_PASSAGE
 
     def best_coverage(self, refs: Sequence[Ref]) -> float:
         """Return the largest share of the query's words that one of these passages contains."""

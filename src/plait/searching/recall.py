@@ -12,7 +12,6 @@ from plait.facts.echo import PREFACE, TAG_CHARS, fence
 from plait.facts.names import PERSONAL, changed_mark, distinct_names
 from plait.protocols import Store
 from plait.searching.joining import join
-from plait.searching.readable import readable_passages
 from plait.searching.search import BYTES_PER_TOKEN
 from plait.searching.search import tokens_of as tokens_of
 from plait.times import show_day, show_end
@@ -159,6 +158,8 @@ def pack(
 
 def surroundings(store: Store, pinned: Sequence[Hit], others: Sequence[Hit]) -> list[list[Passage]]:
     """Return for each hit the passages around it; what is pinned is shown as it is."""
+    from plait.searching.readable import readable_passages
+
     around = [[hit.passage] for hit in pinned]
     for hit in others:
         near = (hit.passage.ordinal - AROUND, hit.passage.ordinal + AROUND)

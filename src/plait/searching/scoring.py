@@ -263,9 +263,12 @@ class Scorer:
 
     def _settle_replies(self, rows: Gathered) -> None:
         """Let answers inherit from their questions, and take in those that convince with that."""
-        last = len(rows.hits)
+        last, convince = len(rows.hits), list[bool]()
         hits = _with_answers(rows.hits + rows.replies)
-        convince = [self._convinces(reply) for reply in hits[last:]]
+        for reply in hits[last:]:
+            is_other = not self._request.best_per_document or reply.document.id not in self._seen
+            convince.append(is_other and self._convinces(reply))
+            self._note([reply] if convince[-1] else [])
         rows.looked_at += sum(convince[: rows.looked_at_replies])
         rows.hits = hits[:last] + list(compress(hits[last:], convince))
         if any(convince):
@@ -274,13 +277,9 @@ class Scorer:
     def _convincing(self, hits: list[Hit], rows: Gathered) -> list[Hit]:
         """Return those that convince when their sentences are compared."""
         compared = self._compared(hits) if hits else []
-        convince = [self._convinces(hit) for hit in compared]
-        rows.replies += [
-            hit
-            for hit, does in zip(compared, convince, strict=True)
-            if not does and hit.document.turn is not None
-        ]
-        return list(compress(compared, convince))
+        weak = [hit for hit in compared if not self._convinces(hit)]
+        rows.replies += [hit for hit in weak if hit.document.turn is not None]
+        return [hit for hit in compared if self._convinces(hit)]
 
     def _best_of_each(self, hits: list[Hit], rows: Gathered) -> list[Hit]:
         """Return the best passage of each document, where passages compete."""

@@ -1,5 +1,6 @@
 """Parse settings that are pairs of a name and a number; loaded only if one is given."""
 
+import re
 from collections.abc import Mapping
 
 from plait.settings.schema import Setting
@@ -8,10 +9,10 @@ from plait.settings.schema import Setting
 def about_files(value: object, origin: str) -> str:
     """Say why files do not go by their age, if the rule for ages names them.
 
-    >>> about_files("note=3", ""), about_files("file=3", "")[:31]
+    >>> about_files("profile=3", ""), about_files("file=3", "")[:31]
     ('', ' Files do not go by their age: ')
     """
-    if "file" not in str(value):
+    if not re.search(r"(?<!\w)file\b", str(value)):
         return ""
     other = "--archive-days" if origin.startswith("flag ") else "archive_days"
     return (

@@ -92,7 +92,7 @@ def _runs() -> re.Pattern[str]:
 
 def is_unspaced(text: str) -> bool:
     """Tell whether all characters belong to one kind of script without spaces."""
-    return not is_spaced(text) and bool(_runs().fullmatch(text))
+    return not _needs_no_runs(text) and bool(_runs().fullmatch(text))
 
 
 def single_spaced(text: str) -> str:
@@ -100,14 +100,14 @@ def single_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def is_spaced(text: str) -> bool:
-    """Tell whether no script of a text is one without spaces: signs and dashes are in none."""
-    # Much cheaper than the pattern of runs. To compile what it finds would take 4 ms.
+def _needs_no_runs(text: str) -> bool:
+    # Much cheaper than the pattern of runs, and compiled in no time. Any text may have signs.
     return text.isascii() or not re.search("[^\0-\u0e00\u2000-\u2bff]", text)
 
 
-def _has_runs(text: str) -> bool:
-    return not is_spaced(text) and _runs().search(text) is not None
+def has_runs(text: str) -> bool:
+    """Tell whether a text has characters of a script without spaces."""
+    return not _needs_no_runs(text) and _runs().search(text) is not None
 
 
 def segments(text: str) -> Iterator[tuple[int, int, int]]:
@@ -118,7 +118,7 @@ def segments(text: str) -> Iterator[tuple[int, int, int]]:
     word that is indexed in its ordinary form.
     """
     done = 0
-    if not is_spaced(text):
+    if not _needs_no_runs(text):
         for run in _runs().finditer(text):
             if run.start() > done:
                 yield done, run.start(), 0
@@ -159,7 +159,7 @@ def split(text: str) -> str | None:
     >>> split("plait は日本語を探す")
     'plait  は日 日本 本語 語を を探 探す'
     """
-    if not _has_runs(text):
+    if not has_runs(text):
         return None
     return " ".join(
         " ".join(_pieces(text[start:end], n)) if n else text[start:end]
@@ -402,7 +402,7 @@ def beginnings(words: Iterable[str], prefixes: Iterable[str] = ()) -> dict[str, 
     if all(map(str.isascii, listed)):
         return whole
     # A piece of a run without spaces is no word, and a number has no other forms.
-    plain = [word for word in listed if not any(map(str.isdigit, word)) and not _has_runs(word)]
+    plain = [word for word in listed if not any(map(str.isdigit, word)) and not has_runs(word)]
     others = [word for word in plain if not word.isascii()]
     # One name with an accent, as in "Zoë's server", makes no other language of a question.
     english = len(others) < 2 and set("".join(others)) <= _BORROWED
@@ -486,7 +486,7 @@ def _content(words: Sequence[str]) -> tuple[str, ...]:
 
 def _prefixes(text: str, bag: Sequence[str]) -> Expression | None:
     """Make a prefix of a short run that stands alone, like ``水`` in ``水 温度``."""
-    if is_spaced(text):
+    if _needs_no_runs(text):
         return None
     alone = [words[0] for part in text.split() if len(words := words_in(part)) == 1]
     short = {word for word in alone if is_short(word)}
@@ -496,5 +496,5 @@ def _prefixes(text: str, bag: Sequence[str]) -> Expression | None:
 
 def is_short(word: str) -> bool:
     """Tell whether a run of a script without spaces is shorter than its pieces in the index."""
-    run = None if is_spaced(word) else _runs().fullmatch(word)
+    run = None if _needs_no_runs(word) else _runs().fullmatch(word)
     return run is not None and len(word) < _PIECE_OF_GROUP[run.lastindex or 0]

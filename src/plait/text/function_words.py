@@ -168,7 +168,7 @@ def language_of(question: Sequence[str]) -> frozenset[str]:
         return frozenset()
     most, language = 0, frozenset[str]()
     for listed, showing in _languages():
-        shown, known = asked & showing, len(asked & listed)
+        shown, known = asked & showing, len((asked & listed) - empty_words())
         if any(map(_is_of_other_script, shown)):
             return listed
         is_shown = len(shown) >= LEAST_SHOWING or not all(map(str.isascii, shown))

@@ -4,7 +4,7 @@ A mark is kept of each until a document has its path again, or its folder is rea
 are keyed hashes, like those of the audit log: paths and contents may be secret.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,17 @@ def unmarked_contents(
         for name, value in marks.items()
         if (mark := _mark_of(value)) is not None and mark.content in contents
     }
+
+
+def unmarked_copies(
+    store: Store, state: State, rows: Iterable[Document], others: Sequence[Document]
+) -> dict[str, str | None]:
+    """Return what to remember where files come back: they do under another name, too.
+
+    Unless one of the ``others``, which stay away, has that name.
+    """
+    marks = unmarked_contents(store, state, rows)
+    return {name: None for name in marks.keys() - unmarked(state, *others).keys()}
 
 
 class Retired:

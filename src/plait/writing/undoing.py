@@ -20,6 +20,7 @@ from plait.writing.deleting import (
     left_over,
     partly,
 )
+from plait.writing.retired import unmarked_copies
 
 
 class _OnlyAsked(Exception):
@@ -77,6 +78,10 @@ def undo(store: Store, ids: Sequence[str] = (), project: str | None = "") -> lis
             with store.transaction() as transaction:
                 since = time.monotonic()
                 restored = _restore(transaction, part, by_id=bool(ids))
+                others = [row.document for row in trash if row.document.id not in restored]
+                transaction.remember(
+                    **unmarked_copies(store, transaction.state, restored.values(), others)
+                )
                 if len(part) == left:
                     _finish(transaction, back | restored)
             back.update(restored)

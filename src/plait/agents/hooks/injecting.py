@@ -118,9 +118,11 @@ def for_prompt(
 
         answer = with_replies(memory.engine, Answer(list(strong)), _here(memory))
         strong = memory._with_changes(answer)
-    from plait.searching.diversity import without_copies
+    if len({hit.passage.text for hit in strong}) < len(strong):
+        from plait.searching.diversity import without_copies
 
-    kept, left_out = _sorted_out(without_copies(strong), muted, context)
+        strong = without_copies(strong)
+    kept, left_out = _sorted_out(strong, muted, context)
     if not kept:
         return Shown(why=left_out[0][1], left_out=left_out)
     from plait.searching import recall
