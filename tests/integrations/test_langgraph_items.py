@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("langgraph.store.base", reason="langgraph is not installed")
 
 from plait.tools.adapters.langgraph import PlaitStore, key_of
-from plait.types import EVERYTHING
+from plait.types import EVERYTHING, Document
 
 USERS = ("users", "ada")
 ITEM = {
@@ -67,7 +67,8 @@ def test_a_time_to_live_that_is_no_number_is_refused(store, hashing_memory):
 )
 def test_a_note_that_only_looks_like_an_item_hides_no_other(store, hashing_memory, metadata):
     store.put(USERS, "code", {"text": "the door code"})
-    hashing_memory.store("the door code", key=key_of(USERS, "odd"), metadata=metadata)
+    odd = Document(key=key_of(USERS, "odd"), text="the door code", metadata=metadata)
+    hashing_memory.store_many([odd])
     assert store.get(USERS, "odd") is None
     for query in (None, "door code"):
         assert [item.key for item in store.search(USERS, query=query)] == ["code"]

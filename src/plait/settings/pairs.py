@@ -1,7 +1,6 @@
 """Parse settings that are pairs of a name and a number; loaded only if one is given."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from plait.settings.schema import Setting
 
@@ -12,7 +11,9 @@ def about_files(value: object, origin: str) -> str:
     >>> about_files("profile=3", ""), about_files("file=3", "")[:31]
     ('', ' Files do not go by their age: ')
     """
-    if not re.search(r"(?<!\w)file\b", str(value)):
+    parts = value.split(",") if isinstance(value, str) else value
+    listed = parts if isinstance(parts, Iterable) else ()
+    if "file" not in [str(part).partition("=")[0].strip() for part in listed]:
         return ""
     other = "--archive-days" if origin.startswith("flag ") else "archive_days"
     return (
