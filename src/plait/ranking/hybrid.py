@@ -133,11 +133,13 @@ def weighted(
         share_k, share_v = float(has_keyword), float(has_vector)
     total = (share_k + share_v) or 1.0
     fused: dict[_Item, Fused] = {}
+    part_k, part_v = share_k / total, share_v / total
     for item in candidates:
         by_keyword = max(0.0, bm25.get(item, 0.0)) / top if has_keyword else None
         by_vector = positive.get(item, pending) / nearest if has_vector else None
         mixed = share_k * (by_keyword or 0.0) + share_v * (by_vector or 0.0)
-        fused[item] = Fused(mixed / total, by_keyword, by_vector, share_k / total, share_v / total)
+        # All values in order: defaults take twice as long, and there are hundreds of candidates.
+        fused[item] = Fused(mixed / total, by_keyword, by_vector, part_k, part_v, 0.0, 0.0, 0.0)
     return fused
 
 
