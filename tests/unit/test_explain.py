@@ -170,3 +170,10 @@ def test_the_last_line_tells_what_the_best_sentence_says() -> None:
     signals = Signals(cosine=0.5, sentence=0.427)
     lines = explain_score(Fused(1.0, 1.0, None), 0.25, signals, CHANCE)
     assert lines[-1].endswith("; 43% of the query in its best sentence")
+
+
+def test_a_passage_in_another_language_says_so() -> None:
+    lines = explain_score(Fused(1.0, 1.0, None), 0.3, Signals(cosine=0.3), CHANCE, across=True)
+    assert lines[-1].endswith(
+        "; in another language, so that missing words do not count against it"
+    )

@@ -249,12 +249,12 @@ class Memory(StoringMemory):
             # Only among the best: in a large memory, some passage further down is always near.
             return recall.without_weak(answer) if min_score is None and is_default else answer
 
-        answer = best(limit)
-        for wider in (2 * limit, 8 * limit):
-            if len(without_copies(answer)) in (limit, len(answer)):
+        for most in (limit, 2 * limit, 8 * limit):  # others take the places of copies
+            answer = best(most)
+            distinct = without_copies(answer)
+            if len(distinct) >= limit or len(distinct) == len(answer):
                 break
-            answer = best(wider)
-        answer = Answer(without_copies(answer)[:limit], answer.receipt)
+        answer = Answer(distinct[:limit], answer.receipt)
         wanted = self._read_filter(where, all_projects=all_projects)
         if any(hit.document.turn is not None for hit in answer):
             answer = conversations.with_replies(self._required(), answer, wanted)

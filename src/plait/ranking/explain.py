@@ -12,10 +12,13 @@ def explain_score(
     signals: Signals,
     chance: Chance,
     look: SecondLook | None = None,
+    *,
+    across: bool = False,
 ) -> tuple[str, ...]:
     """List the contributions, the score they add up to, and the evidence for the relevance.
 
-    ``look`` is what a second look told, for those that got one.
+    ``look`` is what a second look told, for those that got one. ``across``: the passage is in
+    another language than the query.
     """
     lines = []
     if fused.keyword is not None:
@@ -38,6 +41,8 @@ def explain_score(
     near = _nearness(signals.cosine, chance)
     if signals.sentence is not None:
         near += f"; {signals.sentence:.0%} of the query in its best sentence"
+    if across:
+        near += "; in another language, so that missing words do not count against it"
     lines.append(f"relevance {relevance:.2f}: {matching}{near}")
     return tuple(lines)
 

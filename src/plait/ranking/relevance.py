@@ -130,13 +130,15 @@ def relevance(
     if not covered and (cosine is None or near <= FAR):
         return 0.0
     constant, by_nearness = LEARNED_FROM_NEARNESS
-    by_nearness_alone = constant + by_nearness * near
+    whatever_is_missing = constant + by_nearness * near
     if across and cosine is not None:
         constant, by_cover, by_nearness, by_sentence = ACROSS_LANGUAGES
         by_meaning = by_nearness * near + by_sentence * (sentence or 0.0)
-        by_nearness_alone = max(by_nearness_alone, constant + by_cover * covered + by_meaning)
+        whatever_is_missing = max(whatever_is_missing, constant + by_cover * covered + by_meaning)
     if not rarity:
-        return _share(by_nearness_alone)
+        return _share(whatever_is_missing)
+    if not across:
+        whatever_is_missing -= WORDS_KNOWN
     if cosine is None:
         learned = LEARNED_FROM_WORDS
     elif lookup:
@@ -149,7 +151,7 @@ def relevance(
     by_meaning = by_nearness * near + FARTHER * min(0.0, near) + by_sentence * (sentence or 0.0)
     size = learned_size(chance)
     by_all_of_it = constant + by_size * size + by_words + by_meaning
-    above = max(by_all_of_it, by_nearness_alone - WORDS_KNOWN * (not across)) - FLOOR
+    above = max(by_all_of_it, whatever_is_missing) - FLOOR
     if above > 0.0:
         above *= 1.0 - LESS_SURE * (size - math.log(SMALLEST))
     return _share(FLOOR + above)

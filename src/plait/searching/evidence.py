@@ -76,7 +76,7 @@ class Evidence:
         written = self.text.split()
         chatty = len(content) == 1 and len(written) >= CHATTY_WORDS
         self._certainty = CHATTY_CERTAINTY if chatty else 1.0
-        self._language = _language_of(query)
+        self._function_words = _function_words_of(query)
         english = empty_words().intersection(self.text.lower().split())
         self._is_unspaced = not english and has_runs(self.text)
         self._lookup = len(written) <= min(LOOKED_UP_WORDS, len(content)) and (
@@ -152,7 +152,7 @@ class Evidence:
 
     def relevance(self, passage: Passage, signals: Signals, chance: Chance) -> float:
         """Return how likely a passage is about the query; words without a subject tell nothing."""
-        across = self._is_across(passage)
+        across = self.is_across(passage)
         certainty = self._certainty if self.rarity or across else 0.0
         sentence = signals.sentence
         return relevance(
@@ -165,17 +165,17 @@ class Evidence:
             across=across,
         )
 
-    def _is_across(self, passage: Passage) -> bool:
+    def is_across(self, passage: Passage) -> bool:
         """Tell whether a passage is in another language than the query, as far as words show it.
 
         A note of few words shows no language.
         """
         if self._is_unspaced:
             return not has_runs(passage.text)
-        if not self._language:
+        if not self._function_words:
             return False
         words = {*words_in(passage.text)}
-        is_own = len(words & self._language) >= IN_PASSAGE
+        is_own = len(words & self._function_words) >= IN_PASSAGE
         return not is_own and len(words & empty_words()) >= IN_PASSAGE
 
     def best_coverage(self, refs: Sequence[Ref]) -> float:
@@ -239,7 +239,7 @@ class Nearby:
         )
 
 
-def _language_of(query: Query) -> frozenset[str]:
+def _function_words_of(query: Query) -> frozenset[str]:
     """Return the function words of the query's language that English has not.
 
     A query is without them. None if it is in English, or in a language that is not known.
@@ -247,9 +247,9 @@ def _language_of(query: Query) -> frozenset[str]:
     asked = words_in(query.text)
     if STOP_WORDS.issuperset({*asked}.difference(query.words)):
         return frozenset()  # all that is left out is English
-    from plait.text.function_words import language_of
+    from plait.text.function_words import function_words_of
 
-    return language_of(asked) - empty_words()
+    return function_words_of(asked) - empty_words()
 
 
 def _tells(word: str) -> bool:

@@ -268,7 +268,8 @@ class Scorer:
         for reply in hits[last:]:
             is_other = not self._request.best_per_document or reply.document.id not in self._seen
             convince.append(is_other and self._convinces(reply))
-            self._note([reply] if convince[-1] else [])
+            if convince[-1]:
+                self._note([reply])
         rows.looked_at += sum(convince[: rows.looked_at_replies])
         rows.hits = hits[:last] + list(compress(hits[last:], convince))
         if any(convince):
@@ -315,10 +316,9 @@ class Scorer:
         ref = passage.ref
         fused = self._fused[ref]
         matched, covered = self._evidence.words(candidate)
-        cosine = self._cosines.get(ref)
         signals = Signals(
             bm25=self._bm25.get(ref),
-            cosine=cosine,
+            cosine=self._cosines.get(ref),
             keyword=fused.keyword,
             vector=fused.vector,
             keyword_rank=self._keyword_rank.get(ref),
@@ -436,7 +436,8 @@ class Scorer:
             return ()
         from plait.ranking.explain import explain_score
 
-        return explain_score(fused, hit.relevance, hit.signals, self._chance, look)
+        across = self._evidence.is_across(hit.passage)
+        return explain_score(fused, hit.relevance, hit.signals, self._chance, look, across=across)
 
     def _weighed(self, hits: list[Hit]) -> list[Hit]:
         """Return the hits with their scores times the one factor of `plait.ranking.use`."""

@@ -16,7 +16,7 @@ from plait.ranking import hybrid
 from plait.searching.evidence import in_sight, unknown_in
 from plait.searching.scoring import Request
 from plait.text import empty_words, parts, spelling, words_in
-from plait.text.function_words import language_of
+from plait.text.function_words import function_words_of
 from plait.text.operators import without_exact
 from plait.types import Filter
 from plait.types.queries import Expression, Group, Query, Spelling, Term, Vocabulary
@@ -151,7 +151,7 @@ def _is_foreign(
     notes are not in: misspelt questions have the function words of their notes.
     """
     words = list(map(str.lower, asked))
-    little = language_of(words).intersection(words)
+    little = function_words_of(words).intersection(words)
     if not little:
         return False
     # A query is without the function words of its language.
