@@ -34,6 +34,7 @@ from plait.types.queries import Chance
 SOURCE = Path(__file__).parent.parent / "src" / "plait" / "ranking" / "relevance.py"
 SIZES = (50, 400, 2000)
 PADDED = 30_000
+PADDED_FURTHER = 300_000
 QUESTIONS = 120
 LARGE_QUESTIONS = 300
 # Own questions whose first hit is not the judged one count this much: many of these hits are right,
@@ -443,7 +444,7 @@ FITTED_LARGE = {
         *("medquad_qa", "jaquad_dev", "cosqa_dev"),
         *("arxiv_title_abstract", "docs_github", "wikipedia_en_heading_passage"),
     ),
-    relevance.LARGEST: ("medquad_qa", "jaquad_dev", "cosqa_dev"),
+    PADDED_FURTHER: ("medquad_qa", "jaquad_dev", "cosqa_dev"),
 }
 MEASURED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("squad_dev", ENGLISH),

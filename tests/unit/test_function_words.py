@@ -17,12 +17,20 @@ QUESTIONS = {
     "почему мы сменили поставщика SMS": ("сменили", "поставщика", "sms"),
     "varför har vi inte bytt lösenord": ("bytt", "lösenord"),
     "şifre neden değil veritabanı yedek": ("şifre", "veritabanı", "yedek"),
+    # One function word, and letters of this language alone.
+    "Veritabanı diski dolarsa ne yapmalıyım?": ("veritabanı", "diski", "dolarsa", "yapmalıyım"),
+    "Paris antlaşması hangi şehirde imzalandı?": ("paris", "antlaşması", "şehirde", "imzalandı"),
+    "o której zamykają tę księgarnię": ("której", "zamykają", "tę", "księgarnię"),
     "أين توجد مفاتيح السيارة": ("توجد", "مفاتيح", "السيارة"),
     "गाड़ी की चाबी कहाँ रखी": ("गाड़ी", "चाबी", "रखी"),
 }
 # Each has words that are function words elsewhere.
 ENGLISH = (
     "vad threshold min silence",
+    # A name by itself shows no language.
+    "Erdo\u011fan visit en route de facto",
+    "Wa\u0142\u0119sa photo na gallery",
+    "which ferry goes to Kad\u0131k\u00f6y and Be\u015fikta\u015f, o or var",
     "Für Elise in concert",
     "über laptop cost in winter",
     "silero VAD min speech duration",

@@ -132,6 +132,9 @@ _SHOWING = (
     "nasıl neden nedir nelerdir nerede neydi neye neyi niçin olan olarak oldu olduğu tane "
     "tarafından veya yılında zaman"
 )
+# Letters that are of one language: where endings do what words do elsewhere, a question has few
+# function words. A single word with one may be a name ("Erdoğan").
+_LETTERS = {"pl": frozenset("ąęłśźż"), "tr": frozenset("ğış")}
 _FIRST_OTHER_LETTER = "\u0370"  # of scripts that no English word is written in
 # Function words of English that other languages have, too.
 _SHARED = frozenset(
@@ -142,12 +145,16 @@ _SHARED |= {"on", "or", "so", "to", "us", "was", "we", "will"}
 
 
 @cache
-def _languages() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    """Return the function words of each language, and those of them that show it."""
+def _languages() -> tuple[tuple[frozenset[str], frozenset[str], frozenset[str]], ...]:
+    """Return the function words of each language, those of them that show it, and its letters."""
     showing = frozenset(_SHOWING.split())
     return tuple(
-        (words, frozenset(word for word in words if word in showing or _is_of_other_script(word)))
-        for words in map(frozenset, map(str.split, _BY_LANGUAGE.values()))
+        (
+            frozenset(words.split()),
+            frozenset(w for w in words.split() if w in showing or _is_of_other_script(w)),
+            _LETTERS.get(language, frozenset()),
+        )
+        for language, words in _BY_LANGUAGE.items()
     )
 
 
@@ -162,6 +169,8 @@ def function_words_of(question: Sequence[str]) -> frozenset[str]:
 
     >>> "la" in function_words_of("por qué usamos la nube".split())
     True
+    >>> "için" in function_words_of("Paris antlaşması nerede imzalandı".split())
+    True
     >>> function_words_of(["vad", "min", "silence"])
     frozenset()
     """
@@ -169,11 +178,13 @@ def function_words_of(question: Sequence[str]) -> frozenset[str]:
     if any(len(word) > 1 for word in (asked & empty_words()) - _SHARED):
         return frozenset()
     most, language = 0, frozenset[str]()
-    for listed, showing in _languages():
-        shown, known = asked & showing, len((asked & listed) - empty_words())
+    for listed, showing, letters in _languages():
+        shown = asked & showing
         if any(map(_is_of_other_script, shown)):
             return listed
-        is_shown = len(shown) >= LEAST_SHOWING or not all(map(str.isascii, shown))
+        spelt = {word for word in asked if not letters.isdisjoint(word)} if letters else set[str]()
+        known = len(((asked & listed) - empty_words()) | spelt)
+        is_shown = len(shown | spelt) >= LEAST_SHOWING or not all(map(str.isascii, shown))
         is_shown |= bool(shown) and known >= MANY_LISTED
         if is_shown and known >= LEAST_LISTED and known > most:
             most, language = known, listed
