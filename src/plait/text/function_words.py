@@ -169,7 +169,7 @@ def function_words_of(question: Sequence[str]) -> frozenset[str]:
 
     >>> "la" in function_words_of("por qué usamos la nube".split())
     True
-    >>> "için" in function_words_of("Paris antlaşması nerede imzalandı".split())
+    >>> "için" in function_words_of("hangi şehirde geçmiş".split())
     True
     >>> function_words_of(["vad", "min", "silence"])
     frozenset()
