@@ -73,10 +73,11 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/deptry src
 
+# The checks run beside the first tests: alone they would leave the other cores without work.
 # PYTHONWARNDEFAULTENCODING: a file opened without an encoding reads differently on another machine.
-test: check
+test: $(INSTALLED)
 	$(BIN)/coverage erase
-	@TMPDIR="$${TMPDIR:-$(MEMORY_DISK)}" $(MAKE) --no-print-directory --jobs=$(JOBS) $(PARTS)
+	@TMPDIR="$${TMPDIR:-$(MEMORY_DISK)}" $(MAKE) --no-print-directory --jobs=$(JOBS) check $(PARTS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	@set -f; for area in $(CRITICAL); do \

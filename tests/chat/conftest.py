@@ -2,6 +2,8 @@
 
 import gc
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,12 @@ from tests.interfaces.command import Ran
 Chat = Callable[..., Ran]
 
 for _package in ("anthropic", "ollama", "openai", "prompt_toolkit"):
-    pytest.importorskip(_package, reason="needs: pip install 'plait[chat]'")
+    if find_spec(_package) is None:
+        pytest.skip("needs: pip install 'plait[chat]'", allow_module_level=True)
+
+# Before a server of a test runs in a thread, so that their packages run late here, too.
+for _protocol in PROTOCOLS:
+    import_module(f"plait.chat.{_protocol}")
 
 
 @pytest.fixture(autouse=True, scope="module")

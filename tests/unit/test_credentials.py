@@ -377,25 +377,30 @@ PATHOLOGICAL = (
     *("passwort ist ", "passwort für ", "parola d'", "senha é ", "password `Aa1", "123456789"),
     *("AccountKey=", "github_pat_", "private_key: ", "Authorization: Bearer ", "key key "),
 )
-SMALL, FACTOR = 20_000, 8
+SMALL, FACTOR = 10_000, 8
+TRIES = 5
 
 
 def seconds(text: str) -> float:
-    """CPU seconds of the best of three runs."""
-    best = float("inf")
-    for _ in range(3):
-        start = time.process_time()
-        secret_kinds(text)
-        best = min(best, time.process_time() - start)
-    return best
+    """CPU seconds of one run."""
+    start = time.process_time()
+    secret_kinds(text)
+    return time.process_time() - start
 
 
 @pytest.mark.unmeasured
 @pytest.mark.parametrize("part", PATHOLOGICAL, ids=ascii)
 def test_the_time_grows_with_the_length_of_the_text(part):
     small = (part * SMALL)[:SMALL]
+    large = small * FACTOR
+    secret_kinds(small[:1_000])  # compiles what is needed
+    times = [(seconds(small), seconds(large))]
     # Quadratic time would be 64 times as much. Below a millisecond nothing can be said.
-    assert seconds(small * FACTOR) <= max(seconds(small), 0.001) * FACTOR * 3
+    while (
+        is_slow := min(b for _, b in times) > max(min(a for a, _ in times), 0.001) * FACTOR * 3
+    ) and len(times) < TRIES:  # somebody else may have used the processor: only what repeats counts
+        times.append((seconds(small), seconds(large)))
+    assert not is_slow, times
 
 
 def test_an_expression_is_compiled_only_for_a_text_that_needs_it():

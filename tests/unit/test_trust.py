@@ -382,7 +382,10 @@ def test_every_scanner_takes_time_in_proportion_to_the_text(scan, piece: str) ->
         return time.process_time() - started
 
     cost(1_000)
-    small = min(cost(25_000) for _ in range(3))
-    large = min(cost(200_000) for _ in range(2))
-    # Eight times as much text: quadratic would be 64 times. A floor for what is too short to time.
-    assert large <= 24 * max(small, 0.002)
+    for _ in range(5):  # somebody else may have used the processor: only what repeats counts
+        small, large = cost(12_500), cost(100_000)
+        # Eight times as much text: quadratic would be 64 times. A floor for what is too short.
+        if large <= 24 * max(small, 0.001):
+            break
+    else:
+        pytest.fail(f"{small} s, with eight times as much text {large} s")

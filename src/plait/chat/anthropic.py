@@ -3,11 +3,21 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import anthropic
 import httpx2
 
+from plait.chat.late_packages import late_packages
 from plait.chat.models import CONNECT_S, EARLY_STOPS, NO_KEY, UNREADABLE, ChatServer, message_in
 from plait.chat.turns import ChatTurn, ModelCall, Part, arguments_of
+
+# Two thirds of the package's modules are types that nothing here uses, half of the time until the
+# first word. A version whose modules have other names is imported as a whole.
+try:
+    with late_packages("anthropic"):
+        from anthropic._client import Anthropic
+        from anthropic._exceptions import AnthropicError, APIConnectionError, APIStatusError
+        from anthropic._streaming import Stream
+except ImportError:
+    from anthropic import Anthropic, AnthropicError, APIConnectionError, APIStatusError, Stream
 
 # The API requires a limit; every model of it accepts this one.
 ANSWER_TOKENS = 4096
@@ -21,7 +31,7 @@ class AnthropicModel:
         self._tools: Any = tools
         options = server.client_options(httpx2, lambda key: ("x-api-key", key))
         del options["base_url"]
-        self._client = anthropic.Anthropic(
+        self._client = Anthropic(
             api_key=NO_KEY,
             max_retries=0,  # see `patient_answer`
             base_url=server.model.address.url,
@@ -35,13 +45,13 @@ class AnthropicModel:
         server = self._server
         try:
             yield from self._parts(system, turns, tools=tools)
-        except (anthropic.APIConnectionError, httpx2.HTTPError) as error:
+        except (APIConnectionError, httpx2.HTTPError) as error:
             raise server.disconnected(error) from error
-        except anthropic.APIStatusError as error:
+        except APIStatusError as error:
             # An error in the middle of a stream has the status of its beginning, 200.
             status = error.status_code if error.status_code != 200 else 500
             raise server.refused(status, message_in(error.body)) from error
-        except (anthropic.AnthropicError, *UNREADABLE) as error:
+        except (AnthropicError, *UNREADABLE) as error:
             raise server.unreadable(error) from error
 
     def _parts(self, system: str, turns: Sequence[ChatTurn], *, tools: bool) -> Iterator[Part]:
@@ -58,7 +68,7 @@ class AnthropicModel:
                 **self._offered(turns, tools=tools),
             },
             stream=True,
-            stream_cls=anthropic.Stream[object],
+            stream_cls=Stream[object],
         )
         calls: dict[int, tuple[str, str, list[str]]] = {}
         ended = False

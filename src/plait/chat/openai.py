@@ -5,10 +5,26 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import httpx2
-import openai
 
+from plait.chat.late_packages import late_packages
 from plait.chat.models import CONNECT_S, EARLY_STOPS, NO_KEY, UNREADABLE, ChatServer, message_in
 from plait.chat.turns import ChatTurn, ModelCall, Part, arguments_of
+
+# As in `plait.chat.anthropic`.
+try:
+    with late_packages("openai"):
+        from openai._client import OpenAI
+        from openai._exceptions import APIConnectionError, APIError, APIStatusError, OpenAIError
+        from openai._streaming import Stream
+except ImportError:
+    from openai import (
+        APIConnectionError,
+        APIError,
+        APIStatusError,
+        OpenAI,
+        OpenAIError,
+        Stream,
+    )
 
 
 class OpenAIModel:
@@ -19,7 +35,7 @@ class OpenAIModel:
         self._tools: Any = tools
         options = server.client_options(httpx2, lambda key: ("authorization", f"Bearer {key}"))
         del options["base_url"]
-        self._client = openai.OpenAI(
+        self._client = OpenAI(
             api_key=NO_KEY,
             max_retries=0,  # see `patient_answer`
             base_url=server.model.address.url,
@@ -32,13 +48,13 @@ class OpenAIModel:
         server = self._server
         try:
             yield from self._parts(system, turns, tools=tools)
-        except (openai.APIConnectionError, httpx2.HTTPError) as error:
+        except (APIConnectionError, httpx2.HTTPError) as error:
             raise server.disconnected(error) from error
-        except openai.APIStatusError as error:
+        except APIStatusError as error:
             raise server.refused(error.status_code, message_in(error.body)) from error
-        except openai.APIError as error:  # in the middle of the stream
+        except APIError as error:  # in the middle of the stream
             raise server.refused(500, message_in(error.body) or error.message) from error
-        except (openai.OpenAIError, *UNREADABLE) as error:
+        except (OpenAIError, *UNREADABLE) as error:
             raise server.unreadable(error) from error
 
     def _parts(self, system: str, turns: Sequence[ChatTurn], *, tools: bool) -> Iterator[Part]:
@@ -53,7 +69,7 @@ class OpenAIModel:
             cast_to=object,
             body=body,
             stream=True,
-            stream_cls=openai.Stream[object],
+            stream_cls=Stream[object],
         )
         calls: list[dict[str, Any]] = []
         ended = ""
