@@ -68,8 +68,9 @@ class Evidence:
         telling = frozenset(content or query.words)
         listed = frozenset(term for term, word in self._word_of.items() if word in telling)
         self._implied, counted = self._names_with_parts(listed)
-        self._telling = listed - counted
-        rarity = hybrid.rarity(self._telling, vocabulary.passages, vocabulary.holding)
+        holding = vocabulary.holding
+        self._telling = hybrid.rarities(listed - counted, vocabulary.passages, holding)
+        rarity = hybrid.rarity(self._telling, holding)
         # "Do it" has no subject that a passage could have words of: only nearness tells. A single
         # word in a sentence, as in "what time is it", tells half as much as one that was looked up.
         self.rarity = rarity if content else 0.0
@@ -146,8 +147,7 @@ class Evidence:
             terms = {term for _, _, term in candidate.tokens} | candidate.name_terms
             matched |= self.wanted & terms
         inside = [self._implied[term] for term in matched if term in self._implied]
-        has, counts = matched.union(*inside), self._vocabulary
-        covered = hybrid.coverage(self._telling, has, counts.passages, counts.holding)
+        covered = hybrid.coverage(self._telling, matched.union(*inside))
         return tuple(sorted({self._word_of[term] for term in matched})), covered
 
     def relevance(self, passage: Passage, signals: Signals, chance: Chance) -> float:
