@@ -55,6 +55,7 @@ class Evidence:
         self._asked: set[Ref] = set()
         self._ahead: dict[Ref, Candidate] = {}
         self._read: dict[Ref, Candidate] = {}
+        self._across: dict[Ref, bool] = {}
         self._left_out: list[Notice] = []
         # Shown as the caller wrote them: "deploy", not the stem "deploi".
         self._word_of = {
@@ -174,9 +175,13 @@ class Evidence:
             return not has_runs(passage.text)
         if not self._function_words:
             return False
-        words = {*words_in(passage.text)}
-        is_own = len(words & self._function_words) >= IN_PASSAGE
-        return not is_own and len(words & empty_words()) >= IN_PASSAGE
+        across = self._across.get(passage.ref)
+        if across is None:
+            words = {*words_in(passage.text)}
+            is_own = len(words & self._function_words) >= IN_PASSAGE
+            across = not is_own and len(words & empty_words()) >= IN_PASSAGE
+            self._across[passage.ref] = across
+        return across
 
     def best_coverage(self, refs: Sequence[Ref]) -> float:
         """Return the largest share of the query's words that one of these passages contains."""
