@@ -76,16 +76,18 @@ class Fused(NamedTuple):
 
     def scaled(self, largest: float) -> "Fused":
         """Divide the score and all its parts."""
-        if largest == 1.0:
-            return self
-        # subtle: `_replace` takes twice as long, and a search may scale all its candidates.
+        return self if largest == 1.0 else self.raised(0.0, largest)
+
+    def raised(self, neighbours: float, largest: float) -> "Fused":
+        """Add what the messages around it lend, if anything, and divide the score and its parts."""
+        # subtle: `_replace` takes twice as long, and a search may raise all its candidates.
         return Fused(
-            self.score / largest,
+            (self.score + neighbours) / largest,
             self.keyword,
             self.vector,
             self.keyword_share / largest,
             self.vector_share / largest,
-            self.neighbours / largest,
+            (neighbours or self.neighbours) / largest,
             self.cover / largest,
             self.sentence / largest,
         )
@@ -238,14 +240,13 @@ def lend(fused: Mapping[Ref, Fused], turns: Mapping[Ref, Turn]) -> dict[Ref, Fus
     lent = {ref: _lent(turns[ref], scores) for ref in turns if ref in fused}
     if not any(lent.values()):
         return dict(fused)
-    sums = dict(fused)
-    for ref, extra in lent.items():
-        if extra:
-            # A question that nothing around it supports may not fall below nothing.
-            extra = max(extra, -fused[ref].score)
-            sums[ref] = fused[ref]._replace(score=fused[ref].score + extra, neighbours=extra)
-    largest = max(1.0, *(candidate.score for candidate in sums.values()))
-    return {ref: candidate.scaled(largest) for ref, candidate in sums.items()}
+    # A question that nothing around it supports may not fall below nothing.
+    extras = {ref: max(extra, -fused[ref].score) for ref, extra in lent.items() if extra}
+    sums = [candidate.score + extras.get(ref, 0.0) for ref, candidate in fused.items()]
+    largest = max(1.0, *sums)
+    return {
+        ref: candidate.raised(extras.get(ref, 0.0), largest) for ref, candidate in fused.items()
+    }
 
 
 def _lent(turn: Turn, scores: Mapping[tuple[str, int], tuple[float, bool]]) -> float:
