@@ -25,6 +25,7 @@ from plait.ranking.hybrid import (
     idf,
     lend,
     max_fusion,
+    rarities,
     rarity,
     reciprocal_rank_fusion,
     rerank,
@@ -682,26 +683,28 @@ def test_counts_that_lag_behind_do_no_harm() -> None:
     [((), 0.0), (("rare", "common"), 1.0), (("rare", "common", "unasked"), 1.0)],
 )
 def test_coverage_is_the_share_of_the_matched_words(matched: tuple[str, ...], share: float) -> None:
-    assert coverage(["rare", "common"], matched, 100, {"rare": 1, "common": 60}) == share
+    words = rarities(["rare", "common"], 100, {"rare": 1, "common": 60})
+    assert coverage(words, matched) == share
 
 
 def test_a_rare_word_covers_more_than_a_common_one() -> None:
-    containing = {"rare": 1, "common": 60}
-    rare = coverage(["rare", "common"], ["rare"], 100, containing)
-    common = coverage(["rare", "common"], ["common"], 100, containing)
+    words = rarities(["rare", "common"], 100, {"rare": 1, "common": 60})
+    rare, common = coverage(words, ["rare"]), coverage(words, ["common"])
     assert rare + common == pytest.approx(1.0)
     assert rare > 0.8
 
 
 def test_a_query_without_words_covers_nothing() -> None:
-    assert coverage([], ["a"], 10, {}) == 0.0
+    assert coverage({}, ["a"]) == 0.0
 
 
 def test_rarity_adds_up_the_words_and_does_not_look_at_the_passage() -> None:
     containing = {"rare": 1, "common": 60}
     total = idf(100, 1) + idf(100, 60)
-    assert rarity(["rare", "common"], 100, containing) == pytest.approx(total)
-    assert rarity([], 100, containing) == rarity(["unknown"], 100, containing) == 0.0
+    words = rarities(["rare", "common"], 100, containing)
+    assert rarity(words, containing) == pytest.approx(total)
+    unknown = rarities(["unknown"], 100, containing)
+    assert rarity({}, containing) == rarity(unknown, containing) == 0.0
 
 
 @pytest.mark.parametrize("passages", [0, 1, 2, 3])

@@ -140,10 +140,19 @@ def test_threads_share_what_is_kept_even_when_it_is_dropped(
     model: Builtin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(builtin, "CACHED_PIECES", 3)
+    monkeypatch.setattr(builtin, "CACHED_TEXTS", 2)
     expected = met(model, "rotate keys", *NOTES)
     with ThreadPoolExecutor(4) as pool:
         for scores in pool.map(lambda _: met(model, "rotate keys", *NOTES), range(40)):
             assert scores == expected
+
+
+def test_a_process_keeps_only_so_many_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builtin, "CACHED_TEXTS", 2)
+    model = Builtin()
+    first = met(model, "rotate the keys", *NOTES)
+    assert met(model, "rotate the keys", *NOTES) == first
+    assert len(model._known_texts) <= 2
 
 
 def test_other_embedders_have_one_vector_per_text() -> None:

@@ -41,6 +41,7 @@ SHORTEST_ROOT = 4  # letters of a word before its ending
 CACHED_WORDS = 16_384
 CACHED_PIECE_SUMS = 8_192
 CACHED_PIECES = 16_384  # about 0.3 KB each
+CACHED_TEXTS = 1_024  # about 1.5 KB each
 MARKS = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 BLANKED = bytes.maketrans(MARKS, b" " * len(MARKS))
 NO_MARKS = bytes(sorted(frozenset(range(256)) - frozenset(MARKS)))
@@ -55,8 +56,11 @@ SEARCHES_ALONE = 3
 # -- late interaction
 # The heaviest pieces of a pasted page tell its subject; each costs a comparison per passage word.
 INTERACTING_PIECES = 32
-# Cheap to compile and right for Latin letters: most passages need no more than these.
-PLAIN_WORDS = re.compile("[a-z0-9]+")
+# Of ASCII, whatever is no letter, digit or end of a line becomes a space.
+WORDS_AND_LINES = bytes(
+    byte if chr(byte).isalnum() or byte == ord("\n") else ord(" ") for byte in range(128)
+).ljust(256)
+# Cheap to compile and right for Latin letters: most passages need no more than this.
 LATIN_WORDS = re.compile(r"[^\W_]+")
 OTHER_LETTERS = "[^\x00-\u02ff\u2000-\u2bff]"
 SENTENCE_ENDS = "[.!?][)\"'\\]]*\\s+"
@@ -81,7 +85,8 @@ class Builtin(Embedder):
             "query": _Sums(self._file, "query"),
             "passage": _Sums(self._file, "passage"),
         }
-        self._known_pieces: dict[str, list[int]] = {}
+        self._telling_pieces = _TellingPieces(self._file)
+        self._known_texts: dict[str, tuple[tuple[int, ...], ...]] = {}
         self._weights: dict[int, float] = {}  # at most one per piece
         self._searches = 0
 
@@ -131,24 +136,27 @@ class Builtin(Embedder):
         if self._searches > SEARCHES_ALONE:
             self._file.read_vocabulary()
         weights, rows = self._interacting(query)
-        sentences = [self._file.sentences(text) for text in texts]
-        words = set(chain.from_iterable(chain.from_iterable(sentences)))
-        pieces = self._pieces_of(words)
-        numbers = list(set(chain.from_iterable(pieces.values())))
+        compared = [self._sentences_of(text) for text in texts]
+        numbers = list(set(chain.from_iterable(chain.from_iterable(compared))))
         if not weights or not numbers:
             return None
         distances = _distances(rows, self._file.rows(numbers), self.dims)
+        weighed = list(zip(weights, distances, strict=True))
         place_of = {number: place for place, number in enumerate(numbers)}
         total = sum(weights)
         met = []
-        for parts in sentences:
+        for sentences in compared:
             least = total
-            for sentence in parts:
-                where = [place_of[number] for word in sentence for number in pieces[word]]
-                if where:
-                    pick = itemgetter(*where, where[0])  # one index alone would give no tuple
-                    near = [min(pick(row)) for row in distances]
-                    least = min(least, sum(map(mul, weights, near)))
+            for sentence in sentences:
+                where = [place_of[number] for number in sentence]
+                pick = itemgetter(*where, where[0])  # one index alone would give no tuple
+                far = 0.0
+                for weight, row in weighed:
+                    far += weight * min(pick(row))
+                    if far >= least:
+                        break  # another sentence is nearer, whatever the lighter pieces add
+                else:
+                    least = far
             met.append(max(0.0, 1.0 - least / total))
         return met
 
@@ -164,18 +172,21 @@ class Builtin(Embedder):
         del weighed[INTERACTING_PIECES:]
         return [weight for weight, _ in weighed], [row for _, row in weighed]
 
-    def _pieces_of(self, words: set[str]) -> dict[str, list[int]]:
-        """Return the pieces of each word; words that say nothing about a subject have none."""
-        known, empty = self._known_pieces, empty_words()
-        if len(known) > CACHED_PIECES:
-            known = self._known_pieces = {}
-        pieces: dict[str, list[int]] = {}
-        for word in words:
-            listed = known.get(word)
-            if listed is None:
-                listed = known[word] = [] if word in empty else self._file.pieces(word)
-            pieces[word] = listed
-        return pieces
+    def _sentences_of(self, text: str) -> tuple[tuple[int, ...], ...]:
+        """Return the telling pieces of each sentence that has any; texts are often met again."""
+        sentences = self._known_texts.get(text)
+        if sentences is None:
+            pieces_of = self._telling_pieces.__getitem__
+            # Tuples: what is kept in lists makes each garbage collection slower.
+            listed = [
+                tuple(chain.from_iterable(map(pieces_of, words)))
+                for words in self._file.sentences(text)
+            ]
+            sentences = tuple(filter(None, listed))
+            if len(self._known_texts) >= CACHED_TEXTS:
+                self._known_texts.clear()
+            self._known_texts[text] = sentences
+        return sentences
 
     def _weight(self, number: int) -> float:
         weight = self._weights.get(number)
@@ -220,6 +231,21 @@ class _Sums(dict[str, int]):
         if len(self) < CACHED_WORDS:
             self[word] = total
         return total
+
+
+class _TellingPieces(dict[str, tuple[int, ...]]):
+    """The pieces of each word; words that say nothing about a subject have none."""
+
+    def __init__(self, file: "_Pieces") -> None:
+        super().__init__()
+        self._file = file
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        pieces = () if word in empty_words() else tuple(self._file.pieces(word))
+        if len(self) >= CACHED_PIECES:
+            self.clear()
+        self[word] = pieces
+        return pieces
 
 
 @cache
@@ -343,9 +369,8 @@ class _Pieces:
                 wrapped.append([line])
         lines = [" ".join(parts) for parts in wrapped]
         if text.isascii():
-            ends = re.compile(SENTENCE_ENDS)
-            parts = [part for line in lines for part in ends.split(line.lower())]
-            return [PLAIN_WORDS.findall(part) for part in parts]
+            plain = re.sub(SENTENCE_ENDS, "\n", "\n".join(lines).lower()).encode()
+            return [part.split() for part in plain.translate(WORDS_AND_LINES).decode().splitlines()]
         ends = re.compile(OTHER_SENTENCE_ENDS)
         parts = [part for line in lines for part in ends.split(line)]
         if not re.search(OTHER_LETTERS, text) or self._is_ordinary(text):

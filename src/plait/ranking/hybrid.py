@@ -20,6 +20,9 @@ from plait.types.records import NamedTuple
 
 _Item = TypeVar("_Item", bound=Hashable)
 
+# How rare each word of a query is.
+Rarities = dict[str, float]
+
 # Cormack, Clarke & Büttcher, SIGIR 2009: k = 60 was near-optimal and not critical.
 RRF_K = 60
 # BM25 of common words alone is noise. Below this share of what one rare word could attain, the
@@ -73,16 +76,18 @@ class Fused(NamedTuple):
 
     def scaled(self, largest: float) -> "Fused":
         """Divide the score and all its parts."""
-        if largest == 1.0:
-            return self
-        # subtle: `_replace` takes twice as long, and a search may scale all its candidates.
+        return self if largest == 1.0 else self.raised(0.0, largest)
+
+    def raised(self, neighbours: float, largest: float) -> "Fused":
+        """Add what the messages around it lend, if anything, and divide the score and its parts."""
+        # subtle: `_replace` takes twice as long, and a search may raise all its candidates.
         return Fused(
-            self.score / largest,
+            (self.score + neighbours) / largest,
             self.keyword,
             self.vector,
             self.keyword_share / largest,
             self.vector_share / largest,
-            self.neighbours / largest,
+            (neighbours or self.neighbours) / largest,
             self.cover / largest,
             self.sentence / largest,
         )
@@ -122,7 +127,9 @@ def weighted(
     enough = attainable * ATTAINABLE_SHARE
     strength = top / enough if 0.0 < top < enough else 1.0
     strength *= min(1.0, covered / ENOUGH_COVERAGE)
-    positive = {item: max(0.0, cosine) for item, cosine in (cosines or {}).items()}
+    # subtle: `max` for each of hundreds of candidates takes three times as long.
+    positive = {item: cosine if cosine > 0.0 else 0.0 for item, cosine in (cosines or {}).items()}
+    bm25 = {item: score if score > 0.0 else 0.0 for item, score in bm25.items()}
     nearest = max(positive.values(), default=0.0)
     has_keyword, has_vector = bool(bm25) and top > 0.0, nearest > 0.0
     pending = sorted(positive.values())[(len(positive) - 1) // 2] if has_vector else 0.0
@@ -135,7 +142,7 @@ def weighted(
     fused: dict[_Item, Fused] = {}
     part_k, part_v = share_k / total, share_v / total
     for item in candidates:
-        by_keyword = max(0.0, bm25.get(item, 0.0)) / top if has_keyword else None
+        by_keyword = bm25.get(item, 0.0) / top if has_keyword else None
         by_vector = positive.get(item, pending) / nearest if has_vector else None
         mixed = share_k * (by_keyword or 0.0) + share_v * (by_vector or 0.0)
         # All values in order: defaults take twice as long, and there are hundreds of candidates.
@@ -233,14 +240,13 @@ def lend(fused: Mapping[Ref, Fused], turns: Mapping[Ref, Turn]) -> dict[Ref, Fus
     lent = {ref: _lent(turns[ref], scores) for ref in turns if ref in fused}
     if not any(lent.values()):
         return dict(fused)
-    sums = dict(fused)
-    for ref, extra in lent.items():
-        if extra:
-            # A question that nothing around it supports may not fall below nothing.
-            extra = max(extra, -fused[ref].score)
-            sums[ref] = fused[ref]._replace(score=fused[ref].score + extra, neighbours=extra)
-    largest = max(1.0, *(candidate.score for candidate in sums.values()))
-    return {ref: candidate.scaled(largest) for ref, candidate in sums.items()}
+    # A question that nothing around it supports may not fall below nothing.
+    extras = {ref: max(extra, -fused[ref].score) for ref, extra in lent.items() if extra}
+    sums = [candidate.score + extras.get(ref, 0.0) for ref, candidate in fused.items()]
+    largest = max(1.0, *sums)
+    return {
+        ref: candidate.raised(extras.get(ref, 0.0), largest) for ref, candidate in fused.items()
+    }
 
 
 def _lent(turn: Turn, scores: Mapping[tuple[str, int], tuple[float, bool]]) -> float:
@@ -261,33 +267,39 @@ def idf(passages: int, containing: int) -> float:
     return math.log1p((max(passages, containing) - containing + 0.5) / (containing + 0.5))
 
 
-def rarity(words: Collection[str], passages: int, containing: Mapping[str, int]) -> float:
+def rarities(words: Collection[str], passages: int, containing: Mapping[str, int]) -> Rarities:
+    """Return the rarity of each word.
+
+    Args:
+        words: The query's words.
+        passages: How many passages the memory has.
+        containing: How many of them contain each word.
+    """
+    return {word: idf(passages, containing.get(word, 0)) for word in words}
+
+
+def rarity(words: Rarities, containing: Mapping[str, int]) -> float:
     """Return the rarity of some words together; 0 if no passage contains any of them."""
     if not any(containing.get(word) for word in words):
         return 0.0
     # Words come in sets, whose order differs from process to process: an exact sum does not.
-    return math.fsum(idf(passages, containing.get(word, 0)) for word in words)
+    return math.fsum(words.values())
 
 
-def coverage(
-    wanted: Collection[str], matched: Collection[str], passages: int, containing: Mapping[str, int]
-) -> float:
+def coverage(wanted: Rarities, matched: Collection[str]) -> float:
     """Return the share of the query's words that a passage contains, each weighted by its rarity.
 
-    >>> round(coverage(["ssh", "the"], ["ssh"], 100, {"ssh": 1, "the": 90}), 2)
+    >>> round(coverage(rarities(["ssh", "the"], 100, {"ssh": 1, "the": 90}), ["ssh"]), 2)
     0.97
 
     Args:
         wanted: The query's words.
         matched: Those of them that the passage contains.
-        passages: How many passages the memory has.
-        containing: How many of them contain each word.
     """
-    weights = {word: idf(passages, containing.get(word, 0)) for word in wanted}
-    total = math.fsum(weights.values())
+    total = math.fsum(wanted.values())
     if not total:
         return 0.0
-    return math.fsum(weight for word, weight in weights.items() if word in matched) / total
+    return math.fsum([rare for word, rare in wanted.items() if word in matched]) / total
 
 
 class SecondLook(NamedTuple):

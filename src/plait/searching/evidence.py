@@ -55,6 +55,7 @@ class Evidence:
         self._asked: set[Ref] = set()
         self._ahead: dict[Ref, Candidate] = {}
         self._read: dict[Ref, Candidate] = {}
+        self._across: dict[Ref, bool] = {}
         self._left_out: list[Notice] = []
         # Shown as the caller wrote them: "deploy", not the stem "deploi".
         self._word_of = {
@@ -68,8 +69,9 @@ class Evidence:
         telling = frozenset(content or query.words)
         listed = frozenset(term for term, word in self._word_of.items() if word in telling)
         self._implied, counted = self._names_with_parts(listed)
-        self._telling = listed - counted
-        rarity = hybrid.rarity(self._telling, vocabulary.passages, vocabulary.holding)
+        holding = vocabulary.holding
+        self._telling = hybrid.rarities(listed - counted, vocabulary.passages, holding)
+        rarity = hybrid.rarity(self._telling, holding)
         # "Do it" has no subject that a passage could have words of: only nearness tells. A single
         # word in a sentence, as in "what time is it", tells half as much as one that was looked up.
         self.rarity = rarity if content else 0.0
@@ -146,8 +148,7 @@ class Evidence:
             terms = {term for _, _, term in candidate.tokens} | candidate.name_terms
             matched |= self.wanted & terms
         inside = [self._implied[term] for term in matched if term in self._implied]
-        has, counts = matched.union(*inside), self._vocabulary
-        covered = hybrid.coverage(self._telling, has, counts.passages, counts.holding)
+        covered = hybrid.coverage(self._telling, matched.union(*inside))
         return tuple(sorted({self._word_of[term] for term in matched})), covered
 
     def relevance(self, passage: Passage, signals: Signals, chance: Chance) -> float:
@@ -174,9 +175,13 @@ class Evidence:
             return not has_runs(passage.text)
         if not self._function_words:
             return False
-        words = {*words_in(passage.text)}
-        is_own = len(words & self._function_words) >= IN_PASSAGE
-        return not is_own and len(words & empty_words()) >= IN_PASSAGE
+        across = self._across.get(passage.ref)
+        if across is None:
+            words = {*words_in(passage.text)}
+            is_own = len(words & self._function_words) >= IN_PASSAGE
+            across = not is_own and len(words & empty_words()) >= IN_PASSAGE
+            self._across[passage.ref] = across
+        return across
 
     def best_coverage(self, refs: Sequence[Ref]) -> float:
         """Return the largest share of the query's words that one of these passages contains."""

@@ -1,5 +1,6 @@
 """The words of a query in a passage: which it has, and the part of it that shows them."""
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 
 from plait.protocols import Candidate, Token
@@ -94,21 +95,22 @@ def snippet(
         end -= 1
     window = text[start:end]
     own_lines = _own_lines(text[:end], keep_all=keep_lines) if "\n" in window else {}
-    shown, where = "", None
+    shown, spaced = "", None
     if not own_lines:
         start, window = start + len(window) - len(window.lstrip()), window.strip()
         end, shown = start + len(window), single_spaced(window)
     # If every gap was one character already, all characters stay in their places.
     if len(shown) != len(window):
-        shown, where = _spaced(window, {at - start: gap for at, gap in own_lines.items()})
+        spaced = _Spaced(window, {at - start: gap for at, gap in own_lines.items()})
+        shown = spaced.text
     before, after = ("…" if cut.strip() else "" for cut in (text[:start], text[end:]))
     marked: list[tuple[int, int]] = []
     for left, right, _ in matches:
         if right <= start or left >= end:
             continue
         opening, closing = max(left, start) - start, min(right, end) - start
-        if where is not None:
-            opening, closing = where[opening], where[closing]
+        if spaced is not None:
+            opening, closing = spaced.place(opening), spaced.place(closing)
         opening, closing = len(before) + opening, len(before) + closing
         if marked and opening <= marked[-1][1]:
             marked[-1] = (marked[-1][0], max(closing, marked[-1][1]))
@@ -180,20 +182,39 @@ def _is_item(line: str) -> bool:
     return head in ("-", "*", "+") or line[0] in "|>" or (head[-1] in ".)" and head[:-1].isdigit())
 
 
-def _spaced(window: str, own_lines: Mapping[int, str]) -> tuple[str, list[int]]:
-    """Return the words with one space, or a line break and indentation, between them.
+class _Spaced:
+    """The words of a window with one space, or a line break and indentation, between them."""
 
-    Also return where each character of the window is now, and its end.
-    """
-    shown, outer = "", own_lines.get(len(window) - len(window.lstrip()), "")
-    where: list[int] = []
-    for word in window.split():
-        at = window.index(word, len(where))
-        skipped = [len(shown)] * (at > len(where))  # the end of the word before it
-        if shown:
-            indent = own_lines.get(at)
-            shown += " " if indent is None else "\n" + indent.removeprefix(outer)
-        where += [*skipped, *[len(shown)] * (at - len(where) - 1)]
-        where += range(len(shown), len(shown) + len(word))
-        shown += word
-    return shown, [*where, *[len(shown)] * (len(window) + 1 - len(where))]
+    def __init__(self, window: str, own_lines: Mapping[int, str]) -> None:
+        outer = own_lines.get(len(window) - len(window.lstrip()), "")
+        self._starts: list[int] = []  # of the words, in the window
+        self._ends: list[int] = []
+        self._shown_at: list[int] = []
+        parts: list[str] = []
+        end = length = 0
+        for word in window.split():
+            start = window.index(word, end)
+            if parts:
+                indent = own_lines.get(start)
+                parts.append(" " if indent is None else "\n" + indent.removeprefix(outer))
+                length += len(parts[-1])
+            end = start + len(word)
+            self._starts.append(start)
+            self._ends.append(end)
+            self._shown_at.append(length)
+            parts.append(word)
+            length += len(word)
+        self.text = "".join(parts)
+
+    def place(self, at: int) -> int:
+        """Return where a character of the window is now, or its end.
+
+        Of a gap, the first one is the end of the word before it, the others begin the next word.
+        """
+        word = bisect_right(self._starts, at) - 1
+        if word < 0:
+            return 0
+        if at <= self._ends[word]:
+            return self._shown_at[word] + at - self._starts[word]
+        after = word + 1
+        return self._shown_at[after] if after < len(self._starts) else len(self.text)

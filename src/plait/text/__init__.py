@@ -450,18 +450,15 @@ def words_in(text: str) -> list[str]:
 
 
 def _scan(text: str) -> list[str]:
-    import unicodedata
+    from unicodedata import category
 
     # Vowel signs and points belong to their word: without them Hindi falls into consonants.
     # The two selectors mean "as text" or "as emoji" and belong to no word.
-    marks = {
-        character
-        for character in set(text)
-        if unicodedata.category(character) in ("Mn", "Mc", "Co") and character not in "\ufe0e\ufe0f"
-    }
-    kept = "".join(
-        character if character in marks or character.isalnum() else " " for character in text
-    )
+    others = {mark for mark in set(text) if not mark.isalnum()}
+    marks = {mark for mark in others if category(mark) in ("Mn", "Mc", "Co")} - {*"\ufe0e\ufe0f"}
+    if not marks:
+        return re.findall(r"[^\W_]+", text)
+    kept = text.translate(dict.fromkeys(map(ord, others - marks), " "))
     return [word for word in kept.split() if not marks.issuperset(word)]
 
 

@@ -69,7 +69,7 @@ PAIRED_WORDS = 4
 EVERYWHERE_SHARE = 0.2
 # A longer question is an excerpt, and FTS5's own weights are good enough for it.
 NARROWED_WORDS = 16
-PROGRESS_STEPS = 500  # virtual machine steps between two looks at the clock: well under 1 ms
+PROGRESS_STEPS = 2_000  # virtual machine steps between two looks at the clock: well under 1 ms
 # From here on the index is tidied after bulk writing: at 10,000 passages that takes 40 ms once and
 # saves every search 0.5 of 4 ms.
 TIDY_PASSAGES = 1_000
