@@ -283,7 +283,8 @@ def ask(memory: Memory, question: Asked, *, own: bool = False) -> Row:
     vocabulary = memory.engine.vocabulary(words)
     telling = [word for word in words if word not in empty_words()] or words
     terms = {term for word in telling for _, _, term in vocabulary.terms[word]}
-    rarity = hybrid.rarity(terms, vocabulary.passages, vocabulary.holding)
+    rarities = hybrid.rarities(terms, vocabulary.passages, vocabulary.holding)
+    rarity = hybrid.rarity(rarities, vocabulary.holding)
     chance = relevance.chance_among(state.chance, memory.embedder.tuning, vocabulary.passages)
     # What recall looks at: it is silent if all of them are weak.
     best = max((hit.relevance for hit in answer[:DEFAULT_RECALLED]), default=0.0)
