@@ -392,8 +392,8 @@ def find_existing(connection: apsw.Connection, document: Document) -> tuple[int,
     if document.id:
         row = connection.execute(BY_ID, (document.id,)).fetchone()
     if row is None and document.key is not None:
-        forms = (document.key,) if document.kind == "file" else spellings_of(document.key)
-        for form in forms:
+        key = document.key
+        for form in (key,) if key.isascii() or document.kind == "file" else spellings_of(key):
             name = (document.project or "", document.source, form)
             row = row or connection.execute(_BY_NAME, name).fetchone()
     if row is None and document.kind == "file" and document.path is not None:
