@@ -219,10 +219,10 @@ def parts(text: str) -> list[str]:
 
 
 def _with_capitals_inside(text: str, cases: bytes) -> Iterator[str]:
-    """Yield the words of a text of ASCII that `placed_parts` divides, in a third of its time."""
+    """Yield the words of a text of ASCII that `placed_parts` divides, without their places."""
     rising, falling = cases.find(b"aA"), cases.find(b"AAa")
     while rising >= 0 or falling >= 0:
-        first = min(place for place in (rising, falling) if place >= 0)
+        first = falling if rising < 0 or 0 <= falling < rising else rising
         end = cases.find(b" ", first) + 1 or len(text) + 1
         word = text[cases.rfind(b" ", 0, first) + 1 : end - 1]
         # subtle: the cases show digits as small letters; "AB2" has no capital inside.

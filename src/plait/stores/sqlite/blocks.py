@@ -101,7 +101,7 @@ def quantised(vector: Vector, dims: int) -> bytes:
 
 
 def _largest_usual(vector: Vector) -> float | None:
-    """Return the largest size of a number of a vector, in a fifth of the time of `max`.
+    """Return the largest size of a number of a vector, in half the time of `max`.
 
     ``None`` if that is not from a 32nd to 2. The highest byte of a float has its sign and most of
     its exponent: only the few numbers with the highest exponent are compared.
