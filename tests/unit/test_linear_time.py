@@ -627,7 +627,10 @@ SCANNERS: dict[str, Scanner] = {
     "evidence.parts": Scanner(evidence._parts_of_names, ("searching/evidence.py:_parts_of_names",)),
     "text.parts": Scanner(
         parts,
-        tuple(f"text/__init__.py:{name}" for name in ("placed_parts", "_parts_of")),
+        tuple(
+            f"text/__init__.py:{name}"
+            for name in ("placed_parts", "_parts_of", "_with_capitals_inside")
+        ),
     ),
     "analysis.tokens_among": Scanner(_places, ("stores/sqlite/analysis.py:_begins_like",)),
     "builtin.interact": Scanner(_interact, ("embedders/builtin.py:sentences",)),

@@ -98,3 +98,29 @@ def test_no_plan_depends_on_the_values(tmp_path: Path, on_connecting: list[Any])
 def plan_of(connection: apsw.Connection, sql: str, values: tuple[object, ...]) -> list[object]:
     explained = connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)
     return [step for *_, step in explained]
+
+
+@pytest.mark.parametrize("new", ["folder", "file"])
+def test_to_ingest_a_new_file_does_not_read_all_known_ones(
+    tmp_path: Path, on_connecting: list[Any], new: str
+) -> None:
+    known = 40
+    for folder, files in (("old", known), ("new", 1)):
+        (tmp_path / folder).mkdir()
+        for number in range(files):
+            text = f"# {folder} {number}\n\nCrane {number} lifts {number + 3} tons.\n"
+            (tmp_path / folder / f"{number}.md").write_text(text, encoding="utf-8")
+    scanned: dict[str, int] = {}
+
+    def note(event: dict[str, Any]) -> None:
+        if "FROM documents" in event["sql"]:
+            scanned[event["sql"]] = event["stmt_status"]["SQLITE_STMTSTATUS_FULLSCAN_STEP"]
+
+    with Memory.open(tmp_path / "memory.db", project="harbour") as memory:
+        memory.ingest(tmp_path / "old")
+    on_connecting.append(lambda connection: connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, note))
+    with Memory.open(tmp_path / "memory.db", project="harbour") as memory:
+        memory.ingest(tmp_path / "new" if new == "folder" else tmp_path / "new" / "0.md")
+        assert memory.stats().chunk_count == known + 1
+    assert any("d.sha256 IN" in sql for sql in scanned), "it looked for files that moved"
+    assert max(scanned.values()) < known

@@ -18,8 +18,8 @@ from plait.text import (
     placed_parts,
     segments,
     split,
-    split_columns,
 )
+from plait.text.columns import split_columns
 from plait.text.operators import MAX_NEAR_DISTANCE, loosened
 from plait.types.queries import Expression, Group, Query, Term
 
@@ -389,6 +389,11 @@ def test_names_of_code_have_parts(text: str, listed: list[str]) -> None:
 def test_parts_lie_in_their_places(text: str) -> None:
     for start, end, part in placed_parts(text):
         assert text[start:end].lower().startswith(part)
+
+
+@given(st.text("aabZAB90_ .", max_size=80))
+def test_the_quick_way_to_parts_of_plain_texts_finds_the_same(text: str) -> None:
+    assert parts(text) == list(dict.fromkeys(part for _, _, part in placed_parts(text)))
 
 
 def test_a_passage_is_indexed_with_the_parts_of_its_names_beside_its_heading() -> None:

@@ -370,8 +370,8 @@ class _Import:
             last = None
             for utterance in session.utterances:
                 # As they are stored: an undo knows a message by its key.
-                ids = filter(None, (utterance.copy_of, utterance.id))
-                tokens = [token_of(session.agent, id_) for id_ in dict.fromkeys(map(clean, ids))]
+                ids = [clean(id_) for id_ in (utterance.copy_of, utterance.id) if id_]
+                tokens = [token_of(session.agent, id_) for id_ in dict.fromkeys(ids)]
                 if self._is_copy(tokens, name, owners, aliases):
                     self._skipped["copy"] += 1
                     continue
@@ -398,6 +398,9 @@ class _Import:
         aliases: dict[str, list[str]],
     ) -> bool:
         """Tell whether a message is another session's; note the ids by which it may be named."""
+        if len(tokens) == 1:  # nearly always; it has no other name
+            owner = owners.get(tokens[0]) or self._ledger.owner(tokens[0])
+            return owner is not None and owner != session
         known = {token: owners.get(token) or self._ledger.owner(token) for token in tokens}
         is_copy = not {None, session}.issuperset(known.values())
         for token in tokens if is_copy else tokens[1:]:
@@ -420,7 +423,7 @@ class _Import:
         has_private = len(text) < len(whole)
         if has_private:
             self._skipped["private blocks"] += 1
-        words = without_own(text.replace("\0", "")).strip()
+        words = without_own(text.replace("\0", "") if "\0" in text else text).strip()
         text, kinds = masked(words)
         self._counts["masked"] += bool(kinds)
         if not text.strip():

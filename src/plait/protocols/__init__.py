@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     steps: Sequence[Step] | None = None  # ``None``: the stored ones stay with the same text
     use: PassageUse = MappingProxyType({})
     visibility: Visibility | None = None  # who shall see it; ``None``: as the caller wants all
-    is_new: bool = False  # its id was made for it, so that no other document has it
+    is_new: bool = False  # no document is known that it replaces; its id, if any, was made for it
 
 
 class Use(NamedTuple):

@@ -212,7 +212,24 @@ def parts(text: str) -> list[str]:
     cases = text.encode("utf-8", "replace").translate(_CASES)
     if cases.startswith(b"A") + cases.count(b" A") == cases.count(b"A"):
         return []  # all capitals begin a word; three times as fast as the pattern
+    if text.isascii():  # then its cases have the same places
+        words = _with_capitals_inside(text, cases)
+        return list(dict.fromkeys([row[2] for word in words for row in _parts_of(word)]))
     return list(dict.fromkeys(part for _, _, part in placed_parts(text)))
+
+
+def _with_capitals_inside(text: str, cases: bytes) -> Iterator[str]:
+    """Yield the words of a text of ASCII that `placed_parts` divides, without their places."""
+    rising, falling = cases.find(b"aA"), cases.find(b"AAa")
+    while rising >= 0 or falling >= 0:
+        first = falling if rising < 0 or 0 <= falling < rising else rising
+        end = cases.find(b" ", first) + 1 or len(text) + 1
+        word = text[cases.rfind(b" ", 0, first) + 1 : end - 1]
+        # subtle: the cases show digits as small letters; "AB2" has no capital inside.
+        if LEAST_NAME_CHARS <= len(word) <= MAX_NAME_CHARS and re.search(_CAPITAL_INSIDE, word):
+            yield word
+        rising = cases.find(b"aA", end) if 0 <= rising < end else rising
+        falling = cases.find(b"AAa", end) if 0 <= falling < end else falling
 
 
 def placed_parts(text: str) -> Iterator[tuple[int, int, str]]:
@@ -245,25 +262,6 @@ def _parts_of(word: str) -> tuple[tuple[int, int, str], ...]:
     )
 
 
-def split_terms(text: str) -> str | None:
-    """Return what is indexed of a name: its words, split, and the parts of names of code.
-
-    ``None``: the keyword engine reads the text as it is.
-    """
-    listed = parts(text)
-    return " ".join([split(text) or text, *listed]) if listed else split(text)
-
-
-def split_columns(heading: str, text: str) -> tuple[str | None, str | None]:
-    """Return what is indexed of a passage's heading and text, each ``None`` if as it is.
-
-    The parts of names of code in the text go with the heading: beside the text they would need a
-    second copy of it.
-    """
-    listed = dict.fromkeys([*parts(heading), *parts(text)])
-    return " ".join([split(heading) or heading, *listed]) if listed else split(heading), split(text)
-
-
 def first_words(text: str, limit: int = REPEATED_NAME_CHARS) -> str:
     """Return the beginning of a text, up to a limit in characters, cut between two words.
 
@@ -287,7 +285,7 @@ def names_of(document: Document, ordinal: int = 0) -> str:
         stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         if stem.casefold() not in document.title.casefold():
             listed.append(stem)
-    joined = " ".join(name for name in listed if name)
+    joined = " ".join(filter(None, listed))
     return first_words(joined) if ordinal else joined
 
 
@@ -298,6 +296,8 @@ def clean(text: str) -> str:
     'one two'
     """
     text = text.replace("\0", " ")
+    if text.isascii():  # which Python knows without a look at the text
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

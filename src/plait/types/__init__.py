@@ -258,7 +258,8 @@ class Document(NamedTuple):
     @property
     def aliases(self) -> tuple[str, ...]:
         """Other names of a note, as its metadata lists them."""
-        return tuple(self.metadata[name] for name in ALIAS_FIELDS if name in self.metadata)
+        metadata = self.metadata
+        return tuple([metadata[name] for name in ALIAS_FIELDS if name in metadata])
 
 
 class Filter(NamedTuple):

@@ -26,8 +26,8 @@ else:
         def __new__(cls: Any, /, *values: Any, **named: Any) -> Any:
             """Make one from values in order, by name, or by default."""
             given = len(values)
-            if given == number and not named:
-                return _new(cls, values)
+            if not named and required <= given <= number:
+                return _new(cls, values if given == number else values + usual[given:])
             row: Any = values
             if given != number:
                 if given > number:

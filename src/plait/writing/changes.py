@@ -199,15 +199,14 @@ class Changes:
         entry, asked = change.entry, document.trust
         old = existing(self._transaction, document)
         is_new = old is None and not document.id
-        if old is None:
-            document = document._replace(id=document.id or new_id())
-        else:
+        if old is not None:
             if not change.imported:
                 check_home(old, document)
             document = replacing(self._transaction, old, document, imported=change.imported)
             self._touch(old.parent)
         self._touch(document.parent)
-        document = self._turns.placed(document, old, undated=change.undated)
+        place = self._turns.place_of(document, old, undated=change.undated)
+        document = document._replace(id=document.id or new_id(), **place)
         entry = entry._replace(document=document, is_new=is_new)
         written = self._transaction.write(entry, fingerprint=mark)
         self._facts |= unmarked(self._transaction.state, document, change.former)

@@ -206,7 +206,8 @@ class Ingest:
 
     def _add(self, draft: documents.Draft, old: Document | None, former: Document | None) -> None:
         document = draft.document
-        entry = self._writer.chunk(draft)
+        # No passage of a new file has a vector: nothing need be looked up for it.
+        entry = self._writer.chunk(draft)._replace(is_new=old is None and former is None)
         if entry.passages:
             outcome = self._outcome(document, old, former)
             if former is not None:

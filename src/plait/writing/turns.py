@@ -1,5 +1,7 @@
 """The place of a message in its session, decided inside the transaction that writes it."""
 
+from typing import Any
+
 from plait.facts.versions import CLOCKS_DIFFER_MS
 from plait.protocols import Transaction
 from plait.types import Document
@@ -20,22 +22,29 @@ class Turns:
         self._last_times: dict[_Home, int] = {}
 
     def placed(self, document: Document, old: Document | None, *, undated: bool) -> Document:
-        """Return a document with its turn; a new message without a time gets that too.
+        """Return a document with its place."""
+        return document._replace(**self.place_of(document, old, undated=undated))
+
+    def place_of(
+        self, document: Document, old: Document | None, *, undated: bool
+    ) -> dict[str, Any]:
+        """Return the turn of a document; of a new message without a time, that too.
 
         Messages are said one after another. With one time for several, or with times that overlap
         those of the messages before, a timeline would shuffle them.
         """
         if document.kind != "message" or document.session is None:
-            return document._replace(turn=None) if document.turn is not None else document
+            return {} if document.turn is None else {"turn": None}
         home = (document.project, document.session)
+        turn = self._number(document, old, home)
         if undated and old is None:
-            document = document._replace(event_at=self._next_time(home))
-        return self._numbered(document, old, home)
+            return {"turn": turn, "event_at": self._next_time(home)}
+        return {"turn": turn}
 
-    def _numbered(self, document: Document, old: Document | None, home: _Home) -> Document:
+    def _number(self, document: Document, old: Document | None, home: _Home) -> int:
         """Number a message within its session: as before, as it asks, or after the last one."""
         if old is not None and old.turn is not None and (old.project, old.session) == home:
-            return document._replace(turn=old.turn)
+            return old.turn
         last, wanted = self._last_turns.get(home), document.turn
         if last is not None and (wanted is None or home in self._appended):
             turn = max(last + 1, wanted or 0)  # without a query for each message of a batch
@@ -46,7 +55,7 @@ class Turns:
                 self._appended.add(home)
         if wanted is None or last is not None or home in self._appended:
             self._last_turns[home] = turn if last is None else max(last, turn)
-        return document._replace(turn=turn)
+        return turn
 
     def _next_time(self, home: _Home) -> int:
         """Return a moment after that of the last message, unless its time is far ahead."""

@@ -180,7 +180,8 @@ class Writer:
     def _embedded(self, entry: Entry) -> frozenset[int]:
         """Return the ordinals of passages that already have their vector; a new fact has none."""
         document = entry.document
-        if self.state.space is None or not (document.id or document.key or document.path):
+        is_new = entry.is_new or not (document.id or document.key or document.path)
+        if self.state.space is None or is_new:
             return frozenset()
         with visible_to(entry.visibility):
             return self.store.embedded(document, entry.passages)

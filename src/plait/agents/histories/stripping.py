@@ -38,8 +38,10 @@ def without_own(text: str) -> str:
 
 def without_private(text: str) -> str:
     """Return a text without the blocks that its author wants nobody to keep."""
+    if "<" not in text or "<private>" not in text.lower():
+        return text
     # A blank, or the words before and after a block could be a tag together.
-    return _PRIVATE.sub(" ", text) if "<private>" in text.lower() else text
+    return _PRIVATE.sub(" ", text)
 
 
 def without_head(text: str, tags: Sequence[str], lines: Sequence[str] = ()) -> str:

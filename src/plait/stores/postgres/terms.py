@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 from plait.stores.sqlite import analysis, fileless
 from plait.stores.sqlite.keyword import COLUMN_WEIGHTS
-from plait.text import split_columns
+from plait.text.columns import split_columns
 from plait.types import Passage
 from plait.types.records import NamedTuple
 

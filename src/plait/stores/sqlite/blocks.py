@@ -1,5 +1,6 @@
 """Write blocks of vectors, and read which passages have one. No search loads this."""
 
+import sys
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -28,6 +29,11 @@ _ADD_VERSIONS = (
     "INSERT INTO block_versions (generation, block, version) "
     "SELECT generation, block, randomblob(8) "
 )
+# Of a float, the byte with the sign and most of the exponent.
+_TOP_BYTE = 3 if sys.byteorder == "little" else 0
+_WITHOUT_SIGN = bytes(range(128)) * 2
+_UP_TO_USUAL = bytes(range(0x40))  # of all below 2
+_USUAL_TOPS = (0x3F, 0x3E, 0x3D)  # of those from a 32nd on, the largest first
 ALL_CHANGED = f"{_ADD_VERSIONS} FROM vector_blocks"
 # What `check` looks for, to be counted or deleted.
 _UNVERSIONED = (
@@ -84,10 +90,34 @@ def quantised(vector: Vector, dims: int) -> bytes:
     add = _scaled_sum(dims)
     if add is None:
         return vectors.quantise(vector, dims)
-    values, scale = vectors.scale_of(vector, dims)
+    values, largest = vector.tolist(), _largest_usual(vector)
+    if len(values) == dims and largest is not None:
+        scale = vectors.INT8_MAX / largest
+    else:
+        values, scale = vectors.scale_of(vector, dims)
     # Packed, because an array of as many numbers takes twice as long to make.
     doubles = memoryview(pack(f"{dims}d", *values)).cast("d")
     return vectors.low_bytes(add(doubles, scale))
+
+
+def _largest_usual(vector: Vector) -> float | None:
+    """Return the largest size of a number of a vector, in half the time of `max`.
+
+    ``None`` if that is not from a 32nd to 2. The highest byte of a float has its sign and most of
+    its exponent: only the few numbers with the highest exponent are compared.
+    """
+    if vector.typecode != "f":
+        return None
+    tops = vector.tobytes()[_TOP_BYTE::4].translate(_WITHOUT_SIGN)
+    top = next((top for top in _USUAL_TOPS if top in tops), None)
+    if top is None or tops.translate(None, _UP_TO_USUAL):
+        return None
+    largest, place = 0.0, tops.find(top)
+    while place >= 0:
+        size = abs(vector[place])
+        largest = size if size > largest else largest
+        place = tops.find(top, place + 1)
+    return largest
 
 
 @cache

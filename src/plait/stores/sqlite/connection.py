@@ -20,7 +20,7 @@ from plait.stores import exists
 from plait.types.records import NamedTuple
 
 # The number of migrations in `plait.stores.sqlite.schema`, which an ordinary opening does not load.
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 APPLICATION_ID = 0x706C6169  # "plai": lets `file` and doctor tell a memory from other databases
 WAIT_STEP_MS = 5_000  # SQLite waits this long by itself; then we retry, until the caller's limit.
 JOURNAL_LIMIT_BYTES = 64 * 1024 * 1024

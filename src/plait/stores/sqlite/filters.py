@@ -63,6 +63,9 @@ _IN = {
     "hashes": "d.sha256 IN (SELECT value FROM json_each(?))",
 }
 _IS = {"source": "d.source", "session": "d.session"}
+# subtle: a partial index serves only a query that says its condition, and says it in the statement.
+_FILES = "d.kind = 'file'"
+_FOLDERS = "d.source <> '' AND "
 _UNCHANGED = (
     "(d.kind <> 'entity' OR NOT EXISTS (SELECT 1 FROM documents AS o WHERE o.parent = d.id AND "
     "((o.valid_from > ? AND o.valid_from <= ?) OR (o.valid_to > ? AND o.valid_to <= ?))))"
@@ -73,7 +76,6 @@ _IN_SCOPES = f"project >= '{SCOPE_PREFIX}' AND {{0}}project < '{SCOPE_PREFIX[:-1
 _SCOPED = f"SELECT 1 FROM documents WHERE {_IN_SCOPES.format('')} LIMIT 1"  # noqa: S608
 _UNSCOPED = f"NOT (d.{_IN_SCOPES.format('d.')})"
 _TRUST = "d.trust IN (SELECT value FROM json_each(?))"
-# subtle: a partial index serves only a query that says its condition.
 _NO_MESSAGE = "d.kind <> 'message' AND "
 _TAG = "d.tags <> '[]' AND EXISTS (SELECT 1 FROM json_each(d.tags) AS tag WHERE {})"
 # A tag by which at most this share of the documents is found is looked up in the list of tags.
@@ -172,13 +174,16 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     conditions = _scope(connection, where, now)
     for name, sql in _IN.items():
         values = getattr(where, name)
-        if values:
+        if values == ("file",) and name == "kinds":
+            conditions.append((_NO_MESSAGE + _FILES, []))
+        elif values:
             others = _NO_MESSAGE if name == "kinds" and "message" not in values else ""
             conditions.append((others + sql, [json.dumps(spellings_of(*values))]))
-    for name, column in _IS.items():
-        value = getattr(where, name)
-        if value is not None:
-            conditions.append(_equals(column, value))
+    conditions += [
+        _equals(column, value)
+        for name, column in _IS.items()
+        if (value := getattr(where, name)) is not None
+    ]
     conditions += [_has_tag(connection, tag) for tag in where.tags]
     conditions += [_has_metadata(name, value) for name, value in where.metadata]
     conditions += _named(where.named)
@@ -195,6 +200,11 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     return conditions
 
 
+def is_narrow(where: Filter) -> bool:
+    """Tell whether an index finds the files that a filter selects."""
+    return bool(where.path_prefix or where.source or where.hashes)
+
+
 def spellings_of(*names: str) -> list[str]:
     """Return names in all their spellings: an accented letter can be written in two ways."""
     if all(map(str.isascii, names)):
@@ -207,7 +217,8 @@ def spellings_of(*names: str) -> list[str]:
 def _equals(column: str, name: str) -> Clause:
     """Return the condition that a column has a name, in any of its spellings."""
     forms = spellings_of(name)
-    return f"{column} IN ({', '.join('?' * len(forms))})", [*forms]
+    partly = _FOLDERS if column == _IS["source"] and name else ""
+    return f"{partly}{column} IN ({', '.join('?' * len(forms))})", [*forms]
 
 
 def _begins(column: str, prefix: str) -> Clause:

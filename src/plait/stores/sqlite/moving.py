@@ -48,7 +48,7 @@ from plait.stores.sqlite.store import SQLiteStore
 from plait.stores.sqlite.tags import list_again
 from plait.stores.sqlite.tallies import tally_again
 from plait.stores.sqlite.trash import trashed_from
-from plait.text import split_columns
+from plait.text.columns import split_columns
 
 # What ``meta`` says about the file itself.
 _OF_THE_FILE = (

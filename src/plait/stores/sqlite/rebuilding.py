@@ -17,7 +17,7 @@ from plait.stores.sqlite.keyword import (
 )
 from plait.stores.sqlite.state import STALE_TERMS, forget_meta, get_meta, set_meta
 from plait.stores.sqlite.writer import title_columns
-from plait.text import split_columns
+from plait.text.columns import split_columns
 from plait.types import Ref
 from plait.types.reports import Finding
 

@@ -363,7 +363,14 @@ _M009 = """
 DROP TRIGGER documents_inserted;
 """
 
-MIGRATIONS: tuple[str, ...] = (_M001, _M002, _M003, _M004, _M005, _M006, _M007, _M008, _M009)
+_M010 = """
+-- Whether a new file is a known one at another path: without this, each ingest reads all files.
+CREATE INDEX documents_by_content ON documents (sha256) WHERE kind = 'file';
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    *(_M001, _M002, _M003, _M004, _M005, _M006, _M007, _M008, _M009, _M010),
+)
 
 
 # How many of the first rows of the passages, and of the index's own tables, are another table's: a

@@ -311,11 +311,12 @@ class SQLiteStore:
         with self._guard, self._connections.get() as connection:
             conditions = self._conditions(connection, where)
             place = documents.PLACE if by_turn else "d.event_at"
-            if before is not None:
-                conditions.append((f"({place}, d.id) < (?, ?)", list(before)))
-            if after is not None:
-                conditions.append((f"({place}, d.id) > (?, ?)", list(after)))
-            order = documents.order_of(before, after, by_turn=by_turn, by_writing=by_writing)
+            for sign, cursor in (("<", before), (">", after)):
+                if cursor is not None:
+                    conditions.append((f"({place}, d.id) {sign} (?, ?)", list(cursor)))
+            few = limit is None and filters.is_narrow(where)
+            by = {"by_turn": by_turn, "by_writing": by_writing, "few": few}
+            order = documents.sorting(before, after, **by)
             try:
                 listed = documents.scan(connection, conditions, order, limit, whole=whole)
             except (apsw.CorruptError, UnicodeDecodeError):

@@ -5,6 +5,7 @@ Counting them anew reads all of them: `tally_again` is for repairs only.
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -17,7 +18,7 @@ Tally = tuple[tuple[str, int], ...]
 
 # What documents are counted by. Of sources, only folders: a memory may have a session a day.
 PARTS = ("kind", "project", "source")
-_PLACES = tuple((part, FIELDS.index(part)) for part in PARTS)
+_PARTS_OF = itemgetter(*map(FIELDS.index, PARTS))
 _FOLDERS = (
     f"d.source NOT IN ('', '{ENTITY_SOURCE}') "
     f"AND substr(d.source, 1, {len(SESSION_SOURCE)}) <> '{SESSION_SOURCE}'"
@@ -35,21 +36,25 @@ class Tallies:
     """What one transaction changes about the counts; `finish` writes it down."""
 
     def __init__(self) -> None:
-        self._changes: Counter[tuple[str, str]] = Counter()
+        # By all parts at once: to count each of them takes longer than to write a document down.
+        self._changes: Counter[tuple[Any, ...]] = Counter()
 
     def move(self, before: Sequence[Any] | None, after: Sequence[Any] | None) -> None:
         """Note a document's columns as they were and as they are; ``None`` if there is none."""
-        for part, place in _PLACES:
-            if before is not None:
-                self._changes[part, before[place]] -= 1
-            if after is not None:
-                self._changes[part, after[place]] += 1
+        if before is not None:
+            self._changes[_PARTS_OF(before)] -= 1
+        if after is not None:
+            self._changes[_PARTS_OF(after)] += 1
 
     def finish(self, connection: apsw.Connection) -> None:
         """Write the new counts."""
+        moved: Counter[tuple[str, str]] = Counter()
+        for names, number in self._changes.items():
+            for part, name in zip(PARTS, names, strict=True):
+                moved[part, name] += number
         changes = [
             (part, name, number)
-            for (part, name), number in self._changes.items()
+            for (part, name), number in moved.items()
             if number and (part != "source" or _is_folder(name))
         ]
         connection.executemany(_ADD, changes)

@@ -24,7 +24,8 @@ from plait.stores.sqlite.filters import LIST_TAGS_OF_NEW
 from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin
 from plait.stores.sqlite.stale_terms import erased_later
 from plait.stores.sqlite.state import generations, space_text
-from plait.text import names_of, split_columns, split_terms
+from plait.text import names_of
+from plait.text.columns import split_columns, split_terms
 from plait.types import Document, Passage, Ref, Space
 from plait.types.ids import new_id
 
@@ -268,7 +269,7 @@ class DocumentWriter:
 
     def _free_id(self, wanted: str) -> str:
         """Return the id that an import or undo wants, unless another document's passage has it."""
-        if not wanted or wanted in self._given_ids:
+        if wanted in self._given_ids:
             return new_id()
         if self._connection.execute(_PASSAGE_ID_TAKEN, (wanted,)).get:
             return new_id()
@@ -278,7 +279,7 @@ class DocumentWriter:
     def _add(self, rowid: int, passage: Passage, title: str, mark: bytes) -> Ref:
         if len(self._added) >= _AT_ONCE[0]:
             self.settle()
-        id_ = self._free_id(passage.id)
+        id_ = self._free_id(passage.id) if passage.id else new_id()
         if self._last is None:
             self._last = int(self._connection.execute(_LAST_PASSAGE).get)
         self._last += 1
