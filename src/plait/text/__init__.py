@@ -212,24 +212,7 @@ def parts(text: str) -> list[str]:
     cases = text.encode("utf-8", "replace").translate(_CASES)
     if cases.startswith(b"A") + cases.count(b" A") == cases.count(b"A"):
         return []  # all capitals begin a word; three times as fast as the pattern
-    if text.isascii():  # then its cases have the same places
-        words = _with_capitals_inside(text, cases)
-        return list(dict.fromkeys([row[2] for word in words for row in _parts_of(word)]))
     return list(dict.fromkeys(part for _, _, part in placed_parts(text)))
-
-
-def _with_capitals_inside(text: str, cases: bytes) -> Iterator[str]:
-    """Yield the words of a text of ASCII that `placed_parts` divides, without their places."""
-    rising, falling = cases.find(b"aA"), cases.find(b"AAa")
-    while rising >= 0 or falling >= 0:
-        first = falling if rising < 0 or 0 <= falling < rising else rising
-        end = cases.find(b" ", first) + 1 or len(text) + 1
-        word = text[cases.rfind(b" ", 0, first) + 1 : end - 1]
-        # subtle: the cases show digits as small letters; "AB2" has no capital inside.
-        if LEAST_NAME_CHARS <= len(word) <= MAX_NAME_CHARS and re.search(_CAPITAL_INSIDE, word):
-            yield word
-        rising = cases.find(b"aA", end) if 0 <= rising < end else rising
-        falling = cases.find(b"AAa", end) if 0 <= falling < end else falling
 
 
 def placed_parts(text: str) -> Iterator[tuple[int, int, str]]:
