@@ -7,10 +7,11 @@ even a statement of its own, shows what is not meant for it.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
+from psycopg import errors, sql
 
 from plait.errors import StoreError
 from plait.types.records import NamedTuple
@@ -322,11 +323,12 @@ def are_up(connection: _Server) -> bool:
     return bool(listed.get("documents"))
 
 
-def put_up(connection: _Server) -> None:
+def put_up(connection: _Server) -> list[str]:
     """Fence every table, and give members their rights, in the caller's transaction.
 
     What is fenced already gets the same fences again: a newer plait may have changed them. Rights
-    from before end, because some, such as TRUNCATE or TRIGGER, pass by every fence.
+    from before end, because some, such as TRUNCATE or TRIGGER, pass by every fence. Return the
+    tables that were written anew: `clear` them after the transaction.
 
     Raises:
         StoreError: The schema has tables or triggers that are not plait's; they see all rows.
@@ -353,6 +355,17 @@ def put_up(connection: _Server) -> None:
         _fence(connection, table, TABLE_FENCES[table])
     for (member,) in connection.execute(_MEMBER_ROLES).fetchall():
         grant(connection, member)
+    return unfenced
+
+
+def clear(connection: _Server, tables: Sequence[str]) -> None:
+    """Vacuum tables that were written anew, which the server does not do by itself.
+
+    Until then a search by words looks up every row twice. Nothing else depends on it.
+    """
+    with suppress(errors.QueryCanceled, errors.LockNotAvailable):
+        for table in tables:
+            _run(connection, "VACUUM (ANALYZE) plait.{}", table)
 
 
 def _fence(connection: _Server, table: str, fence: Fence) -> None:
