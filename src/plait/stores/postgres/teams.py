@@ -203,7 +203,9 @@ def _let_in(connections: Connections, name: str) -> None:
     rewritten: list[str] = []
     try:
         with _alone(connections) as connection:
-            if not fences.are_up(connection):
+            if fences.are_up(connection):
+                fences.forget_counts(connection)
+            else:
                 rewritten = fences.put_up(connection)
             fences.grant(connection, name)
     except StoreError as error:
