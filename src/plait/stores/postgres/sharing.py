@@ -118,8 +118,8 @@ class Sharing:
         # What has only an id is no text, but may be a reference to one that others see.
         is_reference = document.key is None and document.path is None
         bound = self.has_label(document) and (self._wanted is None or not is_reference)
-        found = find_existing(self._session, document, labels, bound=bound)
-        return None if found is None else found[1]
+        replaced = find_existing(self._session, document, labels, bound=bound)
+        return None if replaced is None else replaced[1]
 
     def label(self, document: Document) -> int:
         """Return the label of a new document; one that is replaced keeps its own.
