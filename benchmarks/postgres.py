@@ -171,7 +171,8 @@ def ask_as_member(
     try:
         write(memory.engine, rows)
         memory.engine.tidy()
-        memory.team.add(str(conninfo_to_dict(member)["user"]))
+        assert isinstance(memory.engine, PostgresStore)
+        memory.engine.admit(str(conninfo_to_dict(member)["user"]), "writer", ())
         for who, place in (("administrator", address), ("member", member)):
             asking = open_memory(place, name)
             assert isinstance(asking.engine, PostgresStore)

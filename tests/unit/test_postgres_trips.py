@@ -132,12 +132,13 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("who deploys", {"limit": 3, "offset": 3, "diverse": True}),
     ("deploy", {"limit": 5, "offset": 5, "window": 1}),
     ("deploy", {"limit": 5, "offset": 5, "mode": "keyword"}),
+    ("rotate AND key", {"limit": 5, "offset": 5}),
+    ("rotate NOT серверами", {"limit": 2, "offset": 2}),
 ]
 # A correction changes which candidates are the best, and those that were not expected are read.
 WITH_ONE_MORE = ["rotaet AND kyes", "rotaet OR kyes", "rotaet NOT fridais", "NEAR(rotaet kyes, 3)"]
-# Not within the limit: each of the two rankings of a later page asks for what matches.
+# Not within the limit: words are corrected, or follow, for both rankings of a later page.
 OTHERS: list[tuple[str, dict[str, Any]]] = [
-    ("rotate AND key", {"limit": 5, "offset": 5}),
     ("deplyo on fridais", {"limit": 5, "offset": 5}),
     ("rotaet AND kyes", {"limit": 3, "offset": 3}),
     ("7 AND care", {"limit": 1, "offset": 1}),

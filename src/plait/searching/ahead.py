@@ -83,19 +83,15 @@ def for_both_pages(first: Plan, deep: Plan) -> tuple[Branches | None, Branches |
 
     The candidates of the first page are the best of the others.
     """
-    if deep.query.strict:
-        return None, None  # what matches limits what is near, after the best were chosen
     many = run_branches(deep)
     if many.approximate:
         return None, many  # the nearest of many need not be those of few
-    keyword, vector = many.keyword, many.vector
-    if keyword is not None:
-        keyword = keyword[: over_fetch(first.request, KEYWORD_CANDIDATES)]
-    if vector is not None:
-        vector = vector[: over_fetch(first.request, VECTOR_CANDIDATES)]
-    kept = {ref for ref, _ in (*(keyword or ()), *(vector or ()))}
-    cosines = {ref: cosine for ref, cosine in many.cosines.items() if ref in kept}
-    return many._replace(keyword=keyword, vector=vector, cosines=cosines), many
+    best = (
+        *(many.keyword or ())[: over_fetch(first.request, KEYWORD_CANDIDATES)],
+        *(many.vector or ())[: over_fetch(first.request, VECTOR_CANDIDATES)],
+    )
+    cosines = {ref: many.cosines[ref] for ref, _ in best if ref in many.cosines}
+    return many._replace(cosines=cosines), many
 
 
 def matches_nothing(expression: Expression | None, vocabulary: Vocabulary) -> bool:

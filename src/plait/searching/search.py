@@ -161,7 +161,7 @@ def ranked(plan: Plan, pool: int, known: Branches | None = None) -> Ranked:
 def _rank(plan: Plan, pool: int, known: Branches | None = None) -> Ranked:
     """Rank the candidates for ``pool`` hits; return as many hits as the request asks for."""
     wide = plan._replace(request=plan.request._replace(limit=pool))
-    branches = run_branches(wide) if known is None else known
+    branches = _confined(wide, run_branches(wide) if known is None else known)
     evidence = Evidence(plan.store, plan.query, plan.vocabulary, remote=plan.state.remote)
     # A caller who asks for vectors alone wants their order.
     weighs_turns = branches.keyword is not None and plan.request.fusion == "weighted"
@@ -272,19 +272,26 @@ def _one_after_the_other(
     branches = Branches()
     if embed is not None:
         branches = _by_vector(plan, embed, keyword or [], degraded)
-        if branches.vector is not None and query.strict:
-            allowed = {ref for ref, _ in keyword or ()}
-            vector = [pair for pair in branches.vector if pair[0] in allowed]
-            branches = branches._replace(vector=vector)
         if branches.vector is None and keyword is None and damage is None:
             keyword, damage = _by_keyword(plan, degraded)
     if damage is not None and (branches.vector is None or query.strict):
         raise damage
-    if mode == "vector" and branches.vector is not None:
+    return branches._replace(keyword=keyword, degraded=tuple(degraded))
+
+
+def _confined(plan: Plan, branches: Branches) -> Branches:
+    """Return as many of the best as a plan asks for; only what matches its operators is near."""
+    keyword, vector = branches.keyword, branches.vector
+    if vector is not None:
+        vector = vector[: over_fetch(plan.request, VECTOR_CANDIDATES)]
+        if plan.query.strict:
+            allowed = {ref for ref, _ in keyword or ()}
+            vector = [pair for pair in vector if pair[0] in allowed]
+    if plan.mode == "vector" and vector is not None:
         keyword = None
     elif keyword is not None:
         keyword = keyword[: over_fetch(plan.request, KEYWORD_CANDIDATES)]
-    return branches._replace(keyword=keyword, degraded=tuple(degraded))
+    return branches._replace(keyword=keyword, vector=vector)
 
 
 def _cut_off(plan: Plan) -> list[Notice]:
