@@ -1,13 +1,15 @@
 """A memory in PostgreSQL: what it costs, and whether it answers as well as a file.
 
     python benchmarks/postgres.py speed postgresql://localhost/test
+    python benchmarks/postgres.py speed ADDRESS --member postgresql://ana@localhost/test
     python benchmarks/postgres.py quality postgresql://localhost/test /data/scifact
 
 ``speed`` makes memories of its own and deletes their rows; sizes are those of the whole database,
 so use an empty one. Server time is the CPU time of the one process that serves the connection, as
 its kernel counts it (only on the same machine); beside it is the time of a clock, with the trips.
-``quality`` runs ``plait eval`` on a file and on the server, and prints what differs in the fourth
-decimal.
+With ``--member``, the address of the same database for another role, that role becomes a member and
+asks the same questions; the tables keep their fences. ``quality`` runs ``plait eval`` on a file and
+on the server, and prints what differs in the fourth decimal.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from typing import Any
 
 import corpus
 from measure import Spread, spread
+from psycopg.conninfo import conninfo_to_dict
 
 from plait.evaluate import EvaluationOptions, evaluate
 from plait.evaluate.metrics import Run
@@ -49,12 +52,13 @@ def main() -> None:
     parser.add_argument("what", choices=["speed", "quality"])
     parser.add_argument("address", help="of a database, without a namespace")
     parser.add_argument("collections", nargs="*")
+    parser.add_argument("--member", help="the address of the same database for another role")
     parser.add_argument("--passages", type=int, default=PASSAGES)
     parser.add_argument("--namespaces", type=int, default=NAMESPACES)
     parser.add_argument("--max-queries", type=int, default=2_000)
     given = parser.parse_args()
     if given.what == "speed":
-        measure_speed(given.address, given.passages, given.namespaces)
+        measure_speed(given.address, given.passages, given.namespaces, given.member)
     elif not all([compare_quality(given.address, *row) for row in _collections(given)]):
         sys.exit("PostgreSQL and SQLite differ")
 
@@ -132,7 +136,7 @@ def questions_of(texts: Sequence[str], count: int) -> list[str]:
     ]
 
 
-def measure_speed(address: str, passages: int, namespaces: int) -> None:
+def measure_speed(address: str, passages: int, namespaces: int, member: str | None) -> None:
     texts = [passage.text for passage in corpus.read_passages(passages + 2 * STORES)]
     texts, others = texts[:passages], texts[passages:]
     with scratch(address) as memory:
@@ -154,6 +158,29 @@ def measure_speed(address: str, passages: int, namespaces: int) -> None:
         row("store one fact", timed(server, facts))
         sizes(store, passages)
     many_namespaces(address, texts, vectors, namespaces)
+    if member:
+        ask_as_member(address, member, rows, questions_of(texts, QUESTIONS))
+
+
+def ask_as_member(
+    address: str, member: str, rows: Sequence[Entry], questions: Sequence[str]
+) -> None:
+    """Ask as the administrator and as a member, of the same rows; all are the team's."""
+    name = f"bench-{new_id()}"
+    memory = open_memory(address, name)
+    try:
+        write(memory.engine, rows)
+        memory.engine.tidy()
+        assert isinstance(memory.engine, PostgresStore)
+        memory.engine.admit(str(conninfo_to_dict(member)["user"]), "writer", ())
+        for who, place in (("administrator", address), ("member", member)):
+            asking = open_memory(place, name)
+            assert isinstance(asking.engine, PostgresStore)
+            ask(f"{len(rows):,} passages, {who}", asking, Server(asking.engine), questions)
+            asking.close()
+    finally:
+        drop(memory.engine, [number_of(name)])
+        memory.close()
 
 
 def ask(name: str, memory: Memory, server: Server, questions: Sequence[str]) -> None:

@@ -207,6 +207,54 @@ def test_explain_does_not_tell_whether_a_hidden_row_meets_a_condition(
                 assert told[0] == told[1], (table, column, condition)
 
 
+ESTIMATED = (
+    "t.{} = '{}'",
+    "t.{0} >= '{1}' AND t.{0} < '{1}~'",
+    "t.{} = ANY (ARRAY['{}', 'x'])",
+    "t.{} IN (SELECT x FROM (VALUES ('{}')) AS v (x))",
+)
+
+
+def test_estimates_do_not_tell_whether_a_hidden_word_is_there(trio: Trio, opened: Opened) -> None:
+    """They would of frequent ones, and of the first and the last, if the server counted texts."""
+    wim = opened(trio.writer)
+    for number in range(60):
+        text = f"the salary of person {number} is high"
+        wim.store(text, key=f"pay-{number}", tags=["money"], visibility="private")
+        opened(trio.owner).store(f"plums for guest {number}", key=f"guest-{number}", tags=["food"])
+    trio.team.as_administrator("ANALYZE")
+    with psycopg.connect(trio.team.dsn(trio.reader), autocommit=True) as connection:
+        for (table, column), value in HIDDEN.items():
+            if column == "verb":
+                continue  # which verbs there are, everybody knows
+            for condition in ESTIMATED:
+                told = []
+                for guess in (value, f"{value}q", "zzzz", "000"):
+                    plan = connection.execute(
+                        f"EXPLAIN (FORMAT JSON) SELECT 1 FROM plait.{table} AS t "
+                        f"WHERE t.ns = {trio.team.ns} AND {condition.format(column, guess)}"
+                    ).fetchone()
+                    assert plan is not None
+                    told.append(shape(plan[0]))
+                assert all(one == told[0] for one in told), (table, column, condition)
+
+
+def test_texts_that_were_counted_before_the_first_member_are_forgotten(team: Team) -> None:
+    with team.memory() as memory:
+        for number in range(60):
+            memory.store(f"plum {number}", key=f"note-{number}")
+    team.as_administrator("ANALYZE")
+    counted = (
+        "SELECT count(*) FROM pg_stats WHERE schemaname = 'plait' AND (tablename, attname) "
+        "IN (('postings', 'term'), ('documents', 'key'), ('passages', 'text'))"
+    )
+    assert team.as_administrator(counted) == [(3,)]
+    team.member("mia")
+    assert team.as_administrator(counted) == [(0,)]
+    team.as_administrator("ANALYZE")
+    assert team.as_administrator(counted) == [(0,)]
+
+
 def test_rights_from_before_end_with_the_first_member(team: Team) -> None:
     dan = team.person("dan")
     team.memory().close()

@@ -12,7 +12,7 @@ from plait.stores.postgres import connection, teams
 from plait.stores.postgres.commits import LOCK
 from plait.stores.postgres.store import PostgresStore
 from tests.codes import has_code
-from tests.people.conftest import Opened, Team, Trio
+from tests.people.conftest import Opened, Team, Trio, run
 from tests.people.test_members import texts
 
 
@@ -131,3 +131,20 @@ def test_rights_are_not_taken_while_others_may_be_given_some(team: Team) -> None
         with pytest.raises(StoreBusy):
             store.dismiss(otto)
         assert granted(team, otto)
+
+
+def test_tables_are_vacuumed_after_the_first_member(team: Team) -> None:
+    """They are written anew then, and the server would wait for many more rows to do it."""
+    with team.memory() as memory:
+        for number in range(40):
+            memory.store(f"plum {number} and quince", key=f"note-{number}")
+    team.member("mia")
+    looked_up = (
+        "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT t.ref, t.times, t.length "
+        "FROM plait.postings AS t WHERE t.ns = %s AND t.term = 'plum'"
+    )
+    with psycopg.connect(team.dsn()) as session:
+        session.execute("SET LOCAL enable_seqscan = off")
+        session.execute("SET LOCAL enable_bitmapscan = off")
+        plan = [line.strip() for (line,) in run(session, looked_up, [team.ns])]
+    assert "Heap Fetches: 0" in plan

@@ -193,12 +193,12 @@ def test_tables_are_fenced_while_nobody_writes(trio: Trio, monkeypatch: pytest.M
     team.as_administrator("ALTER TABLE plait.documents DISABLE ROW LEVEL SECURITY")
     alone: list[bool] = []
 
-    def watched(connection: "psycopg.Connection[Any]") -> None:
+    def watched(connection: "psycopg.Connection[Any]") -> list[str]:
         held = connection.execute(
             "SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
         )
         alone.append(held.fetchall() == [("ExclusiveLock",)])
-        put_up(connection)
+        return put_up(connection)
 
     monkeypatch.setattr(fences, "put_up", watched)
     migrate(team.address(), team.address(namespace=other))

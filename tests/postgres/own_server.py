@@ -42,15 +42,15 @@ class OwnServer:
         self._binaries = binaries()
         # The name of a socket must be short, and another user must be able to go there.
         self.folder = Path(tempfile.mkdtemp(prefix="plait-pg-", dir="/tmp"))
-        self._user = _USER if os.geteuid() == 0 else None
-        if self._user:
-            shutil.chown(self.folder, self._user)
+        self.user = _USER if os.geteuid() == 0 else None
+        if self.user:
+            shutil.chown(self.folder, self.user)
         self.data = self.folder / "data"
         options = ("-U", "postgres", "-A", "trust", "-E", "utf8", "--no-sync")
         subprocess.run(
             [self._binaries / "initdb", "-D", self.data, *options],
             check=True,
-            user=self._user,
+            user=self.user,
             cwd=self.folder,
             capture_output=True,
         )
@@ -76,7 +76,7 @@ class OwnServer:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [self._binaries / "postgres", "-D", self.data, *_flags(options)],
-                user=self._user,
+                user=self.user,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

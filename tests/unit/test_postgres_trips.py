@@ -125,6 +125,23 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("how do we rotat kyes with crae", {}),
     ("zzyqx", {}),
     ("сервеар", {}),
+    ("rotate AND kyes", {}),  # no passage has that word: nobody is asked for both
+    ('+"rotaet key" deplyo', {}),
+    ("who rotates the keys", {"limit": 5, "offset": 5}),
+    ("who rotates the keys", {"limit": 20, "offset": 40}),
+    ("who deploys", {"limit": 3, "offset": 3, "diverse": True}),
+    ("deploy", {"limit": 5, "offset": 5, "window": 1}),
+    ("deploy", {"limit": 5, "offset": 5, "mode": "keyword"}),
+    ("rotate AND key", {"limit": 5, "offset": 5}),
+    ("rotate NOT серверами", {"limit": 2, "offset": 2}),
+]
+# A correction changes which candidates are the best, and those that were not expected are read.
+WITH_ONE_MORE = ["rotaet AND kyes", "rotaet OR kyes", "rotaet NOT fridais", "NEAR(rotaet kyes, 3)"]
+# Not within the limit: words are corrected, or follow, for both rankings of a later page.
+OTHERS: list[tuple[str, dict[str, Any]]] = [
+    ("deplyo on fridais", {"limit": 5, "offset": 5}),
+    ("rotaet AND kyes", {"limit": 3, "offset": 3}),
+    ("7 AND care", {"limit": 1, "offset": 1}),
 ]
 
 
@@ -150,12 +167,19 @@ def test_no_kind_of_question_takes_more_trips(
     assert 0 < trips(talking, lambda: talking.search(query, **options)) <= MOST_TRIPS
 
 
+@pytest.mark.parametrize("query", WITH_ONE_MORE)
+def test_corrections_of_operators_take_one_trip_more(talking: Memory, query: str) -> None:
+    assert 0 < trips(talking, lambda: talking.search(query)) <= MOST_TRIPS + 1
+
+
 @pytest.mark.parametrize("query", QUERIES)
 def test_known_words_take_the_fewest_trips(memory: Memory, query: str) -> None:
     assert trips(memory, lambda: memory.search(query)) == OF_KNOWN_WORDS
 
 
-@pytest.mark.parametrize(("query", "options"), KINDS)
+@pytest.mark.parametrize(
+    ("query", "options"), [*KINDS, *((query, {}) for query in WITH_ONE_MORE), *OTHERS]
+)
 def test_what_is_read_together_is_what_is_read_apart(
     talking: Memory, query: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

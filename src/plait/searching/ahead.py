@@ -13,8 +13,16 @@ from plait.ranking import hybrid
 from plait.searching.answers import Conversation
 from plait.searching.evidence import Evidence
 from plait.searching.scoring import Branches, first_read
-from plait.searching.search import KEYWORD_CANDIDATES, VECTOR_CANDIDATES, Plan, over_fetch, stopped
+from plait.searching.search import (
+    KEYWORD_CANDIDATES,
+    VECTOR_CANDIDATES,
+    Plan,
+    over_fetch,
+    run_branches,
+    stopped,
+)
 from plait.types import Ref
+from plait.types.queries import Expression, Term, Vocabulary
 
 
 def both_branches(
@@ -68,3 +76,38 @@ def gather(
         return None  # each read alone tells what it lacks
     evidence.has_read(rows)
     return Conversation(turns, replies) if talks else None
+
+
+def for_both_pages(first: Plan, deep: Plan) -> tuple[Branches | None, Branches | None]:
+    """Search once for the first page and for the ranking that later pages continue with.
+
+    The candidates of the first page are the best of the others.
+    """
+    many = run_branches(deep)
+    if many.approximate:
+        return None, many  # the nearest of many need not be those of few
+    best = (
+        *(many.keyword or ())[: over_fetch(first.request, KEYWORD_CANDIDATES)],
+        *(many.vector or ())[: over_fetch(first.request, VECTOR_CANDIDATES)],
+    )
+    cosines = {ref: many.cosines[ref] for ref, _ in best if ref in many.cosines}
+    return many._replace(cosines=cosines), many
+
+
+def matches_nothing(expression: Expression | None, vocabulary: Vocabulary) -> bool:
+    """Tell whether no passage can match an expression: it requires a word that none contains."""
+    if expression is None:
+        return False
+    if isinstance(expression, Term):
+        # Of its last word, another form may be there.
+        last = -1 if expression.prefix or expression.ending else None
+        return any(_is_absent(word, vocabulary) for word in expression.words[:last])
+    parts = [matches_nothing(part, vocabulary) for part in expression.parts]
+    if expression.operator == "not":
+        return parts[0]
+    return all(parts) if expression.operator == "or" else any(parts)
+
+
+def _is_absent(word: str, vocabulary: Vocabulary) -> bool:
+    terms = vocabulary.terms.get(word, ())
+    return any(vocabulary.holding.get(term) == 0 for _, _, term in terms)

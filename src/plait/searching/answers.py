@@ -33,6 +33,8 @@ def with_turns(
     known: Conversation | None,
 ) -> dict[Ref, Fused]:
     """Return the candidates with what the messages around them lend; ``known`` was read before."""
+    if not fused:
+        return fused
     turns = store.turns([*fused]) if known is None else known.turns
     if not query.strict:
         replies = None if known is None else known.replies

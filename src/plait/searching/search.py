@@ -100,16 +100,13 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
             store, request, query, vocabulary, unknown
         )
         plan = plan._replace(request=changed, query=query, vocabulary=vocabulary)
-    ranked = _ranked(plan._replace(request=plan.request._replace(offset=0)), request.limit)
-    hits, branches, fused = ranked.hits, ranked.branches, ranked.candidates
-    degraded = ranked.degraded
     if request.offset:
-        from plait.searching.pages import deeper, later_page
+        from plait.searching.pages import later
 
-        # One that does not fill its page is the last one.
-        deep = _ranked(deeper(plan), MAX_LIMIT) if len(hits) == request.limit else ranked
-        hits, branches, fused = later_page(hits, deep.hits, request), deep.branches, deep.candidates
-        degraded = tuple(dict.fromkeys((*degraded, *deep.degraded)))
+        page = later(plan)
+    else:
+        page = ranked(plan, request.limit)
+    hits, branches = page.hits, page.branches
     receipt = Receipt(
         query=request.text,
         mode_asked=request.mode,
@@ -117,16 +114,16 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
         fusion=request.fusion,
         keyword_weight=keyword_weight,
         vector_weight=vector_weight,
-        degraded=degraded,
+        degraded=page.degraded,
         keyword_candidates=len(branches.keyword or ()),
         vector_candidates=len(branches.vector or ()),
         approximate=branches.approximate,
-        candidates=fused,
+        candidates=page.candidates,
         pending_vectors=_pending(plan),
         indexed_at=state.indexed_at,
         milliseconds=round((time.perf_counter() - began) * 1000, 2),
         tokens=sum(tokens_of(hit.text) for hit in hits),
-        corrections=corrections or ranked.corrections,
+        corrections=corrections or page.corrections,
     )
     return Answer(hits, receipt)
 
@@ -141,35 +138,38 @@ class Ranked(NamedTuple):
     corrections: tuple[tuple[str, str], ...] = ()
 
 
-def _ranked(plan: Plan, pool: int) -> Ranked:
-    """Rank the candidates for ``pool`` hits; where operators match little, words follow."""
-    ranked = _rank(plan, pool)
+def ranked(plan: Plan, pool: int, known: Branches | None = None) -> Ranked:
+    """Rank the candidates for ``pool`` hits; where operators match little, words follow.
+
+    ``known`` is what both branches have found, if they have searched already.
+    """
+    matching = _rank(plan, pool, known)
     if not plan.query.strict or plan.request.strict:
-        return ranked
+        return matching
     from plait.searching.following import matches_little, with_words, words_of
 
-    if not matches_little(ranked):
-        return ranked
+    if not matches_little(matching):
+        return matching
     request, query, vocabulary, corrections = words_of(
         plan.store, plan.request, plan.query, plan.vocabulary, unknown_in(plan.vocabulary)
     )
     following = plan._replace(request=request, query=query, vocabulary=vocabulary)
     words = _rank(following, pool)._replace(corrections=corrections)
-    return with_words(ranked, words, request)
+    return with_words(matching, words, request)
 
 
-def _rank(plan: Plan, pool: int) -> Ranked:
+def _rank(plan: Plan, pool: int, known: Branches | None = None) -> Ranked:
     """Rank the candidates for ``pool`` hits; return as many hits as the request asks for."""
     wide = plan._replace(request=plan.request._replace(limit=pool))
-    branches = _run_branches(wide)
+    branches = _confined(wide, run_branches(wide) if known is None else known)
     evidence = Evidence(plan.store, plan.query, plan.vocabulary, remote=plan.state.remote)
     # A caller who asks for vectors alone wants their order.
     weighs_turns = branches.keyword is not None and plan.request.fusion == "weighted"
-    talks, known = weighs_turns and plan.state.has_messages, None
+    talks, turns = weighs_turns and plan.state.has_messages, None
     if plan.store.ahead is not None:
         from plait.searching.ahead import gather
 
-        known = gather(
+        turns = gather(
             plan, plan.store.ahead, branches, _fuse(wide, branches, 1.0), evidence, talks=talks
         )
     covered = _best_coverage(branches, evidence)
@@ -177,7 +177,7 @@ def _rank(plan: Plan, pool: int) -> Ranked:
     if talks:
         from plait.searching.answers import with_turns
 
-        fused = with_turns(plan.store, plan.query, plan.request.where, fused, known)
+        fused = with_turns(plan.store, plan.query, plan.request.where, fused, turns)
     seen = plan.vocabulary.passages if branches.among is None else branches.among
     chance = chance_among(plan.state.chance, plan.embedder.tuning, seen)
     scorer = Scorer(
@@ -245,7 +245,7 @@ def _weights(request: Request, tuning: Tuning) -> tuple[float, float]:
 # -- the two branches --------------------------------------------------------------------------
 
 
-def _run_branches(plan: Plan) -> Branches:
+def run_branches(plan: Plan) -> Branches:
     """Search by words and by meaning.
 
     Raises:
@@ -272,19 +272,26 @@ def _one_after_the_other(
     branches = Branches()
     if embed is not None:
         branches = _by_vector(plan, embed, keyword or [], degraded)
-        if branches.vector is not None and query.strict:
-            allowed = {ref for ref, _ in keyword or ()}
-            vector = [pair for pair in branches.vector if pair[0] in allowed]
-            branches = branches._replace(vector=vector)
         if branches.vector is None and keyword is None and damage is None:
             keyword, damage = _by_keyword(plan, degraded)
     if damage is not None and (branches.vector is None or query.strict):
         raise damage
-    if mode == "vector" and branches.vector is not None:
+    return branches._replace(keyword=keyword, degraded=tuple(degraded))
+
+
+def _confined(plan: Plan, branches: Branches) -> Branches:
+    """Return as many of the best as a plan asks for; only what matches its operators is near."""
+    keyword, vector = branches.keyword, branches.vector
+    if vector is not None:
+        vector = vector[: over_fetch(plan.request, VECTOR_CANDIDATES)]
+        if plan.query.strict:
+            allowed = {ref for ref, _ in keyword or ()}
+            vector = [pair for pair in vector if pair[0] in allowed]
+    if plan.mode == "vector" and vector is not None:
         keyword = None
     elif keyword is not None:
         keyword = keyword[: over_fetch(plan.request, KEYWORD_CANDIDATES)]
-    return branches._replace(keyword=keyword, degraded=tuple(degraded))
+    return branches._replace(keyword=keyword, vector=vector)
 
 
 def _cut_off(plan: Plan) -> list[Notice]:
@@ -310,6 +317,11 @@ def _by_keyword(
     # An operator query limits what the vector branch may return, so all matches are needed.
     size = MATCHES if plan.query.strict else over_fetch(request, KEYWORD_CANDIDATES)
     deadline = time.monotonic() + request.deadline
+    if plan.store.ahead is not None and plan.query.strict:
+        from plait.searching.ahead import matches_nothing
+
+        if matches_nothing(plan.query.expression, plan.vocabulary):
+            return [], None
     try:
         return plan.store.keyword(plan.query, size, request.where, deadline=deadline), None
     except DeadlineExceeded:
@@ -336,6 +348,8 @@ def _by_vector(
         vector = embed()
         if vector is None:
             return Branches()
+        if plan.query.strict and not keyword:
+            return Branches(None, [], {})  # nothing that is near would be left
         nearest = plan.store.vector(
             vector,
             plan.embedder.space,

@@ -7,10 +7,11 @@ even a statement of its own, shows what is not meant for it.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
+from psycopg import errors, sql
 
 from plait.errors import StoreError
 from plait.types.records import NamedTuple
@@ -313,6 +314,23 @@ _GRANTEES = (
     "WHERE n.nspname = 'plait') AS g LEFT JOIN pg_roles AS r ON r.oid = g.grantee "
     "WHERE g.grantee <> g.owner ORDER BY 1"
 )
+# The server counts the values of columns to plan by, and whoever may ask for a plan learns from its
+# estimates which are frequent, or first and last, whoever sees them. So texts are not counted:
+# statements are written so that they need it not. All members know the tables and columns here.
+_KNOWN_TABLES = (*SHARED, "members", "schema_version")
+_KNOWN_VALUES = (
+    *("kind", "trust", "origin", "role", "status"),
+    *("reason", "verb", "door", "member", "fence"),
+)
+_COUNTED_TEXTS = (
+    "SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), o.collname "
+    "FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid "
+    "LEFT JOIN pg_collation AS o ON o.oid = a.attcollation AND o.collname <> 'default' "
+    "WHERE c.relnamespace = 'plait'::regnamespace AND c.relkind IN ('r', 'p') AND a.attnum > 0 "
+    "AND NOT a.attisdropped AND a.atttypid IN ('text'::regtype, 'text[]'::regtype, "
+    "'bytea'::regtype) AND c.relname <> ALL(%s) AND a.attname <> ALL(%s) "
+    "AND coalesce(a.attstattarget, -1) <> 0 ORDER BY 1, 2"
+)
 _Server = psycopg.Connection[Any]
 
 
@@ -322,11 +340,12 @@ def are_up(connection: _Server) -> bool:
     return bool(listed.get("documents"))
 
 
-def put_up(connection: _Server) -> None:
+def put_up(connection: _Server) -> list[str]:
     """Fence every table, and give members their rights, in the caller's transaction.
 
     What is fenced already gets the same fences again: a newer plait may have changed them. Rights
-    from before end, because some, such as TRUNCATE or TRIGGER, pass by every fence.
+    from before end, because some, such as TRUNCATE or TRIGGER, pass by every fence. Return the
+    tables that were written anew: `clear` them after the transaction.
 
     Raises:
         StoreError: The schema has tables or triggers that are not plait's; they see all rows.
@@ -344,6 +363,7 @@ def put_up(connection: _Server) -> None:
         revoke(connection, grantee)
     for table, policy in connection.execute(_POLICIES).fetchall():
         _run(connection, "DROP POLICY {} ON plait.{}", policy, table)
+    forget_counts(connection)
     unfenced = [name for (name,) in connection.execute(_WITHOUT_COLUMN).fetchall()]
     for table in unfenced:
         _run(connection, _ADD_FENCE, table)
@@ -353,6 +373,32 @@ def put_up(connection: _Server) -> None:
         _fence(connection, table, TABLE_FENCES[table])
     for (member,) in connection.execute(_MEMBER_ROLES).fetchall():
         grant(connection, member)
+    return unfenced
+
+
+def forget_counts(connection: _Server) -> None:
+    """Let the server count no texts any more, and forget what it has counted."""
+    known = (list(_KNOWN_TABLES), list(_KNOWN_VALUES))
+    acts: dict[str, list[sql.Composable]] = {}
+    for table, column, kind, collation in connection.execute(_COUNTED_TEXTS, known).fetchall():
+        named = [sql.SQL("COLLATE {}").format(sql.Identifier(collation))] if collation else []
+        # subtle: who changes the type of a column, be it to the same, drops what was counted of it.
+        typed = sql.SQL(" ").join([sql.SQL(kind), *named])
+        part = sql.SQL("ALTER COLUMN {0} SET STATISTICS 0, ALTER COLUMN {0} TYPE {1}")
+        acts.setdefault(table, []).append(part.format(sql.Identifier(column), typed))
+    for table, parts in acts.items():
+        statement = sql.SQL("ALTER TABLE plait.{} {}")
+        connection.execute(statement.format(sql.Identifier(table), sql.SQL(", ").join(parts)))
+
+
+def clear(connection: _Server, tables: Sequence[str]) -> None:
+    """Vacuum tables that were written anew, which the server does not do by itself.
+
+    Until then a search by words looks up every row twice. Nothing else depends on it.
+    """
+    with suppress(errors.QueryCanceled, errors.LockNotAvailable):
+        for table in tables:
+            _run(connection, "VACUUM (ANALYZE) plait.{}", table)
 
 
 def _fence(connection: _Server, table: str, fence: Fence) -> None:

@@ -62,12 +62,12 @@ _HITS_AMONG = f"SELECT x.o, x.ref, x.times, x.length FROM ({{hits}}) AS x WHERE 
 _TOTALS = "SELECT passages, tokens FROM plait.namespaces WHERE ns = %(ns)s"
 _POSTINGS = (
     "SELECT t.term, t.ref, t.length, t.places FROM plait.postings AS t "  # noqa: S608
-    f"WHERE t.ns = %(ns)s AND ({{terms}}) AND t.ref IN (SELECT p.ref FROM {JOINED} "
-    "AND p.ref IN ({candidates}) AND {conditions})"
+    "WHERE t.ns = %(ns)s AND ({terms}) AND t.ref IN (SELECT x.ref FROM ("
+    f"SELECT c.ref FROM ({{candidates}}) AS c OFFSET 0) AS x WHERE {_PASSES})"
 )
 _COUNT = (
-    f"SELECT count(*) FROM (SELECT 1 FROM {JOINED} AND p.ref IN ({{candidates}}) "  # noqa: S608
-    "AND {conditions} LIMIT %(limit)s) AS s"
+    "SELECT count(*) FROM (SELECT 1 FROM (SELECT c.ref FROM ({candidates}) AS c OFFSET 0) AS x "  # noqa: S608
+    f"WHERE {_PASSES} LIMIT %(limit)s) AS s"
 )
 _LONGER = (
     "SELECT DISTINCT t.term FROM plait.postings AS t WHERE t.ns = %(ns)s AND {range} "

@@ -137,12 +137,15 @@ def let_in(connections: Connections) -> None:
     It takes a transaction of its own, which waits until nobody writes to any memory: fencing locks
     all tables, one after the other, and a writer who locks them in another order would wait for it.
     """
-    with connections.lent() as session, session.connection.transaction():
+    rewritten: list[str] = []
+    with connections.lent() as session:
         connection = session.connection
-        wait = milliseconds(connections.timeout)
-        session.execute("SELECT set_config('lock_timeout', %(wait)s, true)", wait=wait)
-        session.execute("SELECT pg_advisory_xact_lock(%(lock)s)", lock=LOCK)
-        if not fences.are_up(connection):
-            fences.put_up(connection)
-        for (member,) in session.rows(_OWN_ROLES):
-            fences.grant(connection, member)
+        with connection.transaction():
+            wait = milliseconds(connections.timeout)
+            session.execute("SELECT set_config('lock_timeout', %(wait)s, true)", wait=wait)
+            session.execute("SELECT pg_advisory_xact_lock(%(lock)s)", lock=LOCK)
+            if not fences.are_up(connection):
+                rewritten = fences.put_up(connection)
+            for (member,) in session.rows(_OWN_ROLES):
+                fences.grant(connection, member)
+        fences.clear(connection, rewritten)

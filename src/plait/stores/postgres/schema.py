@@ -414,6 +414,7 @@ def _is_known(session: Channel, namespace: str, path: str) -> bool:
 
 def _migrate(connection: "psycopg.Connection[tuple[object, ...]]", timeout: float) -> None:
     """Apply the steps that are missing; others wait, and then find that nothing is."""
+    rewritten: list[str] = []
     with connection.transaction():
         wait = (milliseconds(timeout),)
         connection.execute("SELECT set_config('lock_timeout', %s, true)", wait)
@@ -428,7 +429,8 @@ def _migrate(connection: "psycopg.Connection[tuple[object, ...]]", timeout: floa
         if distributing.is_spread(connection):
             distributing.spread(connection)
         if fences.are_up(connection):
-            fences.put_up(connection)
+            rewritten = fences.put_up(connection)
+    fences.clear(connection, rewritten)
 
 
 def _has_vectors(session: Channel, *, create: bool, timeout: float) -> bool:

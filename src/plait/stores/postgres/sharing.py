@@ -104,22 +104,22 @@ class Sharing:
         """Tell whether it is known who shall see a text, also if that replaces another one."""
         return self._wanted is not None or document.id in self._trashed
 
-    def is_bound(self, document: Document) -> bool:
-        """Tell whether a text may replace only what has one of the labels of `near`."""
-        # What has only an id is no text, but may be a reference to one that others see.
-        is_reference = document.key is None and document.path is None
-        return self.has_label(document) and (self._wanted is None or not is_reference)
-
     @property
     def deleted_labels(self) -> Mapping[str, int]:
         """The labels of deleted documents that were read here."""
         return self._trashed
 
-    def near(self, document: Document) -> list[int]:
-        """Return the labels under which a document may be known by its name."""
+    def existing(self, document: Document) -> Document | None:
+        """Return the stored document that this one replaces, seen by those who shall see it."""
         if self._wanted is None and document.id in self._trashed:
-            return [self._trashed[document.id]]
-        return self._session.membership.near(self._wanted, document.project)
+            labels = [self._trashed[document.id]]
+        else:
+            labels = self._session.membership.near(self._wanted, document.project)
+        # What has only an id is no text, but may be a reference to one that others see.
+        is_reference = document.key is None and document.path is None
+        bound = self.has_label(document) and (self._wanted is None or not is_reference)
+        replaced = find_existing(self._session, document, labels, bound=bound)
+        return None if replaced is None else replaced[1]
 
     def label(self, document: Document) -> int:
         """Return the label of a new document; one that is replaced keeps its own.

@@ -29,9 +29,11 @@ _ANY = (
     "WHERE EXISTS (SELECT 1 FROM plait.postings AS t WHERE t.ns = %(ns)s "
     "AND t.term >= r.low AND t.term < r.high)"
 )
+# Each looked up in the index: of so many terms, the server may expect half of all postings.
 _KNOWN = (
-    "SELECT t.term, count(*) FROM plait.postings AS t "
-    "WHERE t.ns = %(ns)s AND t.term = ANY(%(terms)s) GROUP BY t.term"
+    "SELECT q.term, h.count FROM unnest(%(terms)s::text[]) AS q (term) CROSS JOIN LATERAL ("
+    "SELECT count(*) FROM plait.postings AS t WHERE t.ns = %(ns)s AND t.term = q.term) AS h "
+    "WHERE h.count > 0"
 )
 # Passages with each stem; of the first ones also the texts, each once.
 _HOLDING = (

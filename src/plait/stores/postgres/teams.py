@@ -200,15 +200,20 @@ def _let_in(connections: Connections, name: str) -> None:
             if not session.value(_MAY_ENTER, member=name):
                 raise _not_granted(name, path)
             return
+    rewritten: list[str] = []
     try:
         with _alone(connections) as connection:
-            if not fences.are_up(connection):
-                fences.put_up(connection)
+            if fences.are_up(connection):
+                fences.forget_counts(connection)
+            else:
+                rewritten = fences.put_up(connection)
             fences.grant(connection, name)
     except StoreError as error:
         if isinstance(error.__cause__, errors.InsufficientPrivilege):
             raise _not_granted(name, path) from None
         raise
+    with connections.lent() as session:
+        fences.clear(session.connection, rewritten)
 
 
 @contextmanager

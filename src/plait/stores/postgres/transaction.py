@@ -147,9 +147,7 @@ class PostgresTransaction:
 
     def known(self, document: Document) -> Document | None:
         """Return the stored document that this one replaces, without its text."""
-        near, bound = self._sharing.near(document), self._sharing.is_bound(document)
-        existing = documents.find_existing(self._documents, document, near, bound=bound)
-        return None if existing is None else existing[1]
+        return self._sharing.existing(document)
 
     def load(self, ids: Sequence[str]) -> list[Document]:
         """Return whole documents, in the order asked for."""
