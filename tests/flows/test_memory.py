@@ -513,7 +513,7 @@ def test_what_keeps_a_deleted_document_away_is_named(memory: Memory, named: bool
     newer = memory.store("lhotse", key="k").id
     assert newer != note
     error = refusal(note)
-    told = f"'k' cannot come back beside {newer}: it has that name now."
+    told = f"{note} cannot come back beside {newer}: it has that name now."
     assert error.notice.text == told
 
     entity = memory.store("sails: she does.", entity="Ana").entity or ""

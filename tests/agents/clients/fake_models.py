@@ -33,13 +33,22 @@ class FakeModel:
     def __init__(self) -> None:
         self.requests: list[Body] = []
         self.steps: list[Step] = []
+        # What it does while the client has not yet started this server; nothing without one.
+        self.meanwhile: ToolUse | None = None
+        self.server = ""
+        self.waits = 0
         self.url = ""
         self._numbers = count(1)
 
     def next_calls(self, body: Body) -> Sequence[ToolUse]:
         """Record a request, and take the next step; a request without tools is none of a turn."""
         self.requests.append(body)
-        return self.steps.pop(0)(body) if self.steps and body.get("tools") else ()
+        if not self.steps or not body.get("tools"):
+            return ()
+        if self.meanwhile and f'"mcp__{self.server}' not in json.dumps(body["tools"]):
+            self.waits -= 1
+            return [self.meanwhile] if self.waits >= 0 else ()
+        return self.steps.pop(0)(body)
 
     def new_id(self) -> str:
         return f"id_{next(self._numbers)}"

@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.agents.clients.fake_models import Body, FakeModel, Step
+from tests.agents.clients.fake_models import Body, FakeModel, Step, ToolUse
 from tests.agents.clients.order_like import OrderLike
 
 PLAIT = (sys.executable, "-m", "plait")
 PATIENCE_S = 180
+# How often a model waits for a client that starts plait beside it.
+MOST_WAITS = 50
 # A command that failed in an earlier session about a subject.
 FAILING = "pytest -q tests/{}.py"
 
@@ -59,9 +61,17 @@ class Place(NamedTuple):
             )
         return done.stdout
 
+    def shell(self, command: str) -> tuple[str, Body]:
+        """The client's own tool that runs a command, and what it is given."""
+        if self.client == "claude-code":
+            return "Bash", {"command": command, "description": "Run it"}
+        return "exec_command", {"cmd": command}
+
     def ask(self, prompt: str, steps: Iterable[Step], *, tools: str = "") -> None:
         """Let the client work on a prompt while its model takes these steps."""
         self.model.steps[:] = steps
+        self.model.server, self.model.waits = "plait", MOST_WAITS
+        self.model.meanwhile = ToolUse(*self.shell("sleep 0.3"))
         server = [*PLAIT, "--db", str(self.home / "memory.db"), "mcp", "--tools", tools]
         if self.client == "claude-code":
             given = {"mcpServers": {"plait": {"command": server[0], "args": server[1:]}}}
@@ -81,6 +91,7 @@ class Place(NamedTuple):
             )
             chosen = [f"model_providers.fake={{{api}}}", 'model_provider="fake"']
             if tools:
+                chosen.append(f"mcp_servers.plait.command={json.dumps(server[0])}")
                 chosen.append(f"mcp_servers.plait.args={json.dumps(server[1:])}")
             options = [word for option in chosen for word in ("-c", option)]
             flags = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]

@@ -125,13 +125,10 @@ def around_tools(there: Place, texts: Iterable[OrderLike]) -> list[ToolUse]:
     """Edits and commands that earlier sessions had: hooks give hints beside them."""
     calls = []
     for text in texts:
-        command = FAILING.format(text.subject)
-        path = str(there.work / f"{text.subject}.py")
+        calls.append(ToolUse(*there.shell(FAILING.format(text.subject))))
         if there.client == "claude-code":
-            calls.append(ToolUse("Bash", {"command": command, "description": "Run tests"}))
+            path = str(there.work / f"{text.subject}.py")
             calls.append(ToolUse("Write", {"file_path": path, "content": "x = 1\n"}))
-        else:
-            calls.append(ToolUse("exec_command", {"cmd": command}))
     return calls
 
 
