@@ -123,7 +123,8 @@ def test_a_server_lists_what_is_behind_it_and_says_what_is_missing(damaged, tool
     assert [row["summary"] for row in rows] == [f"Good note {n}." for n in (2, 1, 0)]
     assert data["damaged"] == [bad]
     assert f"'{bad}'" in text_of(answered) and "doctor --fix" in text_of(answered)
-    assert {"good0", "good1", "good2"} <= {resource.name for resource in resources.resources}
+    listed = {resource.description.splitlines()[1] for resource in resources.resources}
+    assert {"good0", "good1", "good2"} <= listed
     assert resources.meta == {DAMAGED_KEY: [bad]}
 
 

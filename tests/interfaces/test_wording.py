@@ -150,7 +150,7 @@ def test_the_project_of_an_error_can_be_pasted(plait):
         ),
         (
             ["get", "only-there"],
-            "Nothing in this project is named 'only-there', but 'alpha' has one. "
+            "Nothing in this project is named 'only-there', but another project has one. "
             "Add: --project alpha",
         ),
     ],

@@ -631,7 +631,11 @@ def test_the_list_of_resources_holds_nobody_elses_words(memory):
     memory.store("Ana prefers tea", title="Tea\nfor " + "Ana " * 30)
     listed = converse(memory, lambda client: client.list_resources())
     [tea] = listed.resources
-    assert tea.name.startswith("Tea for Ana") and len(tea.name) == 60
+    assert tea.name == f"observation {tea.uri.removeprefix('memory://')[:8]}"
+    opening, title, summary, closing = tea.description.splitlines()
+    assert title.startswith("Tea for Ana") and len(title) == 60
+    assert summary == "Ana prefers tea"
+    assert opening.startswith("<<plait-recall ") and closing == opening.replace("<<", "<</")
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -106,8 +106,10 @@ def out_of_reach(name: str, document: Document, reach: Reach) -> NotFound:
         advice = advise("all_projects")
     else:
         advice = advise("act_in_project", project=project)
+    # The name of a project is in the advice: whoever chose it must not speak to a model.
+    other = "another project" if document.project else f"'{PERSONAL}'"
     return NotFound(
-        f"Nothing in this project is named '{name}', but {quoted(project)} has one.",
+        f"Nothing in this project is named '{name}', but {other} has one.",
         code="other_project",
         subject=name,
         advice=advice,

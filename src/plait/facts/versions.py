@@ -6,7 +6,7 @@ with the moment at which it ended.
 
 from collections.abc import Iterable, Sequence
 
-from plait.errors import NotFound, UsageError, advise, quoted
+from plait.errors import NotFound, UsageError, advise
 from plait.facts.names import is_item
 from plait.facts.trust import outranks
 from plait.protocols import Rivals, State, Store
@@ -192,7 +192,7 @@ def check_superseded(
         )
     if old.project != document.project:
         raise UsageError(
-            f"{old.id} belongs to {_project(old)}, the new text to {_project(document)}.",
+            f"{old.id} belongs to another project than the new text.",
             code="other_project",
             subject=old.id,
             advice=advise("store_in_project", project=old.project or "personal"),
@@ -209,10 +209,6 @@ def check_superseded(
         raise UsageError(
             f"{old.id} was already superseded{by}", code="already_superseded", subject=old.id
         )
-
-
-def _project(document: Document) -> str:
-    return "no project" if document.project is None else quoted(document.project)
 
 
 def reconcile(

@@ -25,7 +25,7 @@ from plait.mcp.lazy import LazyMemory
 from plait.memory import Memory
 from plait.present.text import document_text, on_a_line, passage_text
 from plait.searching.recall import fence_recalled
-from plait.text import visible
+from plait.text import single_spaced, visible
 from plait.tools.arguments import check_arguments
 from plait.tools.calling import tool_named
 from plait.tools.formats import mcp_definition
@@ -36,6 +36,7 @@ from plait.tools.tool import Call, Tool
 from plait.tools.wording import worded, wording_for
 from plait.types import Document
 from plait.types.audit import acting
+from plait.types.ids import SHORT_ID
 
 SCHEME = "memory://"
 KNOWLEDGE_GRAPH = f"{SCHEME}knowledge-graph"
@@ -174,8 +175,9 @@ class Handlers:
     async def list_resources(self, ctx: Context, params: object) -> types.ListResourcesResult:
         """Return the newest trusted documents and, with the profile ``graph``, the whole graph.
 
-        The names in the list are not fenced, so untrusted documents are left out. Those that cannot
-        be read are named in ``_meta``, the only place for a remark.
+        Clients have a tool for this list, so that models read it: what a document says is between
+        fences, in the description. Documents that cannot be read are named in ``_meta``, the only
+        place for a remark.
         """
         damaged: list[str] = []
         try:
@@ -319,9 +321,10 @@ def _session(meta: Mapping[str, Any] | None) -> str | None:
 
 
 def _resource(document: Document) -> types.Resource:
+    told = [on_a_line(document.title or document.key or ""), single_spaced(document.summary or "")]
     return types.Resource(
         uri=f"{SCHEME}{quote(document.id)}",
-        name=on_a_line(document.title or document.doc_id),
-        description=document.summary or None,
+        name=f"{document.kind} {document.id[:SHORT_ID]}",
+        description=fence_recalled("\n".join(filter(None, told))),
         mime_type=MARKDOWN,
     )

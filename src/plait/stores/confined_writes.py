@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from plait.errors import UsageError, quoted
+from plait.errors import UsageError
 from plait.protocols import (
     Entry,
     Rivals,
@@ -34,8 +34,8 @@ def not_here(sentence: str, subject: str = "") -> UsageError:
 
 def shared_only(document: Document) -> UsageError:
     """Return the error for a change of a document that a scope may only read."""
-    name = quoted(document.doc_id)
-    return not_here(f"{name} is shared with this scope and cannot be changed.", document.doc_id)
+    sentence = f"{document.id} is shared with this scope and cannot be changed."
+    return not_here(sentence, document.doc_id)
 
 
 class ConfinedTransaction:

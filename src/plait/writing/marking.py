@@ -6,7 +6,7 @@ No text changes. `unmark` restores what was changed, exactly as it was.
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from plait.errors import UsageError, advise, quoted
+from plait.errors import UsageError, advise
 from plait.facts import versions
 from plait.facts.fingerprints import fingerprint
 from plait.facts.names import entity_named
@@ -126,8 +126,7 @@ class _Marking:
             versions.check_superseded(old, new._replace(supersedes=old.id), moment, follower)
             if outranks(old.trust, new.trust):
                 raise UsageError(
-                    f"{quoted(old.doc_id)} is {old.trust}, and a text that is {new.trust} does "
-                    "not replace it.",
+                    f"{old.id} is {old.trust}, and a text that is {new.trust} does not replace it.",
                     code="more_trusted",
                     subject=old.doc_id,
                 )
@@ -143,7 +142,7 @@ class _Marking:
         for old in self._rows:
             if not versions.is_over(old, moment):
                 raise UsageError(
-                    f"{quoted(old.doc_id)} has not ended: nothing superseded it.",
+                    f"{old.id} has not ended: nothing superseded it.",
                     code="not_superseded",
                     subject=old.doc_id,
                 )
@@ -153,8 +152,7 @@ class _Marking:
             if versions.is_taken(again, rivals.same_topic, moment):
                 rival = follower or rivals.same_topic[0].id
                 raise UsageError(
-                    f"{quoted(old.doc_id)} cannot hold beside {rival}: both are on the topic "
-                    f"{quoted(old.topic or '')}.",
+                    f"{old.id} cannot hold beside {rival}: both are on one topic.",
                     code="topic_taken",
                     subject=rival,
                     advice=advise("delete_first", id=rival),

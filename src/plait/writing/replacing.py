@@ -110,7 +110,7 @@ def check_home(old: Document, document: Document) -> None:
     if old.project != document.project and old.kind != "file" and not personal_entity:
         home = old.project or PERSONAL
         raise UsageError(
-            f"{old.id} belongs to {quoted(home)} and is not changed from outside.",
+            f"{old.id} belongs to another project and is not changed from outside.",
             code="other_project",
             subject=old.id,
             advice=advise("act_in_project", project=home),

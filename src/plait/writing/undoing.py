@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from plait.errors import NotFound, PlaitError, advise, quoted
+from plait.errors import NotFound, PlaitError, advise
 from plait.facts import names, versions
 from plait.facts import trash as trash_rules
 from plait.facts.fingerprints import fingerprint
@@ -192,8 +192,8 @@ def _obstacle(transaction: Transaction, row: Trashed) -> NotFound | None:
         return None  # another process has restored it
     if document.parent is not None and transaction.known(Document(id=document.parent)) is None:
         return NotFound(
-            f"{quoted(document.doc_id)} cannot come back: its entity was deleted, and is no longer "
-            "in the trash.",
+            f"{document.id} cannot come back: its entity was deleted, and is no longer in the "
+            "trash.",
             code="nothing_to_undo",
             subject=document.parent,
         )
@@ -203,8 +203,7 @@ def _obstacle(transaction: Transaction, row: Trashed) -> NotFound | None:
     rivals = transaction.rivals(document, fingerprint(document.text), now)
     for mate in rivals.same_topic:
         if versions.is_taken(document, [mate], now):
-            topic = quoted(document.topic or "")
-            return _in_the_way(document, mate.id, f"both are on the topic {topic}.")
+            return _in_the_way(document, mate.id, "both are on one topic.")
     for twin in rivals.same_text:
         if versions.find_twin(document, [twin], now) is not None:
             return _in_the_way(document, twin.id, "both say the same.", step=False)
@@ -213,7 +212,7 @@ def _obstacle(transaction: Transaction, row: Trashed) -> NotFound | None:
 
 def _in_the_way(document: Document, rival: str, reason: str, *, step: bool = True) -> NotFound:
     return NotFound(
-        f"{quoted(document.doc_id)} cannot come back beside {rival}: {reason}",
+        f"{document.id} cannot come back beside {rival}: {reason}",
         code="nothing_to_undo",
         subject=rival,
         advice=advise("delete_first", id=rival) if step else None,
@@ -221,7 +220,7 @@ def _in_the_way(document: Document, rival: str, reason: str, *, step: bool = Tru
 
 
 def _nothing_to_undo(trash: Sequence[Trashed], project: str) -> NotFound:
-    """Return the error for an empty trash; it names the project of the latest delete, if any."""
+    """Return the error for an empty trash; its advice names the project of the latest delete."""
     text = (
         "Nothing to undo in this project: nothing was deleted here in the last 30 days, or newer "
         "documents have taken the names."
@@ -231,7 +230,7 @@ def _nothing_to_undo(trash: Sequence[Trashed], project: str) -> NotFound:
         return NotFound(text, code="nothing_to_undo", advice=advise("not_superseded"))
     home = latest[0].deleted_in or names.PERSONAL
     return NotFound(
-        f"{text} The latest delete was made in {quoted(home)}.",
+        f"{text} The latest delete was made in another project.",
         code="nothing_to_undo",
         subject=home,
         advice=advise("act_in_project", project=home),
