@@ -45,6 +45,7 @@ def install(folder: Path) -> Installed:
         env={**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
         capture_output=True,
         text=True,
+        encoding="utf-8",
         check=False,
     )
     if done.returncode == 0:

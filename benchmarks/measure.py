@@ -77,6 +77,7 @@ def processes(commands: Sequence[Sequence[str]], environment: dict[str, str]) ->
         [sys.executable, "-I", "-S", "-c", _LAUNCHER],
         input=lines,
         text=True,
+        encoding="utf-8",
         capture_output=True,
         check=True,
     )

@@ -250,6 +250,20 @@ def test_no_file_is_too_long_to_read(path):
     assert path.read_text(encoding="utf-8").count("\n") <= MOST_LINES
 
 
+def test_text_of_another_process_is_read_in_a_named_encoding():
+    """`make test` warns of it where it runs; here it fails in any run, and also where none does."""
+    unnamed = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for folder in ("src", "tests", "benchmarks", "training", "examples", "docs")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(syntax_of(path))
+        if isinstance(node, ast.Call)
+        for given in [{keyword.arg: keyword.value for keyword in node.keywords}]
+        if getattr(given.get("text"), "value", None) is True and "encoding" not in given
+    ]
+    assert unnamed == []
+
+
 def test_a_store_has_few_methods():
     assert len(methods(Store)) <= MOST_STORE_METHODS
 

@@ -57,7 +57,9 @@ def run(tmp_path: Path) -> Run:
 
 def shown(code: str, *words: str, cwd: Path | None = None) -> Any:
     command = [sys.executable, "-W", "error", "-c", code, *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", cwd=cwd, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -250,7 +252,9 @@ def test_an_answer_loads_no_more_of_the_client_and_an_error_is_told_with_all_of_
     with ChatServer(replies) as server:
         words = ["--db", str(tmp_path / "m.db"), "chat", "hi", *server.options(package)]
         command = [sys.executable, "-c", code, package, *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, encoding="utf-8", cwd=tmp_path, check=False
+        )
     lines = done.stderr.splitlines()
     assert [lines[0], lines[-1]] == ["[0, false]", "[1, true]"], done.stderr
     assert json.loads(done.stdout)["answer"] == "Yes." and "refused the key" in lines[1]
