@@ -150,6 +150,10 @@ print(json.dumps([len(kept), len({*kept.values()}), len(builtins.ran), len({*bui
         ("sdk/_client.py", "from .types import Nobody\n"),
         ("sdk/_client.py", "from . import types\nclass Client:\n    x = types.model.Model\n"),
         ("sdk/_client.py", "raise TypeError('other')\n"),
+        ("sdk/_client.py", "raise RuntimeError('half a class')\n"),
+        ("sdk/_client.py", "raise RecursionError\n"),
+        ("sdk/_client.py", "assert not __name__\n"),
+        ("sdk/_client.py", "class\n"),
         ("sdk/_client.py", None),
     ],
 )
@@ -166,6 +170,22 @@ def test_if_it_fails_the_package_is_as_if_never_imported(run, tmp_path, file, te
         "print(json.dumps([failed, left, sys.meta_path == finders]))"
     )
     assert got == [True, [], True]
+
+
+def test_another_package_of_that_name_that_comes_first_later_is_not_run(run, tmp_path):
+    clone = tmp_path / "clone"
+    for package in ("sdk", "sdk/types"):
+        (clone / package).mkdir(parents=True)
+        (clone / package / "__init__.py").write_text(
+            "import builtins\nbuiltins.ran = 'clone'\n", "utf-8"
+        )
+    got = run(
+        LATE
+        + f"import os\nsys.path[:0] = [{str(clone)!r}, '']\nos.chdir({str(clone)!r})\n"
+        + "import sdk\n"
+        + "print(json.dumps(['clone' in builtins.ran, sdk.__spec__.origin, sdk.__file__]))"
+    )
+    assert got == [False, *[str(tmp_path / "sdk" / "__init__.py")] * 2]
 
 
 def test_a_package_that_is_imported_already_and_one_among_threads_stay_as_they_are(run):

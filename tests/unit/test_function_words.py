@@ -4,7 +4,10 @@ import pytest
 
 from plait.memory import Memory
 from plait.text import parse, words_in
-from plait.text.function_words import without_foreign_function_words
+from plait.text.function_words import (
+    function_words_by_letters,
+    without_foreign_function_words,
+)
 
 QUESTIONS = {
     "¿por qué no usamos la nube?": ("usamos", "nube"),
@@ -17,20 +20,19 @@ QUESTIONS = {
     "почему мы сменили поставщика SMS": ("сменили", "поставщика", "sms"),
     "varför har vi inte bytt lösenord": ("bytt", "lösenord"),
     "şifre neden değil veritabanı yedek": ("şifre", "veritabanı", "yedek"),
-    # One function word, and letters of this language alone.
-    "Veritabanı diski dolarsa ne yapmalıyım?": ("veritabanı", "diski", "dolarsa", "yapmalıyım"),
-    "Paris antlaşması hangi şehirde imzalandı?": ("paris", "antlaşması", "şehirde", "imzalandı"),
-    "o której zamykają tę księgarnię": ("której", "zamykają", "tę", "księgarnię"),
     "أين توجد مفاتيح السيارة": ("توجد", "مفاتيح", "السيارة"),
     "गाड़ी की चाबी कहाँ रखी": ("गाड़ी", "चाबी", "रखी"),
 }
 # Each has words that are function words elsewhere.
 ENGLISH = (
     "vad threshold min silence",
-    # A name by itself shows no language.
+    # Names show no language.
     "Erdo\u011fan visit en route de facto",
     "Wa\u0142\u0119sa photo na gallery",
-    "which ferry goes to Kad\u0131k\u00f6y and Be\u015fikta\u015f, o or var",
+    "\u0141ukasz D\u0105browski pod restart",
+    "Micha\u0142 Wi\u015bniewski Go module review",
+    "Rafa\u0142 B\u0142aszczyk jest config",
+    "K\u0131l\u0131\u00e7 A\u011fao\u011flu Ben email",
     "Für Elise in concert",
     "über laptop cost in winter",
     "silero VAD min speech duration",
@@ -107,3 +109,34 @@ def test_a_note_in_another_language_is_not_buried_by_those_in_that_of_the_questi
         for number, about in enumerate(("la clínica", "el jardín", "la cocina", "el taller")):
             memory.store(f"Por la mañana no se abre {about}, por qué no se sabe.", key=f"{number}")
         assert memory.search("¿por qué no usamos la nube?").hits[0].document.key == "cloud"
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("Veritabanı diski dolarsa ne yapmalıyım?", "için"),
+        ("Şifre değişikliği ağda kaldı", "için"),
+        ("o której zamykają tę księgarnię", "oraz"),
+    ],
+)
+def test_letters_show_a_language_that_needs_few_function_words(question: str, word: str) -> None:
+    assert word in function_words_by_letters(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Erdoğan visit",
+        "which ferry goes to Kadıköy and Beşiktaş",
+        "how is Wałęsa written in Łódź",
+        "Smørrebrød på café",
+        "ask Ben to call Ayşe Yıldız",
+        "go service for Łukasz Wiśniewski",
+        "pod restart Łukasz Więcek",
+        "ssh go client Michał Żak",
+        "gift for ayşe yıldız",
+        "",
+    ],
+)
+def test_a_name_or_english_around_it_shows_no_other_language(question: str) -> None:
+    assert function_words_by_letters(question) == frozenset()

@@ -627,10 +627,7 @@ SCANNERS: dict[str, Scanner] = {
     "evidence.parts": Scanner(evidence._parts_of_names, ("searching/evidence.py:_parts_of_names",)),
     "text.parts": Scanner(
         parts,
-        tuple(
-            f"text/__init__.py:{name}"
-            for name in ("placed_parts", "_parts_of", "_with_capitals_inside")
-        ),
+        ("text/__init__.py:placed_parts", "text/__init__.py:_parts_of"),
     ),
     "analysis.tokens_among": Scanner(_places, ("stores/sqlite/analysis.py:_begins_like",)),
     "builtin.interact": Scanner(_interact, ("embedders/builtin.py:sentences",)),
@@ -643,6 +640,7 @@ SCANNERS: dict[str, Scanner] = {
         parse,
         (
             *("text/__init__.py:words_in", "text/__init__.py:_bag", "text/__init__.py:plain"),
+            "text/__init__.py:_scan",
             *("text/operators.py:__init__", "text/operators.py:_near"),
             *("text/operators.py:phrases_in", "text/operators.py:read"),
             *("text/operators.py:has_operators", "text/operators.py:_plain_quotes"),

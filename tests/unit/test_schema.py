@@ -8,10 +8,17 @@ from pathlib import Path
 import apsw
 import pytest
 
-from plait.errors import SchemaTooNew, StoreDamaged, StoreError, UsageError, advise
+from plait.errors import (
+    SchemaTooNew,
+    StoreDamaged,
+    StoreError,
+    StoreReadOnly,
+    UsageError,
+    advise,
+)
 from plait.stores import exists, open_store
 from plait.stores.sqlite import connection as opening
-from plait.stores.sqlite import foreign, objects, schema, trash, vectors
+from plait.stores.sqlite import foreign, objects, reading, schema, trash, vectors
 from plait.stores.sqlite.documents import passage_hash
 from plait.stores.sqlite.store import SQLiteStore
 from plait.stores.sqlite.transaction import LAST_TURN
@@ -170,6 +177,23 @@ def test_an_older_file_is_brought_up_to_date_and_keeps_its_documents(
     assert len(store.keyword(parse("apple"), 10, Filter())) == 1
     store.close()
     assert "later" in tables(path)
+
+
+@pytest.mark.parametrize("version", range(reading.OLDEST_READABLE, opening.SCHEMA_VERSION))
+def test_a_file_that_cannot_be_written_is_read_without_migrations_that_only_add_an_index(
+    path: Path, version: int
+) -> None:
+    store = SQLiteStore(str(path))
+    write(store, entry("k", "apple"))
+    store.close()
+    run(path, "DROP INDEX documents_by_content", f"PRAGMA user_version = {version}")
+    store = SQLiteStore(str(path), read_only=True)
+    assert len(store.keyword(parse("apple"), 10, Filter())) == 1
+    assert store.scan(Filter(kinds=("file",), hashes=("0",))) == []
+    store.close()
+    run(path, f"PRAGMA user_version = {reading.OLDEST_READABLE - 1}")
+    with pytest.raises(StoreReadOnly, match="copy it to where it can"):
+        SQLiteStore(str(path), read_only=True)
 
 
 def test_migrating_twice_changes_nothing(path: Path) -> None:

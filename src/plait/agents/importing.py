@@ -423,7 +423,7 @@ class _Import:
         has_private = len(text) < len(whole)
         if has_private:
             self._skipped["private blocks"] += 1
-        words = without_own(text.replace("\0", "") if "\0" in text else text).strip()
+        words = without_own(text.replace("\0", "")).strip()
         text, kinds = masked(words)
         self._counts["masked"] += bool(kinds)
         if not text.strip():

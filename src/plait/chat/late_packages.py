@@ -54,7 +54,10 @@ def late_packages(root: str) -> Iterator[None]:
     try:
         yield
         is_imported = True
-    except (AttributeError, LookupError, NameError, OSError, TypeError, ValueError) as error:
+    except (
+        *(AssertionError, AttributeError, LookupError, NameError, OSError, RuntimeError),
+        *(SyntaxError, TypeError, ValueError),
+    ) as error:
         raise ImportError(f"{root} cannot be imported in parts.", name=root) from error
     finally:
         finder.is_open = False
@@ -83,17 +86,18 @@ class _Finder:
     ) -> ModuleSpec | None:
         """Return how to load a package, or None for Python's usual way."""
         package = self.late.get(name)
-        if package is None and not (self.is_open and self._may_be_late(name)):
+        if package is not None:
+            return _late(package).spec_to_run(package)
+        if not (self.is_open and self._may_be_late(name)):
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None or not spec.submodule_search_locations:
             return spec
-        loader: Any = spec.loader
-        if package is not None:
-            spec.loader_state, loader = _late(package), _Runner(package, loader)
-        elif (names := {} if name == self._root else names_passed_on(spec.origin)) is not None:
-            spec.loader_state, loader = _Late(self, names), _Postponer()
-        spec.loader = loader
+        names = {} if name == self._root else names_passed_on(spec.origin)
+        if names is not None:
+            spec.loader_state = _Late(self, names, spec.loader)
+            postponer: Any = _Postponer()
+            spec.loader = postponer
         return spec
 
     def _may_be_late(self, name: str) -> bool:
@@ -125,11 +129,22 @@ def names_passed_on(path: str | None) -> dict[str, tuple[str, str]] | None:
 class _Late:
     """What is known of a package that has not run."""
 
-    def __init__(self, finder: _Finder, names: dict[str, tuple[str, str]]) -> None:
+    def __init__(self, finder: _Finder, names: dict[str, tuple[str, str]], loader: Any) -> None:
         self.finder = finder
         self.names = names
+        self.loader = loader
         # The thread that runs it.
         self.runner: int | None = None
+
+    def spec_to_run(self, package: ModuleType) -> ModuleSpec:
+        """Return how to run it: by what was found first, whatever else has that name by now."""
+        first: Any = package.__spec__
+        runner: Any = _Runner(package, self.loader)
+        spec = ModuleSpec(first.name, runner, origin=first.origin, is_package=True)
+        spec.submodule_search_locations = first.submodule_search_locations
+        spec.loader_state, spec.cached = self, first.cached
+        spec.has_location = first.has_location
+        return spec
 
     def value(self, package: ModuleType, name: str) -> Any:
         """Return the value of a name; run the package for it, if that is needed."""
@@ -193,4 +208,4 @@ class _Runner:
             late.runner = None
         module.__spec__.loader = module.__loader__ = self._loader  # type: ignore[union-attr]
         module.__class__ = ModuleType
-        del late.finder.late[module.__name__]
+        late.finder.late.pop(module.__name__, None)  # or another thread was first

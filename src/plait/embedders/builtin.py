@@ -41,7 +41,7 @@ SHORTEST_ROOT = 4  # letters of a word before its ending
 CACHED_WORDS = 16_384
 CACHED_PIECE_SUMS = 8_192
 CACHED_PIECES = 16_384  # about 0.3 KB each
-CACHED_TEXTS = 1_024  # about 1.5 KB each
+CACHED_TEXTS = 1_024  # 1.5 to 6 KB each
 MARKS = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 BLANKED = bytes.maketrans(MARKS, b" " * len(MARKS))
 NO_MARKS = bytes(sorted(frozenset(range(256)) - frozenset(MARKS)))

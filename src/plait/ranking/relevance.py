@@ -54,7 +54,8 @@ WORDS_KNOWN = 3.0
 # Set on the collections learned from: the larger a memory, the more passages are about a question
 # without being the one that was meant. Where hits begin to be shown does not depend on it.
 LESS_SURE = 0.06  # for each e-fold of passages
-SURE_AMONG = 200  # passages of a memory whose evidence counts as it was learned; in fewer, for more
+# Among so many passages evidence counts as it was learned; in smaller memories it counts more.
+SURE_AMONG = 200
 FLOOR = math.log(WEAK_RELEVANCE / (1.0 - WEAK_RELEVANCE))
 FAR = -1.0  # a passage without any of the words that is no nearer is not shown at all
 MOST_RARITY = 4.0

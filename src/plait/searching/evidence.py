@@ -250,11 +250,11 @@ def _function_words_of(query: Query) -> frozenset[str]:
     A query is without them. None if it is in English, or in a language that is not known.
     """
     asked = words_in(query.text)
-    if STOP_WORDS.issuperset({*asked}.difference(query.words)):
+    if query.text.isascii() and STOP_WORDS.issuperset({*asked}.difference(query.words)):
         return frozenset()  # all that is left out is English
-    from plait.text.function_words import function_words_of
+    from plait.text.function_words import function_words_by_letters, function_words_of
 
-    return function_words_of(asked) - empty_words()
+    return (function_words_of(asked) or function_words_by_letters(query.text)) - empty_words()
 
 
 def _tells(word: str) -> bool:

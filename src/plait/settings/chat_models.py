@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from plait.embedders.address import Address, parse_address
 from plait.embedders.ollama import ollama_address
 from plait.embedders.openai import ANY_MODEL, OPENAI_URL
-from plait.errors import ConfigError, advise
+from plait.errors import ConfigError, advise, quoted
 from plait.types.records import NamedTuple
 
 ChatProtocol = Literal["anthropic", "openai", "ollama"]
@@ -102,8 +102,9 @@ def parse_chat_model(spec: str, ollama_url: str) -> ChatModel:
 
 
 def _unknown(spec: str) -> ConfigError:
+    provider, colon, _ = spec.partition(":")
     return ConfigError(
-        "The chat model has no provider." if ":" not in spec else "There is no such provider.",
+        f"There is no provider {quoted(provider)}." if colon else "The chat model has no provider.",
         code="bad_chat_model",
         subject=spec,
         advice=advise("choose", choices=", ".join(CHAT_FORMS.values())),

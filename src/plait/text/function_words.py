@@ -132,8 +132,8 @@ _SHOWING = (
     "nasıl neden nedir nelerdir nerede neydi neye neyi niçin olan olarak oldu olduğu tane "
     "tarafından veya yılında zaman"
 )
-# Letters that are of one language: where endings do what words do elsewhere, a question has few
-# function words. A single word with one may be a name ("Erdoğan").
+# Letters that no other language listed here has. Where endings do what words do elsewhere, a
+# question has few function words to be known by.
 _LETTERS = {"pl": frozenset("ąęłśźż"), "tr": frozenset("ğış")}
 _FIRST_OTHER_LETTER = "\u0370"  # of scripts that no English word is written in
 # Function words of English that other languages have, too.
@@ -145,16 +145,12 @@ _SHARED |= {"on", "or", "so", "to", "us", "was", "we", "will"}
 
 
 @cache
-def _languages() -> tuple[tuple[frozenset[str], frozenset[str], frozenset[str]], ...]:
-    """Return the function words of each language, those of them that show it, and its letters."""
+def _languages() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    """Return the function words of each language, and those of them that show it."""
     showing = frozenset(_SHOWING.split())
     return tuple(
-        (
-            frozenset(words.split()),
-            frozenset(w for w in words.split() if w in showing or _is_of_other_script(w)),
-            _LETTERS.get(language, frozenset()),
-        )
-        for language, words in _BY_LANGUAGE.items()
+        (words, frozenset(word for word in words if word in showing or _is_of_other_script(word)))
+        for words in map(frozenset, map(str.split, _BY_LANGUAGE.values()))
     )
 
 
@@ -169,8 +165,6 @@ def function_words_of(question: Sequence[str]) -> frozenset[str]:
 
     >>> "la" in function_words_of("por qué usamos la nube".split())
     True
-    >>> "için" in function_words_of("hangi şehirde geçmiş".split())
-    True
     >>> function_words_of(["vad", "min", "silence"])
     frozenset()
     """
@@ -178,17 +172,36 @@ def function_words_of(question: Sequence[str]) -> frozenset[str]:
     if any(len(word) > 1 for word in (asked & empty_words()) - _SHARED):
         return frozenset()
     most, language = 0, frozenset[str]()
-    for listed, showing, letters in _languages():
-        shown = asked & showing
+    for listed, showing in _languages():
+        shown, known = asked & showing, len((asked & listed) - empty_words())
         if any(map(_is_of_other_script, shown)):
             return listed
-        spelt = {word for word in asked if not letters.isdisjoint(word)} if letters else set[str]()
-        known = len(((asked & listed) - empty_words()) | spelt)
-        is_shown = len(shown | spelt) >= LEAST_SHOWING or not all(map(str.isascii, shown))
+        is_shown = len(shown) >= LEAST_SHOWING or not all(map(str.isascii, shown))
         is_shown |= bool(shown) and known >= MANY_LISTED
         if is_shown and known >= LEAST_LISTED and known > most:
             most, language = known, listed
     return language
+
+
+def function_words_by_letters(question: str) -> frozenset[str]:
+    """Return the same by letters: of the language that two words of the question are spelt in.
+
+    Words with a capital may be names in a question in English: one of the two has none. And
+    nothing is left out of a question for this.
+
+    >>> "için" in function_words_by_letters("Geçmiş şifre değişir")
+    True
+    >>> function_words_by_letters("Beşiktaş ağaç for free")
+    frozenset()
+    """
+    words = frozenset(question.split())
+    english = empty_words().intersection(map(str.lower, words))
+    for language, letters in _LETTERS.items():
+        spelt = [word for word in words if not letters.isdisjoint(word.lower())]
+        if len(spelt) >= LEAST_SHOWING and any(map(str.islower, spelt)):
+            listed = frozenset(_BY_LANGUAGE[language].split())
+            return listed if english <= listed else frozenset()
+    return frozenset()
 
 
 def without_foreign_function_words(words: Sequence[str], question: Sequence[str]) -> list[str]:

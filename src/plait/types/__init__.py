@@ -258,8 +258,7 @@ class Document(NamedTuple):
     @property
     def aliases(self) -> tuple[str, ...]:
         """Other names of a note, as its metadata lists them."""
-        metadata = self.metadata
-        return tuple([metadata[name] for name in ALIAS_FIELDS if name in metadata])
+        return tuple(self.metadata[name] for name in ALIAS_FIELDS if name in self.metadata)
 
 
 class Filter(NamedTuple):

@@ -240,14 +240,13 @@ def check_text(text: str) -> str:
     Raises:
         UsageError: There is no text, or it contains NUL bytes.
     """
-    if not text or text.isspace():
+    if not text.strip():
         raise UsageError("There is no text to store.", code="no_text", advice=advise("give_text"))
     if "\0" in text:
         raise UsageError(
             "The text contains NUL bytes; it looks like a binary file.", code="binary_text"
         )
-    text = clean(text)
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    return clean(text).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def check_body(draft: Draft) -> None:
@@ -256,8 +255,7 @@ def check_body(draft: Draft) -> None:
     Raises:
         UsageError: There is nothing behind the front matter.
     """
-    body = draft.body
-    if not body or body.isspace():
+    if not draft.body.strip():
         raise UsageError(
             "There is no text after the front matter. Add some, then store it again.",
             code="no_body",

@@ -190,8 +190,6 @@ def on_one_line(text: str) -> str:
 def _text(given: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     for name in names:
         value = given.get(name)
-        if value is None:
-            continue
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
             value = " ".join(value)
         if isinstance(value, str) and value.strip():

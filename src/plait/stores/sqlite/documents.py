@@ -126,36 +126,28 @@ PLACE = f"coalesce(d.turn, d.event_at + {AFTER_TURNS})"
 
 
 class Order:
-    """Orders of a scan.
-
-    With ``FEW_NEWEST``, SQLite sorts what an index of the conditions finds. By the order of the
-    others it would rather read every document, because it cannot know how few meet the conditions.
-    """
+    """Orders of a scan."""
 
     NEWEST = " ORDER BY d.event_at DESC, d.id DESC LIMIT ?"
-    FEW_NEWEST = " ORDER BY +d.event_at DESC, +d.id DESC LIMIT ?"
     OLDEST = " ORDER BY d.event_at, d.id LIMIT ?"
     WRITTEN = " ORDER BY d.created_at, d.rowid LIMIT ?"
     FORWARDS = f" ORDER BY {PLACE}, d.id LIMIT ?"
     BACKWARDS = f" ORDER BY {PLACE} DESC, d.id DESC LIMIT ?"
 
 
-def sorting(
+def order_of(
     before: tuple[int, str] | None,
     after: tuple[int, str] | None,
     *,
     by_turn: bool,
     by_writing: bool,
-    few: bool,
 ) -> str:
     """Return the order of a scan; a cursor tells its direction."""
     if by_writing:
         return Order.WRITTEN
     if by_turn:
         return Order.FORWARDS if before is None else Order.BACKWARDS
-    if after is not None:
-        return Order.OLDEST
-    return Order.FEW_NEWEST if few else Order.NEWEST
+    return Order.NEWEST if after is None else Order.OLDEST
 
 
 def document_from(row: Sequence[Any], text: str = "") -> Document:
@@ -392,8 +384,8 @@ def find_existing(connection: apsw.Connection, document: Document) -> tuple[int,
     if document.id:
         row = connection.execute(BY_ID, (document.id,)).fetchone()
     if row is None and document.key is not None:
-        key = document.key
-        for form in (key,) if key.isascii() or document.kind == "file" else spellings_of(key):
+        forms = (document.key,) if document.kind == "file" else spellings_of(document.key)
+        for form in forms:
             name = (document.project or "", document.source, form)
             row = row or connection.execute(_BY_NAME, name).fetchone()
     if row is None and document.kind == "file" and document.path is not None:

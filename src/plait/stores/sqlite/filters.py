@@ -188,9 +188,11 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     conditions += [_has_metadata(name, value) for name, value in where.metadata]
     conditions += _named(where.named)
     conditions += _mentions(connection, where)
-    for prefix, column in ((where.key_prefix, "d.key"), (where.path_prefix, "d.path")):
-        if prefix:
-            conditions.append(_begins(column, prefix))
+    if where.key_prefix:
+        conditions.append(_begins("d.key", where.key_prefix))
+    if where.path_prefix:
+        of_files = f"{_FILES} AND " if where.kinds == ("file",) else ""
+        conditions.append(_begins("d.path", where.path_prefix, of_files))
     if where.pinned is not None:
         conditions.append((f"d.pinned = {int(where.pinned)}", []))
     if where.since is not None:
@@ -198,11 +200,6 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     if where.until is not None:
         conditions.append(("d.event_at < ?", [where.until]))
     return conditions
-
-
-def is_narrow(where: Filter) -> bool:
-    """Tell whether an index finds the files that a filter selects."""
-    return bool(where.path_prefix or where.source or where.hashes)
 
 
 def spellings_of(*names: str) -> list[str]:
@@ -221,9 +218,13 @@ def _equals(column: str, name: str) -> Clause:
     return f"{partly}{column} IN ({', '.join('?' * len(forms))})", [*forms]
 
 
-def _begins(column: str, prefix: str) -> Clause:
+def _begins(column: str, prefix: str, also: str = "") -> Clause:
+    """Return the condition that a column begins with a name, in any of its spellings.
+
+    With several, an index serves each by itself, if that says the condition of the index: ``also``.
+    """
     starts = spellings_of(prefix)
-    ranges = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(starts))
+    ranges = " OR ".join([f"({also}{column} >= ? AND {column} < ?)"] * len(starts))
     ends: list[object] = [end for start in starts for end in (start, after(start))]
     return f"({ranges})" if starts[1:] else ranges, ends
 

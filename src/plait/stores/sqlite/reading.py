@@ -27,6 +27,7 @@ from plait.stores.sqlite.connection import (
 )
 
 PAUSE_S = 0.02
+OLDEST_READABLE = 9  # later migrations added an index only, which is not needed for reading
 
 
 class ReadingConnections(Connections):
@@ -144,9 +145,10 @@ class ReadingConnections(Connections):
                 subject=self.path,
                 advice=advise("upgrade"),
             )
-        if version < SCHEMA_VERSION:
+        if version < OLDEST_READABLE:
             raise StoreReadOnly(
-                f"{self.path} is from an older plait and must be opened once for writing.",
+                f"{self.path} is from an older plait and must be opened once for writing. If it "
+                "cannot be written, copy it to where it can, and open the copy.",
                 code="read_only_upgrade",
                 subject=self.path,
             )

@@ -369,7 +369,16 @@ CREATE INDEX documents_by_content ON documents (sha256) WHERE kind = 'file';
 """
 
 MIGRATIONS: tuple[str, ...] = (
-    *(_M001, _M002, _M003, _M004, _M005, _M006, _M007, _M008, _M009, _M010),
+    _M001,
+    _M002,
+    _M003,
+    _M004,
+    _M005,
+    _M006,
+    _M007,
+    _M008,
+    _M009,
+    _M010,
 )
 
 

@@ -314,9 +314,7 @@ class SQLiteStore:
             for sign, cursor in (("<", before), (">", after)):
                 if cursor is not None:
                     conditions.append((f"({place}, d.id) {sign} (?, ?)", list(cursor)))
-            few = limit is None and filters.is_narrow(where)
-            by = {"by_turn": by_turn, "by_writing": by_writing, "few": few}
-            order = documents.sorting(before, after, **by)
+            order = documents.order_of(before, after, by_turn=by_turn, by_writing=by_writing)
             try:
                 listed = documents.scan(connection, conditions, order, limit, whole=whole)
             except (apsw.CorruptError, UnicodeDecodeError):
