@@ -131,8 +131,8 @@ def use(number):
         import sdk
         kept[number] = sdk.Answer, sdk.types.beta.Much, sdk.Client
     else:
-        from sdk.types.beta import Much
-        from sdk import Answer, Client
+        from sdk import Answer, Client  # first: threads that begin inside may block each other
+        from sdk.types.beta import Much  # in any package
         kept[number] = Answer, Much, Client
 threads = [threading.Thread(target=use, args=(number,)) for number in range(16)]
 [thread.start() for thread in threads]

@@ -208,7 +208,7 @@ def test_a_session_of_another_project_is_named_with_the_project(plait, home):
     for name in (f"claude-code:{SESSION}", f"claude-code:{SESSION[:8]}"):
         done = plait("get", name, "--around", hit)
         assert done.code == 3
-        assert "'/nowhere/shop' has one" in done.err and "--project /nowhere/shop" in done.err
+        assert "another project has one. Add: --project /nowhere/shop" in done.err
 
 
 def test_the_beginning_of_a_session_is_a_name_if_it_is_the_only_one(plait, home):
