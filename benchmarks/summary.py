@@ -30,7 +30,7 @@ PAGE_WIDTH = 120
 # The slowest twentieth may take so many times as long as the median.
 MOST_SPREAD = 3.0
 SEARCH_NEW = {10_000: 65.0, 100_000: 95.0, 1_000_000: 160.0}
-SEARCH_WARM = {10_000: 4.0, 100_000: 20.0, 1_000_000: 200.0}
+SEARCH_WARM = {10_000: 6.0, 100_000: 14.0, 1_000_000: 60.0}
 
 
 def _always(limit: float) -> dict[int, float]:
