@@ -135,6 +135,7 @@ def test_letters_show_a_language_that_needs_few_function_words(question: str, wo
         "pod restart Łukasz Więcek",
         "ssh go client Michał Żak",
         "gift for ayşe yıldız",
+        "ağaç, şifre: what?",
         "",
     ],
 )

@@ -9,7 +9,7 @@ in English.
 from collections.abc import Sequence
 from functools import cache
 
-from plait.text import empty_words
+from plait.text import empty_words, words_in
 
 # So many must stand in a question of Latin letters, and so many of them show its language. In an
 # English question a single one may be a name or an abbreviation ("HET", "Oder"), unless it has a
@@ -184,10 +184,10 @@ def function_words_of(question: Sequence[str]) -> frozenset[str]:
 
 
 def function_words_by_letters(question: str) -> frozenset[str]:
-    """Return the same by letters: of the language that two words of the question are spelt in.
+    """Return the function words of the language whose letters two words of a question have.
 
-    Words with a capital may be names in a question in English: one of the two has none. And
-    nothing is left out of a question for this.
+    At least one of the two is in lower case, because both may be names in an English question. Do
+    not leave words out of a question for this: names may be in lower case, too.
 
     >>> "için" in function_words_by_letters("Geçmiş şifre değişir")
     True
@@ -195,7 +195,7 @@ def function_words_by_letters(question: str) -> frozenset[str]:
     frozenset()
     """
     words = frozenset(question.split())
-    english = empty_words().intersection(map(str.lower, words))
+    english = empty_words().intersection(words_in(question))
     for language, letters in _LETTERS.items():
         spelt = [word for word in words if not letters.isdisjoint(word.lower())]
         if len(spelt) >= LEAST_SHOWING and any(map(str.islower, spelt)):
