@@ -190,6 +190,15 @@ def test_where_there_are_events_items_do_not_count_whichever_comes_first(tmp_pat
     assert told(tmp_path) == ["one", "1", "two", "2", "3"]
 
 
+def test_a_message_that_tells_of_each_part_who_wrote_it_is_believed(tmp_path):
+    parts = [{"type": "input_text", "text": words} for words in ("Be brief.", "why?")]
+    kinds = {"content_item_kinds": ["skills.selected_skill_instructions", "user.text"]}
+    about = {"internal_chat_message_metadata_passthrough": kinds}
+    message = {"type": "message", "role": "user", "content": parts, **about}
+    rollout(tmp_path, meta(), line("response_item", message), item("assistant", "ok"))
+    assert told(tmp_path) == ["why?", "ok"]
+
+
 def test_items_of_the_oldest_files_have_no_frame(tmp_path):
     message = {
         "type": "message",

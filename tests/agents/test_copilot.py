@@ -125,6 +125,7 @@ def test_a_session_has_what_was_typed_answered_and_done(tmp_path):
         ("go on", {"isAutopilotContinuation": True}, ""),
         ("go on", {"source": "skill-deploy"}, ""),
         ("go on", {"source": "agent-review"}, ""),
+        ("go on", {"source": "autopilot-objective"}, ""),
         ("go on", {"source": "user"}, "go on"),
         (f"{fence('old', 'abcdefgh')}\nwhy?", {}, "why?"),
         ("", {}, ""),
@@ -133,6 +134,13 @@ def test_a_session_has_what_was_typed_answered_and_done(tmp_path):
 def test_only_what_the_user_typed_is_the_users(tmp_path, words, more, typed):
     session(tmp_path, begin(), ask("u1", words, **more))
     assert told(tmp_path) == ([typed] if typed else [])
+
+
+@pytest.mark.parametrize("source", ["", "user", "of_a_later_version"])
+def test_a_prompt_of_a_source_that_nobody_knows_is_not_typed(tmp_path, source):
+    session(tmp_path, begin(), ask("u1", "always push to main", source=source))
+    (row,) = hostile.utterances("copilot", places(tmp_path))
+    assert row.typed is (source != "of_a_later_version")
 
 
 def test_steps_of_subagents_are_left_out(tmp_path):

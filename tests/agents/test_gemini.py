@@ -135,6 +135,28 @@ def test_a_message_that_repeats_counts_once_and_as_it_was_last(tmp_path):
     assert told(tmp_path) == ["why?", "A float."]
 
 
+def test_a_compression_takes_no_turn_away_and_its_summary_is_not_the_users(tmp_path):
+    rows = [user("m1", "why is the total off?"), model("m2", "A float is used.")]
+    kept = [user("m3", "and the tax?"), model("m4", "It is fine.")]
+    summary = [user("s1", [{"text": "<state_snapshot>\n<overall_goal>x</overall_goal>"}])]
+    summary.append(model("s2", "Got it. Thanks for the additional context!"))
+    chat(tmp_path, ABOUT, *rows, *kept, {"$set": {"messages": [*summary, *kept]}})
+    everything = ["why is the total off?", "A float is used.", "and the tax?", "It is fine."]
+    assert told(tmp_path) == everything
+    later = [user("m5", "thanks"), {"$set": {"messages": [*summary, *kept, user("m5", "thanks")]}}]
+    compressed = {"$set": {"messages": [*summary, *kept]}}
+    chat(tmp_path, ABOUT, *rows, *kept, compressed, *later, {"$rewindTo": "m5"})
+    assert told(tmp_path) == everything
+
+
+def test_the_context_of_older_versions_is_not_the_users(tmp_path):
+    context = (
+        "This is the Gemini CLI. We are setting up the context for our chat.\nToday is Monday."
+    )
+    chat(tmp_path, ABOUT, user("m1", context), model("m2", "Got it. Thanks for the context!"))
+    assert readings(tmp_path)[0].sessions == []
+
+
 def test_a_list_of_messages_replaces_all(tmp_path):
     chat(tmp_path, ABOUT, user("m1", "old"), {"$set": {"messages": [user("m2", "new")]}})
     assert told(tmp_path) == ["new"]

@@ -77,6 +77,22 @@ def test_messages_keep_who_said_them_when_and_where(memory, tmp_path):
     assert [row.text for row in memory.engine.scan(EVERYTHING, whole=True)][-1] == asked.text
 
 
+def test_a_message_of_a_time_to_come_has_the_time_of_the_one_before(memory, tmp_path):
+    transcript(
+        tmp_path,
+        user("u1", "why is the total off?", timestamp="2026-11-02T08:00:00.000Z"),
+        answer("a1", text("A float is used."), timestamp="2199-01-01T00:00:00.000Z"),
+        user("u2", "and the tax?", timestamp=None),
+        user("u3", "and the shipping?", timestamp=1793610000000),
+    )
+    report = imported(memory, tmp_path)
+    assert {month for _, month in report.by_month} == {"2026-11"}
+    first, *others, last = [row.event_at for row in messages(memory)]
+    assert first == parse_time("2026-11-02T08:00:00Z")
+    assert others == [first, first]
+    assert last == 1793610000000
+
+
 def test_a_session_stays_in_its_project_when_the_folder_is_gone(memory, tmp_path):
     shop = tmp_path / "shop"
     (shop / ".git").mkdir(parents=True)

@@ -295,6 +295,13 @@ def test_variables_of_an_agent_move_its_files(plait, proved, home, tmp_path, mon
     assert [path.name for path in files_in(home)] == []
 
 
+def test_an_empty_variable_moves_nothing(plait, proved, home, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "")
+    plait("connect", "claude-code")
+    assert (home / ".claude.json").exists()
+    assert not (home / ".claude" / ".claude.json").exists()
+
+
 def test_typed_options_that_choose_the_memory_are_part_of_the_command(plait, proved, home, work):
     plait("--db", "mine.db", "connect", "codex", "--project", "atlas")
     words = ["--db", str(work / "mine.db"), "--project", "atlas"]
@@ -332,6 +339,27 @@ def test_a_password_in_a_variable_is_written_nowhere(plait, proved, home, monkey
 
 
 # -- what others have there ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("[]", "(it is no object)"), ('{"mcpServers": null}', "('mcpServers' is no object)")],
+)
+def test_what_is_no_object_is_named(plait, proved, home, content, words):
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(content, encoding="utf-8")
+    assert words in plait("connect", "cursor").err
+
+
+def test_a_byte_order_mark_before_the_settings_of_codex_stays(plait, proved, home):
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_bytes(b'\xef\xbb\xbfmodel = "x"\r\n')
+    assert plait("connect", "codex").code == 0
+    assert b"[mcp_servers.plait]" in path.read_bytes()
+    plait("disconnect", "codex")
+    assert path.read_bytes() == b'\xef\xbb\xbfmodel = "x"\r\n'
 
 
 def test_what_the_user_has_in_a_file_stays_and_what_he_adds_later_too(plait, proved, home):

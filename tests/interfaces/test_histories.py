@@ -1,10 +1,11 @@
 """``plait import AGENT`` and ``plait get SESSION --around HIT`` on the command line."""
 
 import json
+import os
 
 import pytest
 
-from plait.agents.importing import HistoryReport
+from plait.agents.reports import HistoryReport
 from plait.cli.histories import report_text
 from tests.agents.test_claude_code import SESSION, answer, text, transcript, user
 
@@ -41,6 +42,22 @@ def test_the_report_is_data_for_programs(plait, home):
     ]
     assert (report["messages"], report["agents"]) == (40, {"claude-code": 40})
     assert plait("import", "claude-code").json["messages"] == 0
+
+
+def test_a_file_that_cannot_be_read_is_named_and_tried_again(plait, home, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    for number in range(7):
+        path = home / "data" / "opencode" / f"opencode-{number}.db"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"no database\n" * 1_000)
+    for again in range(2):
+        done = plait("import", "auto")
+        assert done.code == 0
+        assert done.json["messages"] == (0 if again else 40)
+        assert set(done.json["unreadable"].values()) == {"it is not a database"}
+        named = [line for line in done.err.splitlines() if "cannot read" in line]
+        assert len(named) == 5 and str(path.parent) in named[0], named
+        assert "2 more files cannot be read" in done.err
 
 
 def test_a_second_import_says_that_nothing_is_new(plait, home):
@@ -246,6 +263,39 @@ def test_watch_imports_what_agents_write_until_ctrl_c(plait, home, monkeypatch):
     undone = plait("import", "--undo").json
     assert undone == {"run": first["run"], "messages": 41, "dry_run": False}
     assert plait("watch", "--agents", "notes").code == 2
+
+
+def test_names_that_are_not_utf8_stop_no_import(plait, home, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    odd = os.fsdecode(b"j\xe9\n\x1b[2J")
+    path = home / "data" / "opencode" / f"opencode-{odd}.db"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no database\n" * 1_000)
+    folder = home / ".claude" / "projects" / odd
+    folder.mkdir()
+    line = json.dumps(user("x1", "a question elsewhere", cwd="/nowhere/shop"))
+    (folder / f"{odd}.jsonl").write_text(line + "\n", "utf-8")
+    done = plait("import", "auto")
+    assert (done.code, done.json["messages"]) == (0, 41)
+    assert list(done.json["unreadable"].values()) == ["its name is not UTF-8; rename it"]
+    assert "cannot read" in done.err and "\x1b" not in done.err
+    assert plait("import", "auto").json["messages"] == 0
+
+
+def test_watch_names_a_file_that_cannot_be_read_once(plait, home, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    path = home / "data" / "opencode" / "opencode.db"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no database\n" * 1_000)
+    looks = []
+
+    def look_again(_seconds):
+        looks.append(1)
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("plait.cli.histories.sleep", look_again)
+    assert plait("watch", "--agents").err.count(f"cannot read {path}") == 1
 
 
 @pytest.mark.parametrize("name", [SESSION[:8], f"claude-code:{SESSION[:8]}", SESSION])

@@ -22,16 +22,17 @@ from plait.agents.histories.files import database_state
 from plait.agents.histories.stripping import without_own, without_private
 from plait.agents.ledger import Ledger, Overtaken, token_of
 from plait.agents.projects import Home, Projects
+from plait.agents.reports import HistoryReport
 from plait.agents.sessions import session_name
 from plait.agents.steps import endings, mask_beside, steps_of
-from plait.errors import Notice, PlaitError, StoreError, UsageError
+from plait.errors import PlaitError, StoreError, UsageError
 from plait.facts.masking import masked
 from plait.facts.trust import may_replace
 from plait.memory import Memory
 from plait.protocols import Entry
 from plait.searching.steps import stored_steps
 from plait.text import clean
-from plait.times import DAY_MS, FIRST_MOMENT, LAST_MOMENT, show_day
+from plait.times import DAY_MS, FIRST_MOMENT, show_day
 from plait.types import Document, Origin
 from plait.types.audit import acting
 from plait.types.ids import AGENT_FIELD, SESSION_SOURCE, new_id
@@ -51,31 +52,6 @@ LIVE = "live-"
 # What progress is told instead of a path while vectors are made, and after how many.
 VECTORS = "vectors"
 VECTORS_AT_ONCE = 2_048
-
-
-class HistoryReport(NamedTuple):
-    """What an import did, or would do.
-
-    ``by_month`` counts new messages by project and month; ``skipped`` what was left out, by reason.
-    ``days_left`` is how soon the agent deletes the first of the files, if it does.
-    """
-
-    run: str = ""
-    sources: int = 0
-    read: int = 0
-    sessions: int = 0
-    messages: int = 0
-    replaced: int = 0
-    unchanged: int = 0
-    masked: int = 0
-    vectors: int = 0
-    by_month: Mapping[tuple[str | None, str], int] = {}
-    skipped: Mapping[str, int] = {}
-    agents: Mapping[str, int] = {}
-    days_left: int | None = None
-    interrupted: bool = False
-    dry_run: bool = False
-    trouble: Notice | None = None
 
 
 def sources_of(places: Places, agents: Iterable[str]) -> list[HistoryFile]:
@@ -151,6 +127,7 @@ class _Import:
         self._wanted = wanted
         self._run = run
         self._dry_run = dry_run
+        self._latest = now_ms() + DAY_MS  # a later time is that of a clock that was wrong
         self._store = memory.engine
         self._ledger = Ledger(self._store)
         # The writer is that of all other verbs: same sizes, same embedder, same limits. Secrets are
@@ -164,6 +141,7 @@ class _Import:
         self._batch: list[tuple[HistoryFile, Reading, bool]] = []
         self._waiting = 0
         self._skipped: Counter[str] = Counter()
+        self._unreadable: dict[str, str] = {}
         self._months: Counter[tuple[str | None, str]] = Counter()
         self._agents: Counter[str] = Counter()
         self._sessions: set[str] = set()
@@ -205,6 +183,7 @@ class _Import:
             interrupted=interrupted,
             dry_run=self._dry_run,
             trouble=self._writer.trouble,
+            unreadable=self._unreadable,
         )
 
     def _make_vectors(self, progress: Progress | None, *, all_of_them: bool) -> None:
@@ -265,6 +244,8 @@ class _Import:
             if isinstance(error, StoreError):
                 raise
             self._skipped["unreadable"] += 1
+            cause = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            self._unreadable[clean(source.path)] = cause
         self._counts["read"] += bool(number)
 
     def _mark_of(self, source: HistoryFile) -> Bookmark | None:
@@ -376,7 +357,7 @@ class _Import:
                     self._skipped["copy"] += 1
                     continue
                 owners[tokens[0]] = name
-                is_known = utterance.at is not None and FIRST_MOMENT <= utterance.at <= LAST_MOMENT
+                is_known = utterance.at is not None and FIRST_MOMENT <= utterance.at <= self._latest
                 last = utterance.at if is_known else last
                 made = self._document(session, name, home, utterance, last)
                 if made is None:

@@ -9,19 +9,14 @@ from typing import Any
 
 from plait.agents.choosing import Wanted, all_histories
 from plait.agents.histories import EXPORTED, READERS, HistoryFile, Places
-from plait.agents.importing import (
-    VECTORS,
-    HistoryReport,
-    import_histories,
-    new_run,
-    sources_of,
-)
+from plait.agents.importing import VECTORS, import_histories, new_run, sources_of
+from plait.agents.reports import HistoryReport
 from plait.agents.undoing import undo_import
 from plait.cli import INTERRUPTED, NOTHING_FOUND, Output, to_run
 from plait.cli.maintain import Upkeep
 from plait.cli.pace import Pace
 from plait.cli.shared import open_existing, open_to_write, vectors_missing
-from plait.errors import PlaitError, SourceError, UsageError, advise, quoted
+from plait.errors import PlaitError, SourceError, UsageError, advise, flattened, quoted
 from plait.facts.names import PERSONAL
 from plait.memory import Memory
 from plait.present.text import counted, on_a_line
@@ -34,6 +29,8 @@ EVERY_S = 15
 # The name that stands for all of them.
 AUTO = "auto"
 _MEGABYTE = 1_000_000
+# Files that cannot be read.
+_MOST_NAMED = 5
 _OPTIONS = ("file", "since", "folder", "session", "subagents", "headless", "again")
 
 
@@ -102,7 +99,7 @@ def run(arguments: Namespace, out: Output) -> int:
         chosen = sources_of(places, [arguments.path])
     if not chosen:
         out.result(report_dict(HistoryReport(dry_run=arguments.dry_run)), "")
-        out.warn("no sessions were found")
+        out.warn(to_run("no sessions were found. To read a file: plait import AGENT FILE"))
         return NOTHING_FOUND
     with _opened(arguments, out) as memory:
         if memory.is_off:
@@ -126,12 +123,22 @@ def run(arguments: Namespace, out: Output) -> int:
         out.end_progress()
     out.result(report_dict(report), report_text(report))
     out.warn_all(vectors_missing(report.trouble))
+    _warn_of_unreadable(report, out)
     if report.interrupted:
         out.warn("interrupted; what was imported is kept. Run the same command again to continue.")
         return INTERRUPTED
     if report.messages and not report.dry_run:
         out.suggest(f"plait import --undo {report.run}", "delete what this import brought")
     return 0
+
+
+def _warn_of_unreadable(report: HistoryReport, out: Output) -> None:
+    """Name the files that could not be read, and why: an agent may have locked its database."""
+    for path, cause in list(report.unreadable.items())[:_MOST_NAMED]:
+        out.warn(f"cannot read {flattened(path)}: {flattened(cause)}. The next import tries again.")
+    left = len(report.unreadable) - _MOST_NAMED
+    if left > 0:
+        out.warn(f"{counted(left, 'more file')} cannot be read; --json names all.")
 
 
 def _places(file: str | None, *, may_be_folder: bool = False) -> Places:
@@ -157,7 +164,7 @@ def watch(arguments: Namespace, out: Output) -> int:
     out.warn("watching; press Ctrl-C to stop")
     # One name: a look brings a few messages, and nobody would undo them one look after another.
     places, run = _places(None), new_run()
-    upkeep = Upkeep(out)
+    upkeep, unreadable = Upkeep(out), set[str]()
     try:
         while True:
             chosen = [row for rows in all_histories(places).values() for row in rows]
@@ -172,6 +179,9 @@ def watch(arguments: Namespace, out: Output) -> int:
             else:
                 if report.messages or report.replaced:
                     out.result(report_dict(report), report_text(report))
+                if set(report.unreadable) != unreadable:
+                    unreadable = set(report.unreadable)
+                    _warn_of_unreadable(report, out)
                 if report.interrupted:
                     break
             out.flush()

@@ -174,19 +174,20 @@ def find(node: Located, path: Steps) -> Located | None:
     Raises:
         NotEditable: A name is there twice, or leads through something that is no object.
     """
+    above = "it"
     for step in path:
+        if isinstance(step, str) and not isinstance(node.value, dict):
+            raise NotEditable(f"{above} is no object")
         index = _index(node, step)
         if index is None:
             return None
-        node = node.members[index].node
+        node, above = node.members[index].node, f"'{step}'"
     return node
 
 
 def _index(node: Located, step: str | int) -> int | None:
     if isinstance(step, int):
         return step if step < len(node.members) else None
-    if not isinstance(node.value, dict):
-        raise NotEditable(f"'{step}' is looked for in something that is no object")
     places = [at for at, member in enumerate(node.members) if member.key == step]
     if len(places) > 1:
         raise NotEditable(f"'{step}' is there twice")

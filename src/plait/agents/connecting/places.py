@@ -270,7 +270,7 @@ def _claude_code(machine: Machine, scope: AgentScope) -> list[Piece]:
             Hooks(machine.in_project(".claude", "settings.local.json"), _claude_hooks),
             machine.skill(scope, ".claude", "skills"),
         ]
-    moved = "CLAUDE_CONFIG_DIR" in machine.environ
+    moved = bool(machine.environ.get("CLAUDE_CONFIG_DIR"))
     return [
         ServerEntry(
             os.path.join(folder if moved else machine.home, ".claude.json"),

@@ -47,7 +47,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     if len(text) > MAX_TOML_CHARS:
         raise NotEditable(f"it has more than {MAX_TOML_CHARS:,} characters")
     try:
-        return tomllib.loads(text.replace("\r\n", "\n"))
+        # Codex takes a byte order mark, tomllib does not.
+        return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise NotEditable(str(error)) from error
 

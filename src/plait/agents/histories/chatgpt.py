@@ -39,6 +39,7 @@ def read(source: HistoryFile, mark: Bookmark | None) -> Iterator[Reading]:
 def _session(record: Fields, skipped: Counter[str]) -> tuple[Session, ...]:
     id_ = identifier(record, "conversation_id") or identifier(record, "id")
     rows = Utterances()
+    at = moment_of(record.get("create_time"))
     for node, message in _shown(record):
         about = record_of(message.get("metadata"))
         role, content = string(message.get("author"), "role"), record_of(message.get("content"))
@@ -60,7 +61,7 @@ def _session(record: Fields, skipped: Counter[str]) -> tuple[Session, ...]:
             rest = parts if isinstance(parts, list) else []
             text = joined(texts_of([part for part in rest if isinstance(part, str)]))
             name = identifier(message, "id") or f"{id_}:{node}"
-            at = moment_of(message.get("create_time"))
+            at = moment_of(message.get("create_time")) or at
             if text and role == "user":
                 rows.say(name, "user", text, at, typed=True)
             elif text:

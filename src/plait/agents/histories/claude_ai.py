@@ -39,14 +39,16 @@ def read(source: HistoryFile, mark: Bookmark | None) -> Iterator[Reading]:
 def _session(record: Fields, skipped: Counter[str]) -> tuple[Session, ...]:
     id_ = identifier(record, "uuid")
     rows = Utterances()
+    at = moment_of(record.get("created_at"))
     for message in records_of(record.get("chat_messages")):
         parts = records_of(message.get("content"))
         # Older exports have only the flat text; in newer ones it repeats thoughts and results.
         texts = [text for part in parts for text in texts_of(part, "text")]
         texts += [string(part, "text") for part in parts if "type" not in part]
         text = joined(texts) or ("" if parts else string(message, "text").strip())
-        at = moment_of(message.get("created_at"))
-        name = identifier(message, "uuid") or hashed(id_, message.get("sender"), at, text)
+        told = moment_of(message.get("created_at"))
+        name = identifier(message, "uuid") or hashed(id_, message.get("sender"), told, text)
+        at = told or at
         skipped["attachment"] += len(records_of(message.get("attachments")))
         if message.get("sender") == "human" and text:
             rows.say(name, "user", text, at, typed=True)

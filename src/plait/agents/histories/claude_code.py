@@ -23,11 +23,12 @@ from plait.agents.histories import (
     Utterance,
 )
 from plait.agents.histories.acts import act_of, ended
+from plait.agents.histories.claude_code_prompts import is_command, is_mixed, typed_in
 from plait.agents.histories.collecting import FULL
 from plait.agents.histories.files import history_file, oldest_first, read_json
 from plait.agents.histories.lines import JsonLines
-from plait.agents.histories.stripping import holds_block, inner, without_head, without_own
-from plait.agents.histories.values import hashed, note_folder, number, records_of
+from plait.agents.histories.stripping import without_own
+from plait.agents.histories.values import hashed, moment_of, note_folder, number, records_of
 from plait.facts.masking import masked
 from plait.times import parse_time
 
@@ -39,42 +40,13 @@ RETENTION_DAYS = 30
 # Folders of tools that keep sessions of their own there.
 _FOREIGN = ("observer-sessions",)
 COMPACTION = "compact_boundary"
-# What a text begins with that the user did not type.
-_NOT_TYPED = (
-    *("<local-command-stdout>", "<local-command-stderr>", "<local-command-caveat>"),
-    *("<bash-input>", "<bash-stdout>", "<bash-stderr>", "<task-notification>", "<teammate-message"),
-    *("<session-start-hook>", "<tick>", "<goal>", "[Request interrupted by user"),
-    "This session is being continued from",
-)
-# The same of older versions; a person may begin so, and newer versions tell who wrote it.
-_CAVEAT = "Caveat:"
-# Commands that set up or show something: they do not tell what the user works on.
-_SETTING_UP = frozenset(
-    (
-        *("add-dir", "clear", "compact", "config", "context", "cost", "effort", "exit", "help"),
-        *("ide", "login", "logout", "mcp", "model", "output-style", "permissions", "plugin"),
-        *("privacy-settings", "quit", "release-notes", "rename", "resume", "rewind", "status"),
-        *("terminal-setup", "theme", "vim"),
-    )
-)
-# These may ask for something with words after them, and may be the user's own commands.
-_SETTING_UP_ALONE = frozenset(
-    (
-        *("agents", "bashes", "branch", "bug", "btw", "copy", "doctor", "export", "extra-usage"),
-        *("fast", "feedback", "fork", "hooks", "init", "install-github-app", "keybindings"),
-        *("memory", "mobile", "new", "plugins", "reload-plugins", "reset", "sandbox", "settings"),
-        *("skills", "stats", "statusline", "tasks", "todos", "upgrade", "usage", "voice"),
-    )
-)
+# Fields of lines of type "user" that a program wrote.
+_INJECTED = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "teamName")
 # Named as the author of what the program itself says in the model's place.
 _NO_MODEL = "<synthetic>"
 # How the answer to a command begins that goes on running.
 _IN_BACKGROUND = "Command running in background"
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
-_COMMANDS = ("<command-name>", "<command-message>")
-_HEAD_TAGS = ("system-reminder", "ide_opened_file", "ide_selection", "ide_diagnostics")
-_OF_HOOKS = "hook additional context:"
-_HEAD_LINES = (f"UserPromptSubmit {_OF_HOOKS}", f"SessionStart {_OF_HOOKS}")
 
 
 # -- find ------------------------------------------------------------------------------------
@@ -265,20 +237,17 @@ class _Transcript:
             return
         origin = _origin(record)
         get = record.get
-        injected = get("isMeta") or get("isCompactSummary") or get("teamName")
+        injected = any(map(get, _INJECTED))
         if injected or origin not in (None, "human", "sdk"):
             self.skipped["injected"] += 1
             return
         whole = _texts(parts)
-        text = "\n\n".join(filter(None, map(_typed, whole)))
-        if origin != "human" and text.startswith(_CAVEAT):
-            text = ""
+        text = _typed_in_all(whole, origin)
         if not text:
             reason = "injected" if whole else "no text"
-            is_command = any(_sets_up(_without_heads(part)) for part in whole)
-            self.skipped["command" if is_command else reason] += 1
+            self.skipped["command" if any(map(is_command, whole)) else reason] += 1
             return
-        by_program = origin == "sdk" or _is_by_program(record) or any(map(_is_mixed, whole))
+        by_program = origin == "sdk" or _is_by_program(record) or any(map(is_mixed, whole))
         self._add_prompt(record, text, by_program=by_program)
 
     def _add_steering(self, record: Mapping[str, Any]) -> None:
@@ -286,16 +255,17 @@ class _Transcript:
         attachment = record.get("attachment")
         if not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
             return
-        if _origin(attachment) not in (None, "human"):
+        origin, mode = _origin(attachment), attachment.get("commandMode")
+        if origin not in (None, "human") or mode not in (None, "prompt"):
             self.skipped["injected"] += 1
             return
         prompt = attachment.get("prompt")
         whole = [prompt] if isinstance(prompt, str) else _texts(records_of(prompt))
-        text = "\n\n".join(filter(None, map(_typed, whole)))
+        text = _typed_in_all(whole, origin)
         if text:
-            mixed = any(map(_is_mixed, whole))
+            mixed = any(map(is_mixed, whole))
             self._add_prompt(record, text, by_program=mixed or _is_by_program(record))
-        elif any(_sets_up(_without_heads(part)) for part in whole):
+        elif any(map(is_command, whole)):
             self.skipped["command"] += 1
 
     def _add_prompt(self, record: Mapping[str, Any], text: str, *, by_program: bool) -> None:
@@ -403,13 +373,14 @@ class _Transcript:
         """Add an utterance and return its place."""
         forked = record.get("forkedFrom")
         told_at = _string(record, "timestamp") or ""
+        at = parse_time(told_at) if told_at else moment_of(record.get("timestamp"))
         id_ = _string(record, "uuid") or f"{self._source.session}:{hashed(role, told_at, text)}"
         self._utterances.append(
             Utterance(
                 id_,
                 role,
                 text,
-                parse_time(told_at),
+                at,
                 typed,
                 copy_of=_string(forked, "messageUuid") if isinstance(forked, dict) else None,
             )
@@ -430,50 +401,10 @@ def _origin(record: Mapping[str, Any]) -> str | None:
     return _string(record, "turnOrigin") or told
 
 
-def _has_heads(text: str) -> bool:
-    """Tell whether a text may have words of a program in it; most have none."""
-    return "<" in text or _OF_HOOKS in text
-
-
-def _without_heads(text: str) -> str:
-    text = without_own(text)
-    return without_head(text, _HEAD_TAGS, _HEAD_LINES) if _has_heads(text) else text.strip()
-
-
-def _is_mixed(text: str) -> bool:
-    """Tell whether words of a program may be left: those of a hook, say, have no end."""
-    if not _has_heads(text):
-        return False
-    blocks = holds_block(_without_heads(text), _HEAD_TAGS)
-    return blocks or any(line in text for line in _HEAD_LINES)
-
-
-def _sets_up(text: str) -> bool:
-    """Tell whether a text is a command to Claude Code itself, such as "/clear" or "/model opus".
-
-    It has no heads any more, and no blanks around it.
-    """
-    if not text.startswith(_COMMANDS):
-        # "/status is slow" may speak of a path: only the command alone is certain.
-        name, words = text, ""
-        if not name.startswith("/"):
-            return False
-    else:
-        name, words = inner(text, "command-name").strip(), inner(text, "command-args").strip()
-    name = name.removeprefix("/")
-    return name in _SETTING_UP or (name in _SETTING_UP_ALONE and not words)
-
-
-def _typed(text: str) -> str:
-    """Return what the user typed of a text; empty if a program wrote it."""
-    text = _without_heads(text)
-    if _sets_up(text):
-        return ""
-    if text.startswith(_COMMANDS):
-        return f"{inner(text, 'command-name')} {inner(text, 'command-args')}".strip()
-    if text.startswith("<user-memory-input>"):
-        return inner(text, "user-memory-input")
-    return "" if text.startswith(_NOT_TYPED) else text
+def _typed_in_all(texts: Iterable[str], origin: str | None) -> str:
+    """Return what the user typed of the texts of a line."""
+    parts = (typed_in(text, is_known=origin == "human") for text in texts)
+    return "\n\n".join(filter(None, parts))
 
 
 def _content(record: Mapping[str, Any]) -> Any:

@@ -112,6 +112,8 @@ class _Rollout:
         # Items of the user that are not yet known to be typed, each with its id.
         self._held: list[tuple[str, str, int | None]] = []
         self._in_prompt = False
+        # Of the last line that told one: those of the oldest files tell none but the first.
+        self._at: int | None = None
         # A hash of all words so far. Times are no help: a fork writes them anew.
         turns: list[str] = state.get("turns") or [""]
         self._turns, self._words = turns[:-1], turns[-1]
@@ -159,7 +161,8 @@ class _Rollout:
         words = words_of(kind, payload)
         if words:
             self._words = hashed(self._words, words)
-        text, at = prompt_of(kind, payload), moment_of(record.get("timestamp"))
+        text = prompt_of(kind, payload)
+        at = self._at = moment_of(record.get("timestamp")) or self._at
         if kind == "session_meta":
             self._begin(payload)
         elif kind == "event_msg" and text:

@@ -8,7 +8,7 @@ from plait.agents.histories import Act, SessionKind
 from plait.agents.histories.acts import act_of, patched_files
 from plait.agents.histories.files import below
 from plait.agents.histories.lines import JsonLines
-from plait.agents.histories.stripping import holds_block, without_head
+from plait.agents.histories.stripping import holds_block, is_plan, without_head
 from plait.agents.histories.values import (
     Fields,
     decoded,
@@ -19,6 +19,7 @@ from plait.agents.histories.values import (
     string,
     texts_of,
 )
+from plait.agents.hooks.prompts import REQUESTS
 
 _MAIN: SessionKind = "main"
 _MOST_FORKS = 50
@@ -29,10 +30,20 @@ _NOT_TYPED = (
 )
 _HEAD_TAGS = (
     *("user_instructions", "environment_context", "recommended_plugins", "INSTRUCTIONS"),
-    *("permissions", "collaboration_mode"),
+    *("permissions", "collaboration_mode", "in-app-browser-context", "additional_context"),
+    *("internal_model_context", "image"),
 )
-# The editor's extension puts open files before what was typed.
-_EDITOR, _REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
+# The editor's extension and the desktop app put what is open and attached before what was typed.
+_EDITOR = "# Context from my IDE setup:"
+_CONTEXTS = (
+    _EDITOR,
+    *("# Files mentioned by the user:", "# Files pasted by the user:", "# In app browser:"),
+)
+# The user's comments among the words of what they are about: pages, changes, other chats.
+_COMMENTS = (
+    *("# Browser comments:", "# Diff comments:", "# Selected text:", "# Review findings:"),
+    *("## Referenced chats with Codex:", "ntrusted page evidence"),
+)
 _EXIT = re.compile(r"(?:exited with code|exit code:?) (-?\d{1,5})\b", re.I)
 # Of a tool's answer, the part that tells how it ended, and what ends that part.
 _FRAME = 400
@@ -78,8 +89,18 @@ def prompt_of(kind: str, payload: Fields) -> str:
         if item.get("type") == "UserMessage":
             return joined([_typed(text) for text in texts_of(item.get("content"))])
     if kind == "response_item" and form == "message" and payload.get("role") == "user":
-        return joined([_typed(text) for text in texts_of(payload.get("content"))])
+        return joined([_typed(text) for text in texts_of(_told_to_be_typed(payload))])
     return ""
+
+
+def _told_to_be_typed(message: Fields) -> Any:
+    """Return the content of a message; if it tells of each part what it is, what was typed."""
+    content = message.get("content")
+    about = record_of(message.get("internal_chat_message_metadata_passthrough"))
+    kinds = about.get("content_item_kinds")
+    if not (isinstance(content, list) and isinstance(kinds, list) and len(kinds) == len(content)):
+        return content
+    return [part for part, kind in zip(content, kinds, strict=True) if kind == "user.text"]
 
 
 def words_of(kind: str, payload: Fields) -> str:
@@ -94,16 +115,20 @@ def words_of(kind: str, payload: Fields) -> str:
 
 def _typed(text: str) -> str:
     text = without_head(text, _HEAD_TAGS)
-    if text.startswith(_EDITOR):
+    if text.startswith((*_CONTEXTS, *REQUESTS)):
         # The last one: a file that is shown before it may hold the same line.
-        _, marked, request = text.rpartition(_REQUEST)
-        return request.strip() if marked else ""
+        place, request = max((text.rfind(request), request) for request in REQUESTS)
+        if place >= 0:
+            return text[place + len(request) :].strip()
+        if text.startswith(_EDITOR):
+            return ""
     return "" if text.startswith(_NOT_TYPED) else text
 
 
 def holds_context(text: str) -> bool:
-    """Tell whether words of a program may be left in what the user typed."""
-    return _EDITOR in text or holds_block(text, _HEAD_TAGS)
+    """Tell whether words of a program or a model may be in what the user typed."""
+    has_context = any(words in text for words in (*_CONTEXTS, *_COMMENTS))
+    return has_context or is_plan(text) or holds_block(text, _HEAD_TAGS)
 
 
 def call_of(item: Fields) -> Act:

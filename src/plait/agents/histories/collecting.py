@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from plait.agents.histories import Act, Role, Session, Utterance
 from plait.agents.histories.acts import ended
 from plait.agents.histories.lines import FAR_BYTES
-from plait.agents.histories.stripping import without_own
+from plait.agents.histories.stripping import opens_with_block, without_own
 from plait.text import clean
 
 # A batch ends with the first turn after so many utterances.
@@ -42,9 +42,11 @@ class Utterances:
         self, id: str, role: Role, text: str, at: int | None = None, *, typed: bool = False
     ) -> None:
         """Add an utterance; what plait injected into its text is taken out."""
+        text = without_own(text).strip()
         if role == "user":
             self._turns.append(len(self._rows))
-        self._rows.append(Utterance(id, role, without_own(text).strip(), at, typed))
+            typed = typed and not opens_with_block(text)
+        self._rows.append(Utterance(id, role, text, at, typed))
         self._acts.append([])
 
     def call(self, act: Act, call_id: str, id: str, at: int | None = None) -> None:

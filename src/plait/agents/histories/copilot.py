@@ -31,8 +31,9 @@ from plait.facts.masking import masked
 
 _AGENT = "copilot"
 _EVENTS = "events.jsonl"
-# Where a prompt comes from that nobody typed.
-_PROGRAMS = ("skill-", "agent-", "system", "hook")
+# Where a prompt comes from that nobody typed; what was typed tells no source, or that of a person.
+_PROGRAMS = ("skill-", "agent-", "system", "hook", "autopilot")
+_PERSON = ("", "user")
 _EXIT = re.compile(r"exit(?:ed with exit)? code:? (-?\d{1,5})\W{0,4}+\Z", re.I)
 # Of a tool's answer, the end tells the exit status; what stands before was printed.
 _TAIL = 200
@@ -152,7 +153,8 @@ class _Events:
             self.skipped["injected"] += 1
             return
         self._answer = ""
-        self.utterances.say(id_, "user", text, at, typed=True)
+        is_persons = string(data, "source") in _PERSON
+        self.utterances.say(id_, "user", text, at, typed=is_persons)
 
     def _say(self, data: Fields, id_: str, at: int | None) -> None:
         """Add an answer; one that came in pieces is one answer."""

@@ -175,7 +175,7 @@ def _session(
     skipped: Counter[str],
 ) -> tuple[Session, ...]:
     rows = Utterances()
-    begun = moment_of(composer.get("createdAt"))
+    begun = moment_of(composer.get("createdAt")) or moment_of(composer.get("lastUpdatedAt"))
     for number_, bubble in enumerate(bubbles):
         id_ = identifier(bubble, "bubbleId") or f"{name}:{number_}"
         timing = record_of(bubble.get("timingInfo"))

@@ -141,7 +141,8 @@ def opened_history(path: str) -> Iterator[LiveDatabase]:
             yield database
     except (StoreError, UsageError) as error:
         # A StoreError would be about the memory.
-        raise OSError(str(error)) from error
+        _, _, cause = str(error).rpartition(" cannot be imported: ")
+        raise OSError(cause.removesuffix(" Nothing was imported.").rstrip(".")) from error
 
 
 def database_state(path: str) -> list[list[int]]:

@@ -52,6 +52,11 @@ _HEAD_TAGS = ("session_context", "hook_context")
 _FILES = "--- Content from referenced files ---"
 # Commands of the program itself, not words for the model.
 _COMMANDS = ("/", "?")
+# What a model wrote of earlier turns, and what older versions began with; in the user's place.
+_SUMMARY = "<state_snapshot>"
+_NOT_TYPED = (_SUMMARY, "This is the Gemini CLI. We are setting up the context")
+# What the model is made to say to both.
+_ACKNOWLEDGED = ("Got it. Thanks for the additional context!", "Got it. Thanks for the context!")
 _LOG, _WHOLE = ".jsonl", ".json"
 
 
@@ -127,11 +132,16 @@ class _Chat:
             self._about.update(record)
 
     def change(self, values: Fields) -> None:
-        """Change what is known of the session; a list of messages replaces them all."""
+        """Change what is known of the session; a list of messages replaces them all.
+
+        But if it begins anew with a summary, the turns before that were said all the same.
+        """
         self._about.update((name, value) for name, value in values.items() if name != "messages")
         if isinstance(values.get("messages"), list):
-            self._messages = {}
-            for message in records_of(values["messages"]):
+            messages = records_of(values["messages"])
+            if not any(map(_is_summary, messages)):
+                self._messages = {}
+            for message in messages:
                 self._put(message)
 
     def _put(self, message: Fields) -> None:
@@ -152,9 +162,10 @@ class _Chat:
         kind = _SUBAGENT if self._about.get("kind") == _SUBAGENT else self._source.kind
         rows = Utterances()
         session = identifier(self._about, "sessionId") or Path(self._source.path).stem
+        at = moment_of(self._about.get("startTime"))
         for id_, message in self._messages.items():
             name = f"{session}:{id_}"
-            at = moment_of(message.get("timestamp"))
+            at = moment_of(message.get("timestamp")) or at
             if message.get("type") == "user":
                 text = self._typed(message)
                 if text:
@@ -182,7 +193,7 @@ class _Chat:
         parts = shown if isinstance(shown, str | list | dict) and shown else message.get("content")
         texts = [without_head(text, _HEAD_TAGS) for text in texts_of(parts)]
         text = joined(texts).partition(_FILES)[0].rstrip()
-        if text.startswith(_COMMANDS):
+        if text.startswith((*_COMMANDS, *_NOT_TYPED)):
             text = ""
         self.skipped["injected"] += not text
         return text
@@ -194,7 +205,7 @@ class _Chat:
         text = joined(texts_of(parts))
         calls = records_of(message.get("toolCalls"))
         self.skipped["thinking"] += len(records_of(message.get("thoughts")))
-        if text:
+        if text and text not in _ACKNOWLEDGED:
             rows.say(name, "assistant", text, at)
         for place, call in enumerate(calls):
             id_ = f"{place}:{identifier(call, 'id')}"
@@ -208,6 +219,11 @@ class _Chat:
                 failed = status == "error" or bool(result)
                 exit = 0 if act.command and not failed and status == "success" else None
                 rows.end(id_, result, failed=failed, exit=exit)
+
+
+def _is_summary(message: Fields) -> bool:
+    texts = texts_of(message.get("content"))
+    return message.get("type") == "user" and joined(texts).startswith(_SUMMARY)
 
 
 def _result(call: Fields) -> str:

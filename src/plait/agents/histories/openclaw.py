@@ -4,6 +4,7 @@ Both have the same events, and one session may be in both: its events keep their
 Sessions of schedules and hooks are headless, and so are group chats: other people's words.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -50,7 +51,20 @@ _HEADLESS_KEYS = ("cron:", ":cron:", "hook:", ":hook:", "heartbeat", ":group:", 
 _HEAD_TAGS = ("relevant-memories", "system-reminder")
 # Before what was typed stand blocks of JSON about where it came from.
 _HEAD_BLOCK, _MOST_BLOCKS = "(untrusted metadata):", 10
-_NOT_TYPED = ("System:", "Read HEARTBEAT.md", "[System Message]")
+# Each on a line of its own before what was typed.
+_EVENT = "System: ["
+_NOT_TYPED = (
+    *("Read HEARTBEAT.md", "[System Message]", "[Inter-session message]"),
+    *("[Queued announce messages", "[Subagent Context]", "Pre-compaction memory flush."),
+)
+# A schedule or a subagent reports into the session.
+_REPORT = re.compile(r'A (?:cron job|subagent task|background task) "[^"]{0,400}" just ')
+# The first prompt after a reset, below notes of earlier sessions.
+_RESET = "A new session was started via /new or /reset."
+# When a message came in, before its words.
+_STAMP = re.compile(r"\[[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d[^\[\]\n]{0,40}+\]\s*+")
+# Messages that came in meanwhile, each with a head of its own.
+_QUEUED = "[Queued messages while agent was busy]"
 
 
 def find(places: Places) -> Iterator[HistoryFile]:
@@ -158,6 +172,7 @@ class _Talk:
         self._skipped = skipped
         self._rows = Utterances()
         self._cwd = ""
+        self._at: int | None = None
 
     def session(self, events: Iterable[Fields]) -> Iterator[Session]:
         """Yield the session with these events, unless nothing was said."""
@@ -165,6 +180,7 @@ class _Talk:
             kind = event.get("type")
             if kind == "session":
                 self._cwd = self._cwd or folder(event, "cwd")
+                self._at = moment_of(event.get("timestamp"))
             elif kind == "message":
                 self._add(event, record_of(event.get("message")))
             elif kind in ("custom_message", "compaction", "branch_summary"):
@@ -176,11 +192,13 @@ class _Talk:
     def _add(self, event: Fields, message: Fields) -> None:
         role, content = message.get("role"), message.get("content")
         when = event.get("timestamp") or message.get("timestamp")
-        at = moment_of(when)
+        at = self._at = moment_of(when) or self._at
         # The ids are short: with its time, one is unique, and a fork copies both.
         id_ = hashed(identifier(event, "id") or (self._id, joined(texts_of(content, "text"))), when)
         if role == "user":
-            self._ask(content, id_, at)
+            # Newer versions tell who wrote it: a person, another session, or the program.
+            origin = string(message.get("provenance"), "kind")
+            self._ask(content if origin in ("", "external_user") else "", id_, at)
         elif role == "assistant":
             text = joined(texts_of(content, "text"))
             if text:
@@ -199,21 +217,28 @@ class _Talk:
             self._rows.end(identifier(message, "toolCallId"), result, failed=failed, exit=code)
 
     def _ask(self, content: Any, id_: str, at: int | None) -> None:
-        text = _typed(joined(texts_of(content, "text")))
+        whole = joined(texts_of(content, "text"))
+        text = _typed(whole)
         if not text:
             self._skipped["injected"] += 1
             return
-        is_mixed = _HEAD_BLOCK in text or holds_block(text, _HEAD_TAGS)
+        is_mixed = _EVENT in whole or _HEAD_BLOCK in text or _QUEUED in text
+        is_mixed = is_mixed or holds_block(text, _HEAD_TAGS)
         self._rows.say(id_, "user", text, at, typed=self._kind == "main" and not is_mixed)
 
 
 def _typed(text: str) -> str:
     """Return what the user typed of a text; empty if a program wrote it."""
-    text = without_head(text, _HEAD_TAGS)
+    text = without_head(text, _HEAD_TAGS, (_EVENT,))
     for _ in range(_MOST_BLOCKS):
         _, opened, rest = text.partition("```json\n")
         _, closed, after = rest.partition("\n```")
         if not (opened and closed) or _HEAD_BLOCK not in text.partition("\n")[0]:
             break
         text = after.lstrip()
-    return "" if text.startswith(_NOT_TYPED) else text
+    stamp = _STAMP.match(text)
+    text = text[stamp.end() :] if stamp is not None else text
+    # Within a line, a person speaks of it.
+    is_programs = text.startswith((*_NOT_TYPED, _RESET)) or f"\n{_RESET}" in text
+    is_programs = is_programs or _REPORT.match(text) is not None
+    return "" if is_programs else text

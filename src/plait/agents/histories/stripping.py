@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from html import unescape
 
+from plait.agents.hooks.prompts import OPENING_TAG
 from plait.facts.echo import unfenced
 
 # What plait puts around recalled text, as Gemini CLI stores it.
@@ -15,8 +16,14 @@ _ESCAPED_FENCE = re.compile(r"&lt;&lt;(/?)plait-recall ([a-z2-7]{8})&gt;&gt;")
 # Halves of a fence may be left that are one together. Nobody writes so: a text with more is none.
 _MOST_NESTED = 8
 _PRIVATE = re.compile(r"<private>(?:[^<]|<(?!/private>))*+(?:</private>)?", re.I)
+# Before a plan that a model wrote and the user only agreed to: it goes into a new session as the
+# user's words.
+_PLANS = (
+    "Implement the following plan:",
+    "PLEASE IMPLEMENT THIS PLAN:",
+    "A previous agent produced the plan below",
+)
 _FILLED = re.compile(r"\S")
-_TAG = re.compile(r"<([A-Za-z][\w-]{0,60}+)[^<>]{0,200}+>")
 
 
 def without_own(text: str) -> str:
@@ -60,7 +67,7 @@ def without_head(text: str, tags: Sequence[str], lines: Sequence[str] = ()) -> s
         if start is None:
             return ""
         place = start.start()
-        tag = _TAG.match(text, place)
+        tag = OPENING_TAG.match(text, place)
         if tag is not None and tag[1] in tags:
             closing = f"</{tag[1]}>"
             end = text.rfind(closing, tag.end())
@@ -84,6 +91,24 @@ def holds_block(text: str, tags: Sequence[str]) -> bool:
         text.startswith(f"<{tag}") or f"\n<{tag}" in text or text.endswith(f"</{tag}>")
         for tag in tags
     )
+
+
+def opens_with_block(text: str) -> bool:
+    """Tell whether a text begins with a block, whatever its tag.
+
+    Programs get new tags, and what a person puts there was pasted.
+
+    >>> opens_with_block("<open_tabs>a.py</open_tabs> why?"), opens_with_block("<3 it. Why </b>?")
+    (True, False)
+    """
+    text = without_private(text).lstrip()
+    tag = OPENING_TAG.match(text)
+    return tag is not None and f"</{tag[1]}>" in text
+
+
+def is_plan(text: str) -> bool:
+    """Tell whether a text is a plan of a model, sent as the words of the user who agreed to it."""
+    return text.startswith(_PLANS)
 
 
 def inner(text: str, tag: str) -> str:

@@ -105,12 +105,14 @@ def _sessions(chat: Fields, source: HistoryFile, skipped: Counter[str]) -> tuple
     path = Path(source.path)
     session = identifier(chat, "sessionId") or path.stem
     rows = Utterances()
+    at = moment_of(chat.get("creationDate"))
     for request in records_of(chat.get("requests")):
         message = request.get("message")
         text = string(message if not isinstance(message, str) else request, "text")
         text = text or string(request, "message")
-        at = moment_of(request.get("timestamp"))
-        id_ = identifier(request, "requestId") or hashed(session, at, text)
+        told = moment_of(request.get("timestamp"))
+        id_ = identifier(request, "requestId") or hashed(session, told, text)
+        at = told or at
         if text.strip():
             rows.say(id_, "user", text, at, typed=True)
         _answer(rows, request, f"{id_}:answer", at, skipped)
