@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/hooks.py --eval ../shared/eval --train ../shared/train
 
-Prints the rows of the table in `docs/hooks.md`; ``--only`` chooses memories by name.
+Prints the rows of the table in `docs/hooks.md`; ``--only`` chooses memories by name. What the
+prompts are, and their subjects, is told in `tests/agents/hooks/prompts/README.md`.
 """
 
 import argparse
@@ -24,6 +25,22 @@ PROMPTS = ROOT / "tests" / "agents" / "hooks" / "prompts"
 EXAMPLES = ROOT / "examples"
 QUESTIONS = 200
 LARGE = 30_000
+TALK = "pets plants cooking household crafts music sports games arts career cars medicine"
+# The subjects of which a memory has something: prompts about these are not foreign to it.
+SUBJECTS = {
+    "sample": "code",
+    "locomo_turns": TALK,
+    "scifact": "medicine",
+    "squad_dev": (
+        "astronomy physics earth geography history animals math religion medicine law sports arts "
+        "machines language"
+    ),
+    "cosqa_dev": "code math",
+    "commits": "code",
+    "manuals": "code",
+    "talk": f"{TALK} code law",
+}
+MANUALS = ("docs_github", "docs_postgres_git", "docs_kubernetes_multi", "docs_mdn_en")
 
 
 class Asked(NamedTuple):
@@ -37,6 +54,15 @@ def prompts(name: str) -> list[str]:
     """Return the prompts of one kind."""
     lines = (PROMPTS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     return [line.replace("\\n", "\n").replace("\\t", "\t") for line in lines]
+
+
+def foreign(name: str) -> tuple[list[str], list[str]]:
+    """Return the questions that are foreign to a memory, and those on its subjects."""
+    parts: tuple[list[str], list[str]] = [], []
+    for line in prompts("foreign"):
+        subject, _, prompt = line.partition("\t")
+        parts[subject in SUBJECTS[name].split()].append(prompt)
+    return parts
 
 
 def sample(memory: Memory) -> list[Asked]:
@@ -77,12 +103,28 @@ def commits(memory: Memory, training: Path, size: int) -> list[Asked]:
     return [Asked(listed[number][0], frozenset([f"commit/{number}"])) for number in chosen]
 
 
+def manuals(memory: Memory, training: Path, size: int) -> list[Asked]:
+    """Store sections of manuals in English; return headings that they are under."""
+    asked: list[Asked] = []
+    for part in MANUALS:
+        with lzma.open(training / f"{part}.tsv.xz", "rt", encoding="utf-8") as file:
+            rows = (line.rstrip("\n").split("\t") for line in file)
+            english = (row for row in rows if row[1].strip() and row[2][:2] in ("en", ""))
+            listed = list(islice(english, size // len(MANUALS)))
+        keys = [f"{part}/{number}" for number in range(len(listed))]
+        memory.store_many(
+            Document(key=key, text=row[1]) for key, row in zip(keys, listed, strict=True)
+        )
+        asked += [Asked(row[0], frozenset([key])) for key, row in zip(keys, listed, strict=True)]
+    return random.Random("manuals").sample(asked, QUESTIONS)
+
+
 def memories() -> Iterator[tuple[str, int]]:
     """Yield the names of the memories and their sizes."""
     yield "sample", 0
     for name in ("locomo_turns", "scifact", "squad_dev", "cosqa_dev"):
         yield from ((name, 50), (name, 2_000))
-    yield from (("commits", LARGE), ("talk", LARGE))
+    yield from ((name, LARGE) for name in ("commits", "manuals", "talk"))
 
 
 def filled(memory: Memory, name: str, size: int, evaluation: Path, training: Path) -> list[Asked]:
@@ -91,6 +133,8 @@ def filled(memory: Memory, name: str, size: int, evaluation: Path, training: Pat
         return sample(memory)
     if name == "commits":
         return commits(memory, training, size)
+    if name == "manuals":
+        return manuals(memory, training, size)
     if name == "talk":
         asked: list[Asked] = []
         for part in ("locomo_turns", "friendsqa_dev_utterances", "qmsum_val"):
@@ -100,9 +144,8 @@ def filled(memory: Memory, name: str, size: int, evaluation: Path, training: Pat
     return collected(memory, evaluation / name, size)
 
 
-def silent(memory: Memory, name: str) -> str:
-    """Return the share of prompts of one kind that get nothing."""
-    asked = prompts(name)
+def silent(memory: Memory, asked: Sequence[str]) -> str:
+    """Return the share of prompts that get nothing."""
     return f"{sum(not for_prompt(memory, prompt).text for prompt in asked) / len(asked):.1%}"
 
 
@@ -129,7 +172,8 @@ def main() -> None:
             continue
         with Memory.open(":memory:", project="") as memory:
             questions = filled(memory, name, size, arguments.eval, arguments.train)
-            cells = [silent(memory, kind) for kind in ("no_memory", "held_out", "foreign")]
+            kinds = (prompts("no_memory"), prompts("held_out"), *foreign(name))
+            cells = [silent(memory, asked) for asked in kinds]
             row = [name, f"{memory.stats().chunk_count:,}", *cells, kept(memory, questions)]
         print("|", " | ".join(row), "|", flush=True)
 

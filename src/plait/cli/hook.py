@@ -153,11 +153,13 @@ def hook_run(arguments: Namespace, out: Output) -> int:
     from plait.agents.hooks import record
     from plait.agents.hooks.injecting import for_prompt
     from plait.cli.search import open_to_read
+    from plait.cli.shared import warn_if_empty
     from plait.present.text import counted
 
     with open_to_read(out) as memory:
         if memory.is_off:
             return NOTHING_FOUND
+        warn_if_empty(memory, out)
         shown = for_prompt(memory, arguments.prompt, record.muted_ids(record.data_folder()))
         value = {
             "shown": bool(shown.text),

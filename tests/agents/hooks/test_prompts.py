@@ -1,6 +1,7 @@
 """Prompts that need no memory get none, and questions are not taken for such prompts."""
 
 import json
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,8 @@ LEAST_KEPT = 0.95
 
 def prompts(name: str) -> list[str]:
     lines = (PROMPTS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+    if name == "foreign":
+        lines = [line.partition("\t")[2] for line in lines]
     return [line.replace("\\n", "\n").replace("\\t", "\t") for line in lines]
 
 
@@ -54,9 +57,20 @@ def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
 
 
 def test_there_are_enough_prompts() -> None:
-    for name in ("no_memory", "foreign"):
-        assert len(set(prompts(name))) >= 200
+    for name in ("no_memory", "held_out", "foreign"):
+        assert len(set(prompts(name))) == len(prompts(name)) >= 200
     assert not set(prompts("held_out")) & set(prompts("no_memory"))
+
+
+def test_every_memory_has_enough_foreign_prompts_and_every_subject_is_told() -> None:
+    lines = (PROMPTS / "foreign.txt").read_text(encoding="utf-8").splitlines()
+    subjects = [line.partition("\t")[0] for line in lines]
+    told = (PROMPTS / "README.md").read_text(encoding="utf-8")
+    assert all(f"`{subject}`" in told for subject in subjects)
+    measured = runpy.run_path(str(ROOT / "benchmarks" / "hooks.py"))["SUBJECTS"]
+    for name, own in measured.items():
+        assert {*own.split()} <= {*subjects}, name
+        assert sum(subject not in own.split() for subject in subjects) >= 200, name
 
 
 @pytest.mark.unmeasured
@@ -95,6 +109,32 @@ def test_hooks_keep_the_first_answers_of_recall(memory: Memory) -> None:
         ("Why Pennant?\nKeyError: 'x'", "Why Pennant?"),
         ("pg_wal", "pg_wal"),
         ("我们什么时候部署到生产环境", "我们什么时候部署到生产环境"),
+        (
+            "<ide_selection>def total(): ...</ide_selection>\nwhen do we deploy?",
+            "when do we deploy?",
+        ),
+        ("<a>x</a>\n<b c='d'>y</b> when do we deploy?", "when do we deploy?"),
+        ("<3 when do we deploy?", "<3 when do we deploy?"),
+        (
+            "# Files mentioned by the user:\n\n## deploy.md: /notes/deploy.md\n\n"
+            "## My request for Codex:\nwhen do we deploy?",
+            "when do we deploy?",
+        ),
+        ("<pasted>We deploy on Fridays</pasted>", ""),
+        ("<task-notification>The tests of billing have ended</task-notification>", ""),
+        ('<agent-message from="a">When do we deploy?</agent-message>', ""),
+        ("why does git log --oneline hang?", "why does git log --oneline hang?"),
+        ("the job ended with exit code 137", "the job ended with exit code 137"),
+        ("docker: which registry?", "docker: which registry?"),
+        ("KeyError: 'x'\nthe importer drops it", "the importer drops it"),
+        ("git log --oneline", ""),
+        ("cat package.json", ""),
+        ("sync && reboot", ""),
+        ("$ tsc -p .\nerror Command failed with exit code 2.", ""),
+        ("go: module example.com/m: git fetch: exit status 128", ""),
+        ('ERROR: relation "x" does not exist\nLINE 1: SELECT "x"."id"', ""),
+        ("3 failing\n  1) parses empty input:", ""),
+        ("Error: Cannot find module 'x'\nRequire stack:\n- /app/index.js", ""),
         ("/compact", ""),
         ("!git status", ""),
         ("", ""),

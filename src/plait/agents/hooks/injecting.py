@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from plait.agents.hooks.prompts import query_of
 from plait.agents.hooks.record import HINTED
+from plait.agents.hooks.speaking import sure_of
 from plait.memory import Memory
 from plait.searching.search import tokens_of
 from plait.types import Answer, Document, Filter, Hit
@@ -109,15 +110,14 @@ def for_prompt(
     if not query:
         return Shown(why="needs_no_memory")
     best = _best(memory, query, context)
-    strong: Sequence[Hit] = [hit for hit in best if not hit.is_weak]
+    strong: Sequence[Hit] = sure_of(memory.engine, query, best) if best else ()
     if not strong:
         weak = tuple((hit, "nothing_relevant") for hit in best[:MOST_ITEMS])
         return Shown(why="nothing_relevant", left_out=weak)
     if any(hit.document.turn is not None for hit in strong):
         from plait.searching.conversations import with_replies
 
-        answer = with_replies(memory.engine, Answer(list(strong)), _here(memory))
-        strong = memory._with_changes(answer)
+        strong = with_replies(memory.engine, Answer(list(strong)), _here(memory))
     if len({hit.passage.text for hit in strong}) < len(strong):
         from plait.searching.diversity import without_copies
 
@@ -127,7 +127,9 @@ def for_prompt(
         return Shown(why=left_out[0][1], left_out=left_out)
     from plait.searching import recall
 
-    kept = kept[:MOST_ITEMS]
+    kept = _with_first(kept, best, muted, context)[:MOST_ITEMS]
+    if any(hit.document.turn is not None for hit in kept):
+        kept = tuple(memory._with_changes(Answer(list(kept))))
     # A passage alone: what is around it was not asked for, and was not looked at for secrets.
     around = [[hit.passage] for hit in kept]
     packed = recall.recall(Answer(kept), around, PROMPT_BUDGET, memory.config.project)
@@ -165,6 +167,19 @@ def _best(memory: Memory, query: str, context: InContext) -> list[Hit]:
     wider = memory.search(query, limit=LOOKED_AT + MOST_OWN)
     others = [hit.id for hit in wider if not context.holds(hit.document)][:LOOKED_AT]
     return [hit for hit in wider if hit.id in others or context.holds(hit.document)]
+
+
+def _with_first(
+    kept: tuple[Hit, ...], best: Sequence[Hit], muted: Collection[str], context: InContext
+) -> tuple[Hit, ...]:
+    """Return hits with the first one of the search before them, if it may be shown.
+
+    Of what the memory has on a prompt, the order tells better than the relevance what it is.
+    """
+    first = best[:1]
+    if any(hit.passage.text == first[0].passage.text for hit in kept):
+        return kept
+    return (*_sorted_out(first, muted, context)[0], *kept)
 
 
 def _here(memory: Memory) -> Filter:

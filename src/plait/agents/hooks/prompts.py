@@ -8,9 +8,18 @@ an agent, nor names for the work that is on the screen anyway.
 import re
 from functools import cache
 
-from plait.text import empty_words, is_unspaced
+from plait.text import empty_words, is_unspaced, words_in
 from plait.types.queries import QUESTION_MARKS
 
+# How prompts of Claude Code begin that nobody typed: reports of tasks, messages of other agents.
+MESSAGES_OF_AGENTS = (
+    *("<task-notification>", "<teammate-message", "<agent-message", "<cross-session-message"),
+)
+# Behind these words Codex's app puts what was typed; before them, what is open and attached.
+REQUESTS = ("## My request for Codex:", "## My request:")
+# How a block opens that a program put before it, or that was pasted.
+OPENING_TAG = re.compile(r"<([A-Za-z][\w-]{0,60}+)[^<>]{0,200}+>")
+_MOST_BLOCKS = 10
 # Characters. A question is short; what is longer was pasted, and search reads 64 words of it.
 MOST_ASKED = 4_000
 # Words. "What changed?" is about the last answer.
@@ -20,8 +29,10 @@ LONGEST_ORDER = 9
 ORDERS_NEED = 2
 WORK_WEIGHT = 0.5  # of a word such as "version" beside one of its own
 LONG_UNSPACED = 4  # characters
+SHORT_UNSPACED = 6
 
 _WORD = re.compile(r"\w+")
+_OPTION = re.compile(r"--?[A-Za-z][\w=-]*+|&&|\|")
 # Lines that a program wrote.
 _PRINTED = re.compile(
     r"""\s++at\ [\w.$<>/\[\]\ ]{1,200}+\( | \s*+(?:
@@ -29,11 +40,14 @@ _PRINTED = re.compile(
         | (?:Uncaught\ )?(?:[\w$]{1,80}+\.){0,20}+\w{0,80}(?:Error|Exception|Warning)(?::|$)
         | Exception\ in\ thread | thread\ '[^'\n]{0,80}+'\ panicked | (?:ba|z|fi)?sh:\ \S
         | \[(?:ERROR|WARN|INFO)\] | test\ result: | \w{1,20}+:\ \(\d++\)
-        | (?:error|warning|note|fatal|panic)[:\[] | (?:ERROR|WARN|WARNING|INFO|FAILED|PASSED)[\ :\[]
+        | (?:error|warning|note|fatal|panic)[:\[]
+        | (?:ERROR|FATAL|PANIC|WARN|WARNING|INFO|FAILED|PASSED)[\ :\[] | LINE\ \d++:
+        | error\ Command\ failed | undefined\ reference\ to\ | \d++\ (?:failing|passing|pending)$
+        | [\w.+-]{1,40}:\ [^\n]{0,500}?\bexit\ (?:status|code)\ \d | \$\ \S | \w++\ run\ v\d
         | npm\ ERR! | CONFLICT\ \( | Automatic\ merge\ failed | Segmentation\ fault
         | E\ \ \  | -->\  | ={3} | (?:\d++\ ++)?\|(?:\s|$) | \^[\^~]*+ | goroutine\ \d
         | exit\ status\ \d | make(?:\[\d++\])?:\ \*\*\*
-        | [\w+-]{1,40}+:\ (?:error|fatal|warning|command\ not\ found)[:\ ]
+        | [\w+-]{1,40}+:\ (?:[Ee]rror|fatal|warning|command\ not\ found)[:\ ]
         | \d{4}-\d\d-\d\d[T\ ]\d\d:\d\d | \[\d\d?+:\d\d | [{\[]"
         | (?:[\w-]{0,80}+[/.\\]){1,40}+[\w-]{0,80}+(?:\(\d++,\d++\)|:\d++)
     )""",
@@ -92,6 +106,10 @@ _WORK = """
     passing green red flaky skip skipped
 """
 _ASKING = ("how", "where", "when", "which", "who", "what", "why", "whose")
+# Programs that are hardly a word otherwise; others show by an option that they are to be run.
+_PROGRAMS = frozenset(
+    ("ls", "cd", "cat", "grep", "rm", "cp", "mv", "tail", "chmod", "mkdir", "sudo", "curl")
+)
 
 
 def query_of(prompt: str) -> str:
@@ -103,19 +121,72 @@ def query_of(prompt: str) -> str:
     'why this? We use Postgres.'
     """
     text = prompt.strip()
-    if _COMMAND.match(text):
+    if _COMMAND.match(text) or text.startswith(MESSAGES_OF_AGENTS):
         return ""
-    typed = _typed_lines(text)
+    typed = _typed_lines(_request(text))
+    if _is_to_be_run(typed):
+        return ""
     words = _WORD.findall(typed.lower())
     telling = {word for word in words if _has_meaning(word)} - empty_words() - _listed(_TALK)
     own = telling - _listed(_WORK)
-    asks = (words[:1] and words[0] in _ASKING) or typed.endswith(QUESTION_MARKS)
-    if asks and "you" not in words:
+    if is_question(typed) and "you" not in words:
         return typed if (telling if len(words) > SHORT_QUESTION else own) else ""
     if len(words) > LONGEST_ORDER:
         return typed if telling else ""
     weight = sum(map(_weight, own)) + WORK_WEIGHT * len(telling - own)
     return typed if own and weight >= ORDERS_NEED else ""
+
+
+def _request(text: str) -> str:
+    """Return a prompt without what stands in a frame before it."""
+    for _ in range(_MOST_BLOCKS):
+        tag = OPENING_TAG.match(text)
+        _, closed, rest = text.partition(f"</{tag[1]}>") if tag is not None else (text, "", "")
+        if not closed:
+            break
+        text = rest.lstrip()
+    for words in REQUESTS:
+        text = text.rpartition(words)[2]
+    return text.strip()
+
+
+def is_question(prompt: str) -> bool:
+    """Tell whether a prompt asks, by its first word or its last mark.
+
+    >>> is_question("how do we deploy"), is_question("deploy it")
+    (True, False)
+    """
+    first = _WORD.search(prompt.lower())
+    return bool(first and first.group() in _ASKING) or prompt.endswith(QUESTION_MARKS)
+
+
+def is_order(prompt: str) -> bool:
+    """Tell whether a prompt may be an order: short, no question, and not begun like a noun.
+
+    >>> is_order("align the columns"), is_order("the clock change problem")
+    (True, False)
+    """
+    words = _WORD.findall(prompt.lower())
+    if not words or len(words) > LONGEST_ORDER or is_question(prompt):
+        return False
+    if is_unspaced(words[0]):
+        return len(prompt) <= SHORT_UNSPACED
+    from plait.text.function_words import function_words_of
+
+    return words[0] not in empty_words() | function_words_of(words)
+
+
+def _is_to_be_run(line: str) -> bool:
+    """Tell whether a prompt is a command for a shell, not a sentence about one.
+
+    >>> _is_to_be_run("git log --oneline"), _is_to_be_run("why does git log --oneline hang")
+    (True, False)
+    """
+    program, *arguments = line.split() or [""]
+    if not (arguments and program.isascii() and program.islower()):
+        return False
+    is_shell = program in _PROGRAMS or any(map(_OPTION.fullmatch, arguments))
+    return is_shell and empty_words().isdisjoint(words_in(line))
 
 
 def _weight(word: str) -> int:
@@ -138,9 +209,17 @@ def _typed_lines(text: str) -> str:
     for line in text[:MOST_ASKED].split("\n"):
         if _PRINTED.match(line):
             printed = True
-        elif not (printed and (line[:1] in (" ", "\t") or len(line.split()) == 1)):
+        elif not (printed and _goes_on(line)):
             kept.append(line)
     return "\n".join(kept).strip()
+
+
+def _goes_on(line: str) -> bool:
+    """Tell whether a line goes on with what a program printed: people use words of grammar."""
+    if line[:1] in (" ", "\t") or len(line.split()) == 1:
+        return True
+    grammar = empty_words().intersection(words_in(line))
+    return line.isascii() and not grammar and not line.rstrip().endswith("?")
 
 
 def _has_meaning(word: str) -> bool:
