@@ -1,10 +1,13 @@
 """A chat as a conversation of the memory: kept as auto_save says, continued, shortened."""
 
+import itertools
 import json
+import sys
 
 import pytest
 
 from plait import Memory
+from plait.chat.models import open_model
 from plait.chat.sessions import (
     MOST_EXCHANGES,
     Exchange,
@@ -14,9 +17,11 @@ from plait.chat.sessions import (
     split_long,
     turns_of,
 )
+from plait.chat.talk import STOPPED, Talk
 from plait.chat.turns import ChatTurn
 from plait.errors import StoreBusy
 from plait.searching.recall import tokens_of
+from plait.settings.chat_models import parse_chat_model
 from plait.tools import run
 from plait.types import Document
 from tests.chat.server import Call, Reply
@@ -235,3 +240,54 @@ def test_an_untrusted_answer_of_a_session_is_fenced(work):
     [exchange] = exchanges_of(rows)
     assert exchange.answer.startswith("<conversation>\n<<plait-recall ")
     assert exchange.answer.count("</conversation>") == 1
+
+
+def interrupted(act, line):
+    """Do something with a Ctrl-C before its n-th line in the module of `Talk`; was there one?"""
+    left, former = line, sys.gettrace()
+
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename != Talk.ask.__code__.co_filename:
+            return None
+        left -= event == "line"
+        if event == "line" and left == 0:
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        act()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(former)
+    return False
+
+
+def test_what_was_answered_is_kept_wherever_ctrl_c_comes_again(work, server):
+    server.replies = [Reply("Once upon a time ", fault="hang"), Reply("The end.")] * 60
+    spec = parse_chat_model(server.model("openai"), server.address)
+    with Memory.open(project="") as memory:
+        model = open_model(spec, memory.config, [])
+        for line in itertools.count(1):
+            talk = Talk(memory, model, spec, today="2026-11-16", session=f"s{line}")
+            events = talk.ask("tell me a story")
+            assert next(events) == "Once upon a time "
+            assert events.throw(KeyboardInterrupt) == STOPPED
+
+            def end(events=events, talk=talk):
+                events.close()
+                talk.save()
+
+            came = interrupted(end, line)
+            answer = [*talk.ask("go on")]
+            talk.save()
+            asked = [contents(turn) for turn in server.requests[-1].turns]
+            assert [*asked[1:], *answer] == ["Once upon a time", "go on", "The end."], line
+            kept = [row.text for row in memory.conversation(f"s{line}")]
+            assert kept == ["tell me a story", "Once upon a time", "go on", "The end."], line
+            if not came:
+                break
+        model.close()
+    assert line > 10  # lines of an end

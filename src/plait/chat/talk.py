@@ -67,6 +67,17 @@ ONLY_TOOLS = Ending(Notice(f"The model asks for tools again and again. {INCOMPLE
 TalkEvent = str | ToolUse | Notice | Ending
 
 
+class _Asked(NamedTuple):
+    """A question that is being answered: its turns begin at ``start``."""
+
+    question: str
+    text: str
+    start: int
+    pieces: list[str]
+    id: str
+    is_complete: bool = False
+
+
 class Talk:
     """A conversation with one model about one memory.
 
@@ -96,6 +107,7 @@ class Talk:
         self._has_tools = True
         self._older: list[Exchange] = []
         self._turns: list[ChatTurn] = []
+        self._asked: _Asked | None = None
         self._unsaved: list[tuple[Exchange, str]] = []
         if session is not None:
             # Other programs may have stored it, with secrets in it.
@@ -127,21 +139,21 @@ class Talk:
         Raises:
             ChatError: There is no answer at all.
         """
+        self._settle()
         yield from self._shorten()
         context = self._context(question)
         self.sources = (*self._always.sources, *context.sources)
         yield from context.notices
-        start = len(self._turns)
         text = f"{context.text}\n\n{question}" if context.text else question
-        self._turns.append(ChatTurn("user", text))
         pieces: list[str] = []
-        complete = False
+        self._asked = _Asked(question, text, len(self._turns), pieces, new_id(8))
+        self._turns.append(ChatTurn("user", text))
         try:
             for event in self._rounds():
                 if isinstance(event, str):
                     pieces.append(event)
                 yield event
-            complete = True
+            self._asked = self._asked._replace(is_complete=True)
         except KeyboardInterrupt:
             yield STOPPED
         except ChatError as error:
@@ -149,20 +161,32 @@ class Talk:
                 raise
             yield Ending(error.notice._replace(text=f"{error.notice.text} {INCOMPLETE}"))
         finally:
-            answer = "".join(pieces).strip()
-            if not complete:
-                del self._turns[start:]
-            if not complete and answer:
-                self._turns += [ChatTurn("user", text), ChatTurn("assistant", answer)]
-            if answer:
-                self._is_first = False
-                self._unsaved.append((Exchange(question, answer), new_id(8)))
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take the question and what came of its answer into the conversation.
+
+        It may be interrupted: the next call does the rest, and nothing is there twice.
+        """
+        asked = self._asked
+        if asked is None:
+            return
+        answer = "".join(asked.pieces).strip()
+        if not asked.is_complete:
+            own = [ChatTurn("user", asked.text), ChatTurn("assistant", answer)] if answer else []
+            self._turns = [*self._turns[: asked.start], *own]
+        if answer:
+            self._is_first = False
+            kept = (Exchange(asked.question, answer), asked.id)
+            self._unsaved = [*(row for row in self._unsaved if row != kept), kept]
+        self._asked = None
 
     def save(self) -> Notice | None:
         """Keep what was not kept yet, if the session is kept; return why it was not.
 
         It may be interrupted: the next call does the rest, and nothing is stored twice.
         """
+        self._settle()
         if self.session is None or not self.is_kept:
             return None
         while self._unsaved:
