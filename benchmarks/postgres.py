@@ -186,7 +186,8 @@ def ask_as_member(
 def ask(name: str, memory: Memory, server: Server, questions: Sequence[str]) -> None:
     store, space = memory.engine, memory.embedder.space
     parsed = [parse(question) for question in questions]
-    asked = memory.embedder.embed(questions, "query")
+    # A question without a word that the model knows has none.
+    asked = [vector for vector in memory.embedder.embed(questions, "query") if vector is not None]
     # Warm: the first questions plan, and read what the others have in memory.
     for acts in (
         [lambda query=query: store.keyword(query, LIMIT, EVERYTHING) for query in parsed],
@@ -283,8 +284,8 @@ def many_namespaces(
                 store._connections.joined_as(own._replace(ns=number_of(where[place])))
                 store.keyword(parse(questions[place]), LIMIT, EVERYTHING)
                 vector = asked[place]
-                assert vector is not None
-                store.vector(vector, memory.embedder.space, 100, EVERYTHING)
+                if vector is not None:
+                    store.vector(vector, memory.embedder.space, 100, EVERYTHING)
 
             for place in range(10):
                 both(place)

@@ -132,6 +132,8 @@ CASES: list[tuple[dict[str, Any], list[str]]] = [
     ({"named": ("SCHLüSSEL_", "nobody")}, ["named twice"]),
     ({"named": ("keys", "ops/")}, ["about Keys", "ops/a"]),
     ({"named": ("%", "_")}, ["named twice"]),
+    ({"named": (*(f"nobody {n}" for n in range(300)), "doe, j")}, ["named twice"]),
+    ({"named": (*(f"nobody {n}" for n in range(300)), "OPS/")}, ["ops/a"]),
     ({"mentions": ("ssh-keys",)}, ["about Keys"]),
     ({"mentions": ("[[ssh",)}, ["about Keys"]),
     ({"mentions": ("[[ssh-keys]]",)}, ["about Keys"]),

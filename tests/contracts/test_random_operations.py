@@ -70,8 +70,8 @@ def sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Side
     from plait.stores.postgres.store import PostgresStore
 
     # SQLite may know how many passages have a common word from an earlier count; here it counts.
-    monkeypatch.setattr(keyword, "_stale", lambda connection: True)
-    monkeypatch.setattr(resembling, "_frequent", lambda connection, words: set())
+    monkeypatch.setattr(keyword, "is_stale", lambda connection: True)
+    monkeypatch.setattr(resembling, "_frequent", lambda connection, words: {})
     # Not one of our ids: they are the same in every run here.
     address = servers.address(uuid4().hex)
     opened = [Side(SQLiteStore(str(tmp_path / "memory.db"))), Side(PostgresStore(address))]

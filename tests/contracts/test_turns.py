@@ -148,3 +148,48 @@ def test_the_last_turn_has_the_time_that_counts(store: Store) -> None:
         row = entry(None, "yes", kind="message", session="talk", turn=turn, event_at=moment)
         write(store, row._replace(document=row.document._replace(project=project)))
     assert (last(None), last("p"), last("q"), last(None, "other")) == (300, 900, None, None)
+
+
+def test_places_that_were_read_before_follow_every_change(store: Store) -> None:
+    for key in ("one", "two"):
+        say(store, key, key)
+    [first], [second] = refs_of(store, "one"), refs_of(store, "two")
+
+    def numbers() -> tuple[int, ...]:
+        turns = store.turns([second, first])
+        return tuple(turns[ref].number for ref in (first, second) if ref in turns)
+
+    assert numbers() == numbers() == (1, 2)
+    with pytest.raises(StoreError), store.transaction() as tx:
+        tx.free_turn("", "talk", 1)
+        numbers()
+        raise StoreError("rolled back")
+    assert numbers() == (1, 2)
+    with store.transaction() as tx:
+        tx.free_turn("", "talk", 1)
+    assert numbers() == (2, 3)
+    delete(store, "one")
+    assert numbers() == (3,)
+
+
+def test_the_reply_to_a_message_is_the_next_whole_one_that_passes(store: Store) -> None:
+    for session in ("talk", "other"):
+        say(store, f"{session} one", "Where is the key?", session=session)
+        say(store, f"{session} two", "Which of them?", session=session)
+        say(store, f"{session} three", "In the ", "blue box.", session=session)
+        say(store, f"{session} four", "Thanks.", session=session)
+    say(store, "yours", "Not here.", project="p")
+    refs = {
+        f"{session} {key}": passages_of(store, f"{session} {key}")[0].ref
+        for session in ("talk", "other")
+        for key in ("one", "two", "four")
+    }
+    replies = store.replies([*refs.values(), 10_000], Filter())
+    assert {ref: list(rows) for ref, rows in replies.items() if rows} == {
+        refs[f"{session} one"]: [(ref, store.turns([ref])[ref])]
+        for session in ("talk", "other")
+        for ref in [refs[f"{session} two"]]
+    }
+    assert not any(store.replies([*refs.values()], Filter(projects=("p",))).values())
+    assert not any(store.replies([*refs.values()], Filter(trusts=("untrusted",))).values())
+    assert not store.replies([], Filter())

@@ -8,10 +8,12 @@ from plait import Memory
 from plait.errors import NotFound, PlaitError, StoreError, StoreReadOnly, UsageError
 from plait.stores.postgres import connection
 from plait.stores.postgres.memories import drop_memory
+from plait.stores.postgres.store import PostgresStore
 from plait.types.relations import Relation
 from plait.types.visibility import TeamMember
 from tests.codes import has_code
 from tests.people.conftest import Opened, Team, Trio
+from tests.unit.test_postgres_trips import MOST_TRIPS, trips
 
 
 def texts(memory: Memory, query: str = "plums") -> set[str]:
@@ -350,3 +352,22 @@ def test_a_memory_that_is_not_there_yet_is_no_file(team: Team) -> None:
         pytest.raises(StoreError, check=has_code("no_memory")),
     ):
         memory.team.members()
+
+
+def test_what_a_member_is_takes_no_trip_of_its_own(trio: Trio, opened: Opened) -> None:
+    """It is asked with what is read: the same answer tells it, and the next one goes by it."""
+    memory = opened(trio.writer)
+    for number in range(5):
+        memory.store(f"We rotate key {number} on Fridays.", key=f"note-{number}")
+    store = memory.engine
+    assert isinstance(store, PostgresStore)
+    for query in ("rotate keys", "rotaet kesy"):
+        store._connections._recognised_at = float("-inf")
+        asked = trips(memory, lambda query=query: memory.search(query))  # type: ignore[misc]
+        known = trips(memory, lambda query=query: memory.search(query))  # type: ignore[misc]
+        assert known == asked <= MOST_TRIPS
+    with trio.team.memory() as administrator:
+        administrator.team.role(trio.writer, "reader")
+    store._connections._recognised_at = float("-inf")
+    assert memory.search("rotate keys")
+    assert store.membership.role == "reader"

@@ -187,6 +187,7 @@ def read_all(store: Store, ids: list[str]) -> None:
     store.alike(["aple", "redd"], NARROW)
     refs = [ref for ref, _ in store.keyword(parse("red"), 9, EVERYTHING)]
     store.turns(refs)
+    store.replies(refs, NARROW)
     store.hydrate(refs, ranking=True, terms=None)
     _read_ahead(store, refs, ids)
     [document] = store.load(ids[:1])
@@ -218,13 +219,27 @@ def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
     """Call all that a search reads in one trip."""
     assert isinstance(store, PostgresStore)
     ahead, axis = store.ahead, vector(1, 0, 0, 0)
-    late = float("inf")
-    ahead.survey(["red", "apple"], prefixes=["apple"], seen_by=NARROW)
-    ahead.hybrid(parse("red apple"), axis, SPACE, (3, 3), NARROW, deadline=late)
-    ahead.gather(refs, None, refs, NARROW)
+    late, asked, denied = float("inf"), parse("red aplle"), parse("red NOT серверами")
+    with ahead.shared():
+        assert store.ahead is ahead
+    for query, doubtful in ((asked, ["aplle"]), (denied, [])):
+        ahead.survey(query, prefixes=["red"], seen_by=NARROW, doubtful=doubtful, where=NARROW)
+    ahead.expect_company([parse('"red pie"'), parse("apple")], 3, NARROW, ["red", "pie"])
+    ahead.foresee(["aplle"], NARROW, ["the"], NARROW)
+    ahead.alike(["aplle"], NARROW)
+    ahead.vocabulary(["the"], NARROW)
     ahead.company([parse("red AND pie"), parse("red NOT pie")], 3, NARROW, ["red"])
+    for query, near in ((asked, axis), (asked, None), (denied, axis)):
+        ahead.branches(query, near, SPACE, (3, 3, 3), NARROW, deadline=late)
+    ahead.gather(refs, refs, NARROW, near=refs, window=1, replies=True)
+    ahead.conversation(refs)
     ahead.spans([(id_, 0, 1) for id_ in ids])
-    assert methods(Ahead) == {"survey", "hybrid", "gather", "company", "spans"}
+    ahead.steps(ids)
+    ahead.beside([(id_, 0, 2) for id_ in ids], ids, NARROW, NARROW, ids, (4, 3, 20))
+    assert methods(Ahead) - {"with_words", "following", "pinned", "earlier"} == {
+        *("shared", "survey", "foresee", "alike", "vocabulary", "company", "expect_company"),
+        *("branches", "gather", "conversation", "spans", "steps", "beside", "rows"),
+    }
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ import pytest
 
 from plait.errors import DeadlineExceeded
 from plait.memory import Memory
+from plait.searching.recall import Recalled
 from plait.testing.hashing import HashingEmbedder
 from plait.text import parse
 from plait.types import Filter
-from plait.types.ids import new_id
+from plait.types.ids import AGENT_FIELD, new_id
 from tests import servers
 from tests.builders import memory_on
 
@@ -134,15 +135,40 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("deploy", {"limit": 5, "offset": 5, "mode": "keyword"}),
     ("rotate AND key", {"limit": 5, "offset": 5}),
     ("rotate NOT серверами", {"limit": 2, "offset": 2}),
+    ("deploy Ana1", {"min_score": 0.9}),
+    ("deploy Ana1", {"limit": 50, "best_per_document": True}),
+    ("keys", {"where": {"entity": "Ana1"}}),
+    ("keys", {"where": {"as_of": "2030-01-01"}}),
+    ("keys", {"where": {"session": "claude:12345678"}}),
+    ("keys", {"all_projects": True, "where": {"all_versions": True}}),
 ]
-# A correction changes which candidates are the best, and those that were not expected are read.
-WITH_ONE_MORE = ["rotaet AND kyes", "rotaet OR kyes", "rotaet NOT fridais", "NEAR(rotaet kyes, 3)"]
-# Not within the limit: words are corrected, or follow, for both rankings of a later page.
-OTHERS: list[tuple[str, dict[str, Any]]] = [
-    ("deplyo on fridais", {"limit": 5, "offset": 5}),
-    ("rotaet AND kyes", {"limit": 3, "offset": 3}),
-    ("7 AND care", {"limit": 1, "offset": 1}),
-]
+# With misspelt words, which take three trips: stems, their passages, and the company of each word.
+MISSPELT = (
+    *("deplyo on fridais", "how do we rotat kyes with crae", "deploy kye Ana1", "PostgerSQL kye"),
+    *("rotaet AND kyes", "rotaet OR kyes", "rotaet NOT fridais", "NEAR(rotaet kyes, 3)"),
+    *(
+        "rotate NOT (fridais OR deplyo)",
+        "(rotate OR deplyo) AND fridays",
+        "deplyo AND 7",
+        "kyes NOT 7",
+    ),
+    *('+"rotaet key" deplyo', '"rotate key" deplyo', "rotaet ro*", "сервеар AND ключи"),
+    *("rotaet NOT серверами", "NEAR(key kyes, 3) OR deplyo", "7 AND care", "Schlussel AND key"),
+)
+PAGES: tuple[dict[str, Any], ...] = (
+    *({"limit": 5, "offset": 5}, {"limit": 1, "offset": 1}, {"limit": 20, "offset": 20}),
+    {"limit": 2, "offset": 3, "diverse": True},
+    {"limit": 4, "offset": 4, "window": 1},
+    {"best_per_document": True, "diverse": True, "window": 2},
+    {"limit": 2, "offset": 2, "mode": "keyword"},
+    {"limit": 2, "offset": 2, "mode": "vector"},
+    {"limit": 3, "offset": 3, "fusion": "rrf"},
+    *({"strict": True}, {"min_score": 0.3}, {"fusion": "max"}, {"mode": "keyword"}),
+    {"where": {"session": "standup"}},
+    {"where": {"entity": "Ana1"}},
+    {"where": {"tags": ["ops"]}},
+)
+OF_MISSPELT = [(query, options) for query in MISSPELT for options in ({}, *PAGES[::4])]
 
 
 @pytest.fixture(scope="module")
@@ -167,9 +193,79 @@ def test_no_kind_of_question_takes_more_trips(
     assert 0 < trips(talking, lambda: talking.search(query, **options)) <= MOST_TRIPS
 
 
-@pytest.mark.parametrize("query", WITH_ONE_MORE)
-def test_corrections_of_operators_take_one_trip_more(talking: Memory, query: str) -> None:
-    assert 0 < trips(talking, lambda: talking.search(query)) <= MOST_TRIPS + 1
+@pytest.mark.parametrize("query", MISSPELT)
+def test_misspelt_words_take_no_more_trips(talking: Memory, query: str) -> None:
+    for options in ({}, *PAGES):
+        taken = trips(talking, lambda options=options: talking.search(query, **options))  # type: ignore[misc]
+        assert 0 < taken <= MOST_TRIPS, options
+
+
+@pytest.mark.parametrize("query", ["who rotates the keys", "rotaet kyes", "rotaet AND kyes"])
+def test_an_embedder_on_another_machine_takes_no_trip_more(
+    talking: Memory, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = trips(talking, lambda: talking.search(query))
+    external = talking.embedder.tuning._replace(external=True)
+    monkeypatch.setattr(talking.embedder, "tuning", external)
+    assert trips(talking, lambda: talking.search(query)) == own <= MOST_TRIPS
+
+
+RECALLS: tuple[dict[str, Any], ...] = (
+    *({}, {"limit": 1}, {"limit": 10}, {"min_score": 0.3}, {"strict": True}),
+    *({"where": {"tags": ["ops"]}}, {"where": {"entity": "Tea"}}),
+    *({"where": {"session": "standup"}}, {"where": {"as_of": "2030-01-01"}}),
+)
+RECALLED = (
+    *("who waters it", "who watesr it", "watesr AND it"),
+    *("who rotates the keys", "who deploys", "Ana1", "keys", "gardens", "what does tea cost"),
+    *("deplyo on fridais", "gardesn words", "tae costs", "who deplyos", "zzyqx", "сервеар"),
+    *("rotaet AND kyes", "7 AND care", "who rotates the keys NOT fridays", '"rotate key" deplyo'),
+)
+
+
+@pytest.fixture(scope="module")
+def recalling(talking: Memory) -> Memory:
+    """With long texts, pinned ones, copies, and facts that replaced others."""
+    for number in range(4):
+        talking.store(f"# A\n\n{f'words about gardens {number} ' * 300}", key=f"long-{number}")
+    talking.store("We deploy in the evening always.", key="pin", pinned=True)
+    for price in range(3, 6):
+        talking.store(f"Tea costs {price} euros.", entity="Tea", topic="price")
+    for number in range(30):
+        talking.store("Gardens need water.", key=f"copy-{number}")
+    imported = {AGENT_FIELD: "claude"}
+    for turn in range(1, 8):
+        role, text = ("user", "Who waters it?") if turn % 2 else ("assistant", f"Ben, {turn}.")
+        talking.store(text, session="claude:12345678abc", role=role, metadata=imported)
+    return talking
+
+
+@pytest.mark.parametrize("query", ["who waters it", "who watesr it", "watesr NOT keys"])
+def test_messages_of_agents_take_no_more_trips(recalling: Memory, query: str) -> None:
+    for options in ({}, *PAGES):
+        taken = trips(recalling, lambda options=options: recalling.search(query, **options))  # type: ignore[misc]
+        assert 0 < taken <= MOST_TRIPS, options
+
+
+@pytest.mark.parametrize("query", RECALLED)
+def test_a_recall_takes_no_more_trips_and_says_the_same(
+    recalling: Memory, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plait.stores.postgres.store import PostgresStore
+
+    for options in RECALLS:
+        recalled: list[Recalled] = []
+        recalling.write_down_use()  # or it is written down after some of them
+        taken = trips(recalling, lambda: recalled.append(recalling.recall(query, **options)))  # noqa: B023
+        assert 0 < taken <= MOST_TRIPS, options
+        with monkeypatch.context() as patch:
+            patch.setattr(PostgresStore, "ahead", None)
+            apart = recalling.recall(query, **options)
+        [together] = recalled
+        assert together.items == apart.items
+        assert together.left_out == apart.left_out
+        same = apart.receipt._replace(milliseconds=together.receipt.milliseconds)
+        assert together.receipt == same
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -177,9 +273,7 @@ def test_known_words_take_the_fewest_trips(memory: Memory, query: str) -> None:
     assert trips(memory, lambda: memory.search(query)) == OF_KNOWN_WORDS
 
 
-@pytest.mark.parametrize(
-    ("query", "options"), [*KINDS, *((query, {}) for query in WITH_ONE_MORE), *OTHERS]
-)
+@pytest.mark.parametrize(("query", "options"), [*KINDS, *OF_MISSPELT])
 def test_what_is_read_together_is_what_is_read_apart(
     talking: Memory, query: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,13 +298,13 @@ def test_a_slow_search_by_words_leaves_the_other_one(
     assert ahead is not None
     assert vector is not None
     with pytest.raises(DeadlineExceeded):
-        ahead.hybrid(query, vector, space, (10, 10), Filter(), deadline=late)
-    hybrid = Ahead.hybrid
+        ahead.branches(query, vector, space, (10, 10, 10), Filter(), deadline=late)
+    branches = Ahead.branches
 
     def stopped(*given: Any, deadline: float) -> object:
-        return hybrid(*given, deadline=late)
+        return branches(*given, deadline=late)
 
-    monkeypatch.setattr(Ahead, "hybrid", stopped)
+    monkeypatch.setattr(Ahead, "branches", stopped)
     answer = memory.search("rotate keys")
     assert [notice.code for notice in answer.receipt.degraded] == ["deadline_exceeded"]
     assert {hit.source for hit in answer} == {"vector"}

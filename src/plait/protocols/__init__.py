@@ -38,6 +38,8 @@ Token = tuple[int, int, str]
 PassageUse = Mapping[str, tuple[int, ...]]
 # The messages that come after each question, with their places.
 Replies = Mapping[Ref, Iterable[tuple[Ref, Turn]]]
+# A message after another one, its passage if it is a single one, and whether a filter selects it.
+Following = tuple[Document, Passage | None, bool]
 
 
 class Entry(NamedTuple):
@@ -252,6 +254,9 @@ class Store(Protocol):
 
     def turns(self, refs: Sequence[Ref]) -> dict[Ref, Turn]:
         """Return the places of those passages that are whole messages, not parts of one."""
+
+    def replies(self, asked: Sequence[Ref], where: Filter) -> Replies:
+        """Return what follows each of these questions, if it is a whole message and may be seen."""
 
     def hydrate(
         self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None

@@ -6,47 +6,129 @@ the values are those of the store's own reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from typing import Protocol
 
-from plait.protocols import Candidate, Nearest, Replies, Scored, State, Vector
-from plait.types import Filter, Passage, Ref, Space
-from plait.types.queries import Query, Terms, Turn, Vocabulary
+from plait.protocols import Candidate, Following, Nearest, Replies, Scored, State, Vector
+from plait.types import Document, Filter, Passage, Ref, Space
+from plait.types.queries import Query, Spelling, Terms, Turn, Vocabulary
+from plait.types.steps import Step
 
 
 class ReadAhead(Protocol):
-    """Several reads of `Store` in one trip."""
+    """Reads of `Store` for one question and one filter: several in one trip, and none twice."""
+
+    trips: int  # so far
+    kept: int  # trips that are left for what comes after the search
+    most: int  # hits that this question may ask for
+    has_gathered: bool  # candidates, for an earlier search
 
     def survey(
-        self, words: Iterable[str], *, prefixes: Iterable[str], seen_by: Filter
-    ) -> tuple[State, Vocabulary]:
-        """Return `Store.state` and `Store.vocabulary`."""
-
-    def hybrid(
         self,
         query: Query,
-        vector: Vector,
-        space: Space,
-        limits: tuple[int, int],
-        where: Filter,
         *,
-        deadline: float,
-    ) -> tuple[list[Scored], Nearest]:
-        """Return `Store.keyword`, and `Store.vector` with the cosines of its hits.
+        prefixes: Iterable[str],
+        seen_by: Filter,
+        doubtful: Sequence[str] = (),
+        where: Filter,
+    ) -> tuple[State, Vocabulary]:
+        """Return `Store.state` and `Store.vocabulary` of the query's words.
 
-        Raises:
-            DeadlineExceeded: The search by words took too long.
+        If any of the ``doubtful`` ones is not there, what `alike` reads first of them is read, too.
         """
 
-    def gather(
-        self, refs: Sequence[Ref], terms: Terms, messages: Sequence[Ref], where: Filter
-    ) -> tuple[dict[Ref, Candidate], dict[Ref, Turn], Replies]:
-        """Return `Store.hydrate` of ``refs``, `Store.turns` of ``messages``, and their replies."""
+    def foresee(
+        self, words: Sequence[str], where: Filter, beside: Sequence[str], seen_by: Filter
+    ) -> None:
+        """Read with the next trip what `alike` of some words and `vocabulary` of others ask for."""
+
+    def vocabulary(self, words: Sequence[str], seen_by: Filter) -> Vocabulary:
+        """Return `Store.vocabulary` of words that `foresee` was told as ``beside``."""
+
+    def alike(self, words: Sequence[str], where: Filter) -> dict[str, list[Spelling]]:
+        """Return `Store.alike`."""
 
     def company(
         self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]
     ) -> tuple[list[int], Vocabulary]:
         """Return how many passages `Store.keyword` has of each query, and `Store.vocabulary`."""
 
+    def expect_company(
+        self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]
+    ) -> None:
+        """Read with the next trip what `company` of these asks for."""
+
+    def branches(
+        self,
+        query: Query | None,
+        vector: Vector | None,
+        space: Space,
+        limits: tuple[int, int, int],
+        where: Filter,
+        *,
+        deadline: float,
+    ) -> tuple[list[Scored], Nearest]:
+        """Return `Store.keyword`, and `Store.vector` with the cosines of its hits; or one of them.
+
+        ``limits``: how many of each, and of how many by words the cosines.
+
+        Raises:
+            DeadlineExceeded: The search by words took too long.
+        """
+
+    def gather(
+        self,
+        refs: Sequence[Ref],
+        messages: Sequence[Ref],
+        where: Filter,
+        *,
+        more: Sequence[Ref] = (),
+        near: Sequence[Ref] = (),
+        window: int = 0,
+        replies: bool = False,
+    ) -> tuple[Set[Ref], Mapping[Ref, Candidate]]:
+        """Return `Store.hydrate` of ``refs`` but without words, and of which it was read.
+
+        If it has to be read, then with that of ``more`` passages, what `conversation` asks for of
+        the ``messages``, with ``replies`` that of their replies, and the passages in a window
+        around those that are ``near``.
+        """
+
+    def conversation(self, messages: Sequence[Ref]) -> tuple[dict[Ref, Turn], Replies]:
+        """Return `Store.turns` of messages that were gathered, and their replies."""
+
+    def with_words(self, candidate: Candidate, terms: Terms) -> Candidate:
+        """Return a candidate with its words, as `Store.hydrate` does."""
+
     def spans(self, wanted: Sequence[tuple[str, int, int]]) -> list[list[Passage]]:
         """Return `Store.passages` of several documents: each an id, a first and a last ordinal."""
+
+    def shared(self) -> AbstractContextManager[None]:
+        """Be what `Store.ahead` returns in this thread, for several searches of one question."""
+
+    def beside(
+        self,
+        spans: Sequence[tuple[str, int, int]],
+        messages: Sequence[str],
+        where: Filter,
+        pinned: Filter,
+        replacing: Sequence[str],
+        most: tuple[int, int, int],
+    ) -> None:
+        """Read all that a recall shows beside its hits: `spans`, and what is below.
+
+        ``most``: messages after each one, pinned documents, and documents before one.
+        """
+
+    def steps(self, ids: Sequence[str]) -> dict[str, list[Step]]:
+        """Return the steps of documents, in order."""
+
+    def following(self, message: str) -> list[Following]:
+        """Return the messages after one."""
+
+    def pinned(self) -> list[tuple[Document, Passage | None]]:
+        """Return the pinned documents of a filter, newest first, each as it begins."""
+
+    def earlier(self) -> dict[str, int]:
+        """Return how many documents came before each that replaced one."""

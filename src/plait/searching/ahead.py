@@ -5,93 +5,189 @@ values are the same. Loaded only for such a store.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 
 from plait.errors import DeadlineExceeded, EmbedderError, Notice, StoreDamaged
-from plait.protocols import ReadAhead, Scored, Vector
+from plait.protocols import Nearest, ReadAhead, Scored, State, Vector
 from plait.ranking import hybrid
 from plait.searching.answers import Conversation
 from plait.searching.evidence import Evidence
-from plait.searching.scoring import Branches, first_read
+from plait.searching.scoring import Branches, Request, first_read
 from plait.searching.search import (
     KEYWORD_CANDIDATES,
+    MATCHES,
     VECTOR_CANDIDATES,
     Plan,
+    fuse,
+    matched,
     over_fetch,
-    run_branches,
     stopped,
+    weighs_turns,
 )
-from plait.types import Ref
-from plait.types.queries import Expression, Term, Vocabulary
+from plait.text import spelling
+from plait.types import Filter, Ref
+from plait.types.queries import Expression, Query, Term, Vocabulary
+
+# No question makes more: the last one reads all that may be asked for.
+MOST_TRIPS = 6
+# Words that are looked up at once with those that are there: more are another language.
+DOUBTED_AT_ONCE = 4
+
+
+def survey(
+    ahead: ReadAhead, request: Request, query: Query, prefixes: Iterable[str], sight: Filter
+) -> tuple[State, Vocabulary]:
+    """Return the state of the memory and the words of a query, and expect misspelt ones."""
+    doubtful: list[str] = []
+    if not request.strict:
+        doubtful = [word for word in query.words if spelling.allowed(word)]
+    if doubtful:
+        from plait.searching.spelling import doubted
+
+        doubtful = doubted(request, doubtful)
+    doubtful = doubtful if len(doubtful) <= DOUBTED_AT_ONCE else []
+    state, vocabulary = ahead.survey(
+        query, prefixes=prefixes, seen_by=sight, doubtful=doubtful, where=request.where
+    )
+    if state.has_messages:
+        ahead.kept = 1  # what imported ones tell of is looked up at the end
+    return state, vocabulary
 
 
 def both_branches(
     plan: Plan, ahead: ReadAhead, embed: Callable[[], Vector | None], degraded: list[Notice]
 ) -> Branches | None:
     """Search by words and by meaning at once; ``None`` where one has to come after the other."""
-    request, space = plan.request, plan.embedder.space
-    if plan.mode != "hybrid" or plan.query.strict or plan.embedder.tuning.external:
+    request, space, strict = plan.request, plan.embedder.space, plan.query.strict
+    if plan.mode == "keyword":
         return None
-    most = over_fetch(request, VECTOR_CANDIDATES)
-    limits = over_fetch(request, KEYWORD_CANDIDATES), most
-    deadline = time.monotonic() + request.deadline
-    keyword: list[Scored] = []
+    keyword, nearest = list[Scored](), Nearest([], {})
     try:
         vector = embed()
         if vector is None:
             return None
-        try:
-            keyword, nearest = ahead.hybrid(
-                plan.query, vector, space, limits, request.where, deadline=deadline
-            )
-        except DeadlineExceeded:
-            nearest = plan.store.vector(vector, space, most, request.where)
-            degraded.append(stopped(request))
+        if not (strict and matches_nothing(matched(plan.query).expression, plan.vocabulary)):
+            _foresee_words(plan, ahead)
+            try:
+                keyword, nearest = _searched(plan, ahead, vector)
+            except DeadlineExceeded:
+                if not strict:
+                    most = over_fetch(request, VECTOR_CANDIDATES)
+                    nearest = plan.store.vector(vector, space, most, request.where)
+                degraded.append(stopped(request))
     except (EmbedderError, StoreDamaged):
         return None  # each branch alone tells what it lacks
-    return Branches(keyword, nearest.hits, nearest.cosines, nearest.among, nearest.approximate)
+    if strict and not keyword:
+        return Branches(keyword, [], {})  # nothing that is near would be left
+    by_words = None if plan.mode == "vector" and not strict else keyword
+    return Branches(by_words, nearest.hits, nearest.cosines, nearest.among, nearest.approximate)
+
+
+def _searched(plan: Plan, ahead: ReadAhead, vector: Vector) -> tuple[list[Scored], Nearest]:
+    request, strict, space = plan.request, plan.query.strict, plan.embedder.space
+    # By vector alone, unless what is near must match operators.
+    query = matched(plan.query) if plan.mode == "hybrid" or strict else None
+    deadline = time.monotonic() + request.deadline
+    requests = [request]
+    if ahead.most > request.limit:
+        requests.insert(0, request._replace(limit=ahead.most))  # the best of many are those of few
+    for wanted in requests:
+        limits = _limits(wanted, strict=strict)
+        listed = ahead.branches(query, vector, space, limits, request.where, deadline=deadline)
+    return listed
+
+
+def _limits(request: Request, *, strict: bool) -> tuple[int, int, int]:
+    """Return how many passages are looked for by words and by vector, and those with a cosine."""
+    by_words = over_fetch(request, KEYWORD_CANDIDATES)
+    # An operator query limits what the vector branch may return, so all matches are needed.
+    return MATCHES if strict else by_words, over_fetch(request, VECTOR_CANDIDATES), by_words
+
+
+def by_keyword(plan: Plan, ahead: ReadAhead, size: int, deadline: float) -> list[Scored]:
+    """Return the passages with the query's words.
+
+    Raises:
+        DeadlineExceeded: It took too long.
+    """
+    query, space = matched(plan.query), plan.embedder.space
+    if query.strict and matches_nothing(query.expression, plan.vocabulary):
+        return []
+    _foresee_words(plan, ahead)
+    limits, where = (size, 0, 0), plan.request.where
+    return ahead.branches(query, None, space, limits, where, deadline=deadline)[0]
+
+
+def _foresee_words(plan: Plan, ahead: ReadAhead) -> None:
+    """Look misspelt words up beside a search for operators: if that finds little, words follow."""
+    from plait.searching.evidence import unknown_in
+
+    unknown = unknown_in(plan.vocabulary)
+    if not unknown or plan.request.strict or not plan.query.strict:
+        return
+    from plait.searching.dividing import divided_ones
+    from plait.searching.spelling import doubted, foresee
+
+    words, divided = doubted(plan.request, unknown), divided_ones(plan.request, unknown)
+    foresee(ahead, plan.request, words, divided, plan.vocabulary)
 
 
 def gather(
-    plan: Plan,
-    ahead: ReadAhead,
-    branches: Branches,
-    expected: Mapping[Ref, hybrid.Fused],
-    evidence: Evidence,
-    *,
-    talks: bool,
+    plan: Plan, ahead: ReadAhead, branches: Branches, pool: int, evidence: Evidence
 ) -> Conversation | None:
     """Read what will be asked for if candidates are ranked as expected; they are, as a rule.
 
     Only words that the best hits lack, and lively conversations, change it afterwards.
     """
-    judged = [ref for ref, _ in (branches.keyword or ())[: hybrid.JUDGED_BY]]
-    wanted = list(dict.fromkeys([*judged, *first_read(plan.request, expected)]))
-    if not wanted:
+    messages = gather_both(ahead, [(plan, branches)], pool, evidence)
+    if messages is None or not weighs_turns(plan, branches):
         return None
-    messages = [*expected] if talks else []
+    return Conversation(*ahead.conversation(messages))
+
+
+def gather_both(
+    ahead: ReadAhead,
+    ranked: Sequence[tuple[Plan, Branches]],
+    pool: int,
+    evidence: Evidence | None = None,
+) -> list[Ref] | None:
+    """Read the candidates of rankings together; ``None`` if there are none, or damaged ones."""
+    judged: list[Ref] = []
+    first: list[Ref] = []
+    every: list[Ref] = []
+    messages: dict[Ref, None] = {}
+    # Each ranking may need one trip more, unless it has everything.
+    is_last = ahead.trips + ahead.kept >= MOST_TRIPS - len(ranked)
+    for plan, branches in ranked:
+        wide = plan._replace(request=plan.request._replace(limit=pool))
+        expected = fuse(wide, branches, 1.0)
+        judged += [ref for ref, _ in (branches.keyword or ())[: hybrid.JUDGED_BY]]
+        first += first_read(wide.request, expected)
+        every += expected
+        if weighs_turns(plan, branches):
+            messages |= dict.fromkeys(expected)
+    if not every:
+        return None
+    refs, request = list(dict.fromkeys([*judged, *first])), ranked[0][0].request
+    # Another search of the same question has not found enough in what was read.
+    more = every if is_last or ahead.has_gathered else ()
+    # Of a page behind the first one, few of what is read are shown.
+    around = [*refs, *more] if is_last or not request.block else []
     try:
-        rows, turns, replies = ahead.gather(wanted, evidence.terms, messages, plan.request.where)
+        read = ahead.gather(
+            refs,
+            list(messages),
+            request.where,
+            more=more,
+            near=around,
+            window=request.window,
+            replies=is_last,
+        )
     except StoreDamaged:
         return None  # each read alone tells what it lacks
-    evidence.has_read(rows)
-    return Conversation(turns, replies) if talks else None
-
-
-def for_both_pages(first: Plan, deep: Plan) -> tuple[Branches | None, Branches | None]:
-    """Search once for the first page and for the ranking that later pages continue with.
-
-    The candidates of the first page are the best of the others.
-    """
-    many = run_branches(deep)
-    if many.approximate:
-        return None, many  # the nearest of many need not be those of few
-    best = (
-        *(many.keyword or ())[: over_fetch(first.request, KEYWORD_CANDIDATES)],
-        *(many.vector or ())[: over_fetch(first.request, VECTOR_CANDIDATES)],
-    )
-    cosines = {ref: many.cosines[ref] for ref, _ in best if ref in many.cosines}
-    return many._replace(cosines=cosines), many
+    if evidence is not None:
+        evidence.has_read(*read)
+    return list(messages)
 
 
 def matches_nothing(expression: Expression | None, vocabulary: Vocabulary) -> bool:

@@ -12,6 +12,7 @@ from plait.errors import DeadlineExceeded, StoreBusy, StoreError
 from plait.protocols import (
     Candidate,
     Nearest,
+    Replies,
     Scored,
     State,
     Token,
@@ -201,16 +202,11 @@ class InMemoryStore:
 
     def turns(self, refs: Sequence[Ref]) -> dict[Ref, Turn]:
         """Return the places in a conversation of those passages that are whole messages."""
-        tables = self._tables
-        turns = {}
-        for ref in refs:
-            document = tables.documents.get(tables.owners.get(ref, ""))
-            if document is None or (document.kind, document.chunk_count) != ("message", 1):
-                continue
-            if document.turn is not None:
-                session = f"{document.project or ''}\0{document.session}"
-                turns[ref] = Turn.of(session, document.turn, tables.passages[ref].text)
-        return turns
+        return self._tables.turns(refs)
+
+    def replies(self, asked: Sequence[Ref], where: Filter) -> Replies:
+        """Return what follows each of these questions, if it is a whole message and visible."""
+        return self._tables.replies(asked, where, self._tables.present(self._clock()))
 
     def hydrate(
         self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None

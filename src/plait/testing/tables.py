@@ -8,14 +8,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plait.errors import EmbedderError
-from plait.protocols import PassageUse, State, Trashed, Unembedded, Use, Vector
+from plait.protocols import PassageUse, Replies, State, Trashed, Unembedded, Use, Vector
 from plait.stores.matching import Indexed
 from plait.testing.filters import begins_or_ends, meets, mentions, same
 from plait.times import LAST_MOMENT
 from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.audit import AuditEntry
 from plait.types.ids import share_files
-from plait.types.queries import Chance
+from plait.types.queries import Chance, Turn
 from plait.types.records import NamedTuple
 from plait.types.relations import Relation
 from plait.types.reports import DocumentUsage
@@ -268,6 +268,28 @@ class Tables:
             if meets(row, where, moment)
             if mentions((passage.text for passage in self.passages_of(row.id)), where)
         )
+
+    def turns(self, refs: Iterable[Ref]) -> dict[Ref, Turn]:
+        """Return the places in a conversation of those passages that are whole messages."""
+        turns = {}
+        for ref in refs:
+            document = self.documents.get(self.owners.get(ref, ""))
+            if document is None or (document.kind, document.chunk_count) != ("message", 1):
+                continue
+            if document.turn is not None:
+                session = f"{document.project or ''}\0{document.session}"
+                turns[ref] = Turn.of(session, document.turn, self.passages[ref].text)
+        return turns
+
+    def replies(self, asked: Iterable[Ref], where: Filter, moment: int) -> Replies:
+        """Return the whole messages that come right after these and pass a filter."""
+        visible = {
+            turn[:2]: (ref, turn)
+            for document in self.selected(where, moment)
+            for ref, turn in self.turns(row.ref for row in self.passages_of(document.id)).items()
+        }
+        after = {ref: (turn.session, turn.number + 1) for ref, turn in self.turns(asked).items()}
+        return {ref: [visible[place]] for ref, place in after.items() if place in visible}
 
     def out_of_date(self, moment: int) -> set[str]:
         """Return the entities whose profile is out of date."""

@@ -71,6 +71,8 @@ class Channel:
         self.ns = membership.ns
         self.joined_as(membership)
         self.deadline: float | None = None
+        # Told what this role is in the memory by now; it is asked with what is sent next.
+        self.recognise: Callable[[list[SQLRow]], None] | None = None
         # Statements of a write whose answers nobody waits for: they go with the next one.
         self._waiting: list[SQLStatement] = []
 
@@ -87,7 +89,7 @@ class Channel:
     def rows(self, sql: str, values: Mapping[str, Any] | None = None, **named: Any) -> list[SQLRow]:
         """Return all rows of one statement."""
         bound = {**(values or {}), **named}
-        if self.deadline is not None:
+        if self.deadline is not None or self.recognise is not None:
             return self.together((sql, bound))[0]
         return self._run(sql, bound).fetchall()
 
@@ -109,7 +111,10 @@ class Channel:
 
         The deadline is not for the first, ``unlimited``, ones.
         """
+        recognise, self.recognise, who = self.recognise, None, None
         with at_once(self._connection):
+            if recognise is not None:
+                who = self._connection.execute(WHO, {"ns": self.ns})
             for sql, values in self._waiting:
                 self._send(sql, values)
             cursors = [self._send(sql, values) for sql, values in statements[:unlimited]]
@@ -117,6 +122,8 @@ class Channel:
             if self.deadline is not None:
                 self._send(_LIMIT_TIME, {"left": _time_until(self.deadline)})
             cursors += [self._send(sql, values) for sql, values in statements[unlimited:]]
+        if who is not None and recognise is not None:
+            recognise(who.fetchall())
         return [cursor.fetchall() for cursor in cursors]
 
     def _run(self, sql: str, values: Mapping[str, Any]) -> "psycopg.Cursor[SQLRow]":
@@ -136,6 +143,10 @@ def _time_until(deadline: float) -> str:
     if left <= 0:
         raise DeadlineExceeded("The query ran past its time limit.")
     return milliseconds(left)
+
+
+class _AnotherMembershipError(Exception):
+    """A role is something else in the memory than it was: what it has asked is asked again."""
 
 
 class Connections:
@@ -176,6 +187,12 @@ class Connections:
         finally:
             self.give(connection)
         return self.membership
+
+    def _recognised(self, rows: list[SQLRow]) -> None:
+        before = self.membership
+        self.joined_as(recognised(rows, before.ns, self.path))
+        if self.membership != before:
+            raise _AnotherMembershipError
 
     def _begin(self) -> None:
         self._pool = Pool(self._dsn, self.path)
@@ -279,10 +296,12 @@ class Connections:
         for attempt in range(1, READ_TRIES + 1):
             try:
                 since = time.monotonic() - self._recognised_at
-                if not self.membership.is_administrator and since >= RECOGNISED_FOR_S:
-                    self.recognise()
                 with self.lent() as session:
+                    if not self.membership.is_administrator and since >= RECOGNISED_FOR_S:
+                        session.recognise = self._recognised
                     return act(session)
+            except _AnotherMembershipError:
+                continue  # what was read may be too little by now, or too much
             except StoreError as error:
                 if error.code == "no_memory":
                     self.recognise()  # who is no member any more sees none

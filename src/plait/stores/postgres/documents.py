@@ -51,6 +51,13 @@ _SPANS = (
     "JOIN plait.passages AS p ON p.ns = %(ns)s AND p.document = d.place "
     "AND p.ordinal BETWEEN w.first AND w.last ORDER BY w.number, p.ordinal"
 )
+_AROUND = (
+    f"SELECT d.id, o.ordinal, {PASSAGE_COLUMNS} FROM plait.passages AS o "  # noqa: S608
+    "JOIN plait.documents AS d ON d.ns = %(ns)s AND d.place = o.document "
+    "JOIN plait.passages AS p ON p.ns = %(ns)s AND p.document = o.document AND p.ordinal "
+    "BETWEEN o.ordinal - %(window)s AND o.ordinal + %(window)s "
+    "WHERE o.ns = %(ns)s AND o.ref = ANY(%(refs)s) ORDER BY o.ref, p.ordinal"
+)
 _WHOLE = (
     f"SELECT d.place, d.preface, {DOCUMENT_COLUMNS} FROM plait.documents AS d "  # noqa: S608
     "WHERE d.ns = %(ns)s AND "
@@ -94,7 +101,7 @@ _MEMBERS = (
     "AND e.kind = 'entity' AND e.id = ANY(%(ids)s) ORDER BY o.place"
 )
 # `Document.place`, but for the id.
-_IN_SESSION = f"coalesce(d.turn, d.event_at + {AFTER_TURNS})"
+IN_SESSION = f"coalesce(d.turn, d.event_at + {AFTER_TURNS})"
 
 
 def row_of(document: Document) -> list[Any]:
@@ -149,14 +156,34 @@ def passages(session: Channel, document: str, first: int, last: int | None) -> l
     return [passage_from(row) for row in session.rows(_PASSAGES, span)]
 
 
-def spans(session: Channel, wanted: Sequence[tuple[str, int, int]]) -> list[list[Passage]]:
-    """Return passages of several documents, each by its first and its last ordinal."""
+def spanning(wanted: Sequence[tuple[str, int, int]]) -> SQLStatement:
+    """Return the statement for passages of documents, each by its first and its last ordinal."""
     columns = [list(column) for column in zip(*wanted, strict=True)] or [[], [], []]
-    values = dict(zip(("ids", "first", "last"), columns, strict=True))
-    listed: list[list[Passage]] = [[] for _ in wanted]
-    for number, *row in session.rows(_SPANS, values):
+    return _SPANS, dict(zip(("ids", "first", "last"), columns, strict=True))
+
+
+def as_spans(rows: Sequence[SQLRow], count: int) -> list[list[Passage]]:
+    """Return the answer to `spanning` as values."""
+    listed: list[list[Passage]] = [[] for _ in range(count)]
+    for number, *row in rows:
         listed[number - 1].append(passage_from(row))
     return listed
+
+
+def surrounding(refs: Sequence[Ref], window: int) -> SQLStatement:
+    """Return the statement for the passages around some, by these."""
+    return _AROUND, {"refs": list(refs), "window": window}
+
+
+def as_surroundings(
+    rows: Sequence[SQLRow], window: int
+) -> dict[tuple[str, int, int], list[Passage]]:
+    """Return the answer to `surrounding`: by ids, first and last ordinals."""
+    around: dict[tuple[str, int, int], list[Passage]] = {}
+    for id_, ordinal, *row in rows:
+        span = (id_, ordinal - window, ordinal + window)
+        around.setdefault(span, []).append(passage_from(row))
+    return around
 
 
 def find(session: Channel, name: str, where: Conditions) -> list[DocumentOrPassage]:
@@ -292,7 +319,7 @@ def scan(
     whole: bool,
 ) -> list[Document]:
     """Return documents in order; a cursor tells the direction."""
-    place = _IN_SESSION if by_turn else "d.event_at"
+    place = IN_SESSION if by_turn else "d.event_at"
     for sign, cursor in (("<", before), (">", after)):
         if cursor is not None:
             ends = f"({where.bind(cursor[0])}::bigint, {where.bind(cursor[1])}::text)"

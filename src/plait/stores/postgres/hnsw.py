@@ -6,14 +6,15 @@ so that only few memories are worth one, and never all of them together.
 """
 
 import time
+from collections.abc import Sequence
 
 from psycopg import errors
 
 from plait.protocols import Nearest, Vector
 from plait.stores.postgres import vectors
-from plait.stores.postgres.connection import Channel
+from plait.stores.postgres.connection import Channel, SQLStatement
 from plait.stores.postgres.filters import Conditions
-from plait.stores.postgres.state import answering
+from plait.stores.postgres.state import GENERATIONS, answering, current_of
 from plait.types import Ref, Space
 from plait.types.records import NamedTuple
 
@@ -113,14 +114,16 @@ def _is_new_enough(session: Channel) -> bool:
 
 
 def _current(session: Channel, space: Space, least: int) -> VectorIndex | None:
-    if int(session.value(_PASSAGES) or 0) < least:
+    prefix = _name(session.ns, "")
+    counted, listed, indexes = session.together(
+        (_PASSAGES, {}), (GENERATIONS, {}), (_INDEXES, {"prefix": prefix})
+    )
+    current = current_of(listed, space)
+    if not counted or counted[0][0] < least or current is None:
         return None
-    current = answering(session, space)
-    if current is None:
-        return None
-    name = _name(session.ns, current.id)
-    valid = [own for own, is_valid, _ in session.rows(_INDEXES, prefix=name) if is_valid]
-    return VectorIndex(current.id, current.dims) if name in valid else None
+    valid = [own for own, is_valid, _ in indexes if is_valid]
+    is_there = f"{prefix}{current.id}" in valid
+    return VectorIndex(current.id, current.dims) if is_there else None
 
 
 def nearest(
@@ -130,14 +133,30 @@ def nearest(
     space: Space,
     limit: int,
     where: Conditions,
-    also: "list[Ref]",
+    also: Sequence[Ref],
 ) -> Nearest:
     """Return the nearest passages by the index; of a narrow filter, exactly."""
-    values = vectors.asked(vector, space, limit, where, also)
-    sql = vectors.NEAREST_OF_MEMORY.replace("{scan}", vectors.indexed_scan(session.ns, *index))
-    connection = session.connection
-    with connection.pipeline(), connection.transaction():
-        session.execute(_SETTINGS, looked_at=str(max(NEIGHBOURS_SEEN, min(limit, 1_000))))
-        listed = session.rows(where.stated(sql), values)
-    near = vectors.as_nearest(listed)
+    asked = comparing(session.ns, index, vector, space, limit, where, also)
+    near = vectors.as_nearest(session.together(*asked)[-1])
     return near._replace(approximate=near.among is None)
+
+
+def comparing(
+    ns: int,
+    index: VectorIndex,
+    vector: Vector,
+    space: Space,
+    limit: int,
+    where: Conditions,
+    also: Sequence[Ref],
+) -> list[SQLStatement]:
+    """Return the statements for the nearest passages by the index; the last one returns them.
+
+    subtle: what is sent at once is one transaction, at whose end the settings are as before.
+    """
+    sql = vectors.NEAREST_OF_MEMORY.replace("{scan}", vectors.indexed_scan(ns, *index))
+    seen = str(max(NEIGHBOURS_SEEN, min(limit, 1_000)))
+    return [
+        (_SETTINGS, {"looked_at": seen}),
+        (where.stated(sql), vectors.asked(vector, space, limit, where, also)),
+    ]

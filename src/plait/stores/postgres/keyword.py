@@ -5,11 +5,11 @@ by the rules of `plait.stores.matching`, over the postings of their words.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from plait.protocols import Scored, Token
-from plait.stores import matching
+from plait.stores import matching as rules
 from plait.stores.postgres import phrases
 from plait.stores.postgres.connection import Channel, Escaped, SQLRow, SQLStatement, escaped
 from plait.stores.postgres.documents import JOINED
@@ -60,10 +60,12 @@ _BEST = (
 )
 _HITS_AMONG = f"SELECT x.o, x.ref, x.times, x.length FROM ({{hits}}) AS x WHERE {_PASSES}"  # noqa: S608
 _TOTALS = "SELECT passages, tokens FROM plait.namespaces WHERE ns = %(ns)s"
+# Materialized: a server that has not counted its tables yet would find them anew for each posting.
 _POSTINGS = (
     "SELECT t.term, t.ref, t.length, t.places FROM plait.postings AS t "  # noqa: S608
-    "WHERE t.ns = %(ns)s AND ({terms}) AND t.ref IN (SELECT x.ref FROM ("
-    f"SELECT c.ref FROM ({{candidates}}) AS c OFFSET 0) AS x WHERE {_PASSES})"
+    "WHERE t.ns = %(ns)s AND ({terms}) AND t.ref IN (WITH passing AS MATERIALIZED (SELECT x.ref "
+    f"FROM (SELECT c.ref FROM ({{candidates}}) AS c OFFSET 0) AS x WHERE {_PASSES}) "
+    "SELECT ref FROM passing)"
 )
 _COUNT = (
     "SELECT count(*) FROM (SELECT 1 FROM (SELECT c.ref FROM ({candidates}) AS c OFFSET 0) AS x "  # noqa: S608
@@ -85,6 +87,19 @@ _SEEN = (
     "FROM unnest({}::text[], {}::text[], {}::text[], {}::text[]) AS q (word, term, low, high) "
     f"WHERE (SELECT count(*) FROM ({_OF_WORD} LIMIT {FEW_PASSAGES + 1}) AS s) <= {FEW_PASSAGES}"
 )
+
+
+class Rows(Protocol):
+    """Whatever returns the rows of a statement."""
+
+    def rows(self, sql: str, values: Mapping[str, Any] | None = None) -> list[SQLRow]:
+        """Return all rows of one statement."""
+
+
+# The forms of words that have an ending, as they are indexed.
+Forms = Mapping[Term, Sequence[Term]]
+# What to send for the passages that match a query, and how to read the answers.
+Matching = tuple[list[SQLStatement], Callable[[Sequence[Sequence[SQLRow]]], list[Scored]]]
 
 
 def operands(query: Query) -> list[Operand] | None:
@@ -129,10 +144,17 @@ def best(session: Channel, query: Query, limit: int, where: Conditions) -> list[
         return resembling.by_rare_words(session, query, limit, where)
     if query.local:
         return _best_alone(session, query, limit, where)
+    statements, scored = matching(query, limit, where, forms_of(session, query))
+    return scored(session.together(*statements))
+
+
+def matching(query: Query, limit: int, where: Conditions, forms: Forms) -> Matching:
+    """Return how to read the best passages of a query; ``forms`` are those of its words."""
     statement = ranking(query, limit, where)
-    if statement is None:
-        return _ranked(_by_operators(session, query, where), limit)
-    return [(ref, score) for ref, score in session.rows(*statement)]
+    if statement is not None:
+        return [statement], lambda answers: [(row[0], row[1]) for row in answers[0]]
+    statements, scores_of = _by_operators(query, where, forms)
+    return statements, lambda answers: _ranked(scores_of(answers), limit)
 
 
 def ranking(query: Query, limit: int, where: Conditions) -> SQLStatement | None:
@@ -156,11 +178,16 @@ def _ranked(scores: Mapping[Ref, float], limit: int) -> list[Scored]:
     return [(ref, -negative) for negative, ref in ranked[:limit]]
 
 
-def _by_operators(session: Channel, query: Query, where: Conditions) -> dict[Ref, float]:
-    """Return the scores of all passages that match a query with operators and the conditions."""
-    if query.expression is not None:
-        query = query._replace(expression=_with_forms(session, query.expression))
-    compiled = matching.compile_query(query, terms_of)
+def candidates(query: Query, where: Conditions, forms: Forms) -> str:
+    """Return SQL for the passages that may match a query with operators."""
+    return phrases.candidates(where.bind, rules.compile_query(_with_forms(query, forms), terms_of))
+
+
+def _by_operators(
+    query: Query, where: Conditions, forms: Forms
+) -> tuple[list[SQLStatement], Callable[[Sequence[Sequence[SQLRow]]], dict[Ref, float]]]:
+    """Return how to read the scores of all passages that match operators and the conditions."""
+    compiled = rules.compile_query(_with_forms(query, forms), terms_of)
     exact, begun = set[str](), set[str]()
     for phrase in compiled.phrases():
         if phrase.terms:
@@ -173,22 +200,24 @@ def _by_operators(session: Channel, query: Query, where: Conditions) -> dict[Ref
     asked = [Operand(tuple(phrase.terms), phrase.prefix) for phrase in compiled.phrases()]
     counted = Conditions(0)
     counting = phrases.counts(counted.bind, asked)
-    places: dict[Ref, dict[str, list[matching.Position]]] = {}
-    lengths: dict[Ref, int] = {}
     mask = (1 << POSITION_BITS) - 1
-    listed_postings, held, [(count, words)] = session.together(
-        (where.stated(sql), where.values), (counting, counted.values), (_TOTALS, {})
-    )
-    for term, ref, length, listed in listed_postings:
-        pairs = [(place >> POSITION_BITS, place & mask) for place in listed]
-        places.setdefault(ref, {})[term] = pairs
-        lengths[ref] = length
-    passages = {ref: matching.Indexed(own, lengths[ref]) for ref, own in places.items()}
-    if not passages:
-        return {}
-    numbers: dict[int, int] = dict(held)
-    holding = [numbers.get(number, 0) for number in range(len(asked))]
-    return matching.bm25(passages, compiled, count=count, words=words, holding=holding)
+
+    def scores_of(answers: Sequence[Sequence[SQLRow]]) -> dict[Ref, float]:
+        places: dict[Ref, dict[str, list[rules.Position]]] = {}
+        lengths: dict[Ref, int] = {}
+        listed_postings, held, [(count, words)], *_ = answers
+        for term, ref, length, listed in listed_postings:
+            pairs = [(place >> POSITION_BITS, place & mask) for place in listed]
+            places.setdefault(ref, {})[term] = pairs
+            lengths[ref] = length
+        passages = {ref: rules.Indexed(own, lengths[ref]) for ref, own in places.items()}
+        if not passages:
+            return {}
+        numbers: dict[int, int] = {number: count for number, count in held}
+        holding = [numbers.get(number, 0) for number in range(len(asked))]
+        return rules.bm25(passages, compiled, count=count, words=words, holding=holding)
+
+    return [(where.stated(sql), where.values), (counting, counted.values), (_TOTALS, {})], scores_of
 
 
 def counting(query: Query, limit: int, where: Conditions) -> SQLStatement | None:
@@ -198,7 +227,7 @@ def counting(query: Query, limit: int, where: Conditions) -> SQLStatement | None
     """
     if query.expression is None or query.boosts or any(map(_is_special, _terms(query.expression))):
         return None
-    compiled = matching.compile_query(query, terms_of)
+    compiled = rules.compile_query(query, terms_of)
     if any(len(phrase.terms) != 1 for phrase in compiled.phrases()) or _denies(query.expression):
         return None
     candidates = phrases.candidates(where.bind, compiled)
@@ -216,18 +245,29 @@ def _denies(expression: Expression) -> bool:
     return expression.operator == "not" or any(map(_denies, expression.parts))
 
 
-def _with_forms(session: Channel, expression: Expression) -> Expression:
-    """Return an expression with the longer forms of its words that have an ending, as indexed."""
-    longer = dict.fromkeys(term for term in _terms(expression) if term.ending)
-    statements = {term: sql for term in longer if (sql := _longer_forms(term)) is not None}
-    if not longer:
-        return expression
-    listed = session.together(*statements.values()) if statements else []
-    forms = {
-        term: [Term((form,)) for (form,) in rows]
-        for term, rows in zip(statements, listed, strict=True)
+def forms_of(session: Channel, query: Query) -> Forms:
+    """Return the longer forms of the words of a query that have an ending, as indexed."""
+    asking = asking_for_forms(query)
+    return as_forms(asking, session.together(*asking.values())) if asking else {}
+
+
+def asking_for_forms(query: Query) -> dict[Term, SQLStatement]:
+    """Return the statements for the longer forms of words, by these words."""
+    longer = [term for term in _terms(query.expression) if term.ending] if query.expression else []
+    return {term: sql for term in longer if (sql := _longer_forms(term)) is not None}
+
+
+def as_forms(asked: Iterable[Term], answers: Sequence[Sequence[SQLRow]]) -> Forms:
+    """Return the answers to `asking_for_forms`."""
+    return {
+        term: [Term((form,)) for (form,) in rows] for term, rows in zip(asked, answers, strict=True)
     }
-    return _replaced(expression, forms)
+
+
+def _with_forms(query: Query, forms: Forms) -> Query:
+    if query.expression is None:
+        return query
+    return query._replace(expression=_replaced(query.expression, forms))
 
 
 def _terms(expression: Expression) -> list[Term]:
@@ -247,7 +287,7 @@ def _longer_forms(term: Term) -> SQLStatement | None:
     return sql, {**bound.values, "term": stems[0], "most": most, "limit": MOST_FORMS}
 
 
-def _replaced(expression: Expression, forms: Mapping[Term, Sequence[Term]]) -> Expression:
+def _replaced(expression: Expression, forms: Forms) -> Expression:
     """Return an expression with each of these terms replaced by any of its forms."""
     if isinstance(expression, Group):
         parts = tuple(_replaced(part, forms) for part in expression.parts)
@@ -261,7 +301,9 @@ def _best_alone(session: Channel, query: Query, limit: int, where: Conditions) -
     """Return the best passages as if there were no others, see `plait.stores.sqlite.alone`."""
     scores: dict[Ref, float] = {}
     if query.expression is not None:
-        scores = dict.fromkeys(_by_operators(session, query._replace(boosts=()), where), 0.0)
+        plain = query._replace(boosts=())
+        statements, scores_of = _by_operators(plain, where, forms_of(session, plain))
+        scores = dict.fromkeys(scores_of(session.together(*statements)), 0.0)
     any_ref = query.expression is None
     hits: dict[int, list[tuple[Ref, float, int]]] = {}
     listed = phrases.hits(where.bind, [*_words(query), *map(_operand, query.boosts)])
@@ -320,7 +362,7 @@ def of_vocabulary(
 
 
 def vocabulary_of(
-    session: Channel,
+    session: Rows,
     answers: Sequence[Sequence[SQLRow]],
     words: Mapping[str, Sequence[Token]],
     begun_with: Mapping[str, str],
@@ -385,7 +427,7 @@ def _seeing(
 
 
 def _unseen(
-    session: Channel,
+    session: Rows,
     words: Iterable[str],
     tokens: Mapping[str, Sequence[Token]],
     begun_with: Mapping[str, str],

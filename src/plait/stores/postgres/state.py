@@ -36,11 +36,11 @@ _STATE = (
     "WHERE u.ns = %(ns)s AND u.reason = 'pending') "
     "FROM plait.namespaces AS n WHERE n.ns = %(ns)s"
 )
-_GENERATIONS = (
+GENERATIONS = (
     "SELECT id, space, dims, current, canary FROM plait.generations WHERE ns = %(ns)s "
     "ORDER BY current DESC, id"
 )
-OF_STATE: tuple[SQLStatement, ...] = ((_STATE, {}), (_GENERATIONS, {}))
+OF_STATE: tuple[SQLStatement, ...] = ((_STATE, {}), (GENERATIONS, {}))
 _SET = (
     "INSERT INTO plait.facts (ns, name, value) VALUES (%(ns)s, %(name)s, %(value)s) "
     "ON CONFLICT (ns, name) DO UPDATE SET value = excluded.value"
@@ -49,12 +49,17 @@ _SET = (
 
 def generations(session: Channel) -> list[Generation]:
     """Return all generations, the current one first."""
-    return [Generation(*row) for row in session.rows(_GENERATIONS)]
+    return [Generation(*row) for row in session.rows(GENERATIONS)]
 
 
 def answering(session: Channel, space: Space | None = None) -> Generation | None:
     """Return the current generation, only if it is of this space."""
-    current = next((row for row in generations(session) if row.current), None)
+    return current_of(session.rows(GENERATIONS), space)
+
+
+def current_of(rows: Sequence[SQLRow], space: Space | None) -> Generation | None:
+    """Return the current one of `GENERATIONS`, only if it is of this space."""
+    current = next((row for row in (Generation(*row) for row in rows) if row.current), None)
     if current is None or space is None or current.space == space_text(space):
         return current
     return None

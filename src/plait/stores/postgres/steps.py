@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plait.stores.postgres.connection import Channel, SQLRow
+from plait.stores.postgres.connection import Channel, SQLRow, SQLStatement
 from plait.stores.postgres.filters import Conditions
 from plait.stores.sqlite.steps import row_of, step_of
 from plait.types.steps import Step, StepName, StepTaken
@@ -20,6 +20,9 @@ _FROM = (
     "WHERE d.ns = %(ns)s AND "
 )
 _OF_DOCUMENT = f"SELECT {_COLUMNS} {_FROM} d.id = %(id)s ORDER BY s.place"
+_OF_DOCUMENTS = (
+    f"SELECT d.id, {_COLUMNS} {_FROM} (d.id = ANY(%(ids)s){{others}}) ORDER BY d.id, s.place"
+)
 _TAKEN = (
     f"SELECT d.id, d.project, d.session, d.turn, d.event_at, s.place, {_COLUMNS} {_FROM} "
     "{conditions} ORDER BY d.event_at DESC, d.turn DESC NULLS LAST, d.place DESC, s.place DESC "
@@ -39,6 +42,20 @@ def write(session: Channel, document: int, steps: Sequence[Step]) -> None:
 def of_document(session: Channel, id_: str) -> list[Step]:
     """Return the steps of a document, in their order."""
     return [step_of(row) for row in session.rows(_OF_DOCUMENT, id=id_)]
+
+
+def of_documents(ids: Sequence[str], also: str = "") -> SQLStatement:
+    """Return the statement for the steps of documents; ``also``: SQL for the places of others."""
+    others = f" OR d.place IN ({also})" if also else ""
+    return _OF_DOCUMENTS.replace("{others}", others), {"ids": list(ids)}
+
+
+def as_steps(rows: Sequence[SQLRow]) -> dict[str, list[Step]]:
+    """Return the answer to `of_documents`, by the documents."""
+    listed: dict[str, list[Step]] = {}
+    for id_, *row in rows:
+        listed.setdefault(id_, []).append(step_of(row))
+    return listed
 
 
 def find(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import local
 from typing import TYPE_CHECKING
 
 from plait.protocols import (
     Candidate,
     Nearest,
+    Replies,
     Scored,
     State,
     Transaction,
@@ -75,6 +77,8 @@ class PostgresStore:
         self._read_only = read_only
         self._clock = clock
         self.indexes = Indexes()
+        self.familiar: set[str] = set()  # see `plait.stores.postgres.ahead`
+        self._asked = local()  # what a thread reads ahead
         self._connections = Connections(place, timeout=timeout, durability=durability)
         try:
             self.has_vectors = prepare(
@@ -136,7 +140,17 @@ class PostgresStore:
     @property
     def ahead(self) -> Ahead:
         """What a search reads together, in fewer trips than one after the other."""
-        return Ahead(self, self._connections, self._where, self._clock)
+        asked: Ahead | None = getattr(self._asked, "ahead", None)
+        return asked or Ahead(self, self._connections, self._where, self._clock)
+
+    @contextmanager
+    def asking(self, ahead: Ahead) -> Iterator[None]:
+        """Let all searches of this thread be those of one question."""
+        self._asked.ahead = ahead
+        try:
+            yield
+        finally:
+            self._asked.ahead = None
 
     def keyword(
         self, query: Query, limit: int, where: Filter, *, deadline: float | None = None
@@ -171,7 +185,7 @@ class PostgresStore:
             if index is not None:
                 from plait.stores.postgres import hnsw
 
-                near = hnsw.nearest(session, index, vector, space, limit, chosen, list(also))
+                near = hnsw.nearest(session, index, vector, space, limit, chosen, also)
                 if near.hits or not limit:
                     return near
                 self.indexes.forget()  # its vectors may have been replaced since
@@ -214,7 +228,7 @@ class PostgresStore:
         chosen = self._where(where, searching=True)
 
         def spelt(session: Channel) -> dict[str, list[Spelling]]:
-            index = Index(session, chosen)
+            index = Index(session.together, chosen)
             spellings = spelling.alike(index, listed)
             return spellings if index.any_seen else {}
 
@@ -225,6 +239,11 @@ class PostgresStore:
     def turns(self, refs: Sequence[Ref]) -> dict[Ref, Turn]:
         """Return the places in a conversation of those passages that are whole messages."""
         return self._connections.read(lambda session: documents.turns(session, refs))
+
+    def replies(self, asked: Sequence[Ref], where: Filter) -> Replies:
+        """Return what follows each of these questions, if it is a whole message and visible."""
+        asking = candidates.replying(asked, self._where(where))
+        return self._connections.read(lambda session: candidates.replied(session.rows(*asking)))
 
     def hydrate(
         self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None

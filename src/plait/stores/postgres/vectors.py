@@ -62,6 +62,10 @@ _WITH_COSINES = (
     f"SELECT k.*, (SELECT {_COSINE} FROM plait.embeddings AS e WHERE {_SAME_VECTORS} "  # noqa: S608
     "AND e.ref = k.ref) FROM ({ranking}) AS k"
 )
+_COSINES_OF = (
+    f"SELECT e.ref, {_COSINE} FROM plait.embeddings AS e WHERE {_SAME_VECTORS} "  # noqa: S608
+    "AND e.ref IN (SELECT x.ref FROM ({candidates}) AS x)"
+)
 _LATEST = (
     f"SELECT x.ref, x.cosine FROM (SELECT e.ref, {_COSINE} AS cosine FROM ("  # noqa: S608
     f"SELECT e.ref, e.embedding FROM plait.embeddings AS e WHERE {_SAME_VECTORS} "
@@ -156,6 +160,14 @@ def with_cosines(ranking: SQLStatement, vector: Vector, space: Space) -> SQLStat
     """Return a statement that ranks passages, with the cosine of each that has a vector."""
     sql, values = ranking
     return _WITH_COSINES.replace("{ranking}", sql), {**values, **_query(vector, space)}
+
+
+def cosines_of(
+    candidates: str, bound: Mapping[str, Any], vector: Vector, space: Space
+) -> SQLStatement:
+    """Return a statement for the cosines of candidates, given as SQL with bound values."""
+    sql = _COSINES_OF.replace("{candidates}", candidates)
+    return sql, {**bound, **_query(vector, space)}
 
 
 def latest(

@@ -1,0 +1,74 @@
+"""The rest of a recall, after its hits: replies, what is pinned, the passages around, the past."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from plait.facts.versions import MOST_EARLIER, count_earlier
+from plait.protocols import ReadAhead, Store
+from plait.searching.conversations import REPLY_WITHIN, is_last_word, with_replies
+from plait.searching.pinned import MOST_PINNED, pinned_hits, pinned_ones
+from plait.searching.recall import Recalled, recall, span_of, surroundings
+from plait.types import Answer, Filter
+
+
+@contextmanager
+def one_question(store: Store | None, most: int) -> Iterator[ReadAhead | None]:
+    """Let the searches for up to ``most`` hits be those of one question: nothing is read twice."""
+    ahead = None if store is None else store.ahead
+    if ahead is None:
+        yield None
+        return
+    ahead.kept, ahead.most = 1, most
+    with ahead.shared():
+        yield ahead
+
+
+def recalled(
+    store: Store | None,
+    ahead: ReadAhead | None,
+    answer: Answer,
+    where: Filter,
+    budget: int,
+    home: str | None,
+    marked: Callable[[Answer], Answer],
+) -> Recalled:
+    """Pack the hits of a search with what belongs to them.
+
+    Args:
+        store: The memory; ``None`` if there is none yet.
+        ahead: What the search has read ahead.
+        answer: The hits.
+        where: Which documents count.
+        budget: Maximum number of tokens of the text.
+        home: The current project; hits of another one name it.
+        marked: Tells of hits which files changed since.
+    """
+    if store is None:
+        return recall(answer, [], budget, home)
+    if ahead is not None:
+        _read_beside(ahead, answer, where)
+    if any(hit.document.turn is not None for hit in answer):
+        answer = with_replies(store, answer, where, ahead)
+    pinned = pinned_hits(store, answer, where, budget, ahead)
+    first = {hit.document.id for hit in pinned}
+    rest = [hit for hit in answer if hit.document.id not in first]
+    around = surroundings(store, pinned, rest, ahead)
+    answer = marked(Answer([*pinned, *rest], answer.receipt))
+    replacing = [hit.document for hit in answer if hit.document.supersedes is not None]
+    known = {} if ahead is None else ahead.earlier()
+    missing = [document for document in replacing if document.id not in known]
+    counted = {id_: count for id_, count in known.items() if count}
+    earlier = {**counted, **(count_earlier(store, missing) if missing else {})}
+    return recall(answer, around, budget, home, earlier)
+
+
+def _read_beside(ahead: ReadAhead, answer: Answer, where: Filter) -> None:
+    """Read all that is asked for next in one trip."""
+    documents = [hit.document for hit in answer]
+    messages = [
+        hit.document.id for hit in answer if hit.document.turn is not None and not is_last_word(hit)
+    ]
+    replacing = [document.id for document in documents if document.supersedes is not None]
+    most = REPLY_WITHIN, MOST_PINNED, MOST_EARLIER
+    spans = [span_of(hit) for hit in answer if hit.document.chunk_count > 1]
+    ahead.beside(spans, messages, where, pinned_ones(where), replacing, most)
