@@ -63,6 +63,7 @@ ON_POSTGRES: dict[str, tuple[str, ...]] = {
         "test_search_still_shows_what_is_weak_and_recall_when_asked",
         "test_a_reindex_takes_one_for_old_files",
     ),
+    "test_missing_blanks": ("test_a_missing_blank_is_put_in_and_told",),
     "test_marking": (
         "test_a_status_lowers_a_score_and_not_the_relevance",
         "test_feedback_changes_a_score_is_explained_and_can_be_taken_back",

@@ -192,6 +192,7 @@ ENGLISH = (
         ("Cu\u00e1l es el nombre de la ciudad en el mundo", ()),
         ("Cu\u00e1l", ()),  # one word, with a mark that no hand adds
         ("seg\u00fan la ciudad del trade", ()),
+        ("Wie viele Kinder gilt es in der Stadt ohne Grund", ()),  # "in" is English, too
     ],
 )
 def test_right_words_of_another_language_are_no_misspelt_english(tmp_path, query, misspelt):
@@ -199,6 +200,14 @@ def test_right_words_of_another_language_are_no_misspelt_english(tmp_path, query
         for text in ENGLISH:
             memory.store(text)
         assert corrections(memory.search(query, mode="keyword")) == misspelt
+
+
+@pytest.mark.parametrize("query", ["president gegen wind", "gegen", "Wann gegen president"])
+def test_a_little_word_of_another_language_is_right_wherever_it_stands(tmp_path, query):
+    with Memory.open(tmp_path / "memory.db", project="") as memory:
+        for text in (*ENGLISH, "The president says gehen for to go, with the wind."):
+            memory.store(text)
+        assert corrections(memory.search(query)) == ()
 
 
 @pytest.mark.parametrize(

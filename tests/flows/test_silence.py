@@ -328,3 +328,18 @@ def test_the_questions_are_many_and_differ() -> None:
     assert len(set(QUESTIONS)) == len(QUESTIONS) >= 64
     vectors: list[Vector | None] = list(Builtin().embed(QUESTIONS, "query"))
     assert None not in vectors
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["Wann gehen wir mit dem Hund zum Tierarzt", "Wie wird der Schl\u00fcssel getauscht"],
+)
+def test_a_question_in_another_language_is_no_nonsense_with_or_without_marks(
+    tmp_path: Path, query: str
+) -> None:
+    with Memory.open(tmp_path / "m.db", project="") as memory:
+        for place in range(40):
+            memory.store(f"Shelf {place} of the cellar holds {SUBJECTS[place % 8]} number {place}.")
+        assert memory.search(query)
+        assert not memory.recall(query).items
+        assert not memory.search("gehn hnud tirzat wuff")

@@ -1,12 +1,20 @@
 """Where terms are in a text: the short way finds what the tokenizer finds."""
 
+import re
+from typing import Any
+
 import apsw
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plait.stores.sqlite import analysis
-from plait.stores.sqlite.analysis import tokens_among, tokens_and_parts
+from plait.stores.sqlite.analysis import (
+    _PLAIN,
+    _words_beginning_like,
+    tokens_among,
+    tokens_and_parts,
+)
 
 _CONNECTION = apsw.Connection(":memory:")
 # Every rule of Porter's has an ending here; the roots are short and long.
@@ -48,6 +56,47 @@ def test_the_places_of_some_terms_are_those_that_the_tokenizer_finds(
     wanted |= {term for _, _, term in listed(text)[::3]}
     expected = [token for token in listed(text) if token[2] in wanted]
     assert sorted(tokens_among(_CONNECTION, text, frozenset(wanted))) == sorted(expected)
+
+
+# Letters beside which words may begin or end, and texts in which a word is inside another.
+PLAIN_TEXTS = st.text("aab2_-' \t\n\0\xa0\xb0\u2014\u2019\u2122\u2192", max_size=40)
+BEGINNINGS = st.lists(st.text("ab2", min_size=1, max_size=4), max_size=6)
+
+
+@given(PLAIN_TEXTS, BEGINNINGS)
+@example("abba ab b", ["b", "ab", "abb"])
+@example("a", ["aa", "a"])
+def test_words_that_begin_alike_are_the_words_with_these_beginnings(
+    text: str, beginnings: list[str]
+) -> None:
+    words = [(word.start(), word.end(), word[0]) for word in re.finditer("[a-z0-9]+", text)]
+    expected = [word for word in words if word[2].startswith(tuple(beginnings))]
+    assert _words_beginning_like(beginnings, text) == expected
+
+
+class Searched(str):
+    """A text that counts how often it is searched."""
+
+    searches = 0
+
+    def find(self, *where: Any) -> int:
+        self.searches += 1
+        return super().find(*where)
+
+
+def test_a_word_is_looked_at_once_for_each_beginning() -> None:
+    beginnings = ["a" * length for length in range(1, 65)]
+    text = Searched("b" + "a" * 5_000 + " deploy")
+    assert _words_beginning_like(beginnings, text) == []
+    assert text.searches <= 2 * len(beginnings)
+
+
+def test_characters_of_plain_texts_divide_words_as_the_tokenizer_does() -> None:
+    others = [chr(code) for code in range(0x80, 0x1_0000) if _PLAIN.fullmatch(chr(code))]
+    assert len(others) > 100
+    for mark in others:
+        assert [token[:2] for token in listed(f"b{mark}b{mark} b")] == [(0, 1), (2, 3), (5, 6)]
+        assert mark.lower() == mark
 
 
 @given(TEXTS)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.protocols import Entry
-from plait.stores.sqlite import filters
+from plait.stores.sqlite import filters, mentioned
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
 from plait.types import Filter, Kind
@@ -233,7 +233,7 @@ def test_words_that_messages_mention_by_the_thousand_are_told_of_the_same_docume
     write(store, *[entry(f"m{n}", "we decided", turn=n + 1, **talk) for n in range(20)])
     where = Filter(mentions=words, kinds=kinds)
     by_index = by_scan(store, where)
-    monkeypatch.setattr(filters, "MANY_MENTIONS", 0)
+    monkeypatch.setattr(mentioned, "MANY_MENTIONS", 0)
     assert by_scan(store, where) == by_index
     store.close()
 
@@ -251,7 +251,7 @@ def test_words_that_messages_mention_by_the_thousand_are_told_of_the_same_docume
 def test_what_is_rare_among_many_messages_is_read_from_an_index_of_its_own(
     monkeypatch: pytest.MonkeyPatch, store: SQLiteStore, where: Filter, index: str
 ) -> None:
-    monkeypatch.setattr(filters, "MANY_MENTIONS", 0)
+    monkeypatch.setattr(mentioned, "MANY_MENTIONS", 0)
     connection = store._connections.get()
     sql, values = filters.joined(filters.clauses(connection, where, NOW))
     newest = f"SELECT rowid FROM documents AS d WHERE {sql} ORDER BY event_at DESC, id DESC LIMIT 9"

@@ -1,9 +1,12 @@
 """Function words of other languages are left out of questions in these languages alone."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from plait.memory import Memory
-from plait.text import parse, words_in
+from plait.searching.evidence import IN_PASSAGE, _may_be_english
+from plait.text import empty_words, parse, words_in
 from plait.text.function_words import (
     function_words_by_letters,
     without_foreign_function_words,
@@ -141,3 +144,23 @@ def test_letters_show_a_language_that_needs_few_function_words(question: str, wo
 )
 def test_a_name_or_english_around_it_shows_no_other_language(question: str) -> None:
     assert function_words_by_letters(question) == frozenset()
+
+
+@given(
+    st.lists(
+        st.one_of(st.sampled_from(sorted(empty_words())), st.text("Tth\u212aе\u0301_ş日 \n")),
+        max_size=6,
+    ),
+    st.sampled_from([" ", "—", "é", ""]),
+)
+@example(["\uff34\uff28\uff25", "\uff54\uff4f"], " ")
+@example(["than\u212as", "to"], " ")
+def test_whatever_has_function_words_of_english_may_be_english(words: list[str], gap: str) -> None:
+    text = gap.join(words)
+    if len(empty_words().intersection(words_in(text))) >= IN_PASSAGE:
+        assert _may_be_english(text)
+
+
+def test_a_text_of_another_script_is_told_from_english_without_listing_its_words() -> None:
+    assert not _may_be_english("Ключи меняются каждый квартал, см. README to start.")
+    assert not _may_be_english("鍵は四半期ごとに交換します。")

@@ -22,7 +22,7 @@ import apsw
 import pytest
 
 from plait.agents.histories import acts, stripping
-from plait.agents.hooks import injecting
+from plait.agents.hooks import injecting, speaking
 from plait.embedders.builtin import Builtin
 from plait.embedders.transport import _retry_after
 from plait.errors import PlaitError
@@ -622,14 +622,26 @@ SCANNERS: dict[str, Scanner] = {
     "text.spellings": Scanner(spellings, ("text/normal_form.py:spellings",)),
     "text.clean": Scanner(clean),
     "spelling.folded": Scanner(spelling.folded, ("text/spelling.py:folded",)),
-    "spelling.corrected": Scanner(_corrected, ("searching/spelling.py:corrected",)),
+    "spelling.corrected": Scanner(
+        _corrected,
+        (
+            "searching/spelling.py:corrected",
+            "searching/spelling.py:doubted",
+            "searching/spelling.py:_function_words",
+            "searching/dividing.py:divided_ones",
+        ),
+    ),
+    "speaking.names_in": Scanner(speaking.names_in, ("agents/hooks/speaking.py:names_in",)),
     "text.visible": Scanner(visible),
+    "evidence._may_be_english": Scanner(
+        evidence._may_be_english, ("searching/evidence.py:_may_be_english",)
+    ),
     "evidence.parts": Scanner(evidence._parts_of_names, ("searching/evidence.py:_parts_of_names",)),
     "text.parts": Scanner(
         parts,
         ("text/__init__.py:placed_parts", "text/__init__.py:_parts_of"),
     ),
-    "analysis.tokens_among": Scanner(_places, ("stores/sqlite/analysis.py:_begins_like",)),
+    "analysis.tokens_among": Scanner(_places),
     "builtin.interact": Scanner(_interact, ("embedders/builtin.py:sentences",)),
     "text.split": Scanner(
         split,

@@ -13,7 +13,7 @@ from plait import stores
 from plait.memory import Memory
 from plait.protocols import Entry, Unembedded, Vector
 from plait.settings.loading import load
-from plait.stores.sqlite import generations, vectors
+from plait.stores.sqlite import generations, resembling, vectors
 from plait.stores.sqlite.store import SQLiteStore
 from plait.types import Document, Filter, Passage, Ref, Space
 from tests.builders import cosines, delete, keys_of, refs_of, write
@@ -79,7 +79,7 @@ def test_a_scan_gives_back_its_own_cosines_and_admits_what_it_does_not_know(
 
 @given(st.lists(DISTANCES), st.sampled_from([0.25, 0.5, 0.75]))
 def test_no_place_of_a_near_distance_is_left_out(near: list[float], farthest: float) -> None:
-    slots = list(vectors.near_slots(memoryview(array("d", near)), farthest))
+    slots = list(resembling.near_slots(memoryview(array("d", near)), farthest))
     assert slots == sorted(slots)
     assert {slot for slot, d in enumerate(near) if d <= farthest} <= {*slots}
     assert all(near[slot] < farthest * 1.07 for slot in slots)  # a level spans a sixteenth

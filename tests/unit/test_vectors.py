@@ -301,6 +301,27 @@ def test_a_row_of_zeros_is_no_vector_and_no_hit(name: str) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_right_angle_is_a_cosine_of_nothing_and_no_vector_is_none(name: str) -> None:
+    store = a_store(name)
+    stock(store, [[9], None, [0, 5], [0, 0, -3], None])
+    asked = padded(1.0)
+    assert cosines(store, asked, range(40), SPACE) == {1: pytest.approx(1.0, abs=1e-3), 3: 0, 4: 0}
+    narrow = Filter(keys=("001", "002", "003", "004"))
+    assert store.vector(asked, SPACE, 10, narrow).hits == []
+    store.close()
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 9])
+def test_of_a_narrow_filter_as_many_come_as_are_wanted_equal_ones_as_stored(limit: int) -> None:
+    store = a_store()
+    stock(store, [[1, 1], [7], [1, 1], [2], [-4], [1, 2], None])
+    narrow = Filter(keys=tuple(f"{number:03}" for number in range(7)))
+    hits = store.vector(padded(1.0), SPACE, limit, narrow).hits
+    assert [ref for ref, _ in hits] == [2, 4, 1, 3, 6][:limit]
+    store.close()
+
+
 @pytest.mark.parametrize("limit", range(1, 3 * BLOCK))
 def test_equal_vectors_come_in_the_order_they_were_stored(limit: int) -> None:
     store = a_store()

@@ -159,7 +159,8 @@ class Memory(StoringMemory):
             return Answer((), receipt._replace(degraded=(MEMORY_OFF,) if self.is_off else ()))
         store = self._store
         answer = search.search(store, lambda state: self._embedder_for(store, state), request)
-        answer = self._with_changes(answer)
+        if store.ahead is None or not store.ahead.kept:  # a recall tells it itself
+            answer = self._with_changes(answer)
         if changed(origins, OF_SEARCH):
             answer = self._noting_ignored(answer, request, origins)
         if settings.signals_count == "listed":
@@ -224,10 +225,10 @@ class Memory(StoringMemory):
         Raises:
             UsageError: The query is empty or a value is out of range.
         """
-        from plait.searching import conversations, recall
+        from plait.searching import recall
         from plait.searching.diversity import without_copies
         from plait.searching.openings import at_its_time, is_opening
-        from plait.searching.pinned import pinned_hits
+        from plait.searching.recalling import one_question, recalled
 
         if not query.strip():
             raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
@@ -236,6 +237,7 @@ class Memory(StoringMemory):
             where = at_its_time(where, query)
             return self.overview(budget_tokens=budget, where=where, all_projects=all_projects)
         is_default = self.config.origins.get("min_score", "default") == "default"
+        wanted = self._read_filter(where, all_projects=all_projects)
 
         def best(most: int) -> Answer:
             answer = self.search(
@@ -243,30 +245,24 @@ class Memory(StoringMemory):
                 limit=most,
                 min_score=min_score,
                 strict=strict,
-                where=where,
+                where=wanted,
                 all_projects=all_projects,
             )
             # Only among the best: in a large memory, some passage further down is always near.
             return recall.without_weak(answer) if min_score is None and is_default else answer
 
-        for most in (limit, 2 * limit, 8 * limit):  # others take the places of copies
-            answer = best(most)
-            distinct = without_copies(answer)
-            if len(distinct) >= limit or len(distinct) == len(answer):
-                break
-        answer = Answer(distinct[:limit], answer.receipt)
-        wanted = self._read_filter(where, all_projects=all_projects)
-        if any(hit.document.turn is not None for hit in answer):
-            answer = conversations.with_replies(self._required(), answer, wanted)
-        pinned = pinned_hits(self._store, answer, wanted, budget) if self._store is not None else []
-        first = {hit.document.id for hit in pinned}
-        rest = [hit for hit in answer if hit.document.id not in first]
-        around = recall.surroundings(self._required(), pinned, rest) if rest or pinned else []
-        answer = self._with_changes(Answer([*pinned, *rest], answer.receipt))
-        earlier = self.earlier(hit.document for hit in answer)
-        recalled = recall.recall(answer, around, budget, self.config.project, earlier)
-        self.used(recalled.refs)
-        return recalled
+        home, store = self.config.project, self._store
+        most_wanted = (limit, 2 * limit, 8 * limit)  # others take the places of copies
+        with one_question(store, max(most_wanted)) as ahead:
+            for most in most_wanted:
+                answer = best(most)
+                distinct = without_copies(answer)
+                if len(distinct) >= limit or len(distinct) == len(answer):
+                    break
+            answer = Answer(distinct[:limit], answer.receipt)
+            shown = recalled(store, ahead, answer, wanted, budget, home, self._with_changes)
+        self.used(shown.refs)
+        return shown
 
     def overview(
         self,

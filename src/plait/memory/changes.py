@@ -33,11 +33,16 @@ def changes_since(
     Only files that the steps of the message read or changed, and that exist now.
     """
     changes: dict[str, tuple[str, ...]] = {}
-    for document in documents:
-        if document.project != home or AGENT_FIELD not in document.metadata:
-            continue
+    imported = [
+        document
+        for document in documents
+        if document.project == home and AGENT_FIELD in document.metadata
+    ]
+    ahead = store.ahead if imported else None
+    known = {} if ahead is None else ahead.steps([document.id for document in imported])
+    for document in imported:
         try:
-            steps = stored_steps(store, document.id)
+            steps = known[document.id] if known else stored_steps(store, document.id)
             paths = dict.fromkeys(step.path for step in steps if step.path)
             changed = written_since(store, document, list(paths)[:_MOST_FILES])
         except StoreError:  # what is damaged is told by whoever reads it

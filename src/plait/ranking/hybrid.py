@@ -22,6 +22,9 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 # How rare each word of a query is.
 Rarities = dict[str, float]
+# The messages of one conversation by their places: the score of each, and whether it asks.
+_ByNumber = dict[int, tuple[float, bool]]
+_NOBODY = (0.0, False)
 
 # Cormack, Clarke & Büttcher, SIGIR 2009: k = 60 was near-optimal and not critical.
 RRF_K = 60
@@ -57,6 +60,10 @@ COVERAGE_BOOST = 0.3
 AROUND_SHARE = 0.5
 
 
+# subtle: a search makes hundreds of `Fused`, and calling the class takes three times as long.
+_new = tuple.__new__
+
+
 class Fused(NamedTuple):
     """The score of a candidate and the parts that add up to it.
 
@@ -80,16 +87,19 @@ class Fused(NamedTuple):
 
     def raised(self, neighbours: float, largest: float) -> "Fused":
         """Add what the messages around it lend, if anything, and divide the score and its parts."""
-        # subtle: `_replace` takes twice as long, and a search may raise all its candidates.
-        return Fused(
-            (self.score + neighbours) / largest,
-            self.keyword,
-            self.vector,
-            self.keyword_share / largest,
-            self.vector_share / largest,
-            (neighbours or self.neighbours) / largest,
-            self.cover / largest,
-            self.sentence / largest,
+        score, keyword, vector, keyword_share, vector_share, lent, cover, sentence = self
+        return _new(
+            Fused,
+            (
+                (score + neighbours) / largest,
+                keyword,
+                vector,
+                keyword_share / largest,
+                vector_share / largest,
+                (neighbours or lent) / largest,
+                cover / largest,
+                sentence / largest,
+            ),
         )
 
 
@@ -145,8 +155,8 @@ def weighted(
         by_keyword = bm25.get(item, 0.0) / top if has_keyword else None
         by_vector = positive.get(item, pending) / nearest if has_vector else None
         mixed = share_k * (by_keyword or 0.0) + share_v * (by_vector or 0.0)
-        # All values in order: defaults take twice as long, and there are hundreds of candidates.
-        fused[item] = Fused(mixed / total, by_keyword, by_vector, part_k, part_v, 0.0, 0.0, 0.0)
+        row = (mixed / total, by_keyword, by_vector, part_k, part_v, 0.0, 0.0, 0.0)
+        fused[item] = _new(Fused, row)
     return fused
 
 
@@ -232,16 +242,21 @@ def lend(fused: Mapping[Ref, Fused], turns: Mapping[Ref, Turn]) -> dict[Ref, Fus
         turns: The place of each candidate that is a whole message; no two messages share one. The
             other candidates neither give nor get a share.
     """
-    scores = {
-        (turn.session, turn.number): (fused[ref].score, turn.asks)
+    sessions: dict[str, _ByNumber] = {}
+    for ref, turn in turns.items():
+        if ref in fused:
+            sessions.setdefault(turn.session, {})[turn.number] = fused[ref].score, turn.asks
+    lent = {
+        ref: extra
         for ref, turn in turns.items()
         if ref in fused
+        and len(session := sessions[turn.session]) > 1
+        and (extra := _lent(turn.number, session))
     }
-    lent = {ref: _lent(turns[ref], scores) for ref in turns if ref in fused}
-    if not any(lent.values()):
+    if not lent:
         return dict(fused)
     # A question that nothing around it supports may not fall below nothing.
-    extras = {ref: max(extra, -fused[ref].score) for ref, extra in lent.items() if extra}
+    extras = {ref: max(extra, -fused[ref].score) for ref, extra in lent.items()}
     sums = [candidate.score + extras.get(ref, 0.0) for ref, candidate in fused.items()]
     largest = max(1.0, *sums)
     return {
@@ -249,12 +264,12 @@ def lend(fused: Mapping[Ref, Fused], turns: Mapping[Ref, Turn]) -> dict[Ref, Fus
     }
 
 
-def _lent(turn: Turn, scores: Mapping[tuple[str, int], tuple[float, bool]]) -> float:
-    answered = turn.asks and (turn.session, turn.number + 1) in scores
-    total = -QUESTION_PENALTY if answered else 0.0
+def _lent(number: int, session: _ByNumber) -> float:
+    """Return what the messages around one lend to it; a question with an answer has a penalty."""
+    total = -QUESTION_PENALTY if session[number][1] and number + 1 in session else 0.0
     for away, share in enumerate(NEIGHBOUR_SHARES, start=1):
-        before, asks = scores.get((turn.session, turn.number - away), (0.0, False))
-        after, _ = scores.get((turn.session, turn.number + away), (0.0, False))
+        before, asks = session.get(number - away, _NOBODY)
+        after, _ = session.get(number + away, _NOBODY)
         total += before * (ANSWER_SHARE if asks and away == 1 else share) + after * share
     return total
 

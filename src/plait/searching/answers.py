@@ -5,17 +5,16 @@ An answer may share nothing with what was asked, so that neither words nor meani
 Loaded only for a memory with messages.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
+from plait.errors import StoreDamaged
 from plait.protocols import Replies, Store
 from plait.ranking.hybrid import ANSWER_SHARE, Fused, lend
-from plait.searching.readable import readable_passages
 from plait.types import Filter, Hit, Ref
 from plait.types.queries import Query, Turn
 from plait.types.records import NamedTuple
 
 QUESTIONS_FOLLOWED = 5  # the best ones
-_AFTER_EVERY_ID = "~"
 
 
 class Conversation(NamedTuple):
@@ -58,28 +57,21 @@ def with_answers(
     asked = sorted(
         (ref for ref, turn in turns.items() if turn.asks), key=lambda ref: -fused[ref].score
     )
-    for ref in asked[:QUESTIONS_FOLLOWED]:
-        turn = turns[ref]
-        if (turn.session, turn.number + 1) in known or not fused[ref].score:
-            continue
-        following = _following(store, where, turn) if replies is None else replies.get(ref, ())
-        for place, reply in following:
+    open_ones = [
+        ref
+        for ref in asked[:QUESTIONS_FOLLOWED]
+        if (turns[ref].session, turns[ref].number + 1) not in known and fused[ref].score
+    ]
+    if open_ones and replies is None:
+        try:
+            replies = store.replies(open_ones, where)
+        except StoreDamaged:
+            replies = {}  # told by `get` and `doctor`
+    for ref in open_ones:
+        for place, reply in (replies or {}).get(ref, ()):
             candidates[place] = fused[ref]._replace(score=0.0, keyword=None, vector=None)
             places[place] = reply
     return candidates, places
-
-
-def _following(store: Store, where: Filter, turn: Turn) -> Iterator[tuple[Ref, Turn]]:
-    """Return the message after one, if it is a whole one, and its place."""
-    project, _, session = turn.session.partition("\0")
-    home = where._replace(session=session, projects=(project or None,))
-    after = (turn.number, _AFTER_EVERY_ID)
-    damaged: list[str] = []  # told by `get` and `doctor`
-    for reply in store.scan(home, by_turn=True, after=after, limit=1, damaged=damaged):
-        if reply.turn != turn.number + 1 or reply.chunk_count != 1:
-            continue
-        for passage in readable_passages(store, reply.id, 0, 0, damaged):
-            yield passage.ref, Turn.of(turn.session, reply.turn, passage.text)
 
 
 def answering(hits: list[Hit]) -> list[Hit]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from plait.errors import AmbiguousId, PlaitError
 from plait.facts.messages import is_instruction
@@ -12,6 +13,9 @@ from plait.searching.readable import load_readable, readable_passages, unreadabl
 from plait.types import EVERYTHING, Answer, Document, Filter, Hit
 from plait.types.ids import AGENT_FIELD, IMPORTED_SESSION, SHORT_SESSION, short_session
 from plait.types.queries import asks
+
+if TYPE_CHECKING:
+    from plait.protocols import ReadAhead
 
 # A question, the results of a few tools or an instruction, then the reply.
 REPLY_WITHIN = 4
@@ -45,6 +49,8 @@ def whole_session(store: Store, where: Filter) -> Filter:
         AmbiguousId: Several sessions begin so.
     """
     name = where.session or ""
+    if not _may_be_short(name):
+        return where
     reach = EVERYTHING._replace(session=name, projects=where.projects, scopes=where.scopes)
     damaged: list[str] = []
     if store.scan(reach._replace(kinds=where.kinds), limit=1, damaged=damaged) or damaged:
@@ -82,12 +88,16 @@ def begun_by(store: Store, where: Filter) -> list[str]:
     The form is ``AGENT:`` and eight or more characters, as answers show it.
     """
     name = where.session or ""
-    agent, _, start = name.partition(":")
-    if not agent or len(start) < SHORT_SESSION or not name.isascii():
+    if not _may_be_short(name):
         return []
     rows = store.remembered(f"{IMPORTED_SESSION}{name}")
     names = sorted(row.removeprefix(IMPORTED_SESSION) for row in rows)
     return [row for row in names if _has_messages(store, where._replace(session=row))]
+
+
+def _may_be_short(name: str) -> bool:
+    agent, _, start = name.partition(":")
+    return bool(agent) and len(start) >= SHORT_SESSION and name.isascii()
 
 
 def why_unknown(store: Store, name: str, other: PlaitError) -> PlaitError:
@@ -110,7 +120,9 @@ def conversation(
     return load_readable(store, [head.id for head in heads], damaged)
 
 
-def with_replies(store: Store, answer: Answer, where: Filter) -> Answer:
+def with_replies(
+    store: Store, answer: Answer, where: Filter, ahead: "ReadAhead | None" = None
+) -> Answer:
     """Return an answer in which each message is followed by its reply, if that is one passage.
 
     A reply often shares no word with its question, and then has no evidence of its own. One that
@@ -122,19 +134,28 @@ def with_replies(store: Store, answer: Answer, where: Filter) -> Answer:
     for hit in answer:
         hits.append(hit)
         document = hit.document
-        if document.turn is None or _is_last_word(hit):
+        if document.turn is None or is_last_word(hit):
             continue
-        reply = _reply(document.turn, *_following(store, document, where, damaged))
+        read = [] if ahead is None else ahead.following(document.id)
+        if ahead is None:
+            following, visible = _following(store, document, where, damaged)
+        else:
+            following = [row for row, _, _ in read]
+            visible = {row.id for row, _, passes in read if passes}
+        reply = _reply(document.turn, following, visible)
         if reply is not None and reply.chunk_count == 1 and reply.id not in known:
             known.add(reply.id)
             score = hit.score * ANSWER_SHARE
-            for passage in readable_passages(store, reply.id, 0, 0, damaged):
+            passages = [own for row, own, _ in read if row is reply and own is not None]
+            if ahead is None:
+                passages = readable_passages(store, reply.id, 0, 0, damaged)
+            for passage in passages:
                 hits.append(Hit(passage, reply, score, 0.0, hit.source, passage.text))
     notices = map(unreadable, dict.fromkeys(damaged))
     return Answer(hits, answer.receipt._replace(degraded=(*answer.receipt.degraded, *notices)))
 
 
-def _is_last_word(hit: Hit) -> bool:
+def is_last_word(hit: Hit) -> bool:
     """Tell whether an agent asks nothing: what the user says next is about something else."""
     return hit.document.origin == "agent" and not asks(hit.passage.text)
 

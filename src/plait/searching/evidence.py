@@ -1,22 +1,30 @@
 """What the text of candidates tells: which words of the query they contain, alone and together."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING
 
 from plait.errors import Notice, StoreDamaged
-from plait.protocols import Candidate, Store, Use
+from plait.protocols import Candidate, State, Store, Use
 from plait.ranking import hybrid
 from plait.ranking.relevance import relevance
 from plait.searching.snippets import in_base_forms
-from plait.text import STOP_WORDS, empty_words, has_runs, parts, words_in
-from plait.types import Filter, Hit, Passage, Ref, Signals
+from plait.text import STOP_WORDS, empty_words, has_runs, parts, prefixes_of, words_in
+from plait.types import EVERYTHING, Filter, Hit, Passage, Ref, Signals
 from plait.types.queries import Chance, Query, Vocabulary
+
+if TYPE_CHECKING:
+    from plait.protocols import ReadAhead
+    from plait.searching.scoring import Request
 
 CHATTY_WORDS = 3
 CHATTY_CERTAINTY = 0.5
 LOOKED_UP_WORDS = 2  # so many, all of them telling, are no question: they are looked up
 LOOKED_UP_CHARACTERS = 6  # and so many of a script without blanks
+MOST_GATHERED = 1_000  # candidates at once
 IN_PASSAGE = 2  # function words of a language, in a passage that is in it
+# Beyond ASCII, but words of ASCII can be written with them: the sign of kelvin, full-width letters.
+_FOR_ASCII = re.compile("[\u212a\uff00-\uffef]")
 
 
 def in_sight(where: Filter) -> Filter:
@@ -28,6 +36,31 @@ def in_sight(where: Filter) -> Filter:
         all_versions=where.all_versions,
         scopes=where.scopes,
     )
+
+
+def survey(
+    store: Store, ahead: "ReadAhead | None", request: "Request", query: Query
+) -> tuple[State, Vocabulary]:
+    """Return the state of a memory, and what it holds of a query's words."""
+    begun, sight = prefixes_of(query), in_sight(request.where)
+    asked, prefixes = query, begun
+    if query.strict and begun:
+        from plait.searching.beginnings import looked_up
+
+        others, prefixes = looked_up(begun)
+        asked = query._replace(words=(*query.words, *others))
+    if ahead is not None:
+        from plait.searching.ahead import survey as read_ahead
+
+        state, vocabulary = read_ahead(ahead, request, asked, prefixes, sight)
+    else:
+        state = store.state()
+        vocabulary = store.vocabulary(asked.words, prefixes=prefixes, seen_by=sight)
+    if asked is not query:
+        from plait.searching.beginnings import with_completed
+
+        vocabulary = with_completed(vocabulary, query.words, begun)
+    return state, vocabulary
 
 
 def unknown_in(vocabulary: Vocabulary) -> tuple[str, ...]:
@@ -45,15 +78,27 @@ class Evidence:
     """Reads candidates, each one once, and tells which of the query's words they contain."""
 
     def __init__(
-        self, store: Store, query: Query, vocabulary: Vocabulary, *, remote: bool = False
+        self,
+        store: Store,
+        query: Query,
+        vocabulary: Vocabulary,
+        *,
+        remote: bool = False,
+        ahead: "ReadAhead | None" = None,
+        window: int = 0,
     ) -> None:
         self._store = store
+        self._ahead = ahead
+        self._window = window  # passages around each hit that are asked for later
+        # What was looked for before it was asked for, and what of it was there.
+        self._sought: Set[Ref] = set()
+        self._early: Mapping[Ref, Candidate] = {}
+        self._order: Sequence[Ref] = ()  # all that can be asked for
         self._remote = remote
         self._vocabulary = vocabulary
         # Words after NOT must not attract hits, and a long text is cut off.
         self.text = " ".join(query.words) if query.strict else query.text
         self._asked: set[Ref] = set()
-        self._ahead: dict[Ref, Candidate] = {}
         self._read: dict[Ref, Candidate] = {}
         self._across: dict[Ref, bool] = {}
         self._left_out: list[Notice] = []
@@ -107,26 +152,55 @@ class Evidence:
                     counted |= {term} if len(inside) > 1 or is_number else set()
         return implied, counted
 
-    def read_ahead(self, refs: Sequence[Ref]) -> None:
-        """Read what will probably be asked for, where one large read costs less than several."""
-        missing = [ref for ref in refs if ref not in self._asked]
-        if self._remote and not all(ref in self._ahead for ref in missing):
-            self._ahead = self._readable(missing)
+    def read_ahead(self, refs: Sequence[Ref], order: Sequence[Ref]) -> None:
+        """Read what will probably be asked for, where one large read costs less than several.
 
-    def has_read(self, rows: dict[Ref, Candidate]) -> None:
-        """Take what was read ahead already, all of it together."""
-        self._ahead = rows
+        ``order`` has all that can be asked for.
+        """
+        self._order = order
+        missing = [ref for ref in refs if ref not in self._asked]
+        if self._ahead is not None:
+            if not self._sought >= set(missing):
+                self._read_rest(self._ahead)
+        elif self._remote and not all(ref in self._early for ref in missing):
+            self._early = self._readable(missing)
+
+    def has_read(self, refs: Set[Ref], rows: Mapping[Ref, Candidate]) -> None:
+        """Take what was read of these ahead already, all of it together, but not their words."""
+        self._sought, self._early = refs, rows
+
+    def _read_rest(self, ahead: "ReadAhead") -> None:
+        """Read what was not expected together with all that may be asked for yet."""
+        rest = [ref for ref in self._order if ref not in self._asked][:MOST_GATHERED]
+        near, window = self._order[:MOST_GATHERED], self._window
+        try:
+            read = ahead.gather(rest, (), EVERYTHING, near=near, window=window)
+        except StoreDamaged:
+            return  # each read alone tells what it lacks
+        self.has_read(*read)
 
     def read(self, refs: Sequence[Ref]) -> list[Candidate]:
         """Return those of the passages that still exist, in the order asked for."""
         missing = [ref for ref in refs if ref not in self._asked]
         if missing:
-            self._asked.update(missing)
             begun = self._vocabulary.beginnings
-            known = all(ref in self._ahead for ref in missing)
-            rows = _of_batch(self._ahead, missing) if known else self._readable(missing)
+            rows = self._rows(missing)
+            self._asked.update(missing)
             self._read |= {ref: in_base_forms(row, begun, self.wanted) for ref, row in rows.items()}
         return [self._read[ref] for ref in refs if ref in self._read]
+
+    def _rows(self, refs: Sequence[Ref]) -> dict[Ref, Candidate]:
+        ahead = self._ahead
+        if ahead is None:
+            known = all(ref in self._early for ref in refs)
+            return _of_batch(self._early, refs) if known else self._readable(refs)
+        if not self._sought >= set(refs):
+            self._order = self._order or refs
+            self._read_rest(ahead)
+        if not self._sought >= set(refs):
+            return self._readable(refs)
+        rows = _of_batch(self._early, [ref for ref in refs if ref in self._early])
+        return {ref: ahead.with_words(row, self.terms) for ref, row in rows.items()}
 
     def _readable(self, refs: Sequence[Ref]) -> dict[Ref, Candidate]:
         """Read passages; one that is damaged is left out, and told, instead of failing the rest."""
@@ -166,6 +240,11 @@ class Evidence:
             across=across,
         )
 
+    @property
+    def is_in_other_language(self) -> bool:
+        """Tell whether the query shows by its words that it is in another language than English."""
+        return bool(self._function_words)
+
     def is_across(self, passage: Passage) -> bool:
         """Tell whether a passage is in another language than the query, as far as words show it.
 
@@ -177,9 +256,11 @@ class Evidence:
             return False
         across = self._across.get(passage.ref)
         if across is None:
-            words = {*words_in(passage.text)}
-            is_own = len(words & self._function_words) >= IN_PASSAGE
-            across = not is_own and len(words & empty_words()) >= IN_PASSAGE
+            across = False
+            if _may_be_english(passage.text):
+                words = {*words_in(passage.text)}
+                is_own = len(words & self._function_words) >= IN_PASSAGE
+                across = not is_own and len(words & empty_words()) >= IN_PASSAGE
             self._across[passage.ref] = across
         return across
 
@@ -255,6 +336,14 @@ def _function_words_of(query: Query) -> frozenset[str]:
     from plait.text.function_words import function_words_by_letters, function_words_of
 
     return (function_words_of(asked) or function_words_by_letters(query.text)) - empty_words()
+
+
+def _may_be_english(text: str) -> bool:
+    """Tell whether a text may have function words of English, in less time than to list words."""
+    if text.isascii() or _FOR_ASCII.search(text):
+        return True
+    plain = text.encode("ascii", "replace").decode().lower()
+    return len(empty_words().intersection(re.findall("[a-z0-9]+", plain))) >= IN_PASSAGE
 
 
 def _tells(word: str) -> bool:

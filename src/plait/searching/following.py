@@ -4,39 +4,47 @@ Whoever writes operators wants what they match first. Where that is little, the 
 more; these hits come after, and the receipt says so.
 """
 
-from collections.abc import Sequence
-
 from plait.errors import DeadlineExceeded, Notice
-from plait.protocols import Store
+from plait.searching.evidence import unknown_in
 from plait.searching.recall import WORDS_FOLLOW
-from plait.searching.scoring import Request
-from plait.searching.search import Ranked
+from plait.searching.scoring import Branches, Request
+from plait.searching.search import Plan, Ranked, candidates_for, rank
 from plait.searching.spelling import Corrected, corrected
 from plait.text.operators import loosened
 from plait.types import Hit
-from plait.types.queries import Query, Vocabulary
 
 # As many passages are worth reading in any case, and nobody misses others.
 ENOUGH_MATCHES = 3
 
 
-def matches_little(ranked: Ranked) -> bool:
+def matches_little(branches: Branches) -> bool:
     """Tell whether few passages match the operators; not if time ran out before that was known."""
-    branches = ranked.branches
     matches = branches.vector if branches.keyword is None else branches.keyword
-    in_time = all(notice.code != DeadlineExceeded.code for notice in ranked.degraded)
+    in_time = all(notice.code != DeadlineExceeded.code for notice in branches.degraded)
     return in_time and len(matches or ()) < ENOUGH_MATCHES
 
 
-def words_of(
-    store: Store, request: Request, query: Query, vocabulary: Vocabulary, unknown: Sequence[str]
-) -> Corrected:
+def followed(plan: Plan, pool: int, branches: Branches) -> Ranked:
+    """Return the hits of the operators, then those of the words, as many as were asked for."""
+    request, query, vocabulary, corrections = _words_of(plan)
+    words = plan._replace(request=request, query=query, vocabulary=vocabulary)
+    others = candidates_for(words, pool)
+    if plan.ahead is not None:
+        from plait.searching.ahead import gather_both
+
+        gather_both(plan.ahead, [(plan, branches), (words, others)], pool)
+    after = rank(words, pool, others)._replace(corrections=corrections)
+    return _with_words(rank(plan, pool, branches), after, request)
+
+
+def _words_of(plan: Plan) -> Corrected:
     """Return the search for the words of an expression, with corrections of the unknown ones."""
-    search = corrected(store, request, loosened(query), vocabulary, unknown)
-    return search._replace(request=request._replace(text=search.query.text))
+    unknown, query = unknown_in(plan.vocabulary), loosened(plan.query)
+    search = corrected(plan.store, plan.request, query, plan.vocabulary, unknown, plan.ahead)
+    return search._replace(request=plan.request._replace(text=search.query.text))
 
 
-def with_words(ranked: Ranked, words: Ranked, request: Request) -> Ranked:
+def _with_words(ranked: Ranked, words: Ranked, request: Request) -> Ranked:
     """Return the hits of the operators, then those of the words, as many as the request wants."""
     shown = {id_ for hit in ranked.hits for id_ in (hit.id, *hit.folded)}
     documents = {hit.document.id for hit in ranked.hits} if request.best_per_document else set()

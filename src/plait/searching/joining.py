@@ -1,9 +1,13 @@
 """Read consecutive passages, and put them together again."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from plait.protocols import Store
-from plait.types import Passage
+from plait.types import Hit, Passage
+
+if TYPE_CHECKING:
+    from plait.protocols import ReadAhead
 
 
 def join(passages: Sequence[Passage]) -> str:
@@ -19,7 +23,20 @@ def join(passages: Sequence[Passage]) -> str:
     return "".join(parts)
 
 
-def spans_of(store: Store, spans: Sequence[tuple[str, int, int]]) -> list[list[Passage]]:
+def widened(store: Store, ahead: "ReadAhead | None", hits: Sequence[Hit], window: int) -> list[Hit]:
+    """Return hits with their neighbours' texts, overlaps merged."""
+    spans = [
+        (hit.document.id, hit.passage.ordinal - window, hit.passage.ordinal + window)
+        for hit in hits
+    ]
+    around = spans_of(store, ahead, spans)
+    return [
+        hit._replace(context=join(passages)) for hit, passages in zip(hits, around, strict=True)
+    ]
+
+
+def spans_of(
+    store: Store, ahead: "ReadAhead | None", spans: Sequence[tuple[str, int, int]]
+) -> list[list[Passage]]:
     """Return passages of several documents: each an id, a first and a last ordinal."""
-    ahead = store.ahead
     return [store.passages(*span) for span in spans] if ahead is None else ahead.spans(spans)

@@ -22,8 +22,8 @@ def _beginnings(
     store: Store, ids: Sequence[str], last: int, damaged: list[str]
 ) -> list[list[Passage]]:
     """Return the first passages of documents, up to an ordinal."""
-    if store.ahead is not None:
-        return spans_of(store, [(id_, 0, last) for id_ in ids])
+    if (ahead := store.ahead) is not None:
+        return spans_of(store, ahead, [(id_, 0, last) for id_ in ids])
     return [readable_passages(store, id_, 0, last, damaged) for id_ in ids]
 
 

@@ -18,28 +18,19 @@ DEEP_BLOCK = 100  # hits of later pages that are sorted together
 def later(plan: Plan) -> Ranked:
     """Rank a page behind the first one."""
     request = plan.request
-    begun, deep = _first(plan), deeper(plan)
-    few = many = None
-    if plan.store.ahead is not None:
-        from plait.searching.ahead import for_both_pages
-
-        wide = deep._replace(request=deep.request._replace(limit=MAX_LIMIT))
-        few, many = for_both_pages(begun, wide)
-    first = ranked(begun, request.limit, few)
-    # One that does not fill its page is the last one.
-    rest = ranked(deep, MAX_LIMIT, many) if len(first.hits) == request.limit else first
+    begun, deep = plan._replace(request=request._replace(offset=0)), deeper(plan)
+    # What is read for it has all that the first page needs.
+    rest = ranked(deep, MAX_LIMIT) if plan.ahead is not None else None
+    first = ranked(begun, request.limit)
+    if len(first.hits) < request.limit:
+        rest = first  # one that does not fill its page is the last one
+    elif rest is None:
+        rest = ranked(deep, MAX_LIMIT)
     return rest._replace(
         hits=later_page(first.hits, rest.hits, request),
         degraded=tuple(dict.fromkeys((*first.degraded, *rest.degraded))),
         corrections=first.corrections,
     )
-
-
-def _first(plan: Plan) -> Plan:
-    """Return the plan of the first page; what surrounds its hits is read if one may be shown."""
-    request = plan.request
-    window = request.window if request.offset < request.limit else 0
-    return plan._replace(request=request._replace(offset=0, window=window))
 
 
 def later_page(first: Sequence[Hit], deep: Sequence[Hit], request: Request) -> list[Hit]:

@@ -6,6 +6,7 @@ their section, to the passages around it. A hit that would exceed the budget sta
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from plait.errors import quotable
 from plait.facts.echo import PREFACE, TAG_CHARS, fence
@@ -18,6 +19,9 @@ from plait.times import show_day, show_end
 from plait.types import Answer, Document, Hit, Passage, Receipt, Ref, check_range
 from plait.types.ids import SHORT_ID, new_id
 from plait.types.records import NamedTuple
+
+if TYPE_CHECKING:
+    from plait.protocols import ReadAhead
 
 DEFAULT_RECALLED = 5
 # Five whole passages of the default size.
@@ -156,16 +160,30 @@ def pack(
     return Packed(text, tokens_of(text), tuple(items), left_out)
 
 
-def surroundings(store: Store, pinned: Sequence[Hit], others: Sequence[Hit]) -> list[list[Passage]]:
+def surroundings(
+    store: Store,
+    pinned: Sequence[Hit],
+    others: Sequence[Hit],
+    ahead: "ReadAhead | None" = None,
+) -> list[list[Passage]]:
     """Return for each hit the passages around it; what is pinned is shown as it is."""
     from plait.searching.readable import readable_passages
 
     around = [[hit.passage] for hit in pinned]
     for hit in others:
-        near = (hit.passage.ordinal - AROUND, hit.passage.ordinal + AROUND)
-        # What is damaged near a hit is told by `search`, `get` and `doctor`.
-        around.append(readable_passages(store, hit.document.id, *near, []))
+        if hit.document.chunk_count == 1:
+            around.append([hit.passage])
+        elif ahead is not None:
+            around += ahead.spans([span_of(hit)])
+        else:
+            # What is damaged near a hit is told by `search`, `get` and `doctor`.
+            around.append(readable_passages(store, *span_of(hit), []))
     return around
+
+
+def span_of(hit: Hit) -> tuple[str, int, int]:
+    """Return a document, and the first and the last passage that a hit may grow to."""
+    return hit.document.id, hit.passage.ordinal - AROUND, hit.passage.ordinal + AROUND
 
 
 def fence_recalled(body: str) -> str:

@@ -10,7 +10,7 @@ from plait.ranking import hybrid
 from plait.ranking.relevance import NONSENSE
 from plait.searching.evidence import Evidence, Nearby
 from plait.searching.snippets import snippet_of
-from plait.types import Branch, Filter, Fusion, Hit, Mode, Ref, Signals
+from plait.types import Branch, Filter, Fusion, Hit, Mode, Ref, Signals, Tuning
 from plait.types.queries import Chance
 from plait.types.records import NamedTuple
 
@@ -49,6 +49,17 @@ class Request(NamedTuple):
     deadline: float = DEADLINE_S
     # Constants of `plait.ranking.use` that differ from the defaults; ``None`` ignores use and age.
     limbic: tuple[tuple[str, float], ...] | None = None
+
+    def weights(self, tuning: Tuning) -> tuple[float, float]:
+        """Return the caller's weights of both branches, else the fusion's, else the embedder's."""
+        keyword, vector = self.keyword_weight, self.vector_weight
+        if keyword is None and vector is None:
+            if self.fusion == "max":
+                return hybrid.MAX_KEYWORD_WEIGHT, hybrid.MAX_VECTOR_WEIGHT
+            return tuning.keyword_weight, tuning.vector_weight
+        if keyword is None:
+            return 1.0 - vector if vector is not None else 1.0, vector or 0.0
+        return keyword, 1.0 - keyword if vector is None else vector
 
 
 class Branches(NamedTuple):
@@ -156,7 +167,7 @@ class Scorer:
         self._chance = chance
         self._embedder = embedder
         self._bm25 = dict(branches.keyword or ())
-        self._no_keyword_hits = branches.keyword is not None and not branches.keyword
+        self._may_be_nonsense = branches.keyword == [] and not evidence.is_in_other_language
         # A caller who asks for one branch alone, or for another system's fusion, wants that order.
         self._boosts = request.fusion == "weighted" and branches.keyword is not None
         self._interacts = self._boosts and branches.vector is not None
@@ -179,8 +190,7 @@ class Scorer:
 
             scored = diversified(scored, last)
         hits = [self._shown(hit) for hit in scored[request.offset : last]]
-        hits = with_entities(self._store, hits)
-        return self._widened(hits) if request.window else hits
+        return with_entities(self._store, hits)
 
     def _gathered(self, wanted: int) -> Gathered:
         """Return as many hits as wanted, by their fused scores, and who gets a second look.
@@ -191,7 +201,7 @@ class Scorer:
         order = _in_order(self._fused)
         rows = Gathered(looks_on=self._boosts)
         start = 0
-        self._evidence.read_ahead(_first_batches(self._fused, order, wanted))
+        self._evidence.read_ahead(_first_batches(self._fused, order, wanted), order)
         while start < len(order) and (len(rows.hits) < wanted or rows.looks_on):
             end = _batch_end(self._fused, order, start, max(wanted - len(rows.hits), READ_AT_ONCE))
             batch = self._hydrated(order[start:end])
@@ -377,7 +387,7 @@ class Scorer:
         of another language are no nonsense, though passages in this one are far from them; and
         what was said in a conversation need not have any word of the question.
         """
-        if not self._no_keyword_hits or any(hit.document.turn is not None for hit in hits):
+        if not self._may_be_nonsense or any(hit.document.turn is not None for hit in hits):
             return False
         best = max((hit.relevance for hit in hits[: hybrid.RERANKED]), default=0.0)
         text = self._request.text
@@ -451,20 +461,6 @@ class Scorer:
         from plait.searching.weighing import weighed
 
         return weighed(hits, uses, changed)
-
-    def _widened(self, hits: list[Hit]) -> list[Hit]:
-        """Return the hits with their neighbours' texts, overlaps merged."""
-        from plait.searching.joining import join, spans_of
-
-        window = self._request.window
-        spans = [
-            (hit.document.id, hit.passage.ordinal - window, hit.passage.ordinal + window)
-            for hit in hits
-        ]
-        around = spans_of(self._store, spans)
-        return [
-            hit._replace(context=join(passages)) for hit, passages in zip(hits, around, strict=True)
-        ]
 
 
 def _is_shown_already(hit: Hit, hits: Iterable[Hit]) -> bool:

@@ -6,6 +6,7 @@ receipt says what is missing.
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from plait.embedders import Embedder
 from plait.errors import (
@@ -20,13 +21,16 @@ from plait.errors import (
 from plait.protocols import Scored, State, Store, Vector
 from plait.ranking import hybrid
 from plait.ranking.relevance import chance_among
-from plait.searching.evidence import Evidence, in_sight, unknown_in
+from plait.searching.evidence import Evidence, survey, unknown_in
 from plait.searching.scoring import Branches, Request, Scorer
-from plait.text import parse, prefixes_of
-from plait.types import Answer, Hit, Mode, Receipt, Ref, Tuning, check_range
+from plait.text import parse
+from plait.types import Answer, Hit, Mode, Receipt, Ref, check_range
 from plait.types.guarding import weights_problem
 from plait.types.queries import Query, Vocabulary
 from plait.types.records import NamedTuple
+
+if TYPE_CHECKING:
+    from plait.protocols import ReadAhead
 
 MAX_LIMIT = 1_000
 MAX_WINDOW = 5
@@ -46,6 +50,7 @@ class Plan(NamedTuple):
     """One running search: the request, the memory, and the weight of each branch."""
 
     store: Store
+    ahead: "ReadAhead | None"
     state: State
     embedder: Embedder
     request: Request
@@ -83,21 +88,17 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
             code=MISREAD,
             subject="query",
         )
-    prefixes, sight = prefixes_of(query), in_sight(request.where)
-    if store.ahead is not None:
-        state, vocabulary = store.ahead.survey(query.words, prefixes=prefixes, seen_by=sight)
-    else:
-        state = store.state()
-        vocabulary = store.vocabulary(query.words, prefixes=prefixes, seen_by=sight)
+    ahead = store.ahead
+    state, vocabulary = survey(store, ahead, request, query)
     embedder = embedder_of(state)
-    weights = keyword_weight, vector_weight = _weights(request, embedder.tuning)
-    plan = Plan(store, state, embedder, request, query, vocabulary, *weights)
+    weights = keyword_weight, vector_weight = request.weights(embedder.tuning)
+    plan = Plan(store, ahead, state, embedder, request, query, vocabulary, *weights)
     corrections: tuple[tuple[str, str], ...] = ()
     if (unknown := unknown_in(vocabulary)) and not (query.strict or request.strict):
         from plait.searching.spelling import corrected
 
         changed, query, vocabulary, corrections = corrected(
-            store, request, query, vocabulary, unknown
+            store, request, query, vocabulary, unknown, ahead
         )
         plan = plan._replace(request=changed, query=query, vocabulary=vocabulary)
     if request.offset:
@@ -107,6 +108,10 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
     else:
         page = ranked(plan, request.limit)
     hits, branches = page.hits, page.branches
+    if request.window:
+        from plait.searching.joining import widened
+
+        hits = widened(store, ahead, hits, request.window)
     receipt = Receipt(
         query=request.text,
         mode_asked=request.mode,
@@ -128,6 +133,15 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
     return Answer(hits, receipt)
 
 
+def matched(query: Query) -> Query:
+    """Return a query as passages must match it: a prefix stands for words with other stems, too."""
+    if not query.strict:
+        return query
+    from plait.searching.beginnings import with_completed_words
+
+    return with_completed_words(query)
+
+
 class Ranked(NamedTuple):
     """The hits of a plan, and what they were chosen from."""
 
@@ -138,42 +152,47 @@ class Ranked(NamedTuple):
     corrections: tuple[tuple[str, str], ...] = ()
 
 
-def ranked(plan: Plan, pool: int, known: Branches | None = None) -> Ranked:
-    """Rank the candidates for ``pool`` hits; where operators match little, words follow.
+def ranked(plan: Plan, pool: int) -> Ranked:
+    """Rank the candidates for ``pool`` hits; where operators match little, words follow."""
+    branches = candidates_for(plan, pool)
+    if plan.query.strict and not plan.request.strict:
+        from plait.searching.following import followed, matches_little
 
-    ``known`` is what both branches have found, if they have searched already.
-    """
-    matching = _rank(plan, pool, known)
-    if not plan.query.strict or plan.request.strict:
-        return matching
-    from plait.searching.following import matches_little, with_words, words_of
-
-    if not matches_little(matching):
-        return matching
-    request, query, vocabulary, corrections = words_of(
-        plan.store, plan.request, plan.query, plan.vocabulary, unknown_in(plan.vocabulary)
-    )
-    following = plan._replace(request=request, query=query, vocabulary=vocabulary)
-    words = _rank(following, pool)._replace(corrections=corrections)
-    return with_words(matching, words, request)
+        if matches_little(branches):
+            return followed(plan, pool, branches)
+    return rank(plan, pool, branches)
 
 
-def _rank(plan: Plan, pool: int, known: Branches | None = None) -> Ranked:
+def candidates_for(plan: Plan, pool: int) -> Branches:
+    """Return the candidates for so many hits."""
+    wide = plan._replace(request=plan.request._replace(limit=pool))
+    return _confined(wide, run_branches(wide))
+
+
+def weighs_turns(plan: Plan, branches: Branches) -> bool:
+    """Tell whether messages lend to each other; who asks for vectors alone wants their order."""
+    weighs = branches.keyword is not None and plan.request.fusion == "weighted"
+    return weighs and plan.state.has_messages
+
+
+def rank(plan: Plan, pool: int, branches: Branches) -> Ranked:
     """Rank the candidates for ``pool`` hits; return as many hits as the request asks for."""
     wide = plan._replace(request=plan.request._replace(limit=pool))
-    branches = _confined(wide, run_branches(wide) if known is None else known)
-    evidence = Evidence(plan.store, plan.query, plan.vocabulary, remote=plan.state.remote)
-    # A caller who asks for vectors alone wants their order.
-    weighs_turns = branches.keyword is not None and plan.request.fusion == "weighted"
-    talks, turns = weighs_turns and plan.state.has_messages, None
-    if plan.store.ahead is not None:
+    evidence = Evidence(
+        plan.store,
+        plan.query,
+        plan.vocabulary,
+        remote=plan.state.remote,
+        ahead=plan.ahead,
+        window=plan.request.window,
+    )
+    talks, turns = weighs_turns(plan, branches), None
+    if plan.ahead is not None:
         from plait.searching.ahead import gather
 
-        turns = gather(
-            plan, plan.store.ahead, branches, _fuse(wide, branches, 1.0), evidence, talks=talks
-        )
+        turns = gather(plan, plan.ahead, branches, pool, evidence)
     covered = _best_coverage(branches, evidence)
-    fused = _fuse(wide, branches, covered)
+    fused = fuse(wide, branches, covered)
     if talks:
         from plait.searching.answers import with_turns
 
@@ -228,20 +247,6 @@ def check(request: Request) -> None:
             raise UsageError(problem, code="bad_weights", subject="keyword_weight")
 
 
-def _weights(request: Request, tuning: Tuning) -> tuple[float, float]:
-    """Return the caller's weights, else the fusion's own, else the embedder's."""
-    if request.fusion == "max":
-        defaults = hybrid.MAX_KEYWORD_WEIGHT, hybrid.MAX_VECTOR_WEIGHT
-    else:
-        defaults = tuning.keyword_weight, tuning.vector_weight
-    keyword, vector = request.keyword_weight, request.vector_weight
-    if keyword is None and vector is None:
-        return defaults
-    if keyword is None:
-        return 1.0 - vector if vector is not None else 1.0, vector or 0.0
-    return keyword, 1.0 - keyword if vector is None else vector
-
-
 # -- the two branches --------------------------------------------------------------------------
 
 
@@ -254,10 +259,10 @@ def run_branches(plan: Plan) -> Branches:
     mode, degraded, embed = plan.mode, _cut_off(plan), None
     if mode != "keyword" and vectors_can_answer(plan.embedder, plan.state, mode, degraded):
         embed = _start_embedding(plan)
-    if embed is not None and plan.store.ahead is not None:
+    if embed is not None and plan.ahead is not None:
         from plait.searching.ahead import both_branches
 
-        branches = both_branches(plan, plan.store.ahead, embed, degraded)
+        branches = both_branches(plan, plan.ahead, embed, degraded)
         if branches is not None:
             return branches._replace(degraded=tuple(degraded))
     return _one_after_the_other(plan, embed, degraded)
@@ -317,13 +322,12 @@ def _by_keyword(
     # An operator query limits what the vector branch may return, so all matches are needed.
     size = MATCHES if plan.query.strict else over_fetch(request, KEYWORD_CANDIDATES)
     deadline = time.monotonic() + request.deadline
-    if plan.store.ahead is not None and plan.query.strict:
-        from plait.searching.ahead import matches_nothing
-
-        if matches_nothing(plan.query.expression, plan.vocabulary):
-            return [], None
     try:
-        return plan.store.keyword(plan.query, size, request.where, deadline=deadline), None
+        if plan.ahead is not None:
+            from plait.searching.ahead import by_keyword
+
+            return by_keyword(plan, plan.ahead, size, deadline), None
+        return plan.store.keyword(matched(plan.query), size, request.where, deadline=deadline), None
     except DeadlineExceeded:
         degraded.append(stopped(request))
     except StoreDamaged as error:
@@ -459,7 +463,8 @@ def over_fetch(request: Request, least: int) -> int:
 # -- one ranking -------------------------------------------------------------------------------
 
 
-def _fuse(plan: Plan, branches: Branches, covered: float) -> dict[Ref, hybrid.Fused]:
+def fuse(plan: Plan, branches: Branches, covered: float) -> dict[Ref, hybrid.Fused]:
+    """Merge both branches into one ranking."""
     request, keyword, vector = plan.request, branches.keyword, branches.vector
     if request.fusion == "rrf":
         return hybrid.rrf(keyword, vector, k=request.rrf_k)

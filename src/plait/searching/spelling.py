@@ -8,19 +8,24 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from plait.embedders.builtin import is_word
 from plait.errors import EmbedderError, StoreDamaged
 from plait.protocols import Store
 from plait.ranking import hybrid
+from plait.searching.dividing import Divided, as_two, divided_ones, pairs_of
 from plait.searching.evidence import in_sight, unknown_in
 from plait.searching.scoring import Request
 from plait.text import empty_words, parts, spelling, words_in
-from plait.text.function_words import function_words_of
+from plait.text.function_words import function_words_of, showing_words
 from plait.text.operators import without_exact
 from plait.types import Filter
 from plait.types.queries import Expression, Group, Query, Spelling, Term, Vocabulary
 from plait.types.records import NamedTuple
+
+if TYPE_CHECKING:
+    from plait.protocols import ReadAhead
 
 # A passage that matches by a correction alone has this share of the evidence of the word itself.
 CERTAINTY = 0.7
@@ -56,6 +61,7 @@ SMALL_IN_NAME = 3
 # the same word ("parlament"), short ones another.
 RIGHT_IN_FOREIGN = 2
 LONG_IN_FOREIGN = 8  # letters
+LONG_LITTLE_WORD = 5  # letters: a shorter one may be a slip, as "oder" is for "order"
 HELD_IN_OWN = 0.1  # of the passages, by a little word of the language that they are in
 
 
@@ -69,39 +75,44 @@ class Corrected(NamedTuple):
 
 
 def corrected(
-    store: Store, request: Request, query: Query, vocabulary: Vocabulary, unknown: Sequence[str]
+    store: Store,
+    request: Request,
+    query: Query,
+    vocabulary: Vocabulary,
+    unknown: Sequence[str],
+    ahead: "ReadAhead | None" = None,
 ) -> Corrected:
     """Return the search with corrections of the unknown words, as far as there are any.
 
     What stands in quotes, and the beginning of a word, is meant as it is written.
     """
     unchanged = Corrected(request, query, vocabulary, ())
-    asked = re.findall(r"\w+", request.text)
-    marked = {word for word in asked if spelling.is_identifier(word)}
-    names = {word for word in marked if _is_misspelt_name(word, unknown)}
-    left_alone = set() if request.text.isupper() else {word.lower() for word in marked - names}
-    left_alone |= {part for word in marked for part in parts(word)}
-    right = {word for word in unknown if _is_word(word)}
-    is_foreign = _is_foreign(store, request.where, asked, right, vocabulary)
-    least = LONG_IN_FOREIGN if is_foreign else 0
-    loose = without_exact(request.text)
-    may_be_wrong = {*words_in(loose), *parts(loose)} - left_alone - right
-    words = [
-        word
-        for word in unknown
-        if spelling.allowed(word) and len(word) >= least and word in may_be_wrong
-    ]
-    if not words:
+    words = doubted(request, unknown)
+    divided = divided_ones(request, unknown)
+    if not words and not divided:
         return unchanged
+    right = {word for word in unknown if is_right(word)}
+    where = request.where
     try:
-        likely = _likely_ones(store, request.where, words[:MOST_CORRECTED], vocabulary)
-        chosen, more = _chosen(store, request.where, likely) if likely else ({}, vocabulary)
+        if ahead is not None:
+            foresee(ahead, request, words, divided, vocabulary)
+            if words:
+                ahead.alike(words[:MOST_CORRECTED], where)
+        if words and _is_foreign(store, request, right, vocabulary, ahead):
+            words = [word for word in words if len(word) >= LONG_IN_FOREIGN]
+        words = words[:MOST_CORRECTED]
+        likely = _likely_ones(store, where, words, vocabulary, ahead) if words else []
+        chosen, more = _chosen(store, where, likely, divided, ahead)
     except StoreDamaged:
         return unchanged  # what is damaged is told by the search itself
     if not chosen:
         return unchanged
-    text, parsed, added = request.text, query.text, tuple(dict.fromkeys(chosen.values()))
+    text, parsed = request.text, query.text
+    added = _words_of(chosen)
+    phrases = [Term(tuple(meant.split())) for meant in chosen.values() if " " in meant]
     for typed, meant in chosen.items():
+        if typed in right:
+            continue  # the model knows it in one piece
         pattern = re.compile(rf"(?<!\w){re.escape(typed)}(?!\w)", re.IGNORECASE)
         # Both, because their lengths tell whether the end of a query was cut off.
         text, parsed = pattern.sub(meant, text), pattern.sub(meant, parsed)
@@ -109,6 +120,7 @@ def corrected(
         text=parsed,
         words=tuple(dict.fromkeys((*query.words, *added))),
         expression=_any_more(query.expression, added),
+        boosts=(*query.boosts, *phrases),
     )
     return Corrected(
         request._replace(text=text),
@@ -118,7 +130,41 @@ def corrected(
     )
 
 
-def _is_word(word: str) -> bool:
+def doubted(request: Request, unknown: Collection[str]) -> list[str]:
+    """Return those of the words that the memory does not hold that may be misspelt."""
+    asked = re.findall(r"\w+", request.text)
+    marked = {word for word in asked if spelling.is_identifier(word)}
+    names = {word for word in marked if _is_misspelt_name(word, unknown)}
+    left_alone = set() if request.text.isupper() else {word.lower() for word in marked - names}
+    left_alone |= {part for word in marked for part in parts(word)}
+    left_alone |= {word for word in showing_words() if len(word) >= LONG_LITTLE_WORD}
+    loose = without_exact(request.text)
+    may_be_wrong = {*words_in(loose), *parts(loose)} - left_alone
+    return [
+        word
+        for word in unknown
+        if word in may_be_wrong and spelling.allowed(word) and not is_right(word)
+    ]
+
+
+def foresee(
+    ahead: "ReadAhead",
+    request: Request,
+    words: Sequence[str],
+    divided: Divided,
+    vocabulary: Vocabulary,
+) -> None:
+    """Have read with the next trip what `corrected` will ask for."""
+    if divided:
+        pairs, parts_of_pairs = pairs_of(divided)
+        ahead.expect_company(pairs, COUNTED_TOGETHER, request.where, parts_of_pairs)
+    if words:
+        little, left_out = _function_words(request, vocabulary)
+        beside = left_out if little else []
+        ahead.foresee(words[:MOST_CORRECTED], request.where, beside, in_sight(request.where))
+
+
+def is_right(word: str) -> bool:
     """Tell whether a word is known to the built-in model: then it is rare here, not misspelt."""
     try:
         return word.isalpha() and is_word(word)
@@ -138,28 +184,38 @@ def _is_misspelt_name(word: str, unknown: Collection[str]) -> bool:
     )
 
 
+def _function_words(request: Request, vocabulary: Vocabulary) -> tuple[set[str], list[str]]:
+    """Return the function words of a question, and its words that are not searched for."""
+    words = [word.lower() for word in re.findall(r"\w+", request.text)]
+    # A query is without the function words of its language.
+    left_out = [word for word in dict.fromkeys(words) if word not in vocabulary.terms]
+    # "in" and "was" are English, too: that notes hold them does not show their language.
+    return {*function_words_of(words).intersection(words)} - empty_words(), left_out
+
+
 def _is_foreign(
     store: Store,
-    where: Filter,
-    asked: Sequence[str],
+    request: Request,
     right: Collection[str],
     vocabulary: Vocabulary,
+    ahead: "ReadAhead | None",
 ) -> bool:
     """Tell whether a question is in another language than the notes, as far as its words show.
 
     Some of its words are ``right``, but not here, and its function words are of a language that the
     notes are not in: misspelt questions have the function words of their notes.
     """
-    words = list(map(str.lower, asked))
-    little = function_words_of(words).intersection(words)
+    little, left_out = _function_words(request, vocabulary)
     if not little:
         return False
-    # A query is without the function words of its language.
-    left_out = {word for word in words if word not in vocabulary.terms}
-    others = store.vocabulary(left_out, seen_by=in_sight(where)) if left_out else vocabulary
+    others, sight = vocabulary, in_sight(request.where)
+    if left_out:
+        # One that has read ahead knows them.
+        read = store.vocabulary if ahead is None else ahead.vocabulary
+        others = read(left_out, seen_by=sight)
     if any(_is_common(word, vocabulary) or _is_common(word, others) for word in little):
         return False
-    others_right = {word for word in unknown_in(others) if _is_word(word)}
+    others_right = {word for word in unknown_in(others) if is_right(word)}
     return len({*right, *others_right}) >= RIGHT_IN_FOREIGN
 
 
@@ -190,7 +246,11 @@ class _Likely(NamedTuple):
 
 
 def _likely_ones(
-    store: Store, where: Filter, words: Sequence[str], vocabulary: Vocabulary
+    store: Store,
+    where: Filter,
+    words: Sequence[str],
+    vocabulary: Vocabulary,
+    ahead: "ReadAhead | None",
 ) -> list[_Likely]:
     """Return the likely corrections of each word."""
     # A stored word is shown to people and models: letters alone cannot mean anything else.
@@ -203,7 +263,7 @@ def _likely_ones(
             and spelling.folded(row.word) != spelling.folded(typed)
             and _is_slip(typed, row.word)
         ]
-        for typed, rows in store.alike(words, where).items()
+        for typed, rows in (ahead or store).alike(words, where).items()
     }
     first = {typed: min(rows, key=_unlikely).word for typed, rows in similar.items() if rows}
     known = {
@@ -233,22 +293,45 @@ def _likely_ones(
 
 
 def _chosen(
-    store: Store, where: Filter, likely: Sequence[_Likely]
+    store: Store,
+    where: Filter,
+    likely: Sequence[_Likely],
+    divided: Divided,
+    ahead: "ReadAhead | None",
 ) -> tuple[dict[str, str], Vocabulary]:
     """Return the correction of each word, where one is likely enough, and their vocabulary.
 
-    One that stands beside the others of the question is preferred to one that does not.
+    One that stands beside the others of the question is preferred to one that does not. A word
+    without any is two, if these stand together in a passage.
     """
-    ahead = store.ahead
     if ahead is None:
-        best = _best(likely, lambda query: len(store.keyword(query, COUNTED_TOGETHER, where)))
-        return best, store.vocabulary(best.values())
+
+        def count_of(query: Query) -> int:
+            return len(store.keyword(query, COUNTED_TOGETHER, where))
+
+        best = _best(likely, count_of)
+        best |= as_two(divided.keys() - best, divided, count_of)
+        return best, store.vocabulary(_words_of(best)) if best else Vocabulary(0, {}, {})
     queries = [row.company for row in likely if row.company is not None]
     queries += [query for row in likely for query, _ in row.common]
-    words = {row.spelt.word for row in likely}
-    counts, vocabulary = ahead.company(queries, COUNTED_TOGETHER, where, words)
-    best = _best(likely, dict(zip(queries, counts, strict=True)).__getitem__)
-    return best, _restricted(vocabulary, {*best.values()})
+    pairs, parts_of_pairs = pairs_of(divided)
+    counts: dict[Query, int] = {}
+    terms: dict[str, Sequence[tuple[int, int, str]]] = {}
+    holding: dict[str, int] = {}
+    for asked, words in (queries, [row.spelt.word for row in likely]), (pairs, parts_of_pairs):
+        if words:
+            counted, vocabulary = ahead.company(asked, COUNTED_TOGETHER, where, words)
+            counts |= zip(asked, counted, strict=True)
+            terms |= vocabulary.terms
+            holding |= vocabulary.holding
+    best = _best(likely, counts.__getitem__)
+    best |= as_two(divided.keys() - best, divided, counts.__getitem__)
+    return best, _restricted(Vocabulary(0, terms, holding), _words_of(best))
+
+
+def _words_of(chosen: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words that are meant, each once."""
+    return tuple(dict.fromkeys(" ".join(chosen.values()).split()))
 
 
 def _best(likely: Sequence[_Likely], count_of: Callable[[Query], int]) -> dict[str, str]:
@@ -330,7 +413,9 @@ def _weighed(vocabulary: Vocabulary, more: Vocabulary, chosen: Mapping[str, str]
     passages = vocabulary.passages
     for typed, meant in chosen.items():
         weight = sum(
-            hybrid.idf(passages, more.holding.get(term, 0)) for _, _, term in more.terms[meant]
+            hybrid.idf(passages, more.holding.get(term, 0))
+            for word in meant.split()
+            for _, _, term in more.terms[word]
         )
         missing = weight * (1.0 - CERTAINTY) / CERTAINTY
         for _, _, term in vocabulary.terms[typed]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from plait.protocols import (
     Candidate,
     Nearest,
+    Replies,
     Scored,
     State,
     Store,
@@ -134,6 +135,11 @@ class ConfinedStore:
         """Return the places in a conversation of messages that are visible here."""
         rows = self.hydrate(list(refs)) if refs else {}
         return self._store.turns([ref for ref in refs if ref in rows])
+
+    def replies(self, asked: Sequence[Ref], where: Filter) -> Replies:
+        """Return what follows each of these questions, if it is visible here."""
+        within = self._within(where)
+        return {} if within is None else self._store.replies([*self.turns(asked)], within)
 
     def hydrate(
         self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None

@@ -55,8 +55,8 @@ class Index(Protocol):
     def expect_words(self, typed: Sequence[str]) -> None:
         """Be told which words are looked up: an engine may read the stems of all at once."""
 
-    def expect_stems(self, stems: Iterable[str]) -> None:
-        """Be told which stems are likely: an engine may read the passages of all at once."""
+    def expect_stems(self, stems: Iterable[str], possible: Iterable[str]) -> None:
+        """Be told which stems are likely, and which possible, for an engine that reads ahead."""
 
     def has_between(self, low: str, high: str) -> bool:
         """Tell whether there is a term from ``low`` up to, but without, ``high``."""
@@ -82,15 +82,25 @@ def alike(index: Index, words: Iterable[str]) -> dict[str, list[Spelling]]:
 
     How common a word is counts visible passages only, and nothing depends on the others.
     """
-    looked_up = [
+    looked_up = _looked_up(words)
+    index.expect_words([row.typed for row in looked_up])
+    listed = [(row, _with_first_letters(index, row.typed)) for row in looked_up]
+    index.expect_stems(_likely(index, listed), _likely(index, listed, TRIED_STEMS))
+    return {row.word: _alike(index, row, stems) for row, stems in listed}
+
+
+def likely_stems(index: Index, words: Iterable[str]) -> list[str]:
+    """Return the stems whose passages `alike` will read, as a rule, once it knows the words."""
+    listed = [(row, _with_first_letters(index, row.typed)) for row in _looked_up(words)]
+    return list(_likely(index, listed))
+
+
+def _looked_up(words: Iterable[str]) -> "list[_LookedUp]":
+    return [
         _LookedUp(word, spelling.folded(word), place < VARIED)
         for place, word in enumerate(words)
         if spelling.allowed(word)
     ]
-    index.expect_words([row.typed for row in looked_up])
-    listed = [(row, _with_first_letters(index, row.typed)) for row in looked_up]
-    index.expect_stems(_likely(index, listed))
-    return {row.word: _alike(index, row, stems) for row, stems in listed}
 
 
 class _LookedUp(NamedTuple):
@@ -144,12 +154,15 @@ def _with_first_letters(index: Index, typed: str) -> _Stems:
     return _Stems(counts, _expected(index, counts, typed, most), begun)
 
 
-def _likely(index: Index, listed: Sequence[tuple[_LookedUp, _Stems]]) -> Iterator[str]:
-    """Yield the stems whose passages will be read, as a rule."""
+def _likely(
+    index: Index, listed: Sequence[tuple[_LookedUp, _Stems]], most: int = STEMS
+) -> Iterator[str]:
+    """Yield the stems whose passages will be read, as a rule; of more of them, those that may."""
     for row, stems in listed:
-        yield from (stems.fitting or stems.others)[:STEMS]
+        others = stems.others if most > STEMS or not stems.fitting else ()
+        yield from [*stems.fitting, *others][:most]
         if row.varies and _is_known_script(index, row.typed):
-            yield from _varied(index, row.typed, stems.expected).fitting[:STEMS]
+            yield from _varied(index, row.typed, stems.expected).fitting[:most]
 
 
 def _is_known_script(index: Index, typed: str) -> bool:

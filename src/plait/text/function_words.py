@@ -145,9 +145,15 @@ _SHARED |= {"on", "or", "so", "to", "us", "was", "we", "will"}
 
 
 @cache
+def showing_words() -> frozenset[str]:
+    """Return the words in Latin letters that show another language than English."""
+    return frozenset(_SHOWING.split())
+
+
+@cache
 def _languages() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     """Return the function words of each language, and those of them that show it."""
-    showing = frozenset(_SHOWING.split())
+    showing = showing_words()
     return tuple(
         (words, frozenset(word for word in words if word in showing or _is_of_other_script(word)))
         for words in map(frozenset, map(str.split, _BY_LANGUAGE.values()))

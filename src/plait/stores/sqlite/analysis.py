@@ -64,8 +64,7 @@ def tokens_among(
     if terms is None or not (text.isascii() or _PLAIN.fullmatch(text)):
         listed = tokens_and_parts(connection, text)
         return listed if terms is None else [token for token in listed if token[2] in terms]
-    words = _begins_like(terms)
-    places = [(match.start(), match.end(), match[0]) for match in words.finditer(text.lower())]
+    places = _words_beginning_like(_beginnings(terms), text.lower())
     named = list(placed_parts(text))
     stems = _stems(connection, {word for _, _, word in places + named})
     stemmed = [(start, end, stems[word]) for start, end, word in places + named]
@@ -74,15 +73,33 @@ def tokens_among(
 
 
 @lru_cache(maxsize=16)
-def _begins_like(terms: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern for the words that may have one of these stems.
+def _beginnings(terms: frozenset[str]) -> list[str]:
+    """Return how the words begin that may have one of these stems.
 
     Porter's rules change at most the last letter of what they leave of a word.
     """
-    starts = sorted({re.escape(term[:-1] or term) for term in terms if term.isascii()})
-    return re.compile(f"(?<![a-z0-9])(?:{'|'.join(starts) or '(?!)'})[a-z0-9]*")
+    return sorted({term[:-1] or term for term in terms if term.isascii() and term.isalnum()})
 
 
+def _words_beginning_like(beginnings: list[str], text: str) -> list[Token]:
+    """Return the words of a plain text in lower case that begin like one of these, in order.
+
+    A pattern would have to be compiled for each query, which takes longer than all of this.
+    """
+    words: dict[int, Token] = {}
+    for beginning in beginnings:
+        start = text.find(beginning)
+        while start >= 0:
+            # At most once a word, however often it has the beginning inside.
+            end = _REST_OF_WORD.match(text, start).end()  # type: ignore[union-attr]
+            if not start or text[start - 1] not in _LETTERS:
+                words[start] = (start, end, text[start:end])
+            start = text.find(beginning, end)
+    return [words[start] for start in sorted(words)]
+
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+_REST_OF_WORD = re.compile("[a-z0-9]*")
 # 1 for a byte that begins a character of UTF-8, 0 for one that continues it.
 _FIRST_BYTES = bytes(byte & 0xC0 != 0x80 for byte in range(256))
 _known_stems: dict[str, str] = {}
@@ -127,4 +144,6 @@ def name_terms(
 ) -> frozenset[str]:
     """Return the terms of a passage's heading and of its names; if given, of ``terms``."""
     text = f"{names_of(document, passage.ordinal)}\n{passage.heading}"
+    if len(text) == 1:
+        return frozenset()  # a message has no names
     return frozenset(term for _, _, term in tokens_among(connection, text, terms))

@@ -6,11 +6,11 @@ from typing import Any
 
 import apsw
 
+from plait.protocols import Use
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.filters import Clause, joined, spellings_of
 from plait.types import AFTER_TURNS, KINDS, ORIGINS, STATUSES, TRUSTS, Document, Passage, Ref
 from plait.types.ids import ID_LENGTH, ID_PREFIX, SCOPE_PREFIX
-from plait.types.queries import LAST_CHARS, Turn
 
 # Columns of `documents` in the order of `Document`'s fields; text is put together from passages.
 FIELDS = tuple(name for name in Document._fields if name != "text")
@@ -64,13 +64,9 @@ _PASSAGE = (
     "JOIN documents AS d ON d.rowid = p.document WHERE "
 )
 _HYDRATE = _PASSAGE + "p.rowid IN (SELECT value FROM json_each(?))"  # noqa: S608
-# A message cut into several passages is a text rather than a turn of a conversation.
-_TURNS = (
-    f"SELECT p.rowid, d.project, d.session, d.turn, substr(p.text, -{LAST_CHARS}) "  # noqa: S608
-    "FROM passages AS p "
-    "JOIN documents AS d ON d.rowid = p.document "
-    "WHERE p.rowid IN (SELECT value FROM json_each(?)) "
-    "AND d.turn IS NOT NULL AND d.kind = 'message' AND d.chunk_count = 1"
+EMBEDDED_HASHES = (
+    "SELECT p.hash FROM passages AS p WHERE p.document = ? AND NOT EXISTS "
+    "(SELECT 1 FROM unembedded AS u WHERE u.generation = ? AND u.passage = p.rowid)"
 )
 _PASSAGES = (
     f"SELECT {PASSAGE_COLUMNS} FROM passages AS p "  # noqa: S608
@@ -272,17 +268,13 @@ def hydrate(
     return {passage.ref: (passage, document) for passage, document in pairs}
 
 
-def turns(connection: apsw.Connection, refs: Sequence[Ref]) -> dict[Ref, Turn]:
-    """Return the places in a conversation of those passages that are whole messages.
+def uses(connection: apsw.Connection, refs: Sequence[Ref], now: int) -> dict[Ref, Use]:
+    """Return how these passages were read, alone and together; unread ones are absent."""
+    if not connection.execute("SELECT 1 FROM signals LIMIT 1").get:
+        return {}  # the usual case, which loads one module less
+    from plait.stores.sqlite import signals
 
-    Sessions with the same name in two projects are two sessions.
-    """
-    wanted = (json.dumps(list(refs)),)
-    return {
-        ref: Turn.of(f"{project}\0{session}", turn, str(end))
-        for ref, project, session, turn, end in rows(connection, _TURNS, wanted)
-        if isinstance(turn, int)
-    }
+    return signals.uses(connection, refs, now)
 
 
 def passages(

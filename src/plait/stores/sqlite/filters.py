@@ -48,6 +48,10 @@ _SELECTED = (
     "SELECT p.rowid FROM documents AS d JOIN passages AS p ON p.document = d.rowid "
     "WHERE /*conditions*/ LIMIT ?"
 )
+# For conditions on the rows of documents alone, such as those of tags: the documents stay unread.
+_OF_DOCUMENT_ROWS = _SELECTED.replace(
+    "documents AS d JOIN passages AS p ON p.document = d.rowid", "passages AS p"
+)
 _IS_AMONG = "p.rowid IN (SELECT value FROM json_each(?))"
 
 OF_PARENTS = "d.parent IN (SELECT value FROM json_each(?))"
@@ -93,41 +97,6 @@ _MANY_TAGGED = (
 )
 _METADATA = "EXISTS (SELECT 1 FROM json_each(d.metadata) AS m WHERE {name} AND {value})"
 
-# One list of any length: a condition for each name would be too deep an expression for SQLite.
-# subtle: metadata that is damaged must not keep other documents from being read.
-_NAMED = (
-    "EXISTS (SELECT 1 FROM json_each(?) AS part WHERE instr(lower(d.key), lower(part.value)) "
-    "OR CASE WHEN json_valid(d.metadata) THEN instr(lower(concat_ws(', ', "
-    "d.metadata ->> '$.aliases', d.metadata ->> '$.alias')), lower(part.value)) END)"
-)
-_MENTIONED = (
-    "d.rowid IN (SELECT m.document FROM json_each(?) AS part CROSS JOIN passages AS m "
-    "WHERE instr(lower(m.text), lower(part.value)))"
-)
-# The keyword index narrows the search to the passages with these words: a hundredth of the time.
-_INDEXED = (
-    "d.rowid IN (SELECT m.document FROM json_each(?) AS part CROSS JOIN passages_fts "
-    "CROSS JOIN passages AS m ON m.rowid = passages_fts.rowid "
-    "WHERE passages_fts MATCH (part.value ->> 0) "
-    "AND instr(lower(m.text), lower(part.value ->> 1)))"
-)
-# One document after another, the newest first: where messages mention a word by the thousand, but
-# few documents are asked for. Each condition is that of one word.
-_TOLD = (
-    "EXISTS (SELECT 1 FROM (SELECT rowid AS ref, lower(text) AS words FROM passages "
-    "WHERE document = d.rowid) AS m WHERE {})"
-)
-_WORD_TOLD = (
-    "(instr(m.words, ?) AND EXISTS (SELECT 1 FROM passages_fts "
-    "WHERE passages_fts MATCH ? AND passages_fts.rowid = m.ref))"
-)
-_COUNT_MATCHES = (
-    "SELECT count(*) FROM (SELECT 1 FROM passages_fts WHERE passages_fts MATCH ? LIMIT ?)"
-)
-_COUNT_OTHERS = "SELECT count(*) FROM (SELECT 1 FROM documents WHERE kind <> 'message' LIMIT ?)"
-# So many passages with a word are many, and so many documents that are no messages are few.
-MANY_MENTIONS = 1_000
-FEW_DOCUMENTS = 3_000
 _WORDS = re.compile(r"[^\W_](?:.*[^\W_])?", re.S)
 
 Clause = tuple[str, list[object]]
@@ -186,8 +155,10 @@ def clauses(connection: apsw.Connection, where: Filter, now: int) -> list[Clause
     ]
     conditions += [_has_tag(connection, tag) for tag in where.tags]
     conditions += [_has_metadata(name, value) for name, value in where.metadata]
-    conditions += _named(where.named)
-    conditions += _mentions(connection, where)
+    if where.named or where.mentions:
+        from plait.stores.sqlite.mentioned import named_or_mentioned
+
+        conditions += named_or_mentioned(connection, where)
     if where.key_prefix:
         conditions.append(_begins("d.key", where.key_prefix))
     if where.path_prefix:
@@ -229,39 +200,6 @@ def _begins(column: str, prefix: str, also: str = "") -> Clause:
     return f"({ranges})" if starts[1:] else ranges, ends
 
 
-def _named(parts: Sequence[str]) -> list[Clause]:
-    """Return the condition that one of these parts is in the key or in an alias."""
-    return [(_NAMED, [json.dumps(spellings_of(*parts))])] if parts else []
-
-
-def _mentions(connection: apsw.Connection, where: Filter) -> list[Clause]:
-    """Return the condition that one of some words is in the text."""
-    if not where.mentions:
-        return []
-    forms = spellings_of(*where.mentions)
-    phrases = [(phrase, form) for form in forms if (phrase := _phrase(form))]
-    others = [form for form in forms if not _phrase(form)]
-    of_messages = not where.kinds or "message" in where.kinds
-    if not (others or of_messages) and _are_mostly_messages(connection, phrases):
-        # subtle: as lower() of SQLite, which changes only the letters of ASCII
-        words = [[form.encode().lower().decode(), phrase] for phrase, form in phrases]
-        told = _TOLD.format(" OR ".join([_WORD_TOLD] * len(words)))
-        return [(told, [value for pair in words for value in pair])]
-    searched = ((_INDEXED, phrases), (_MENTIONED, others))
-    used = [(sql, json.dumps(values)) for sql, values in searched if values]
-    return [(f"({' OR '.join(sql for sql, _ in used)})", [values for _, values in used])]
-
-
-def _are_mostly_messages(connection: apsw.Connection, phrases: Sequence[tuple[str, str]]) -> bool:
-    """Tell whether many passages match one of these phrases, but few documents are no messages."""
-    match = " OR ".join(phrase for phrase, _ in phrases)
-    matches = connection.execute(_COUNT_MATCHES, (match, MANY_MENTIONS)).get
-    if matches < MANY_MENTIONS:
-        return False
-    others: int = connection.execute(_COUNT_OTHERS, (FEW_DOCUMENTS,)).get
-    return others < FEW_DOCUMENTS
-
-
 def words_of(part: str) -> str:
     """Return the words of a part as they are indexed; empty if it has none."""
     words = _WORDS.search(part)
@@ -272,12 +210,6 @@ def words_of(part: str) -> str:
     if pieces is not None and min(map(len, pieces.split()), default=0) < 2:
         return ""
     return pieces or words[0]
-
-
-def _phrase(part: str) -> str:
-    """Return the query of the keyword index for the words of a part; empty if it has none."""
-    words = words_of(part).replace('"', '""').replace("\0", " ")
-    return f'text : "{words}"' if words else ""
 
 
 def _has_tag(connection: apsw.Connection, tag: str) -> Clause:
@@ -462,7 +394,10 @@ def passing(
     sql, values = joined(conditions)
     if among is not None:
         sql, values = f"{_IS_AMONG} AND {sql}", [json.dumps(list(among)), *values]
-    listed = rows(connection, _SELECTED.replace("/*conditions*/", sql), (*values, limit))
+    selected, of_rows = _SELECTED, sql.replace("d.rowid", "p.document")
+    if among is None and "d." not in of_rows:
+        selected, sql = _OF_DOCUMENT_ROWS, of_rows
+    listed = rows(connection, selected.replace("/*conditions*/", sql), (*values, limit))
     return [ref for (ref,) in listed]
 
 

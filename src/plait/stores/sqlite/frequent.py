@@ -35,7 +35,7 @@ TELLING_SHARE = 0.3
 # A longer phrase is hardly ever repeated, and each of its words has a long list to read.
 PHRASE_WORDS = 12
 
-_FUNCTION = "bm25_of"
+FUNCTION = "bm25_of"
 _NEWEST = (
     "SELECT rowid, /*score*/ AS score FROM passages_fts WHERE passages_fts MATCH ? /*where*/ "
     "ORDER BY rowid DESC LIMIT ?"
@@ -111,8 +111,8 @@ def of_word(
     connection: apsw.Connection, match: str, holding: int, refs: Collection[Ref]
 ) -> list[Scored]:
     """Return the BM25 of a word in those of these passages that have it; ``holding`` of all do."""
-    _prepare(connection)
-    idf = _idf(keyword.passage_count(connection), holding)
+    prepare(connection)
+    idf = idf_of(keyword.passage_count(connection), holding)
     sql = _OF_LISTED.replace("/*score*/", _score([idf]))
     return rows(connection, sql, (idf, match, *among(refs).values))
 
@@ -123,12 +123,12 @@ class _Search:
     def __init__(
         self, connection: apsw.Connection, counts: Mapping[str, int], where: Condition
     ) -> None:
-        _prepare(connection)
+        prepare(connection)
         self._connection = connection
         self._passages = keyword.passage_count(connection)
         self._where = where
         self._counts = counts
-        self._idfs = [_idf(self._passages, count) for count in counts.values()]
+        self._idfs = [idf_of(self._passages, count) for count in counts.values()]
 
     def ranked(self, hits: list[Scored], match: str) -> tuple[list[Scored], set[str]]:
         """Rank all passages for a match anew, with those frequent words that decide.
@@ -153,7 +153,7 @@ class _Search:
         scores = dict(hits)
         counts = {word: count for word, count in self._counts.items() if word not in counted}
         if scores and counts:
-            idfs = [_idf(self._passages, count) for count in counts.values()]
+            idfs = [idf_of(self._passages, count) for count in counts.values()]
             sql = _OF_LISTED.replace("/*score*/", _score(idfs))
             both = f"({_any_of(counts)}) AND ({match})"
             for ref, score in rows(self._connection, sql, (*idfs, both, *among(scores).values)):
@@ -172,7 +172,7 @@ class _Search:
             span = hits[0][0] - hits[-1][0] + 1
             holding = max(holding, round(self._passages * holding / span))
         # Each word occurs at least as often as the phrase.
-        weight = _idf(self._passages, holding) + sum(self._idfs)
+        weight = idf_of(self._passages, holding) + sum(self._idfs)
         return [(ref, weight * share) for ref, share in hits]
 
     def with_any(self, limit: int) -> list[Scored]:
@@ -194,16 +194,17 @@ class _Search:
         return rows(self._connection, sql, (*idfs, match, *values, limit))
 
 
-def _prepare(connection: apsw.Connection) -> None:
+def prepare(connection: apsw.Connection) -> None:
     """Give a connection the function of the scores."""
     if connection not in _prepared:
-        connection.register_fts5_function(_FUNCTION, _bm25)
+        connection.register_fts5_function(FUNCTION, _bm25)
         _prepared.add(connection)
 
 
-def _idf(passages: int, holding: int) -> float:
+def idf_of(passages: int, holding: int) -> float:
+    """Return the weight of a word that so many of the passages have, as in FTS5."""
     others = max(passages - holding, 0)
-    return max(LEAST_IDF, math.log(others + 0.5) - math.log(holding + 0.5))
+    return max(LEAST_IDF, math.log((others + 0.5) / (holding + 0.5)))
 
 
 def _any_of(words: Iterable[str]) -> str:
@@ -211,18 +212,19 @@ def _any_of(words: Iterable[str]) -> str:
 
 
 def _score(idfs: Sequence[float]) -> str:
-    return f"{_FUNCTION}(passages_fts{', ?' * len(idfs)})"
+    return f"{FUNCTION}(passages_fts{', ?' * len(idfs)})"
 
 
 def _bm25(api: Any, *idfs: Any) -> float:
     """Return the BM25 of a row for the first phrases of a match, given their idfs."""
-    length = api.column_size() * api.row_count / api.column_total_size()
-    damping = K1 * (1 - B + B * length)
+    # subtle: in the order of FTS5, so that nearly all scores are the same to the last bit.
+    mean = api.column_total_size() / api.row_count
+    damping = K1 * (1 - B + B * api.column_size() / mean)
     score = 0.0
     for phrase, idf in enumerate(idfs):
         if not api.phrase_columns(phrase):
             continue
         columns = zip(keyword.COLUMN_WEIGHTS, api.phrase_locations(phrase), strict=True)
         times = sum(weight * len(places) for weight, places in columns)
-        score += idf * times * (K1 + 1) / (times + damping)
+        score += idf * (times * (K1 + 1) / (times + damping))
     return score

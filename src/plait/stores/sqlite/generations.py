@@ -10,6 +10,7 @@ from plait.protocols import Unembedded, Vector
 from plait.stores.sqlite import blocks, vectors
 from plait.stores.sqlite.connection import Connections, WriteLock, rows
 from plait.stores.sqlite.keyword import passage_count
+from plait.stores.sqlite.resembling import near_slots
 from plait.stores.sqlite.state import Generation, answering, generations, set_chance, space_text
 from plait.types import Ref, Space
 from plait.types.queries import Chance
@@ -218,4 +219,4 @@ def _least(distances: "memoryview[float]", bar: float) -> float:
 
     Few are: to compare them all would take as long as to compute them.
     """
-    return min([bar, *(distances[slot] for slot in vectors.near_slots(distances, bar))])
+    return min([bar, *(distances[slot] for slot in near_slots(distances, bar))])

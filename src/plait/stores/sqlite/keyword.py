@@ -18,7 +18,7 @@ from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.state import get_meta, get_number
 from plait.text import beginnings, empty_words
 from plait.types import Ref
-from plait.types.queries import Expression, Group, Query, Term, Vocabulary
+from plait.types.queries import Expression, Query, Term, Vocabulary
 
 # The index, the tables FTS5 keeps it in, and the view of its terms.
 KEYWORD_SHADOWS = tuple(f"passages_fts_{part}" for part in ("data", "idx", "docsize", "config"))
@@ -65,13 +65,15 @@ PLAIN_OR_MATCHES = 5_000
 # Measured at 100,000 passages: 0.997 of plain OR's ten best, in 0.4 of its time.
 ANCHORED_ALONE = 1_500
 PAIRED_WORDS = 4
+# From here on, what a short question anchors is found without a look at all that matches.
+MANY_MATCHES = 10_000
 # A word in this share of the passages selects nothing, whatever it means.
 EVERYWHERE_SHARE = 0.2
 # A longer question is an excerpt, and FTS5's own weights are good enough for it.
 NARROWED_WORDS = 16
 PROGRESS_STEPS = 2_000  # virtual machine steps between two looks at the clock: well under 1 ms
-# From here on the index is tidied after bulk writing: at 10,000 passages that takes 40 ms once and
-# saves every search 0.5 of 4 ms.
+# From here on the index is tidied after bulk writing: 40 ms at 10,000 passages, once, to save every
+# search 0.5 of 4 ms.
 TIDY_PASSAGES = 1_000
 # A rebuild makes writers wait, 2 to 3 s for this many passages: a larger index that is readable and
 # complete is left as it is.
@@ -88,9 +90,6 @@ _FREQUENT = (
 _MATCHING = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?"
 HOLDING = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
 _FREQUENCY = "SELECT doc FROM passages_vocab WHERE term = ?"
-_LONGER = (
-    "SELECT term FROM passages_vocab WHERE term > ? AND term < ? AND length(term) <= ? LIMIT ?"
-)
 # FTS5 ranks all that matches, whatever the conditions.
 _RANKED = (
     "SELECT rowid, -rank FROM passages_fts WHERE passages_fts MATCH ? AND rank MATCH ? "
@@ -98,7 +97,7 @@ _RANKED = (
 )
 # The same score, but only for passages that meet the conditions: skipping one that does not costs a
 # tenth of ranking it. The order of ties is the only difference.
-_SIFTED = (
+SIFTED = (
     f"SELECT rowid, {SCORE} AS score FROM passages_fts WHERE passages_fts MATCH ? "  # noqa: S608
     "/*where*/ ORDER BY score DESC, rowid LIMIT ?"
 )
@@ -135,10 +134,8 @@ def passage_count(connection: apsw.Connection) -> int:
 
 def frequencies(connection: apsw.Connection, terms: set[str]) -> dict[str, int]:
     """Return how many passages contain each term; common ones were counted at indexing."""
-    if not terms:
-        return {}
     counts: dict[str, int] = {}
-    if not _stale(connection):
+    if terms and not is_stale(connection):
         counted = rows(connection, _FREQUENT, (json.dumps(sorted(terms)),))
         counts = {term: count for term, count in counted if isinstance(count, int)}
     for term in terms - counts.keys():
@@ -174,7 +171,7 @@ def either_form(word: str, start: str) -> str:
     return f"({quote(word)} OR {quote(start)} *)"
 
 
-def _stale(connection: apsw.Connection) -> bool:
+def is_stale(connection: apsw.Connection) -> bool:
     """Tell whether the counts of common terms are wrong enough to mislead."""
     passages = passage_count(connection)
     counted = get_number(connection, "counted_passages") or 0
@@ -202,20 +199,6 @@ def compile_expression(expression: Expression) -> str:
         return quote(" ".join(expression.words)) + star
     operator = f" {expression.operator.upper()} "
     return "(" + operator.join(compile_expression(part) for part in expression.parts) + ")"
-
-
-def _with_forms(connection: apsw.Connection, expression: Expression) -> Expression:
-    """Return an expression with the longer forms of its words that have an ending, as indexed."""
-    if isinstance(expression, Group):
-        parts = tuple(_with_forms(connection, part) for part in expression.parts)
-        return expression._replace(parts=parts)
-    stems = tokens(connection, expression.words[0]) if expression.ending else []
-    if len(stems) != 1:
-        return expression
-    term = stems[0][2]
-    most = len(term) + expression.ending
-    forms = rows(connection, _LONGER, (term, f"{term}\U0010ffff", most, MOST_FORMS))
-    return Group("or", (expression, *(Term((form,)) for (form,) in forms))) if forms else expression
 
 
 def matching(query: Query) -> str:
@@ -247,13 +230,8 @@ def anchors(
     >>> print(anchors({'"deploy"': 9000, '"key"': 7000, '"host"': 8000}))
     ("key" AND "host") OR ("key" AND "deploy") OR ("host" AND "deploy")
     """
-    known = {word: count for word, count in frequency.items() if count}
-    rest = sorted(known, key=known.__getitem__)
-    anchored: list[str] = []
-    matches = 0
-    while rest and matches + frequency[rest[0]] <= alone:
-        matches += frequency[rest[0]]
-        anchored.append(rest.pop(0))
+    anchored, rest = rarest(frequency, alone)
+    matches = sum(frequency[word] for word in anchored)
     if not rest:
         return None
     paired = rest[:PAIRED_WORDS]
@@ -265,6 +243,16 @@ def anchors(
     return " OR ".join(anchored) or None if matches >= least else None
 
 
+def rarest(frequency: Mapping[str, int], alone: int) -> tuple[list[str], list[str]]:
+    """Return the rarest words, with so many passages in all, and the others that there are."""
+    rest = sorted((word for word in frequency if frequency[word]), key=frequency.__getitem__)
+    rare: list[str] = []
+    while rest and alone >= frequency[rest[0]]:
+        alone -= frequency[rest[0]]
+        rare.append(rest.pop(0))
+    return rare, rest
+
+
 # -- searching -----------------------------------------------------------------------------
 
 
@@ -272,7 +260,7 @@ class KeywordSearch:
     """Ranks passages by BM25 and chooses the plan.
 
     ``planner`` decides whether a large memory ranks only passages that are worth it; ``passages``,
-    ``matches`` and ``alone`` are the sizes from which it does.
+    ``matches``, ``many`` and ``alone`` are the sizes from which it does.
     """
 
     def __init__(self, selections: filters.Selections) -> None:
@@ -281,6 +269,7 @@ class KeywordSearch:
         self.passages = PLANNER_PASSAGES
         self.matches = PLAIN_OR_MATCHES
         self.alone = ANCHORED_ALONE
+        self.many = MANY_MATCHES
 
     def best(
         self,
@@ -295,7 +284,9 @@ class KeywordSearch:
             connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
         try:
             if query.expression is not None:
-                expression = _with_forms(connection, query.expression)
+                from plait.stores.sqlite.endings import with_forms
+
+                expression = with_forms(connection, query.expression)
                 query = query._replace(expression=expression)
             return self._best(connection, query, limit, conditions)
         finally:
@@ -375,16 +366,8 @@ class KeywordSearch:
             return self._best_among(connection, query, refs, limit)
         counts = self._counts(connection, query)
         frequent = self._frequent(connection, counts)
-        anchored = self._anchors(query, counts, frequent, limit)
-        if anchored is not None:
-            hits: list[Scored] = rows(
-                connection,
-                _SIFTED.replace("/*where*/", _ANCHORED + where),
-                (match, anchored, *values, limit),
-            )
-            # Otherwise words that never occur together would find too little.
-            if len(hits) == limit:
-                return hits
+        if hits := self._selected(connection, query, counts, frequent, limit, (where, values)):
+            return hits
         if frequent:
             from plait.stores.sqlite.frequent import Condition, best
 
@@ -395,8 +378,33 @@ class KeywordSearch:
             return best(connection, query, counts, frequent, select, limit, condition)
         if not where:
             # FTS5's own sort by rank visits every match twice: 1.5 times as slow.
-            return rows(connection, _SIFTED.replace("/*where*/", ""), (match, limit))
+            return rows(connection, SIFTED.replace("/*where*/", ""), (match, limit))
         return rows(connection, _RANKED.replace("/*where*/", where), (match, _RANK, *values, limit))
+
+    def _selected(
+        self,
+        connection: apsw.Connection,
+        query: Query,
+        counts: Mapping[str, int],
+        frequent: Collection[str],
+        limit: int,
+        condition: tuple[str, Sequence[object]],
+    ) -> list[Scored]:
+        """Return the best of those passages that are worth it; none if all should be ranked."""
+        where, values = condition
+        if sum(counts.values()) > self.many and len(frequent) < 2:
+            from plait.stores.sqlite import paired
+
+            words = paired.chosen(connection, query, counts, frequent, self.alone)
+            if words and (hits := paired.best(connection, words, limit, where, values)):
+                return hits
+        anchored = self._anchors(query, counts, frequent, limit)
+        if anchored is None:
+            return []
+        sql = SIFTED.replace("/*where*/", _ANCHORED + where)
+        hits = rows(connection, sql, (matching(query), anchored, *values, limit))
+        # Otherwise words that never occur together would find too little.
+        return hits if len(hits) == limit else []
 
     def _best_among(
         self, connection: apsw.Connection, query: Query, refs: Collection[Ref], limit: int
@@ -423,7 +431,7 @@ class KeywordSearch:
 
             return best(connection, query, counts, frequent, select, limit, among(refs))
         listed = (min(refs), max(refs), json.dumps(list(refs)))
-        sql = _SIFTED.replace("/*where*/", _AMONG)
+        sql = SIFTED.replace("/*where*/", _AMONG)
         return rows(connection, sql, (matching(query), *listed, limit))
 
     def _counts(self, connection: apsw.Connection, query: Query) -> dict[str, int]:
@@ -490,8 +498,3 @@ def is_complete(connection: apsw.Connection) -> bool:
             and get_meta(connection, COUNTED) in (None, str(passage_count(connection)))
         )
     return agrees
-
-
-def outgrown(connection: apsw.Connection, least: int = TIDY_PASSAGES) -> bool:
-    """Tell whether the memory is large enough to tidy, and has changed enough since then."""
-    return passage_count(connection) >= least and _stale(connection)

@@ -29,6 +29,8 @@ _STEPS_BETWEEN_CHECKS = 100_000
 _BUSY_MS = 5_000
 # Where the header of a database tells that it has a write-ahead log.
 _LOG_FLAG = 18
+# SQLite opens no other path.
+_NO_UTF8 = "its name is not UTF-8; rename it"
 _TABLES = "SELECT name, sql FROM sqlite_schema WHERE type = 'table'"
 # hidden: 1 and more are columns of a virtual table, or computed by an expression.
 _COLUMNS = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0"
@@ -188,7 +190,7 @@ def opened_other(path: str, max_bytes: int) -> Iterator[OtherDatabase]:
                 raise
             raise _unreadable(path, error.strerror or "") from error
         except UnicodeEncodeError as error:
-            raise _unreadable(flattened(path), "its name is not UTF-8; rename it") from error
+            raise _unreadable(flattened(path), _NO_UTF8) from error
         except apsw.Error as error:
             raise _ours(error, path) from error
         try:
@@ -229,6 +231,8 @@ def opened_live(path: str, max_bytes: int) -> Iterator[LiveDatabase]:
             # subtle: immutable only where opening would create a log.
             is_immutable = place == real and not is_shared and _has_log_mode(real)
             connection = _connect(place, max_bytes, immutable=is_immutable, writable=place != real)
+        except UnicodeEncodeError as error:
+            raise _unreadable(flattened(path), _NO_UTF8) from error
         except apsw.Error as error:
             raise _ours(error, path) from error
         try:

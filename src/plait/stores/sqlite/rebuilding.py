@@ -13,8 +13,10 @@ from plait.stores.sqlite.keyword import (
     PLANNER_PASSAGES,
     REBUILT_PASSAGES,
     is_complete,
+    is_stale,
     passage_count,
 )
+from plait.stores.sqlite.resembling import RARE_IN_PASSAGES
 from plait.stores.sqlite.state import STALE_TERMS, forget_meta, get_meta, set_meta
 from plait.stores.sqlite.writer import title_columns
 from plait.text.columns import split_columns
@@ -23,7 +25,8 @@ from plait.types.reports import Finding
 
 # With more passages, a merge as a whole would hold the file for seconds.
 MERGED_PASSAGES = 200_000
-# Terms in more than this share of the passages are counted when they are indexed.
+# Terms in more than this share of the passages are counted when they are indexed, and all that are
+# not rare: whoever looks for near duplicates need not look these up.
 FREQUENT_SHARE = 0.005
 _COUNT_FREQUENT = "INSERT INTO frequent_terms SELECT term, doc FROM passages_vocab WHERE doc > ?"
 _RECOUNT = (
@@ -98,6 +101,11 @@ def _merge(connection: apsw.Connection) -> None:
     stale_terms.drop_mark(connection)
 
 
+def outgrown(connection: apsw.Connection, least: int) -> bool:
+    """Tell whether the memory is large enough to tidy, and has changed enough since then."""
+    return passage_count(connection) >= least and is_stale(connection)
+
+
 def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:
     """Merge the index and count its common terms.
 
@@ -107,7 +115,8 @@ def tidy(connection: apsw.Connection, least: int = PLANNER_PASSAGES) -> None:
     if passages <= MERGED_PASSAGES:
         _merge(connection)
     connection.execute("DELETE FROM frequent_terms")
-    connection.execute(_COUNT_FREQUENT, (max(least, passages) * FREQUENT_SHARE,))
+    frequent = min(max(least, passages) * FREQUENT_SHARE, RARE_IN_PASSAGES)
+    connection.execute(_COUNT_FREQUENT, (frequent,))
     set_meta(connection, "counted_passages", str(passages))
 
 

@@ -6,8 +6,9 @@ vector only the latest passages are compared: what was stored before is found by
 
 import json
 import math
+from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import accumulate
 
@@ -47,7 +48,9 @@ _BETWEEN = "\x00"  # no word has it
 
 # The newest first; FTS5 reads them in that order, and stops.
 _HOLDING = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? ORDER BY rowid DESC LIMIT ?"
-_FREQUENT = "SELECT term FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?))"
+_FREQUENT = (
+    "SELECT term, passages FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?))"
+)
 _TEXTS = (
     "SELECT p.rowid, p.text FROM json_each(?) AS listed "
     "CROSS JOIN passages AS p ON p.rowid = listed.value"
@@ -115,7 +118,7 @@ def _shared(connection: apsw.Connection, query: Query) -> dict[Ref, float]:
                 break
     if rare < FEW_RARE_WORDS:
         # The less common ones first: the shortest list decides what a look at several costs.
-        common += [word for word in words if word in frequent]
+        common += sorted(frequent, key=frequent.__getitem__)
         weight = math.log(1 + passages / (10 * RARE_IN_PASSAGES))
         for place in range(min(JOINED_GROUPS, max(1, len(common) - 1))):
             group = common[place : place + JOINED_WORDS]
@@ -125,12 +128,16 @@ def _shared(connection: apsw.Connection, query: Query) -> dict[Ref, float]:
     return scores
 
 
-def _frequent(connection: apsw.Connection, words: Sequence[str]) -> set[str]:
-    """Return the words that many passages had when those were counted last."""
+def _frequent(connection: apsw.Connection, words: Sequence[str]) -> dict[str, int]:
+    """Return the words that many passages had when those were counted last, and how many."""
     terms = {word: [term for _, _, term in tokens(connection, word)] for word in words}
     listed = json.dumps([term for stems in terms.values() for term in stems])
-    known = {term for (term,) in rows(connection, _FREQUENT, (listed,))}
-    return {word for word, stems in terms.items() if stems and known.issuperset(stems)}
+    known: dict[str, int] = dict(rows(connection, _FREQUENT, (listed,)))
+    return {
+        word: min(known[term] for term in stems)
+        for word, stems in terms.items()
+        if stems and known.keys() >= set(stems)
+    }
 
 
 def _count(scores: dict[Ref, float], holding: list[tuple[Ref]], weight: float) -> None:
@@ -180,7 +187,17 @@ def latest(
     ranked = sorted(
         (distances_of[slot], block * vectors.BLOCK_ROWS + slot)
         for block, distances_of in scan.items()
-        for slot in vectors.near_slots(distances_of, 1.0 - UNLIKE_COSINE)
+        for slot in near_slots(distances_of, 1.0 - UNLIKE_COSINE)
     )
     near = [(ref, 1.0 - d) for d, ref in ranked[:MOST_TESTED] if 1.0 - d >= UNLIKE_COSINE]
     return Nearest(_first_passing(connection, near, limit, conditions), {})
+
+
+def near_slots(distances: "memoryview[float]", farthest: float) -> Iterator[int]:
+    """Yield the places of the distances that are not above this one, and of some just above it."""
+    [last] = vectors.levels_of(memoryview(array("d", [farthest])), None)
+    marks = vectors.levels_of(distances, None).translate(vectors.up_to(last))
+    slot = marks.find(1)
+    while slot >= 0:
+        yield slot
+        slot = marks.find(1, slot + 1)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import apsw
@@ -14,11 +15,11 @@ from plait.errors import StoreBusy, StoreDamaged
 from plait.protocols import (
     Candidate,
     Nearest,
+    Replies,
     Scored,
     State,
     Trashed,
     Unembedded,
-    Use,
     Vector,
 )
 from plait.stores import Planner, refuse_to_write
@@ -41,14 +42,10 @@ from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.protocols import Transaction
+    from plait.stores.sqlite.turns import KnownTurns
     from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import StepName, StepTaken
-
-_EMBEDDED_HASHES = (
-    "SELECT p.hash FROM passages AS p WHERE p.document = ? AND NOT EXISTS "
-    "(SELECT 1 FROM unembedded AS u WHERE u.generation = ? AND u.passage = p.rowid)"
-)
 
 
 def _now() -> int:
@@ -217,10 +214,22 @@ class SQLiteStore:
 
     # -- reading ---------------------------------------------------------------------------
 
+    @cached_property
+    def _turns(self) -> KnownTurns:
+        from plait.stores.sqlite.turns import KnownTurns
+
+        return KnownTurns()
+
     def turns(self, refs: Sequence[Ref]) -> dict[Ref, Turn]:
         """Return the places in a conversation of those passages that are whole messages."""
         with self._guard:
-            return documents.turns(self._connections.get(), refs)
+            return self._turns.of(self._connections.get(), refs)
+
+    def replies(self, asked: Sequence[Ref], where: Filter) -> Replies:
+        """Return what follows each of these questions, if it is a whole message and visible."""
+        with self._guard, self._connections.get() as connection:
+            following = self._turns.replies(connection, asked, self._conditions(connection, where))
+        return following
 
     def hydrate(
         self, refs: Sequence[Ref], *, ranking: bool = False, terms: Terms = None
@@ -232,7 +241,7 @@ class SQLiteStore:
                 pairs = documents.hydrate(connection, refs)
                 if not ranking:
                     return {ref: Candidate(*pair) for ref, pair in pairs.items()}
-                uses = self._uses(connection, refs)
+                uses = documents.uses(connection, refs, self._clock())
                 ended = [row.id for _, row in pairs.values() if row.valid_to is not None]
                 successors = documents.successors(connection, ended) if ended else {}
             return {
@@ -247,13 +256,6 @@ class SQLiteStore:
                 for ref, (passage, document) in pairs.items()
             }
 
-    def _uses(self, connection: apsw.Connection, refs: Sequence[Ref]) -> dict[Ref, Use]:
-        if not connection.execute("SELECT 1 FROM signals LIMIT 1").get:
-            return {}  # the usual case, which loads one module less
-        from plait.stores.sqlite import signals
-
-        return signals.uses(connection, refs, self._clock())
-
     def passages(self, document: str, first: int = 0, last: int | None = None) -> list[Passage]:
         """Return passages of one document by ordinal."""
         with self._guard:
@@ -267,15 +269,13 @@ class SQLiteStore:
 
     def embedded(self, document: Document, passages: Sequence[Passage]) -> frozenset[int]:
         """Return the ordinals of passages that would keep their vector in this document."""
-        from plait.stores.sqlite.documents import find_existing
-
         with self._guard, self._connections.get() as connection:
-            existing = find_existing(connection, document)
+            existing = documents.find_existing(connection, document)
             current = None if existing is None else answering(connection)
             if existing is None or current is None or existing[1].title != document.title:
                 return frozenset()
             values = (existing[0], current.id)
-            hashes = {mark for (mark,) in rows(connection, _EMBEDDED_HASHES, values)}
+            hashes = {mark for (mark,) in rows(connection, documents.EMBEDDED_HASHES, values)}
         return frozenset(
             place
             for place, passage in enumerate(passages)
@@ -418,7 +418,7 @@ class SQLiteStore:
                 # Nothing else: whoever waits for a purge waits for the bytes to be gone.
                 return self._scrub()
             connection = self._connections.get()
-            if keyword.outgrown(connection, self.tidied_passages):
+            if rebuilding.outgrown(connection, self.tidied_passages):
                 rebuilding.merge_large(self._connections)
                 with WriteLock(self._connections) as connection:
                     rebuilding.tidy(connection, self.keywords.passages)

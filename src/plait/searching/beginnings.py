@@ -1,0 +1,110 @@
+"""Every word that begins like ``prefix*``, although the index has stems.
+
+The stem of "warning" is shorter than ``warni``, and that of ``key`` is "kei", which "keyboard" does
+not begin with. So a prefix is also searched for as the words that complete an ending begun in it,
+and, if the stemmer takes its last letter, with each letter after it. Loaded only for operators.
+"""
+
+import string
+from collections.abc import Iterable, Sequence
+
+from plait.text.operators import terms_of
+from plait.types.queries import Expression, Group, Query, Term, Vocabulary
+
+# Of English words, which Porter's stemmer takes off or changes.
+_PORTER_ENDINGS = (
+    "abilities ability able ables ably al alism alities ality alize alized alizing ally als ance "
+    "ances ancies ancy ant antly ants ate ated ately ates ating ation ational ationally ations "
+    "ative atively ator ators ed edly ement ements ence ences encies ency ent ently ents er ers es "
+    "ful fully fulness ibilities ibility ible ibly ic ical ically icate icated icates icating "
+    "icities icity ics ied ies iest ily iness ing ingly ings ion ional ionally ions ism isms ist "
+    "istic ists ities ity ive ively iveness ivities ivity ization izations ize ized izer izers "
+    "izes izing ly ment mental ments ness nesses ous ously ousness s tional y"
+)
+_ENDINGS = tuple(_PORTER_ENDINGS.split())
+_AFTER_TWICE = ("ed", "ing", "ings")  # which two equal consonants become one before
+LEAST_STEMMED = 3  # letters that the stemmer changes
+
+
+def completed_words(start: str) -> list[str]:
+    """Return words with a beginning that their stems need not have.
+
+    >>> [word for word in completed_words("warni") if word in ("warning", "warnings")]
+    ['warning', 'warnings']
+    """
+    if len(start) < LEAST_STEMMED or not start.isalpha():
+        return []
+    words = [
+        start + ending[begun:]
+        for ending in _ENDINGS
+        for begun in range(1, len(ending))
+        if start.endswith(ending[:begun])
+    ]
+    if start[-1] == start[-2]:
+        words += [start + ending for ending in _AFTER_TWICE]
+    return list(dict.fromkeys(words))
+
+
+def longer_beginnings(start: str) -> list[str]:
+    """Return beginnings with one letter more, where the stem of this one begins other words.
+
+    >>> longer_beginnings("key")[:2], longer_beginnings("warni")
+    (['keya', 'keyb'], [])
+    """
+    loses_last = start.endswith("y") or _loses_s(start)
+    if len(start) < LEAST_STEMMED or not loses_last or not start.isalpha():
+        return []
+    return [start + letter for letter in string.ascii_lowercase]
+
+
+def _loses_s(start: str) -> bool:
+    """Tell whether a beginning is stemmed like a plural: "nos" would begin "note"."""
+    return start.endswith("s") and not start.endswith("ss") and len(start) >= LEAST_STEMMED
+
+
+def looked_up(prefixes: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Return the words to look up besides some prefixes, and all that are prefixes."""
+    longer = [word for start in prefixes for word in longer_beginnings(start)]
+    words = [*longer, *(word for start in prefixes for word in completed_words(start))]
+    return words, (*(start for start in prefixes if not _loses_s(start)), *longer)
+
+
+def with_completed(
+    vocabulary: Vocabulary, words: Iterable[str], prefixes: Iterable[str]
+) -> Vocabulary:
+    """Return the vocabulary of a query's words in which what completes a prefix counts as it."""
+    begun, holding = dict(vocabulary.beginnings), dict(vocabulary.holding)
+    for start in prefixes:
+        if len(vocabulary.terms[start]) != 1:
+            continue
+        own = vocabulary.terms[start][0][2]
+        listed = map(vocabulary.terms.__getitem__, looked_up([start])[0])
+        # The stems of words, which several of them share, and how others begin.
+        for term in dict.fromkeys(row[0][2] for row in listed if len(row) == 1):
+            held = vocabulary.holding.get(term, 0)
+            if held and term != own:
+                begun[term] = own
+                holding[own] = min(vocabulary.passages, holding.get(own, 0) + held)
+    terms = {word: vocabulary.terms[word] for word in words}
+    return vocabulary._replace(terms=terms, holding=holding, beginnings=begun)
+
+
+def with_completed_words(query: Query) -> Query:
+    """Return a query whose prefixes are joined by what completes them."""
+    if query.expression is None or not any(
+        term.prefix for term in terms_of(query.expression, denied=True)
+    ):
+        return query
+    return query._replace(expression=_completed(query.expression))
+
+
+def _completed(expression: Expression) -> Expression:
+    if isinstance(expression, Group):
+        return expression._replace(parts=tuple(map(_completed, expression.parts)))
+    if not expression.prefix:
+        return expression
+    *before, start = expression.words
+    longer = [Term((*before, word), prefix=True) for word in longer_beginnings(start)]
+    own = expression._replace(prefix=not _loses_s(start))
+    words = [Term((*before, word)) for word in completed_words(start)]
+    return Group("or", (own, *longer, *words)) if longer or words else own

@@ -1,0 +1,85 @@
+"""A word that no note holds is searched as the two that stand together in one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plait.memory import Memory
+from plait.types import Document
+
+NOTES = {
+    "packing": "Take ear plugs and a head torch to the hut.",
+    "piano": "The choir buys a Yamaha P-525, because the stand is included.",
+    "insurance": "The household is insured for 62,000, liability for less.",
+    "plumber": "Reach the plumber at 0171 5550142 before noon.",
+    "nothing": "To get her home, call us now here in 18 minutes or 500 seconds.",
+}
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path / "memory.db", project="") as opened:
+        for key, text in NOTES.items():
+            opened.store(text, key=key)
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("query", "typed", "meant", "key"),
+    [
+        ("earplugs", "earplugs", "ear plugs", "packing"),
+        ("which headtorch for the hut", "headtorch", "head torch", "packing"),
+        ("Yamaha P525", "p525", "p 525", "piano"),
+        ("insured for 62000", "62000", "62 000", "insurance"),
+        ("who has 01715550142", "01715550142", "0171 5550142", "plumber"),
+    ],
+)
+def test_a_missing_blank_is_put_in_and_told(
+    memory: Memory, query: str, typed: str, meant: str, key: str
+) -> None:
+    answer = memory.search(query, explain=True)
+    assert answer.receipt.corrections == ((typed, meant),)
+    assert answer[0].document.key == key
+    assert set(meant.split()) <= set(answer[0].signals.matched)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "nowhere",  # little words
+        "together",
+        "18500",  # both are there, but apart
+        "plumberpiano",
+        'the "earplugs" of the hut',  # as written
+        "torch NOT earplugs",
+        "earpl*",
+        "2026",
+    ],
+)
+def test_words_are_only_divided_where_the_two_stand_together(memory: Memory, query: str) -> None:
+    assert memory.search(query, strict="*" in query).receipt.corrections == ()
+
+
+@pytest.mark.parametrize(("letters", "divided"), [(20, True), (21, False)])
+def test_a_run_of_letters_that_is_no_word_is_not_divided(
+    memory: Memory, letters: int, divided: bool
+) -> None:
+    """A hash or a key has as many places to look at as letters."""
+    first, second = "q" * letters, "x" * letters
+    memory.store(f"Between {first} {second} is a blank.")
+    assert bool(memory.search(first + second).receipt.corrections) == divided
+
+
+def test_a_word_that_a_note_holds_is_never_divided(memory: Memory) -> None:
+    memory.store("Earplugs are in the drawer.", key="drawer")
+    answer = memory.search("earplugs")
+    assert answer.receipt.corrections == ()
+    assert answer[0].document.key == "drawer"
+
+
+def test_only_what_the_search_may_see_divides_a_word(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "m.db", project="one") as memory:
+        memory.store_many([Document(text=NOTES["packing"], key="packing", project="two")])
+        assert memory.search("earplugs").receipt.corrections == ()
+        assert memory.search("earplugs", all_projects=True).receipt.corrections
