@@ -18,6 +18,8 @@ EVERYTHING = Filter(trusts=TRUSTS, all_versions=True)
 # What somebody is told whose act meets the moment at which the memory is replaced.
 REPLACED = ("file_replaced", "foreign_journal")
 REPLACED_WORDS = "was replaced"
+# What the text of a tool says where the library raises `NotFound`.
+REFUSED_WORDS = ("othing", "not found", "cannot come back")
 # After this time a file is written again: after a run that failed, because the memory was just
 # replaced, only the next change starts another.
 REPEAT_S = 2.0
@@ -215,7 +217,7 @@ class Server(Door):
             text = result["content"][0]["text"]
             if REPLACED_WORDS in text:
                 raise Unsure(text)
-            if "othing" in text or "not found" in text:
+            if any(words in text for words in REFUSED_WORDS):
                 raise NotFound(text)
             raise AssertionError(text)
 
