@@ -73,6 +73,16 @@ def test_a_run_that_was_interrupted_goes_on_where_it_stopped(script, tmp_path):
     assert asked == ["first", "killed", "second"]
 
 
+def test_a_copy_to_write_to_is_on_the_disk_before_it_is_measured(script, tmp_path, monkeypatch):
+    run = script("run")
+    synced = []
+    monkeypatch.setattr(run.os, "fsync", lambda file: synced.append(run.os.fstat(file).st_size))
+    original = tmp_path / "9.db"
+    original.write_bytes(b"x" * 5_000)
+    assert run._copied(original).read_bytes() == original.read_bytes()
+    assert synced == [5_000]
+
+
 def test_other_code_starts_anew_and_keeps_the_peers(script, tmp_path):
     run = script("run")
     (tmp_path / "peers").mkdir()

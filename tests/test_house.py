@@ -145,6 +145,7 @@ HOOK_LOADS = {
     *(f"plait.agents.hooks.{part}" for part in ("answering", "forms", "injecting", "prompts")),
     *(
         "plait.agents.hooks.record",
+        "plait.agents.hooks.speaking",
         "plait.agents.sessions",
         "plait.cli.hook",
         "plait.settings.private",
@@ -218,7 +219,7 @@ PLANNED = {"chat", "http", "tools"}
 MOST_TOP_LEVEL_NAMES = 21
 MOST_ROWS = 10
 MOST_LINES = 500
-MOST_STORE_METHODS = 28
+MOST_STORE_METHODS = 29
 MOST_FILES_OF_A_SEARCH = 29
 MOST_CROSSINGS_OF_A_SEARCH = 12
 MOST_CROSSINGS_OF_A_STORE = 8

@@ -67,6 +67,7 @@ def test_plait_alone_says_what_is_there(plait, notes):
         (["search", "ssh keys", "--format", "array"], 3, "[]"),
         (["search", "ssh keys", "--mode", "vector"], 3, '"results": []'),
         (["timeline"], 3, '"results": []'),
+        (["hook", "--try", "where are the ssh keys of Mara"], 3, '"shown": false'),
         (["stats"], 0, '"doc_count": 0'),
         (["export"], 0, '"format": "plait"'),
     ],

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from plait.cli import Output, as_integer, as_list, as_number, as_path
+from plait.cli import NOTHING_FOUND, Output, as_integer, as_list, as_number, as_path
 from plait.cli.search import as_mode
 from plait.errors import UsageError
 from plait.evaluate.variants import HALVES, PLANNERS
@@ -151,9 +151,13 @@ def _refuse_options_of_folders(arguments: Namespace) -> None:
 def _ask_own(arguments: Namespace, out: Output) -> int:
     """Measure how well this memory's notes are found by their titles and headings."""
     from plait.cli.search import open_to_read
+    from plait.cli.shared import warn_if_empty
     from plait.evaluate.own import measure_own, own_dict, own_table
 
     with open_to_read(out) as memory:
+        if warn_if_empty(memory, out):
+            out.result(own_dict((), ()), "")
+            return NOTHING_FOUND
         try:
             questions, runs = measure_own(
                 memory, arguments.make, arguments.modes, progress=out.step

@@ -34,7 +34,7 @@ SHELL: dict[str, str] = {
         "plait migrate --to {target:shell} --drop)"
     ),
     "stop_writers": "Stop what writes to it, and run the same command again.",
-    "store_first": "Start with: plait store TEXT",
+    "store_first": "Start with: plait ingest FOLDER",
     "ingest": "Index it with: plait ingest {path:shell}",
     "reindex": "Run: plait reindex",
     "reindex_embeddings": "Run: plait reindex --embeddings",
