@@ -222,6 +222,16 @@ def test_a_number_that_may_mean_1970_is_refused(value):
         as_moment(value, "event_at")
 
 
+@pytest.mark.parametrize("day", ["1901-01-01", "1965-05-01", "1970-01-19", "1972-05-01"])
+def test_a_recall_means_the_same_day_as_a_search_however_long_ago(memory, day):
+    memory.store("Grandmother wrote this.", key="old", event_at="1900-06-01")
+    memory.store("Grandmother reads this.", key="new", event_at="2026-03-01")
+    for where, key in (({"until": day}, "old"), ({"since": day}, "new")):
+        assert [hit.document.key for hit in memory.search("grandmother", where=where)] == [key]
+        [item] = memory.recall("grandmother", where=where).items
+        assert item.hit.document.key == key
+
+
 def test_every_verb_that_takes_a_time_takes_all_of_them(memory):
     for number, value in enumerate((AT_NOON, NOON, NOON / 1000, "2026-03-01T12:00Z")):
         memory.store(f"Note {number}.", key=f"k{number}", event_at=value)

@@ -123,39 +123,48 @@ class Memory(StoringMemory):
         Raises:
             UsageError: A value is out of range.
         """
-        settings = self.config.settings
-        origins = self.config.origins
+        request, origins = self._request(query, min_score, strict=strict), self.config.origins
         # subtle: one weight given here is completed to 1; the settings' other one is ignored.
         if keyword_weight is not None or vector_weight is not None:
             given = {"keyword_weight": keyword_weight, "vector_weight": vector_weight}
             called = {name: "this call" for name, weight in given.items() if weight is not None}
             origins = {**origins, **dict.fromkeys(given, "default"), **called}
-        else:
-            keyword_weight, vector_weight = settings.keyword_weight, settings.vector_weight
-        merge: str = fusion or settings.fusion
-        request = Request(
-            text=query,
-            limit=settings.limit if limit is None else limit,
+            request = request._replace(keyword_weight=keyword_weight, vector_weight=vector_weight)
+        merge: str = fusion or request.fusion
+        request = request._replace(
+            limit=request.limit if limit is None else limit,
             offset=offset,
             mode=check_choice("mode", MODE_ALIASES.get(mode, mode), MODES),
-            strict=strict,
             where=self._read_filter(where, all_projects=all_projects),
             fusion=check_choice("fusion", FUSION_ALIASES.get(merge, merge), FUSIONS),
-            keyword_weight=keyword_weight,
-            vector_weight=vector_weight,
-            min_score=settings.min_score if min_score is None else min_score,
-            floor=settings.floor,
             window=window,
             best_per_document=best_per_document,
             diverse=diverse,
             explain=explain,
+        )
+        return self._answer(request, origins)
+
+    def _request(self, query: str, min_score: float | None, *, strict: bool) -> Request:
+        """Return a search with the values of the settings."""
+        settings = self.config.settings
+        return Request(
+            text=query,
+            limit=settings.limit,
+            strict=strict,
+            fusion=settings.fusion,
+            keyword_weight=settings.keyword_weight,
+            vector_weight=settings.vector_weight,
+            min_score=settings.min_score if min_score is None else min_score,
+            floor=settings.floor,
             expansion_factor=settings.expansion_factor,
             rrf_k=settings.rrf_k,
             limbic=settings.limbic_constants or () if settings.limbic else None,
         )
+
+    def _answer(self, request: Request, origins: Origins) -> Answer:
         if self._store is None:
             search.check(request)
-            receipt = Receipt(query=query, mode_asked=request.mode, mode_used="keyword")
+            receipt = Receipt(query=request.text, mode_asked=request.mode, mode_used="keyword")
             return Answer((), receipt._replace(degraded=(MEMORY_OFF,) if self.is_off else ()))
         store = self._store
         answer = search.search(store, lambda state: self._embedder_for(store, state), request)
@@ -163,7 +172,7 @@ class Memory(StoringMemory):
             answer = self._with_changes(answer)
         if changed(origins, OF_SEARCH):
             answer = self._noting_ignored(answer, request, origins)
-        if settings.signals_count == "listed":
+        if self.config.settings.signals_count == "listed":
             self._reads.read([hit.passage.ref for hit in answer])
         return answer
 
@@ -237,17 +246,12 @@ class Memory(StoringMemory):
             where = at_its_time(where, query)
             return self.overview(budget_tokens=budget, where=where, all_projects=all_projects)
         is_default = self.config.origins.get("min_score", "default") == "default"
+        # subtle: read once; a moment before 1973 that is read again is another one.
         wanted = self._read_filter(where, all_projects=all_projects)
+        request = self._request(query, min_score, strict=strict)._replace(where=wanted)
 
         def best(most: int) -> Answer:
-            answer = self.search(
-                query,
-                limit=most,
-                min_score=min_score,
-                strict=strict,
-                where=wanted,
-                all_projects=all_projects,
-            )
+            answer = self._answer(request._replace(limit=most), self.config.origins)
             # Only among the best: in a large memory, some passage further down is always near.
             return recall.without_weak(answer) if min_score is None and is_default else answer
 
