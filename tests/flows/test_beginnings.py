@@ -21,6 +21,7 @@ warning electricity application allotment darkness extensible combination confer
 splitting living spacing identically configuring liability endurance attention fried studies
 keyboard keys bicycle encrypted playground payment buses nosql posture aws awkward newsletter
 happiness relational organizer criticism possibility effectively adequacy logging hopping
+tls13 dns01
 """
 WORDS = _LISTED.split()
 ENGINES: dict[str, Callable[[], Store]] = {
@@ -108,6 +109,29 @@ def test_a_passage_counts_once_however_many_words_would_have_its_stem(
     request = Request("warni*", strict=True)
     _, vocabulary = survey(by_both.engine, None, request, parse(request.text, strict=True))
     assert vocabulary.holding["warni"] == 1
+
+
+@pytest.mark.parametrize(("query", "found"), [("tls*", "tls13"), ("dns*", "dns01")])
+def test_a_number_may_follow_what_ends_like_a_plural(
+    memory: Memory, query: str, found: str
+) -> None:
+    assert [hit.document.key for hit in memory.search(query, strict=True)] == [found]
+
+
+@pytest.mark.parametrize(
+    ("query", "following"),
+    [
+        ("warni* AND xylophone", {"warning"}),
+        ("key* AND xylophone", {"keyboard", "keys"}),
+        ("key* AND xylophone NOT keyboard", {"keys"}),
+    ],
+)
+def test_where_words_follow_a_prefix_finds_what_it_finds_alone(
+    memory: Memory, query: str, following: set[str]
+) -> None:
+    hits = memory.search(query)
+    assert {hit.document.key for hit in hits} == following
+    assert [notice.code for notice in hits.receipt.degraded] == ["words_follow"]
 
 
 def test_a_prefix_that_begins_nothing_finds_nothing(memory: Memory) -> None:

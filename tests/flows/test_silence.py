@@ -332,7 +332,11 @@ def test_the_questions_are_many_and_differ() -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["Wann gehen wir mit dem Hund zum Tierarzt", "Wie wird der Schl\u00fcssel getauscht"],
+    [
+        "Wann gehen wir mit dem Hund zum Tierarzt",
+        "Wann wird die Heizung gewartet?",
+        "Wie wird der Schl\u00fcssel getauscht",
+    ],
 )
 def test_a_question_in_another_language_is_no_nonsense_with_or_without_marks(
     tmp_path: Path, query: str

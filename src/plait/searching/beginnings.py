@@ -2,7 +2,8 @@
 
 The stem of "warning" is shorter than ``warni``, and that of ``key`` is "kei", which "keyboard" does
 not begin with. So a prefix is also searched for as the words that complete an ending begun in it,
-and, if the stemmer takes its last letter, with each letter after it. Loaded only for operators.
+and, if the stemmer takes its last letter, with each letter or digit after it. Loaded only for
+operators.
 """
 
 import string
@@ -46,7 +47,7 @@ def completed_words(start: str) -> list[str]:
 
 
 def longer_beginnings(start: str) -> list[str]:
-    """Return beginnings with one letter more, where the stem of this one begins other words.
+    """Return beginnings with one character more, where the stem of this one begins other words.
 
     >>> longer_beginnings("key")[:2], longer_beginnings("warni")
     (['keya', 'keyb'], [])
@@ -54,7 +55,7 @@ def longer_beginnings(start: str) -> list[str]:
     loses_last = start.endswith("y") or _loses_s(start)
     if len(start) < LEAST_STEMMED or not loses_last or not start.isalpha():
         return []
-    return [start + letter for letter in string.ascii_lowercase]
+    return [start + following for following in string.ascii_lowercase + string.digits]
 
 
 def _loses_s(start: str) -> bool:
@@ -96,6 +97,12 @@ def with_completed_words(query: Query) -> Query:
     ):
         return query
     return query._replace(expression=_completed(query.expression))
+
+
+def with_completed_boosts(query: Query) -> Query:
+    """Return a query that what completes a prefix raises, too."""
+    boosts = [term for boost in query.boosts for term in terms_of(_completed(boost))]
+    return query._replace(boosts=tuple(dict.fromkeys(boosts)))
 
 
 def _completed(expression: Expression) -> Expression:

@@ -5,6 +5,7 @@ more; these hits come after, and the receipt says so.
 """
 
 from plait.errors import DeadlineExceeded, Notice
+from plait.searching.beginnings import with_completed_boosts
 from plait.searching.evidence import unknown_in
 from plait.searching.recall import WORDS_FOLLOW
 from plait.searching.scoring import Branches, Request
@@ -39,7 +40,7 @@ def followed(plan: Plan, pool: int, branches: Branches) -> Ranked:
 
 def _words_of(plan: Plan) -> Corrected:
     """Return the search for the words of an expression, with corrections of the unknown ones."""
-    unknown, query = unknown_in(plan.vocabulary), loosened(plan.query)
+    unknown, query = unknown_in(plan.vocabulary), with_completed_boosts(loosened(plan.query))
     search = corrected(plan.store, plan.request, query, plan.vocabulary, unknown, plan.ahead)
     return search._replace(request=plan.request._replace(text=search.query.text))
 
