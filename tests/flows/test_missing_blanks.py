@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plait.memory import Memory
 from plait.types import Document
+from plait.types.queries import Query
 
 NOTES = {
     "packing": "Take ear plugs and a head torch to the hut.",
@@ -69,6 +71,26 @@ def test_a_run_of_letters_that_is_no_word_is_not_divided(
     first, second = "q" * letters, "x" * letters
     memory.store(f"Between {first} {second} is a blank.")
     assert bool(memory.search(first + second).receipt.corrections) == divided
+
+
+def test_words_that_cannot_be_two_leave_their_turn_to_others(memory: Memory) -> None:
+    answer = memory.search("zzqv qqzv wxzv earplugs", mode="keyword")
+    assert answer.receipt.corrections == (("earplugs", "ear plugs"),)
+
+
+def test_one_search_tells_that_nothing_stands_together(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Query] = []
+    keyword = memory.engine.keyword
+
+    def counted(query: Query, *others: Any, **options: Any) -> Any:
+        asked.append(query)
+        return keyword(query, *others, **options)
+
+    monkeypatch.setattr(memory.engine, "keyword", counted)
+    assert memory.search("0a1b2c3d4e5f6a7b 7b6a5f4e3d2c1b0a").receipt.corrections == ()
+    assert len(asked) == 2  # and the search itself
 
 
 def test_a_word_that_a_note_holds_is_never_divided(memory: Memory) -> None:

@@ -4,14 +4,14 @@ Loaded only for a question with an unknown word.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, islice
 
 from plait.searching.scoring import Request
 from plait.text import empty_words, is_unspaced, parts, words_in
 from plait.text.operators import without_exact
 from plait.text.spelling import LONGEST_CORRECTED
-from plait.types.queries import Query, Term
+from plait.types.queries import Group, Query, Term
 
 # "earplugs", "P525", "18500". Parts of letters are so long at least, those of digits are thousands,
 # or of a number that nobody writes in one piece.
@@ -29,7 +29,8 @@ def divided_ones(request: Request, unknown: Sequence[str]) -> Divided:
     named = {word.lower() for word in re.findall(r"\w+", request.text) if parts(word)}
     divisible = {*words_in(without_exact(request.text))} - named
     whole = [word for word in unknown if word in divisible and len(word) <= LONGEST_CORRECTED]
-    return {word: two for word in whole[:DIVIDED_WORDS] if (two := divisions(word))}
+    pairs = ((word, two) for word in whole if (two := divisions(word)))
+    return dict(islice(pairs, DIVIDED_WORDS))
 
 
 def divisions(word: str) -> list[tuple[str, str]]:
@@ -59,20 +60,24 @@ def together(pair: tuple[str, str]) -> Query:
     return Query("", pair, Term(pair), strict=True)
 
 
+def any_together(divided: Divided) -> Query:
+    """Return a query for passages in which any of the pairs stands together."""
+    pairs = tuple(map(Term, chain.from_iterable(divided.values())))
+    return Query("", (), Group("or", pairs), strict=True)
+
+
 def pairs_of(divided: Divided) -> tuple[list[Query], list[str]]:
     """Return a query for each pair that stands together, and all their words."""
     pairs = [pair for two in divided.values() for pair in two]
     return [together(pair) for pair in pairs], list(dict.fromkeys(chain.from_iterable(pairs)))
 
 
-def as_two(
-    words: Collection[str], divided: Divided, count_of: Callable[[Query], int]
-) -> dict[str, str]:
+def as_two(divided: Divided, count_of: Callable[[Query], int]) -> dict[str, str]:
     """Return words as the two that most passages have together."""
     chosen: dict[str, str] = {}
     for word, pairs in divided.items():
-        counts = {pair: count_of(together(pair)) for pair in pairs} if word in words else {}
-        most = max(counts, key=counts.__getitem__, default=None)
-        if most is not None and counts[most]:
+        counts = {pair: count_of(together(pair)) for pair in pairs}
+        most = max(counts, key=counts.__getitem__)
+        if counts[most]:
             chosen[word] = " ".join(most)
     return chosen

@@ -14,7 +14,7 @@ from plait.embedders.builtin import is_word
 from plait.errors import EmbedderError, StoreDamaged
 from plait.protocols import Store
 from plait.ranking import hybrid
-from plait.searching.dividing import Divided, as_two, divided_ones, pairs_of
+from plait.searching.dividing import Divided, any_together, as_two, divided_ones, pairs_of
 from plait.searching.evidence import in_sight, unknown_in
 from plait.searching.scoring import Request
 from plait.text import empty_words, parts, spelling, words_in
@@ -310,7 +310,10 @@ def _chosen(
             return len(store.keyword(query, COUNTED_TOGETHER, where))
 
         best = _best(likely, count_of)
-        best |= as_two(divided.keys() - best, divided, count_of)
+        whole = _without(divided, best)
+        # One search tells that no pair of any word stands together, as a rule.
+        if whole and store.keyword(any_together(whole), 1, where):
+            best |= as_two(whole, count_of)
         return best, store.vocabulary(_words_of(best)) if best else Vocabulary(0, {}, {})
     queries = [row.company for row in likely if row.company is not None]
     queries += [query for row in likely for query, _ in row.common]
@@ -325,8 +328,12 @@ def _chosen(
             terms |= vocabulary.terms
             holding |= vocabulary.holding
     best = _best(likely, counts.__getitem__)
-    best |= as_two(divided.keys() - best, divided, counts.__getitem__)
+    best |= as_two(_without(divided, best), counts.__getitem__)
     return best, _restricted(Vocabulary(0, terms, holding), _words_of(best))
+
+
+def _without(divided: Divided, corrected: Collection[str]) -> Divided:
+    return {word: pairs for word, pairs in divided.items() if word not in corrected}
 
 
 def _words_of(chosen: Mapping[str, str]) -> tuple[str, ...]:
