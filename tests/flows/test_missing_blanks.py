@@ -63,6 +63,23 @@ def test_words_are_only_divided_where_the_two_stand_together(memory: Memory, que
     assert memory.search(query, strict="*" in query).receipt.corrections == ()
 
 
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("earplugs NOT torch", ["hut"]),
+        ("earplugs AND xylophone NOT torch", ["hut"]),
+        ("(earplugs OR piano) NOT torch", ["piano", "hut"]),
+    ],
+)
+def test_what_not_excludes_never_follows_as_two_words(
+    memory: Memory, query: str, keys: list[str]
+) -> None:
+    memory.store("The hut sells ear plugs.", key="hut")
+    answer = memory.search(query, mode="keyword")
+    assert [hit.document.key for hit in answer] == keys
+    assert answer.receipt.corrections == (("earplugs", "ear plugs"),)
+
+
 @pytest.mark.parametrize(("letters", "divided"), [(20, True), (21, False)])
 def test_a_run_of_letters_that_is_no_word_is_not_divided(
     memory: Memory, letters: int, divided: bool

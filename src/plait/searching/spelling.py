@@ -109,7 +109,7 @@ def corrected(
         return unchanged
     text, parsed = request.text, query.text
     added = _words_of(chosen)
-    phrases = [Term(tuple(meant.split())) for meant in chosen.values() if " " in meant]
+    phrases = tuple(Term(tuple(meant.split())) for meant in chosen.values() if " " in meant)
     for typed, meant in chosen.items():
         if typed in right:
             continue  # the model knows it in one piece
@@ -119,8 +119,9 @@ def corrected(
     beside = query._replace(
         text=parsed,
         words=tuple(dict.fromkeys((*query.words, *added))),
-        expression=_any_more(query.expression, added),
-        boosts=(*query.boosts, *phrases),
+        expression=_any_more(query.expression, [*(Term((word,)) for word in added), *phrases]),
+        # subtle: beside an expression they would bring back what its NOT excludes.
+        boosts=(*query.boosts, *phrases) if query.expression is None else query.boosts,
     )
     return Corrected(
         request._replace(text=text),
@@ -398,16 +399,15 @@ def _any(parts: Sequence[Expression]) -> Expression:
     return parts[0] if len(parts) == 1 else Group("or", tuple(parts))
 
 
-def _any_more(expression: Expression | None, words: Sequence[str]) -> Expression | None:
-    """Return an expression that also matches the words; ``None`` already joins all by OR."""
+def _any_more(expression: Expression | None, terms: Sequence[Term]) -> Expression | None:
+    """Return an expression that also matches the terms; ``None`` already joins all by OR."""
     if expression is None:
         return None
     if isinstance(expression, Group) and expression.operator == "not":
         # What is excluded stays so.
         wanted, *denied = expression.parts
-        either = Group("or", (wanted, *(Term((word,)) for word in words)))
-        return Group("not", (either, *denied))
-    return Group("or", (expression, *(Term((word,)) for word in words)))
+        return Group("not", (Group("or", (wanted, *terms)), *denied))
+    return Group("or", (expression, *terms))
 
 
 def _weighed(vocabulary: Vocabulary, more: Vocabulary, chosen: Mapping[str, str]) -> Vocabulary:
