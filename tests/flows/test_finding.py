@@ -113,6 +113,17 @@ def test_a_required_phrase_is_required_whatever_mark_follows(pies: Memory, query
     assert keys(pies.search(query, strict=True)) == ["pie"]
 
 
+@pytest.mark.parametrize(
+    "query", ['12" "apple pie" secret_word', '12" "apple pie" \u0437\u0430\u043f\u0438\u0441\u044c']
+)
+def test_what_raises_a_passage_does_not_bring_it_without_the_phrase(
+    pies: Memory, query: str
+) -> None:
+    pies.store("The secret word for apples.", key="name")
+    pies.store("\u0437\u0430\u043f\u0438\u0441\u0438 and apples", key="inflected")
+    assert keys(pies.search(query, strict=True)) == ["pie"]
+
+
 @pytest.mark.parametrize("query", ["apple NOT (secretword", "NOT secretword", '12" NOT apple'])
 def test_operators_that_cannot_be_read_are_told(pies: Memory, query: str) -> None:
     answer = pies.search(query)

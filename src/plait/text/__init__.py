@@ -349,7 +349,8 @@ def parse(text: str, *, strict: bool = False) -> Query:
         query = plain(text, phrases)._replace(misread=operators.has_operators(text))
         if strict and phrases and not query.misread:
             expression = operators.requiring(phrases, query.words)
-            return query._replace(expression=expression, strict=True)
+            # subtle: boosts beside an expression would match passages without the phrases.
+            return query._replace(expression=expression, strict=True, boosts=())
         return query
     return plain(text)
 
