@@ -8,9 +8,10 @@ import pytest
 from plait.cli import main
 from plait.errors import StoreDamaged
 from plait.memory import Memory
-from plait.searching import spelling
+from plait.searching import dividing, spelling
 from plait.stores.sqlite.keyword import KeywordSearch
 from plait.stores.sqlite.store import SQLiteStore
+from plait.text import MAX_QUERY_BYTES, words_in
 from plait.types import Document, Filter
 from tests.mcp.talk import call, text_of
 from tests.mcp.test_outside_the_fence import outside
@@ -200,6 +201,22 @@ def test_right_words_of_another_language_are_no_misspelt_english(tmp_path, query
         for text in ENGLISH:
             memory.store(text)
         assert corrections(memory.search(query, mode="keyword")) == misspelt
+
+
+def test_of_a_pasted_text_only_what_is_searched_is_looked_through(tmp_path, monkeypatch):
+    lengths = []
+
+    def counted(text):
+        lengths.append(len(text))
+        return words_in(text)
+
+    for module in (spelling, dividing):
+        monkeypatch.setattr(module, "words_in", counted)
+    with Memory.open(tmp_path / "memory.db", project="") as memory:
+        memory.store("The president signs with a pen.")
+        pasted = memory.search("pressident " + "and so on " * 10_000)
+    assert corrections(pasted) == (("pressident", "president"),)
+    assert 0 < max(lengths) <= MAX_QUERY_BYTES
 
 
 @pytest.mark.parametrize("query", ["president gegen wind", "gegen", "Wann gegen president"])

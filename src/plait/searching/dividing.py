@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, islice
 
 from plait.searching.scoring import Request
-from plait.text import empty_words, is_unspaced, parts, words_in
+from plait.text import capped, empty_words, is_unspaced, parts, words_in
 from plait.text.operators import without_exact
 from plait.text.spelling import LONGEST_CORRECTED
 from plait.types.queries import Group, Query, Term
@@ -26,8 +26,9 @@ Divided = Mapping[str, Sequence[tuple[str, str]]]
 
 def divided_ones(request: Request, unknown: Sequence[str]) -> Divided:
     """Return those of the words that the memory does not hold that may be two."""
-    named = {word.lower() for word in re.findall(r"\w+", request.text) if parts(word)}
-    divisible = {*words_in(without_exact(request.text))} - named
+    text = capped(request.text)
+    named = {word.lower() for word in re.findall(r"\w+", text) if parts(word)}
+    divisible = {*words_in(without_exact(text))} - named
     whole = [word for word in unknown if word in divisible and len(word) <= LONGEST_CORRECTED]
     pairs = ((word, two) for word in whole if (two := divisions(word)))
     return dict(islice(pairs, DIVIDED_WORDS))

@@ -17,7 +17,7 @@ from plait.ranking import hybrid
 from plait.searching.dividing import Divided, any_together, as_two, divided_ones, pairs_of
 from plait.searching.evidence import in_sight, unknown_in
 from plait.searching.scoring import Request
-from plait.text import empty_words, parts, spelling, words_in
+from plait.text import capped, empty_words, parts, spelling, words_in
 from plait.text.function_words import function_words_of, showing_words
 from plait.text.operators import without_exact
 from plait.types import Filter
@@ -133,13 +133,14 @@ def corrected(
 
 def doubted(request: Request, unknown: Collection[str]) -> list[str]:
     """Return those of the words that the memory does not hold that may be misspelt."""
-    asked = re.findall(r"\w+", request.text)
+    text = capped(request.text)
+    asked = re.findall(r"\w+", text)
     marked = {word for word in asked if spelling.is_identifier(word)}
     names = {word for word in marked if _is_misspelt_name(word, unknown)}
-    left_alone = set() if request.text.isupper() else {word.lower() for word in marked - names}
+    left_alone = set() if text.isupper() else {word.lower() for word in marked - names}
     left_alone |= {part for word in marked for part in parts(word)}
     left_alone |= {word for word in showing_words() if len(word) >= LONG_LITTLE_WORD}
-    loose = without_exact(request.text)
+    loose = without_exact(text)
     may_be_wrong = {*words_in(loose), *parts(loose)} - left_alone
     return [
         word
@@ -187,7 +188,7 @@ def _is_misspelt_name(word: str, unknown: Collection[str]) -> bool:
 
 def _function_words(request: Request, vocabulary: Vocabulary) -> tuple[set[str], list[str]]:
     """Return the function words of a question, and its words that are not searched for."""
-    words = [word.lower() for word in re.findall(r"\w+", request.text)]
+    words = [word.lower() for word in re.findall(r"\w+", capped(request.text))]
     # A query is without the function words of its language.
     left_out = [word for word in dict.fromkeys(words) if word not in vocabulary.terms]
     # "in" and "was" are English, too: that notes hold them does not show their language.

@@ -336,7 +336,7 @@ def parse(text: str, *, strict: bool = False) -> Query:
     >>> parse("where is the key of the SSH-server?").words
     ('key', 'ssh', 'server')
     """
-    text = _capped(text)
+    text = capped(text)
     if any(mark in text for mark in _MARKS):
         from plait.text import operators
 
@@ -412,7 +412,7 @@ def prefixes_of(query: Query) -> tuple[str, ...]:
     return tuple(word for word in query.words if word in begun)
 
 
-def _capped(text: str) -> str:
+def capped(text: str) -> str:
     """Return valid Unicode without NUL, at most `MAX_QUERY_BYTES` long, cut between words."""
     head = text[: MAX_QUERY_BYTES + 1].replace("\0", " ").encode("utf-8", "replace")
     if len(head) <= MAX_QUERY_BYTES:
