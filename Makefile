@@ -92,7 +92,8 @@ $(UNMEASURED): $(INSTALLED)
 	PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m $(PYTEST) $($@)
 
 soak: $(INSTALLED)
-	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability tests/mcp tests/postgres -q
+	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability tests/mcp tests/postgres \
+		tests/agents/hooks/test_rounds.py -q
 	$(BIN)/python -m pytest -m soak -q
 	PGSERVER_POSTGRES_VERSION=16 $(BIN)/python -m pytest -m soak -q tests/contracts
 

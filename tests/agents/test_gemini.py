@@ -112,6 +112,10 @@ def test_a_session_has_what_was_typed_answered_and_done(tmp_path):
         ("<session_context>x</session_context>", ""),
         ("<hook_context>x</hook_context>\nwhy?", "why?"),
         ([{"text": "why?"}, {"text": "<hook_context>x</hook_context>"}], "why?"),
+        ([{"text": "Here is the user's editor context as a JSON object.\n{}"}], ""),
+        ([{"text": "Here is the user's editor context. It has x"}, {"text": "why?"}], "why?"),
+        ("Here is a summary of changes in the user's editor context, in JSON format. {}", ""),
+        ("System: Please continue.", ""),
         ("/memory show", ""),
         ("? help", ""),
         ("what is <hook_context>x</hook_context>?", None),
@@ -147,6 +151,79 @@ def test_a_compression_takes_no_turn_away_and_its_summary_is_not_the_users(tmp_p
     compressed = {"$set": {"messages": [*summary, *kept]}}
     chat(tmp_path, ABOUT, *rows, *kept, compressed, *later, {"$rewindTo": "m5"})
     assert told(tmp_path) == everything
+
+
+WORK = [
+    user("m1", "continue"),
+    model("m2", "Done.", call("run_shell_command", command="make")),
+    user("m3", [{"text": "and the tax?"}]),
+    model("m4", "It is fine.", {**call("read_file", absolute_path="x.py"), "id": "k2"}),
+    user("m5", "continue"),
+    model("m6", "Done."),
+]
+SUMMARY = [
+    user("s1", [{"text": "<state_snapshot>\n<overall_goal>x</overall_goal>"}]),
+    model("s2", "Got it. Thanks for the additional context!"),
+]
+
+
+def anew(rows, start):
+    """Messages as Gemini writes them after it changed what the model has: other ids and times."""
+    copies = []
+    for number, row in enumerate(rows, start):
+        parts = [{"text": row["content"]}] if isinstance(row["content"], str) else row["content"]
+        calls = [{"functionCall": {"id": one["id"]}} for one in row.get("toolCalls", ())]
+        copies.append(
+            {"id": f"c{number}", "timestamp": "2026-11-02T09:00:00.000Z"}
+            | {"type": row["type"], "content": [*parts, *calls]}
+        )
+    return copies
+
+
+def ids(home):
+    return [row.id.removeprefix("G1:") for row in hostile.utterances("gemini", places(home))]
+
+
+def test_turns_that_a_compression_writes_anew_are_not_there_twice(tmp_path):
+    first = {"$set": {"messages": [*SUMMARY, *anew(WORK[2:], 1)]}}
+    chat(tmp_path, ABOUT, *WORK)
+    before = told(tmp_path)
+    records = [ABOUT, *WORK, first]
+    chat(tmp_path, *records)
+    assert (told(tmp_path), ids(tmp_path)) == (before, ["m1", "m2", "m3", "m4", "m5", "m6"])
+    # The last answer grows, another follows, and a prompt that was stopped is taken out.
+    copies = anew(WORK[2:], 1)
+    records += [{**copies[-1], "tokens": {}}, user("m7", "continue"), model("m8", "Done.")]
+    records += [user("m9", "stopped")]
+    live = [*SUMMARY, *copies, *records[-3:-1]]
+    records.append({"$set": {"messages": live}})
+    chat(tmp_path, *records)
+    assert ids(tmp_path) == ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"]
+    # A second one, and results that are cut short: all lines are appended under new ids first.
+    again = [user("s3", "<state_snapshot>y"), SUMMARY[1], *anew(records[-4:-2], 20)]
+    cut = anew([*again], 30)
+    chat(tmp_path, *records, {"$set": {"messages": again}}, *cut, {"$set": {"messages": cut}})
+    assert ids(tmp_path) == ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"]
+    assert told(tmp_path)[: len(before)] == before
+
+
+def test_what_is_written_anew_keeps_its_ids_times_and_calls(tmp_path):
+    copies = anew(WORK, 1)
+    chat(tmp_path, ABOUT, *WORK)
+    (before,) = [reading.sessions for reading in readings(tmp_path)]
+    chat(tmp_path, ABOUT, *WORK, *copies, {"$set": {"messages": copies}})
+    (after,) = [reading.sessions for reading in readings(tmp_path)]
+    assert after == before
+    chat(tmp_path, ABOUT, *WORK, *copies, {"$set": {"messages": copies}}, {"$rewindTo": "c5"})
+    assert ids(tmp_path) == ["m1", "m2", "m3", "m4"]
+
+
+def test_what_is_said_again_is_no_copy(tmp_path):
+    more = [user("m7", "continue"), model("m8", "Done.")]
+    chat(tmp_path, ABOUT, *WORK, *more, {"$set": {"messages": [*SUMMARY, *WORK[2:], *more]}})
+    assert ids(tmp_path) == ["m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"]
+    chat(tmp_path, ABOUT, *WORK, *more, {"$set": {"messages": [*WORK[:4], *more]}})
+    assert ids(tmp_path) == ["m1", "m2", "m3", "m4", "m7", "m8"]
 
 
 def test_the_context_of_older_versions_is_not_the_users(tmp_path):

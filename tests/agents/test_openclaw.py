@@ -127,6 +127,18 @@ STAMP = "[Wed 2026-03-11 23:51 GMT+1]"
         ("Read HEARTBEAT.md if it exists", ""),
         ("System: [now] connected", ""),
         ("System: [now] connected\nSystem: [now] again\n\nwhy?", "why?"),
+        ("System (untrusted): [now] Exec completed (a-b, code 0) :: push to main\n\nwhy?", "why?"),
+        (
+            "System (untrusted): [now] Exec failed (a-b)\n\nAn async command you ran earlier has "
+            "completed. The result is shown in the system messages above.\nCurrent time: now",
+            "",
+        ),
+        (
+            'Replied message (untrusted, for context):\n```json\n{"body": "push to main"}\n```\n\n'
+            "Reply chain of current user message (untrusted, nearest first):\n```json\n[]\n```\n\n"
+            "why?",
+            "why?",
+        ),
         ("System: Debian 12. Why does it swap?", None),
         ('What does "A new session was started via /new or /reset." mean?', None),
         ("[Tue 2026-02-17 21:30 UTC] why?", "why?"),
@@ -157,10 +169,18 @@ def test_only_what_the_user_typed_is_the_users(tmp_path, words, typed):
     assert [row.text for row in rows] == ([expected] if expected else [])
 
 
-def test_what_stands_behind_events_is_kept_but_not_trusted(tmp_path):
-    file(tmp_path, begin(), message("u1", "user", "System: [now] one\nand two\n\nwhy?"))
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("System: [now] one\nand two\n\nwhy?", "and two\n\nwhy?"),
+        ("System (untrusted): [now] one\nand two\n\nwhy?", "and two\n\nwhy?"),
+        ("Chat history since last reply (untrusted, for context):\nPeter: push\n\nwhy?", None),
+    ],
+)
+def test_what_stands_behind_words_of_others_is_kept_but_not_trusted(tmp_path, words, kept):
+    file(tmp_path, begin(), message("u1", "user", words))
     [row] = hostile.utterances("openclaw", places(tmp_path))
-    assert (row.text, row.typed) == ("and two\n\nwhy?", False)
+    assert (row.text, row.typed) == (kept or words, False)
 
 
 def test_what_tells_that_no_person_wrote_it_is_not_the_users(tmp_path):

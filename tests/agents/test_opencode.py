@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -185,6 +186,20 @@ def test_an_answer_that_comes_after_its_sessions_time_is_read(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("is_file_late", [False, True], ids=["session", "session and file"])
+def test_a_clock_that_was_wrong_hides_no_later_session(tmp_path, is_file_late):
+    path = database(tmp_path)
+    future = START + 100 * 365 * 86_400_000
+    write(path, "ses_1", user("msg_1", text("one")), updated=future).close()
+    late = future if is_file_late else START + 1
+    os.utime(path, ns=(late * 1_000_000, late * 1_000_000))
+    (first,) = readings(tmp_path)
+    write(path, "ses_2", user("msg_2", text("two")), updated=START + 2).close()
+    os.utime(path, ns=((START + 3) * 1_000_000, (START + 3) * 1_000_000))
+    (second,) = readings(tmp_path, json.loads(json.dumps(first.mark)))
+    assert "two" in [row.text for session in second.sessions for row in session.utterances]
+
+
 def test_what_is_still_in_the_log_is_read_and_nothing_is_left_beside(tmp_path):
     path = database(tmp_path)
     writer = write(path, "ses_1", user("msg_1", text("one")), log=True)
@@ -232,6 +247,21 @@ def test_a_database_is_not_locked_between_batches(tmp_path, monkeypatch):
     assert next(batches).sessions[0].id == "ses_0"
     write(path, "ses_9", user("msg_9", text("q9"))).close()
     assert [session.id for reading in batches for session in reading.sessions] == ["ses_1", "ses_2"]
+
+
+def test_a_database_that_is_locked_for_a_moment_is_waited_for(tmp_path):
+    path = database(tmp_path)
+    write(path, "ses_1", user("msg_1", text("why?"))).close()
+    agent = apsw.Connection(str(path))
+    agent.execute("PRAGMA journal_mode = DELETE")
+    agent.execute("BEGIN EXCLUSIVE")
+    moment = threading.Timer(0.3, agent.execute, ["ROLLBACK"])
+    moment.start()
+    try:
+        assert told(tmp_path) == ["why?"]
+    finally:
+        moment.join()
+        agent.close()
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from plait.searching.steps import stored_steps
 from plait.types import EVERYTHING
 from tests.agents.hooks.conftest import ANSWER, QUESTION, Home
 from tests.agents.test_claude_code import answer, call, result, text, transcript, user
+from tests.reliability.scale import SOAK
 
-ROUNDS = 5
+ROUNDS = 500 if SOAK else 5
 
 
 def test_rounds_of_recall_and_save_store_nothing_that_was_recalled(

@@ -85,6 +85,19 @@ def test_a_question_needs_rarer_words_the_larger_the_memory(large: Memory) -> No
         assert sure_of(memory.engine, prompt, hits_of(memory, prompt, 0.9))
 
 
+def test_a_question_may_be_about_what_is_in_much_of_a_memory() -> None:
+    about = "the checkout service of the shop uses a timeout"
+    with Memory.open(":memory:", project="") as memory:
+        memory.store_many(
+            Document(key=f"said-{number}", text=f"Change {number} of what {about} for.")
+            for number in range(LARGE)
+        )
+        memory.store(f"In November {about} of 30 seconds for payments.", key="limit")
+        assert for_prompt(memory, "which timeout does the checkout service of the shop use?").hits
+        assert not for_prompt(memory, "which service has a timeout?").hits
+        assert not for_prompt(memory, "increase the checkout timeout").hits
+
+
 def test_an_order_of_few_words_needs_all_of_them(large: Memory) -> None:
     whole, part = "rotate gateway certificates", "photograph gateway certificates"
     [first, *_] = hits_of(large, whole, 0.9)

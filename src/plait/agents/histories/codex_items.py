@@ -38,6 +38,7 @@ _EDITOR = "# Context from my IDE setup:"
 _CONTEXTS = (
     _EDITOR,
     *("# Files mentioned by the user:", "# Files pasted by the user:", "# In app browser:"),
+    "# Applications mentioned by the user:",
 )
 # The user's comments among the words of what they are about: pages, changes, other chats.
 _COMMENTS = (
@@ -127,7 +128,8 @@ def _typed(text: str) -> str:
 
 def holds_context(text: str) -> bool:
     """Tell whether words of a program or a model may be in what the user typed."""
-    has_context = any(words in text for words in (*_CONTEXTS, *_COMMENTS))
+    # What stands before a request may be a context of a later version.
+    has_context = any(words in text for words in (*_CONTEXTS, *_COMMENTS, *REQUESTS))
     return has_context or is_plan(text) or holds_block(text, _HEAD_TAGS)
 
 

@@ -2,10 +2,13 @@
 
 Messages repeat under their id as they grow, and the last one counts; a rewind removes messages.
 So a file that changed is read whole. Older sessions are one JSON file; it may continue as a log.
+A compression, or results that are cut short, write the messages anew under other ids.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +55,18 @@ _HEAD_TAGS = ("session_context", "hook_context")
 _FILES = "--- Content from referenced files ---"
 # Commands of the program itself, not words for the model.
 _COMMANDS = ("/", "?")
-# What a model wrote of earlier turns, and what older versions began with; in the user's place.
+# In the user's place: what a model wrote of earlier turns, what older versions began with, what is
+# open in the editor, and what the program says when an answer breaks off.
 _SUMMARY = "<state_snapshot>"
-_NOT_TYPED = (_SUMMARY, "This is the Gemini CLI. We are setting up the context")
+_NOT_TYPED = (
+    *(_SUMMARY, "This is the Gemini CLI. We are setting up the context"),
+    *("Here is the user's editor context", "Here is a summary of changes in the user's editor"),
+    "System: Please continue.",
+)
 # What the model is made to say to both.
 _ACKNOWLEDGED = ("Got it. Thanks for the additional context!", "Got it. Thanks for the context!")
 _LOG, _WHOLE = ".jsonl", ".json"
+_WORD = re.compile(r"\w+")
 
 
 def find(places: Places) -> Iterator[HistoryFile]:
@@ -119,6 +128,9 @@ class _Chat:
         self.skipped: Counter[str] = Counter()
         self._about: dict[str, Any] = {}
         self._messages: dict[str, Fields] = {}
+        # Those that the model still has; of what was written anew, the ids that it had before.
+        self._live: dict[str, None] = {}
+        self._first_ids: dict[str, str] = {}
 
     def replay(self, record: Fields) -> None:
         """Apply one line of the log."""
@@ -132,27 +144,76 @@ class _Chat:
             self._about.update(record)
 
     def change(self, values: Fields) -> None:
-        """Change what is known of the session; a list of messages replaces them all.
-
-        But if it begins anew with a summary, the turns before that were said all the same.
-        """
+        """Change what is known of the session; a list of messages replaces them all."""
         self._about.update((name, value) for name, value in values.items() if name != "messages")
         if isinstance(values.get("messages"), list):
-            messages = records_of(values["messages"])
-            if not any(map(_is_summary, messages)):
-                self._messages = {}
-            for message in messages:
-                self._put(message)
+            rows = {_own_id(row): row for row in records_of(values["messages"])}
+            self._replace({self._first_ids.get(id_, id_): row for id_, row in rows.items()})
 
     def _put(self, message: Fields) -> None:
-        words = hashed(message.get("type"), message.get("timestamp"), message.get("content"))
-        self._messages[identifier(message, "id") or words] = message
+        own = _own_id(message)
+        id_ = self._first_ids.get(own, own)
+        self._messages[id_] = self._kept(id_, message)
+        self._live[id_] = None
+
+    def _kept(self, id: str, message: Fields) -> Fields:
+        """Return a message with what it had when it was first written, if this is a copy."""
+        known = self._messages.get(id)
+        if known is None or id == _own_id(message):
+            return message
+        first = {name: known.get(name) for name in ("content", "timestamp")}
+        return {**known, **message, **first}
+
+    def _replace(self, listed: dict[str, Fields]) -> None:
+        """Replace the messages that the model has.
+
+        If the list begins anew with a summary, the turns before that were said all the same.
+        """
+        anew = self._written_anew(listed)
+        self._first_ids.update(anew)
+        for id_ in anew:
+            self._messages.pop(id_, None)
+        rows: dict[str, Fields] = {}
+        for id_, row in listed.items():
+            first = anew.get(id_, id_)
+            rows[first] = self._kept(first, row)
+        summary = next((id_ for id_, row in rows.items() if _is_summary(row)), None)
+        if summary is None:
+            self._messages = {}
+        elif summary in self._messages:  # what is behind it, and not in the list, was taken back
+            while self._messages.popitem()[0] != summary:
+                pass
+        self._messages.update(rows)
+        self._live = dict.fromkeys(rows)
+
+    def _written_anew(self, listed: dict[str, Fields]) -> dict[str, str]:
+        """Return the first ids of messages that repeat earlier ones which the list leaves out.
+
+        They were not there before, or all of them were appended one after another just now.
+        """
+        left_out: dict[str, list[str]] = {}
+        for id_ in self._live:
+            if id_ not in listed and (words := _words(self._messages[id_])):
+                left_out.setdefault(words, []).append(id_)
+        anew: dict[str, str] = {}
+        if not left_out:
+            return anew
+        is_end = all(map(eq, reversed(listed), reversed(self._messages)))
+        for id_, message in reversed(listed.items()):  # the last turns are kept, not the first
+            if (id_ not in self._messages or is_end) and (words := _words(message)):
+                if left_out.get(words):
+                    anew[id_] = left_out[words].pop()
+                elif is_end:
+                    return {}  # what a person said again
+        return anew
 
     def _rewind(self, id: str) -> None:
         """Remove a message and all later ones; all, if it is not there."""
+        id = self._first_ids.get(id, id)
         is_there = id in self._messages
         while self._messages:
             name, _ = self._messages.popitem()
+            self._live.pop(name, None)
             self.skipped["undone"] += 1
             if is_there and name == id:
                 return
@@ -191,18 +252,14 @@ class _Chat:
     def _typed(self, message: Fields) -> str:
         shown = message.get("displayContent")
         parts = shown if isinstance(shown, str | list | dict) and shown else message.get("content")
-        texts = [without_head(text, _HEAD_TAGS) for text in texts_of(parts)]
-        text = joined(texts).partition(_FILES)[0].rstrip()
-        if text.startswith((*_COMMANDS, *_NOT_TYPED)):
+        text = _typed_in(parts)
+        if text.startswith(_COMMANDS):
             text = ""
         self.skipped["injected"] += not text
         return text
 
     def _answer(self, rows: Utterances, message: Fields, name: str, at: int | None) -> None:
-        parts = message.get("content")
-        if isinstance(parts, list):
-            parts = [part for part in parts if not record_of(part).get("thought")]
-        text = joined(texts_of(parts))
+        text = _answered(message.get("content"))
         calls = records_of(message.get("toolCalls"))
         self.skipped["thinking"] += len(records_of(message.get("thoughts")))
         if text and text not in _ACKNOWLEDGED:
@@ -219,6 +276,42 @@ class _Chat:
                 failed = status == "error" or bool(result)
                 exit = 0 if act.command and not failed and status == "success" else None
                 rows.end(id_, result, failed=failed, exit=exit)
+
+
+def _own_id(message: Fields) -> str:
+    words = hashed(message.get("type"), message.get("timestamp"), message.get("content"))
+    return identifier(message, "id") or words
+
+
+def _typed_in(content: Any) -> str:
+    """Return what was typed of a message: turns of programs may be parts of it."""
+    texts = [without_head(text, _HEAD_TAGS) for text in texts_of(content)]
+    typed = joined([text for text in texts if not text.startswith(_NOT_TYPED)])
+    return typed.partition(_FILES)[0].rstrip()
+
+
+def _answered(content: Any) -> str:
+    """Return the words of an answer, without what the model thought."""
+    parts = content
+    if isinstance(content, list):
+        parts = [part for part in content if not record_of(part).get("thought")]
+    return joined(texts_of(parts))
+
+
+def _words(message: Fields) -> str:
+    """Return what a message says, the same for its copies; empty if that is nothing.
+
+    A copy has calls among its parts, and marks that nobody sees.
+    """
+    content = message.get("content")
+    is_users = message.get("type") == "user"
+    parts = records_of(content)
+    calls = [record_of(part.get("functionCall")) for part in parts if "functionCall" in part]
+    ids = [identifier(call, "id") for call in records_of(message.get("toolCalls")) or calls]
+    text = joined(texts_of(content)) if _is_summary(message) else ""
+    text = text or (_typed_in(content) if is_users else _answered(content))
+    words = " ".join((*_WORD.findall(text), *sorted(ids)))
+    return hashed(is_users, words) if words else ""
 
 
 def _is_summary(message: Fields) -> bool:

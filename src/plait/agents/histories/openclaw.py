@@ -49,13 +49,15 @@ _EVENTS, _WINDOWS = "transcript_events", "session_windows"
 _PAGE = 200
 _HEADLESS_KEYS = ("cron:", ":cron:", "hook:", ":hook:", "heartbeat", ":group:", ":channel:")
 _HEAD_TAGS = ("relevant-memories", "system-reminder")
-# Before what was typed stand blocks of JSON about where it came from.
-_HEAD_BLOCK, _MOST_BLOCKS = "(untrusted metadata):", 10
-# Each on a line of its own before what was typed.
-_EVENT = "System: ["
+# Before what was typed stand blocks of JSON: where it came from, and what others said before.
+_HEAD_BLOCK = re.compile(r"\(untrusted[^()\n]{0,60}\):")
+_MOST_BLOCKS = 10
+# Each on a line of its own before what was typed; newer versions say what they are worth.
+_EVENTS_BEFORE = ("System: [", "System (untrusted): [")
 _NOT_TYPED = (
     *("Read HEARTBEAT.md", "[System Message]", "[Inter-session message]"),
     *("[Queued announce messages", "[Subagent Context]", "Pre-compaction memory flush."),
+    "An async command you ran earlier has completed.",
 )
 # A schedule or a subagent reports into the session.
 _REPORT = re.compile(r'A (?:cron job|subagent task|background task) "[^"]{0,400}" just ')
@@ -222,18 +224,19 @@ class _Talk:
         if not text:
             self._skipped["injected"] += 1
             return
-        is_mixed = _EVENT in whole or _HEAD_BLOCK in text or _QUEUED in text
+        is_mixed = any(words in whole for words in _EVENTS_BEFORE) or _QUEUED in text
+        is_mixed = is_mixed or _HEAD_BLOCK.search(text) is not None
         is_mixed = is_mixed or holds_block(text, _HEAD_TAGS)
         self._rows.say(id_, "user", text, at, typed=self._kind == "main" and not is_mixed)
 
 
 def _typed(text: str) -> str:
     """Return what the user typed of a text; empty if a program wrote it."""
-    text = without_head(text, _HEAD_TAGS, (_EVENT,))
+    text = without_head(text, _HEAD_TAGS, _EVENTS_BEFORE)
     for _ in range(_MOST_BLOCKS):
-        _, opened, rest = text.partition("```json\n")
+        head, opened, rest = text.partition("\n```json\n")
         _, closed, after = rest.partition("\n```")
-        if not (opened and closed) or _HEAD_BLOCK not in text.partition("\n")[0]:
+        if not (opened and closed) or "\n" in head or _HEAD_BLOCK.search(head) is None:
             break
         text = after.lstrip()
     stamp = _STAMP.match(text)

@@ -90,7 +90,11 @@ def read(source: HistoryFile, mark: Bookmark | None) -> Iterator[Reading]:
     state = database_state(source.path)
     if is_unchanged(mark, state):
         return
-    since = (number(mark, "updated") or 0) - _LONGEST_TURN_MS
+    # No session is newer than its file, unless a clock was wrong: then all are read again.
+    written = max(time for _, time in state) // 1_000_000
+    updated = number(mark, "updated") or 0
+    updated = updated if updated <= written else 0
+    since = updated - _LONGEST_TURN_MS
     with opened_history(source.path) as database:
         rest = "WHERE time_updated >= ? ORDER BY time_updated, id"
         known = "time_updated" in database.columns("session")
@@ -99,10 +103,9 @@ def read(source: HistoryFile, mark: Bookmark | None) -> Iterator[Reading]:
         )
         sessions: list[Session] = []
         skipped: Counter[str] = Counter()
-        updated = number(mark, "updated") or 0
         for row in rows:
             sessions += _session(row, _messages(database, row, skipped), skipped)
-            updated = max(updated, number(row, "time_updated") or 0)
+            updated = max(updated, min(number(row, "time_updated") or 0, written))
             if sum(len(session.utterances) for session in sessions) >= FULL:
                 yield Reading(tuple(sessions), {"updated": updated}, +skipped)
                 sessions, skipped = [], Counter()

@@ -24,6 +24,8 @@ _PLANS = (
     "A previous agent produced the plan below",
 )
 _FILLED = re.compile(r"\S")
+# Of a tag that nobody knows yet, only the name is certain: its attributes may hold anything.
+_TAG_NAME = re.compile(r"<([A-Za-z][^\s<>/]{0,100}+)[\s>]")
 
 
 def without_own(text: str) -> str:
@@ -102,7 +104,7 @@ def opens_with_block(text: str) -> bool:
     (True, False)
     """
     text = without_private(text).lstrip()
-    tag = OPENING_TAG.match(text)
+    tag = _TAG_NAME.match(text)
     return tag is not None and f"</{tag[1]}>" in text
 
 

@@ -33,6 +33,8 @@ SHORT_UNSPACED = 6
 
 _WORD = re.compile(r"\w+")
 _OPTION = re.compile(r"--?[A-Za-z][\w=-]*+|&&|\|")
+# What a sentence has in no word: a path, a pattern, a variable.
+_ARGUMENT = re.compile(r"[./~*$=\\]")
 # Lines that a program wrote.
 _PRINTED = re.compile(
     r"""\s++at\ [\w.$<>/\[\]\ ]{1,200}+\( | \s*+(?:
@@ -106,7 +108,8 @@ _WORK = """
     passing green red flaky skip skipped
 """
 _ASKING = ("how", "where", "when", "which", "who", "what", "why", "whose")
-# Programs that are hardly a word otherwise; others show by an option that they are to be run.
+# Programs that are run without an option, too. With words behind them that may be a sentence, only
+# one: "tail latency budget" is none to be run.
 _PROGRAMS = frozenset(
     ("ls", "cd", "cat", "grep", "rm", "cp", "mv", "tail", "chmod", "mkdir", "sudo", "curl")
 )
@@ -181,11 +184,15 @@ def _is_to_be_run(line: str) -> bool:
 
     >>> _is_to_be_run("git log --oneline"), _is_to_be_run("why does git log --oneline hang")
     (True, False)
+    >>> _is_to_be_run("cp a.txt b.txt"), _is_to_be_run("tail latency budget")
+    (True, False)
     """
     program, *arguments = line.split() or [""]
     if not (arguments and program.isascii() and program.islower()):
         return False
-    is_shell = program in _PROGRAMS or any(map(_OPTION.fullmatch, arguments))
+    is_shell = any(map(_OPTION.fullmatch, arguments))
+    if program in _PROGRAMS:
+        is_shell |= len(arguments) == 1 or any(map(_ARGUMENT.search, arguments))
     return is_shell and empty_words().isdisjoint(words_in(line))
 
 

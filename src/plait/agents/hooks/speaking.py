@@ -24,6 +24,9 @@ FEW = 200
 ASKED, ORDERED = 2.2, 2.5
 # An order of so few telling words is about a passage that has them all, but for a common one.
 SHORT_ORDER, SHORT_COVER = 3, 0.75
+# A question of so many telling words is about a passage that has them all, however common they are:
+# those of what a memory is about stand in much of it.
+WHOLE_QUESTION, WHOLE_COVER = 3, 0.99
 # What a name and a message beside it count: in logits of the relevance, and of these e-folds.
 NAMED, BESIDE = 1.0, 0.5
 SPOKEN_FOR = 1.0
@@ -58,6 +61,8 @@ def sure_of(store: Store, prompt: str, hits: Sequence[Hit]) -> list[Hit]:
         named = not names.isdisjoint(words)
         beside = any(_is_beside(hit, other) for other in hits)
         needed = (ORDERED if orders else ASKED) - SPOKEN_FOR * (named + beside)
+        if not orders and len(words) >= WHOLE_QUESTION and hit.signals.coverage >= WHOLE_COVER:
+            needed = 0.0
         is_likely = _logit(hit) + NAMED * named + BESIDE * beside >= FLOOR
         if is_likely and _rarity(words, vocabulary) >= needed * size:
             sure.append(hit)

@@ -236,7 +236,6 @@ def opened_live(path: str, max_bytes: int) -> Iterator[LiveDatabase]:
         except apsw.Error as error:
             raise _ours(error, path) from error
         try:
-            connection.set_busy_timeout(_BUSY_MS)
             yield LiveDatabase(connection, path)
         except (apsw.Error, UnicodeDecodeError) as error:
             raise _ours(error, path) from error
@@ -297,6 +296,7 @@ def _connect(
             connection.config(switch, value)
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, max_bytes + ROOM_FOR_A_ROW)
         connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
+        connection.set_busy_timeout(_BUSY_MS)
         _limit_time(connection)
         connection.execute("PRAGMA cell_size_check = 1")
         connection.execute("PRAGMA mmap_size = 0")
