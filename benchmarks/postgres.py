@@ -157,7 +157,8 @@ def measure_speed(address: str, passages: int, namespaces: int, member: str | No
         facts = [lambda text=text: memory.store(text) for text in others[STORES:]]  # type: ignore[misc]
         row("store one fact", timed(server, facts))
         sizes(store, passages)
-    many_namespaces(address, texts, vectors, namespaces)
+    if namespaces:
+        many_namespaces(address, texts, vectors, namespaces)
     if member:
         ask_as_member(address, member, rows, questions_of(texts, QUESTIONS))
 

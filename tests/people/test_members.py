@@ -7,6 +7,7 @@ import pytest
 from plait import Memory
 from plait.errors import NotFound, PlaitError, StoreError, StoreReadOnly, UsageError
 from plait.stores.postgres import connection
+from plait.stores.postgres.connection import SQLRow
 from plait.stores.postgres.memories import drop_memory
 from plait.stores.postgres.store import PostgresStore
 from plait.types.relations import Relation
@@ -352,6 +353,43 @@ def test_a_memory_that_is_not_there_yet_is_no_file(team: Team) -> None:
         pytest.raises(StoreError, check=has_code("no_memory")),
     ):
         memory.team.members()
+
+
+def test_a_role_that_changes_at_the_last_try_of_a_read_is_known(trio: Trio, opened: Opened) -> None:
+    store = opened(trio.writer).engine
+    assert isinstance(store, PostgresStore)
+    with trio.team.memory() as administrator:
+        administrator.team.role(trio.writer, "reader")
+    store._connections._recognised_at = float("-inf")
+    roles: list[str | None] = []
+
+    def read(session: connection.Channel) -> list[SQLRow]:
+        roles.append(session.membership.role)
+        if len(roles) < connection.READ_TRIES:
+            raise StoreError("cut", code="connection_lost")
+        return session.rows("SELECT 1")
+
+    assert store._connections.read(read) == [(1,)]
+    assert roles == ["writer"] * connection.READ_TRIES + ["reader"]
+
+
+def test_what_another_thread_has_learnt_of_a_role_counts_at_once(
+    trio: Trio, opened: Opened
+) -> None:
+    store = opened(trio.writer).engine
+    assert isinstance(store, PostgresStore)
+    with trio.team.memory() as administrator:
+        administrator.team.role(trio.writer, "reader")
+    store._connections._recognised_at = float("-inf")
+    roles: list[str | None] = []
+
+    def read(session: connection.Channel) -> list[SQLRow]:
+        roles.append(session.membership.role)
+        store._connections.recognise()  # as another thread does meanwhile
+        return session.rows("SELECT 1")
+
+    store._connections.read(read)
+    assert roles == ["writer", "reader"]
 
 
 def test_what_a_member_is_takes_no_trip_of_its_own(trio: Trio, opened: Opened) -> None:

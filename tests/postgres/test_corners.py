@@ -1,8 +1,10 @@
 """Corners where a server differs from a file: addresses, long names, snapshots, logs."""
 
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
+import psycopg
 import pytest
 
 from plait.errors import StoreError, UsageError
@@ -120,3 +122,19 @@ def test_to_drop_a_move_makes_no_memory() -> None:
         drop(address)
     with pytest.raises(StoreError, check=has_code("no_memory")):
         PostgresStore(address, create=False)
+
+
+def test_a_statement_that_does_not_fit_into_the_socket_is_sent_whole() -> None:
+    """Both sides would wait for ever: the server for the rest, the driver for an answer."""
+    lengths: list[int] = []
+
+    def ask() -> None:
+        with psycopg.connect(servers.need(), autocommit=True) as connection:
+            with pool.at_once(connection):
+                cursor = connection.execute("SELECT length(%s)", ["x" * 8_000_000])
+            lengths.extend(length for (length,) in cursor.fetchall())
+
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(60.0)
+    assert lengths == [8_000_000]

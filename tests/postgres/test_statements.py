@@ -235,10 +235,20 @@ def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
     ahead.conversation(refs)
     ahead.spans([(id_, 0, 1) for id_ in ids])
     ahead.steps(ids)
-    ahead.beside([(id_, 0, 2) for id_ in ids], ids, NARROW, NARROW, ids, (4, 3, 20))
+    ahead.expect_pinned(NARROW, 3)
+    ahead.beside([(id_, 0, 2) for id_ in ids], ids, ids, NARROW, ids, (4, 20))
     assert methods(Ahead) - {"with_words", "following", "pinned", "earlier"} == {
         *("shared", "survey", "foresee", "alike", "vocabulary", "company", "expect_company"),
-        *("branches", "gather", "conversation", "spans", "steps", "beside", "rows"),
+        *(
+            "branches",
+            "gather",
+            "conversation",
+            "spans",
+            "steps",
+            "beside",
+            "expect_pinned",
+            "rows",
+        ),
     }
 
 

@@ -4,6 +4,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from plait.memory import Memory
 from plait.searching.recall import Recalled
 from plait.testing.hashing import HashingEmbedder
 from plait.text import parse
-from plait.types import Filter
+from plait.types import Document, Filter
 from plait.types.ids import AGENT_FIELD, new_id
 from tests import servers
 from tests.builders import memory_on
@@ -231,6 +232,8 @@ def recalling(talking: Memory) -> Memory:
     talking.store("We deploy in the evening always.", key="pin", pinned=True)
     for price in range(3, 6):
         talking.store(f"Tea costs {price} euros.", entity="Tea", topic="price")
+        # Pinned, and of no question here: what they replaced is counted, too.
+        talking.store(f"The fee is {price}.", entity="Fee", topic="price", pinned=True)
     for number in range(30):
         talking.store("Gardens need water.", key=f"copy-{number}")
     imported = {AGENT_FIELD: "claude"}
@@ -245,6 +248,50 @@ def test_messages_of_agents_take_no_more_trips(recalling: Memory, query: str) ->
     for options in ({}, *PAGES):
         taken = trips(recalling, lambda options=options: recalling.search(query, **options))  # type: ignore[misc]
         assert 0 < taken <= MOST_TRIPS, options
+
+
+@pytest.fixture(scope="module")
+def indexed() -> Iterator[Memory]:
+    """With so many texts that their vectors have an index, if that is made for a thousand."""
+    from plait.stores.postgres.store import PostgresStore
+
+    with filled() as memory:
+        memory.store_many(Document(text=f"Plum {n} and plum {n % 97} fell.") for n in range(1_200))
+        for turn in range(1, 8):
+            role, text = ("user", "Who waters it?") if turn % 2 else ("assistant", f"Ben, {turn}.")
+            memory.store(text, session="talk", role=role)
+        store = memory.engine
+        assert isinstance(store, PostgresStore)
+        store.indexes.least = 1_000
+        store.tidy(compact=True)
+        yield memory
+
+
+INDEXED = ("who fell", "plmu fele", "plum AND 7", "plum AND kyes", "7 AND 8 AND 9", "who watesr it")
+
+
+@pytest.mark.parametrize("query", INDEXED)
+def test_an_index_of_the_vectors_takes_no_more_trips(
+    indexed: Memory, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plait.stores.postgres.store import PostgresStore
+
+    store = indexed.engine
+    assert isinstance(store, PostgresStore)
+    pages: tuple[dict[str, Any], ...] = ({}, PAGES[0], {"limit": 20, "offset": 20, "window": 1})
+    told: list[Any] = []
+    acts: list[partial[Any]] = [partial(indexed.search, query, **page) for page in pages]
+    for asked in (*acts, partial(indexed.recall, query)):
+        told.clear()
+        indexed.write_down_use()
+        store.indexes.forget()
+        assert 0 < trips(indexed, lambda asked=asked: told.append(asked())) <= MOST_TRIPS  # type: ignore[misc]
+        with monkeypatch.context() as patch:
+            patch.setattr(PostgresStore, "ahead", None)
+            told.append(asked())
+        together, apart = (row.items if isinstance(row, Recalled) else row.hits for row in told)
+        assert together == apart
+    assert indexed.search("who fell").receipt.approximate
 
 
 @pytest.mark.parametrize("query", RECALLED)
@@ -301,8 +348,8 @@ def test_a_slow_search_by_words_leaves_the_other_one(
         ahead.branches(query, vector, space, (10, 10, 10), Filter(), deadline=late)
     branches = Ahead.branches
 
-    def stopped(*given: Any, deadline: float) -> object:
-        return branches(*given, deadline=late)
+    def stopped(*given: Any, **options: Any) -> object:
+        return branches(*given, **{**options, "deadline": late})
 
     monkeypatch.setattr(Ahead, "branches", stopped)
     answer = memory.search("rotate keys")

@@ -257,7 +257,7 @@ class Memory(StoringMemory):
 
         home, store = self.config.project, self._store
         most_wanted = (limit, 2 * limit, 8 * limit)  # others take the places of copies
-        with one_question(store, max(most_wanted)) as ahead:
+        with one_question(store, wanted, most_wanted) as ahead:
             for most in most_wanted:
                 answer = best(most)
                 distinct = without_copies(answer)

@@ -6,7 +6,7 @@ the values are those of the store's own reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -21,7 +21,7 @@ class ReadAhead(Protocol):
 
     trips: int  # so far
     kept: int  # trips that are left for what comes after the search
-    most: int  # hits that this question may ask for
+    sizes: Collection[int]  # numbers of hits that this question may ask for later
     has_gathered: bool  # candidates, for an earlier search
 
     def survey(
@@ -68,10 +68,12 @@ class ReadAhead(Protocol):
         where: Filter,
         *,
         deadline: float,
+        later: Sequence[tuple[int, int, int]] = (),
     ) -> tuple[list[Scored], Nearest]:
         """Return `Store.keyword`, and `Store.vector` with the cosines of its hits; or one of them.
 
-        ``limits``: how many of each, and of how many by words the cosines.
+        ``limits``: how many of each, and of how many by words the cosines; what may be asked for
+        ``later`` is read in the same trip.
 
         Raises:
             DeadlineExceeded: The search by words took too long.
@@ -107,18 +109,22 @@ class ReadAhead(Protocol):
     def shared(self) -> AbstractContextManager[None]:
         """Be what `Store.ahead` returns in this thread, for several searches of one question."""
 
+    def expect_pinned(self, where: Filter, most: int) -> None:
+        """Read with the next trip what `pinned` returns: so many documents of a filter."""
+
     def beside(
         self,
         spans: Sequence[tuple[str, int, int]],
         messages: Sequence[str],
+        imported: Sequence[str],
         where: Filter,
-        pinned: Filter,
         replacing: Sequence[str],
-        most: tuple[int, int, int],
+        most: tuple[int, int],
     ) -> None:
         """Read all that a recall shows beside its hits: `spans`, and what is below.
 
-        ``most``: messages after each one, pinned documents, and documents before one.
+        ``imported`` are those whose `steps` are asked for. ``most``: messages after each one, and
+        documents before one.
         """
 
     def steps(self, ids: Sequence[str]) -> dict[str, list[Step]]:
@@ -128,7 +134,7 @@ class ReadAhead(Protocol):
         """Return the messages after one."""
 
     def pinned(self) -> list[tuple[Document, Passage | None]]:
-        """Return the pinned documents of a filter, newest first, each as it begins."""
+        """Return the documents of `expect_pinned`, newest first, each as it begins."""
 
     def earlier(self) -> dict[str, int]:
         """Return how many documents came before each that replaced one."""

@@ -88,13 +88,12 @@ def _searched(plan: Plan, ahead: ReadAhead, vector: Vector) -> tuple[list[Scored
     # By vector alone, unless what is near must match operators.
     query = matched(plan.query) if plan.mode == "hybrid" or strict else None
     deadline = time.monotonic() + request.deadline
-    requests = [request]
-    if ahead.most > request.limit:
-        requests.insert(0, request._replace(limit=ahead.most))  # the best of many are those of few
-    for wanted in requests:
-        limits = _limits(wanted, strict=strict)
-        listed = ahead.branches(query, vector, space, limits, request.where, deadline=deadline)
-    return listed
+    limits, *later = (
+        _limits(request._replace(limit=size), strict=strict)
+        for size in (request.limit, *ahead.sizes)
+    )
+    where = request.where
+    return ahead.branches(query, vector, space, limits, where, deadline=deadline, later=later)
 
 
 def _limits(request: Request, *, strict: bool) -> tuple[int, int, int]:

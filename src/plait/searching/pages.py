@@ -19,8 +19,11 @@ def later(plan: Plan) -> Ranked:
     """Rank a page behind the first one."""
     request = plan.request
     begun, deep = plan._replace(request=request._replace(offset=0)), deeper(plan)
-    # What is read for it has all that the first page needs.
-    rest = ranked(deep, MAX_LIMIT) if plan.ahead is not None else None
+    rest = None
+    if plan.ahead is not None:
+        # What is read for it has all that the first page needs.
+        plan.ahead.sizes = (request.limit,)
+        rest = ranked(deep, MAX_LIMIT)
     first = ranked(begun, request.limit)
     if len(first.hits) < request.limit:
         rest = first  # one that does not fill its page is the last one

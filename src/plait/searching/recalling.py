@@ -1,6 +1,6 @@
 """The rest of a recall, after its hits: replies, what is pinned, the passages around, the past."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from plait.facts.versions import MOST_EARLIER, count_earlier
@@ -9,16 +9,20 @@ from plait.searching.conversations import REPLY_WITHIN, is_last_word, with_repli
 from plait.searching.pinned import MOST_PINNED, pinned_hits, pinned_ones
 from plait.searching.recall import Recalled, recall, span_of, surroundings
 from plait.types import Answer, Filter
+from plait.types.ids import AGENT_FIELD
 
 
 @contextmanager
-def one_question(store: Store | None, most: int) -> Iterator[ReadAhead | None]:
-    """Let the searches for up to ``most`` hits be those of one question: nothing is read twice."""
+def one_question(
+    store: Store | None, where: Filter, sizes: Collection[int]
+) -> Iterator[ReadAhead | None]:
+    """Let searches for these numbers of hits be those of one question: nothing is read twice."""
     ahead = None if store is None else store.ahead
     if ahead is None:
         yield None
         return
-    ahead.kept, ahead.most = 1, most
+    ahead.kept, ahead.sizes = 1, sizes
+    ahead.expect_pinned(pinned_ones(where), MOST_PINNED)
     with ahead.shared():
         yield ahead
 
@@ -64,11 +68,12 @@ def recalled(
 
 def _read_beside(ahead: ReadAhead, answer: Answer, where: Filter) -> None:
     """Read all that is asked for next in one trip."""
-    documents = [hit.document for hit in answer]
+    documents = [*(hit.document for hit in answer), *(row for row, _ in ahead.pinned())]
     messages = [
         hit.document.id for hit in answer if hit.document.turn is not None and not is_last_word(hit)
     ]
+    imported = [document.id for document in documents if AGENT_FIELD in document.metadata]
     replacing = [document.id for document in documents if document.supersedes is not None]
-    most = REPLY_WITHIN, MOST_PINNED, MOST_EARLIER
     spans = [span_of(hit) for hit in answer if hit.document.chunk_count > 1]
-    ahead.beside(spans, messages, where, pinned_ones(where), replacing, most)
+    most = REPLY_WITHIN, MOST_EARLIER
+    ahead.beside(spans, messages, imported, where, replacing, most)

@@ -3,10 +3,10 @@
 The values are those of the store's own reads, one after the other; see `plait.protocols.ahead`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from functools import partial
-from operator import le
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from plait.protocols import Candidate, Following, Nearest, Replies, Scored, State, Token, Vector
@@ -14,6 +14,7 @@ from plait.stores import spelling as spellings
 from plait.stores.postgres import around, candidates, documents, hnsw, keyword, steps, vectors
 from plait.stores.postgres.connection import Connections, SQLRow, SQLStatement
 from plait.stores.postgres.filters import Conditions
+from plait.stores.postgres.ranked_lists import HowMany, RankedLists, nearest_of
 from plait.stores.postgres.spelling import Index
 from plait.stores.postgres.state import OF_STATE, state_of
 from plait.stores.sqlite import analysis, fileless
@@ -42,7 +43,8 @@ class Ahead:
         where: Callable[..., Conditions],
         clock: Callable[[], int],
     ) -> None:
-        self.trips = self.kept = self.most = 0
+        self.trips = self.kept = 0
+        self.sizes: Collection[int] = ()
         self.has_gathered = False
         self._store = store
         self._connections = connections
@@ -52,7 +54,7 @@ class Ahead:
         self._waiting: list[tuple[list[SQLStatement], Callable[[RowLists], None]]] = []
         self._known: dict[object, Any] = {}
         self._forms: dict[Term, Sequence[Term]] = {}
-        self._branches: dict[object, tuple[tuple[int, ...], list[Scored], Nearest]] = {}
+        self._branches: dict[object, RankedLists] = {}
         self._hydrated: list[tuple[Set[Ref], Mapping[Ref, Candidate]]] = []
         self._placed: set[Ref] = set()
         self._turns: dict[Ref, Turn] = {}
@@ -101,7 +103,9 @@ class Ahead:
             familiar = self._store.familiar
             unfamiliar = [word for word in doubtful if word not in familiar]
             self._foresee_doubtful(unfamiliar, where)
+            self._foresee_index()
             _, vocabulary = self._known[name] = self._surveyed(query, prefixes, seen_by)
+            self._foresee_index()  # by now it is known how large the memory is
             held = [word for word in unfamiliar if _is_held(vocabulary, word)]
             if len(familiar) + len(held) <= MOST_FAMILIAR:
                 familiar.update(held)
@@ -131,6 +135,12 @@ class Ahead:
         terms = [listed[0][2] for listed in tokens.values() if listed]
         typed = list(map(spelling.folded, doubtful))
         self._soon(index.asking_for_words(typed, terms), partial(index.take_words, typed))
+
+    def _foresee_index(self) -> None:
+        """Look for the index of the vectors with the next trip, if there may be one."""
+        indexes, ns = self._store.indexes, self._connections.membership.ns
+        if indexes.may_serve and (asking := indexes.asking(ns)):
+            self._soon(asking, partial(indexes.take, ns))
 
     def foresee(
         self, words: Sequence[str], where: Filter, beside: Sequence[str], seen_by: Filter
@@ -244,66 +254,80 @@ class Ahead:
         query: Query | None,
         vector: Vector | None,
         space: Space,
-        limits: tuple[int, int, int],
+        limits: HowMany,
         where: Filter,
         *,
         deadline: float,
+        later: Sequence[HowMany] = (),
     ) -> tuple[list[Scored], Nearest]:
         """Return `Store.keyword`, and `Store.vector` with the cosines of its hits."""
         name = (query, vector is not None)
-        known = self._branches.get(name)
-        if (
-            known is None
-            or not all(map(le, limits, known[0]))
-            # The nearest of many need not be those of few.
-            or (known[2].approximate and limits != known[0])
-        ):
-            known = limits, *self._searched(query, vector, space, limits, where, deadline)
-            self._branches[name] = known
-        return _best_of(*known[1:], limits)
+        listed = self._branches.get(name)
+        best = None if listed is None else listed.best(limits)
+        if best is None:
+            wanted = [limits, *later]
+            listed = self._searched(query, vector, space, wanted, where, deadline)
+            self._branches[name] = listed
+            best = listed.best(limits)
+        assert best is not None
+        return best
 
     def _searched(
         self,
         query: Query | None,
         vector: Vector | None,
         space: Space,
-        limits: tuple[int, int, int],
+        wanted: Sequence[HowMany],
         where: Filter,
         deadline: float,
-    ) -> tuple[list[Scored], Nearest]:
-        store, near = self._store, Nearest([], {})
-        if vector is None or not store.has_vectors:
-            asked, scored = self._matching(query, limits[0], where)
-            return scored(self._together(*asked, deadline=deadline)), near
-        chosen, index = self._where(where, searching=True), None
-        if store.indexes.may_serve:
-            index = self._connections.read(partial(store.indexes.of, space=space))
-        nearest = vectors.comparing(vector, space, limits[1], chosen, ())
-        unlimited = [nearest]
-        if index is not None:
-            unlimited = hnsw.comparing(
-                self._connections.membership.ns, index, vector, space, limits[1], chosen, ()
-            )
-        asked, scored = self._matching(query, limits[0], where)
+    ) -> RankedLists:
+        limits = by_words, by_vector, _ = tuple(map(max, zip(*wanted, strict=True)))
+        asked, scored = self._matching(query, by_words, where)
+        if vector is None or not self._store.has_vectors:
+            hits = scored(self._together(*asked, deadline=deadline))
+            return RankedLists(limits, hits, {by_vector: Nearest([], {})})
+        index, sizes = self._index_of(space), [row[1] for row in wanted]
+        ns, conditions = self._connections.membership.ns, partial(self._where, where)
+        sizes, comparing = nearest_of(vector, space, sizes, index, ns, conditions)
         if len(asked) == 1:
             asked = [vectors.with_cosines(asked[0], vector, space)]
         elif query is not None and asked:
             own = Conditions(0)
             listed = keyword.candidates(query, own, self._forms_of(query))
             asked = [*asked, vectors.cosines_of(listed, own.values, vector, space)]
-        sent = len(unlimited)
-        answers = self._together(*unlimited, *asked, unlimited=sent, deadline=deadline)
-        near = vectors.as_nearest(answers[sent - 1])
-        if index is not None:
-            near = near._replace(approximate=near.among is None)
-            if not near.hits and limits[1]:
-                store.indexes.forget()  # its vectors may have been replaced since
-                near = vectors.as_nearest(self._together(nearest)[0])
+        sent = len(comparing)
+        answers = self._together(*comparing, *asked, unlimited=sent, deadline=deadline)
+        # The last statement for each size is the search; what comes before sets how it searches.
+        step = sent // len(sizes)
+        nearest = dict(
+            zip(sizes, map(vectors.as_nearest, answers[step - 1 : sent : step]), strict=True)
+        )
+        if step > 1:
+            nearest = {
+                size: near._replace(approximate=near.among is None)
+                for size, near in nearest.items()
+            }
+            if by_vector and not nearest[by_vector].hits:
+                self._store.indexes.forget()  # its vectors may have been replaced since
+                chosen = self._where(where, searching=True)
+                exact = vectors.comparing(vector, space, by_vector, chosen, ())
+                nearest = {by_vector: vectors.as_nearest(self._together(exact)[0])}
         answers = answers[sent:]
-        hits = scored(answers)
         pairs = [(row[0], row[-1]) for row in answers[-1]] if answers else []
         cosines = {ref: cosine for ref, cosine in pairs if cosine is not None}
-        return hits, near._replace(cosines=cosines | near.cosines)
+        nearest = {
+            size: near._replace(cosines=cosines | near.cosines) for size, near in nearest.items()
+        }
+        return RankedLists(limits, scored(answers), nearest)
+
+    def _index_of(self, space: Space) -> hnsw.VectorIndex | None:
+        indexes = self._store.indexes
+        if not indexes.may_serve:
+            return None
+        self._foresee_index()
+        if indexes.asking(self._connections.membership.ns):
+            self._together()
+        return indexes.known(space)
 
     def _matching(self, query: Query | None, limit: int, where: Filter) -> keyword.Matching:
         if query is None or not (query.words or query.expression):
@@ -330,9 +354,11 @@ class Ahead:
             if wanted <= asked and not unplaced:
                 return asked, rows
         wanted.update(more)
-        if more and self.most:  # wider searches of this question will ask for the others
-            for limits, scored, ranked in self._branches.values():
-                wanted.update(ref for ref, _ in (*scored[: limits[2]], *ranked.hits))
+        if more and self.sizes:  # wider searches of this question will ask for the others
+            for listed in self._branches.values():
+                ranked = (near.hits for near in listed.nearest.values())
+                hits = chain(listed.scored[: listed.limits[2]], *ranked)
+                wanted.update(ref for ref, _ in hits)
             unplaced = [*wanted - self._placed] if messages else []
         replying = candidates.replying(unplaced, self._where(where)) if unplaced else None
         statements = candidates.hydrating([*wanted], self._clock(), ranking=True)
@@ -380,40 +406,44 @@ class Ahead:
         with self._store.asking(self):
             yield
 
+    def expect_pinned(self, where: Filter, most: int) -> None:
+        """Read with the next trip what `pinned` returns: so many documents of a filter."""
+        asking = around.beginnings(most, self._where(where))
+        self._soon(
+            [asking], lambda answers: self._known.update(pinned=around.as_beginnings(answers[0]))
+        )
+
     def beside(
         self,
         spans: Sequence[Span],
         messages: Sequence[str],
+        imported: Sequence[str],
         where: Filter,
-        pinned: Filter,
         replacing: Sequence[str],
-        most: tuple[int, int, int],
+        most: tuple[int, int],
     ) -> None:
         """Read all that a recall shows beside its hits: `spans`, and what follows here."""
         missing = [span for span in dict.fromkeys(spans) if span not in self._spans]
-        following, pinned_ones, back = most
-        statements = [
-            documents.spanning(missing),
-            around.beginnings(pinned_ones, self._where(pinned)),
-        ]
-        if messages:
-            statements.append(around.stepping(messages, messages, following))
+        following, back = most
+        statements = [documents.spanning(missing)] if missing else []
+        if messages or imported:
+            statements.append(around.stepping(imported, messages, following))
             # Of the very session and project of each.
             chosen = self._where(where._replace(session=None, projects=None))
             statements.append(around.following(messages, following, chosen))
         if replacing:
             statements.append(around.earlier(replacing, back))
-        listed, begun, *others = self._together(*statements)
-        self._spans |= zip(missing, documents.as_spans(listed, len(missing)), strict=True)
-        self._known["pinned"] = around.as_beginnings(begun)
-        self._known["following"] = {}
-        if messages:
-            taken, after, *others = others
-            read = self._known["following"] = around.as_following(after)
-            told = steps.as_steps(taken)
-            for id_ in {*messages, *(row.id for rows in read.values() for row, _, _ in rows)}:
-                self._steps[id_] = told.get(id_, [])
-        self._known["earlier"] = dict(others[0]) if others else {}
+        answers = iter(self._together(*statements) if statements else [])
+        if missing:
+            self._spans |= zip(
+                missing, documents.as_spans(next(answers), len(missing)), strict=True
+            )
+        told = steps.as_steps(next(answers)) if messages or imported else {}
+        read = around.as_following(next(answers)) if messages else {}
+        self._known["following"] = read
+        for id_ in {*imported, *(row.id for rows in read.values() for row, _, _ in rows)}:
+            self._steps[id_] = told.get(id_, [])
+        self._known["earlier"] = dict(next(answers)) if replacing else {}
 
     def steps(self, ids: Sequence[str]) -> dict[str, list[Step]]:
         """Return the steps of documents, in order."""
@@ -430,6 +460,8 @@ class Ahead:
 
     def pinned(self) -> list[tuple[Document, Passage | None]]:
         """Return the pinned documents of a filter, newest first, each as it begins."""
+        if "pinned" not in self._known:
+            self._together()
         listed: list[tuple[Document, Passage | None]] = self._known["pinned"]
         return listed
 
@@ -460,13 +492,3 @@ def _matches(
     first: int, count: int, scored: Callable[[RowLists], list[Scored]], answers: RowLists
 ) -> int:
     return len(scored(answers[first : first + count]))
-
-
-def _best_of(
-    scored: Sequence[Scored], near: Nearest, limits: tuple[int, int, int]
-) -> tuple[list[Scored], Nearest]:
-    """Return the best, and only the cosines that belong to them."""
-    hits = near.hits[: limits[1]]
-    refs = [ref for ref, _ in (*scored[: limits[2]], *hits)]
-    cosines = {ref: near.cosines[ref] for ref in refs if ref in near.cosines}
-    return list(scored[: limits[0]]), near._replace(hits=hits, cosines=cosines)

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -188,10 +189,9 @@ class Connections:
             self.give(connection)
         return self.membership
 
-    def _recognised(self, rows: list[SQLRow]) -> None:
-        before = self.membership
-        self.joined_as(recognised(rows, before.ns, self.path))
-        if self.membership != before:
+    def _recognised(self, asked_as: Membership, rows: list[SQLRow]) -> None:
+        self.joined_as(recognised(rows, asked_as.ns, self.path))
+        if self.membership != asked_as:
             raise _AnotherMembershipError
 
     def _begin(self) -> None:
@@ -292,23 +292,24 @@ class Connections:
 
     def read(self, act: Callable[[Channel], _Result]) -> _Result:
         """Read something; if the connection is lost meanwhile, read it again on another one."""
-        patience = Patience(self.timeout)
-        for attempt in range(1, READ_TRIES + 1):
+        patience, attempt = Patience(self.timeout), 0
+        while True:
             try:
                 since = time.monotonic() - self._recognised_at
                 with self.lent() as session:
-                    if not self.membership.is_administrator and since >= RECOGNISED_FOR_S:
-                        session.recognise = self._recognised
+                    known = session.membership
+                    if not known.is_administrator and since >= RECOGNISED_FOR_S:
+                        session.recognise = partial(self._recognised, known)
                     return act(session)
             except _AnotherMembershipError:
                 continue  # what was read may be too little by now, or too much
             except StoreError as error:
+                attempt += 1
                 if error.code == "no_memory":
                     self.recognise()  # who is no member any more sees none
                 repeatable = error.code == "connection_lost" or failures.is_rivalry(error.__cause__)
                 if not repeatable or attempt == READ_TRIES or not patience.wait():
                     raise
-        raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     @contextmanager
     def writing(self, *, patient: bool = True) -> "Iterator[Write]":

@@ -12,9 +12,10 @@ from psycopg import errors
 
 from plait.protocols import Nearest, Vector
 from plait.stores.postgres import vectors
-from plait.stores.postgres.connection import Channel, SQLStatement
+from plait.stores.postgres.connection import Channel, SQLRow, SQLStatement
 from plait.stores.postgres.filters import Conditions
 from plait.stores.postgres.state import GENERATIONS, answering, current_of
+from plait.stores.sqlite.state import Generation, space_text
 from plait.types import Ref, Space
 from plait.types.records import NamedTuple
 
@@ -60,7 +61,8 @@ class Indexes:
     def __init__(self) -> None:
         self.least = INDEXED_PASSAGES
         self.passages = 0  # of the memory, when its state was last asked for
-        self._known: tuple[float, VectorIndex | None] | None = None
+        # Until when, and the current vectors, if they have an index.
+        self._known: tuple[float, Generation | None] | None = None
 
     @property
     def may_serve(self) -> bool:
@@ -73,10 +75,34 @@ class Indexes:
 
     def of(self, session: Channel, space: Space) -> VectorIndex | None:
         """Return the index to search by; ``None`` where vectors are compared exactly."""
-        now = time.monotonic()
-        if self._known is None or self._known[0] < now:
-            self._known = (now + KNOWN_S, _current(session, space, self.least))
-        return self._known[1]
+        asking = self.asking(session.ns)
+        if asking:
+            self.take(session.ns, session.together(*asking))
+        return self.known(space)
+
+    def asking(self, ns: int) -> list[SQLStatement]:
+        """Return the statements that look for the index; nothing while the answers are new."""
+        known = self._known
+        if known is not None and known[0] >= time.monotonic():
+            return []
+        return [(_PASSAGES, {}), (GENERATIONS, {}), (_INDEXES, {"prefix": _name(ns, "")})]
+
+    def take(self, ns: int, answers: Sequence[Sequence[SQLRow]]) -> None:
+        """Take the answers to `asking`."""
+        counted, listed, indexes = answers
+        current = current_of(listed, None)
+        valid = [name for name, is_valid, _ in indexes if is_valid]
+        is_large = bool(counted) and counted[0][0] >= self.least
+        if not is_large or current is None or _name(ns, current.id) not in valid:
+            current = None
+        self._known = (time.monotonic() + KNOWN_S, current)
+
+    def known(self, space: Space) -> VectorIndex | None:
+        """Return the index of the vectors of this space, as far as it is known."""
+        current = None if self._known is None else self._known[1]
+        if current is None or current.space != space_text(space):
+            return None
+        return VectorIndex(current.id, current.dims)
 
     def tidy(self, session: Channel) -> None:
         """Make the index where one is worth it; drop those that are of no use."""
@@ -113,17 +139,9 @@ def _is_new_enough(session: Channel) -> bool:
     return tuple(int(part) for part in version[:2] if part.isdigit()) >= LEAST_VERSION
 
 
-def _current(session: Channel, space: Space, least: int) -> VectorIndex | None:
-    prefix = _name(session.ns, "")
-    counted, listed, indexes = session.together(
-        (_PASSAGES, {}), (GENERATIONS, {}), (_INDEXES, {"prefix": prefix})
-    )
-    current = current_of(listed, space)
-    if not counted or counted[0][0] < least or current is None:
-        return None
-    valid = [own for own, is_valid, _ in indexes if is_valid]
-    is_there = f"{prefix}{current.id}" in valid
-    return VectorIndex(current.id, current.dims) if is_there else None
+def neighbours_seen(limit: int) -> int:
+    """Return how many neighbours are looked at for so many: of equally many, few are the first."""
+    return max(NEIGHBOURS_SEEN, min(limit, 1_000))
 
 
 def nearest(
@@ -155,8 +173,7 @@ def comparing(
     subtle: what is sent at once is one transaction, at whose end the settings are as before.
     """
     sql = vectors.NEAREST_OF_MEMORY.replace("{scan}", vectors.indexed_scan(ns, *index))
-    seen = str(max(NEIGHBOURS_SEEN, min(limit, 1_000)))
     return [
-        (_SETTINGS, {"looked_at": seen}),
+        (_SETTINGS, {"looked_at": str(neighbours_seen(limit))}),
         (where.stated(sql), vectors.asked(vector, space, limit, where, also)),
     ]

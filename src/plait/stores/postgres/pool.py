@@ -13,6 +13,7 @@ from typing import Any, cast
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo, ConnStatus, TransactionStatus
+from psycopg.waiting import Ready, Wait
 
 from plait.errors import StoreBusy, UsageError
 from plait.stores.postgres import failures
@@ -95,6 +96,10 @@ def _ended(pipeline: psycopg.Pipeline) -> Generator[Any, Any, None]:
     try:
         pipeline._enqueue_sync()
         yield from pipeline._communicate_gen()
+        # subtle: what has no room in the socket would never be sent, and both sides would wait.
+        while pipeline.pgconn.flush():
+            if (yield Wait.RW) & Ready.R:
+                pipeline.pgconn.consume_input()
     finally:
         if pipeline.pgconn.status == ConnStatus.OK:  # or it would hide why it is not
             yield from pipeline._fetch_gen(flush=False)
