@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 CHATTY_WORDS = 3
 CHATTY_CERTAINTY = 0.5
+CHATTY_BUT_RARE = 3  # passages: a word in so few of them is looked up, whatever words are around it
 LOOKED_UP_WORDS = 2  # so many, all of them telling, are no question: they are looked up
 LOOKED_UP_CHARACTERS = 6  # and so many of a script without blanks
 MOST_GATHERED = 1_000  # candidates at once
@@ -118,16 +119,20 @@ class Evidence:
         self._telling = hybrid.rarities(listed - counted, vocabulary.passages, holding)
         rarity = hybrid.rarity(self._telling, holding)
         # "Do it" has no subject that a passage could have words of: only nearness tells. A single
-        # word in a sentence, as in "what time is it", tells half as much as one that was looked up.
+        # word in a sentence, as in "what time is it", tells half as much as one that was looked up,
+        # but for a rare one: "when is our flight" is about whatever has "flight".
         self.rarity = rarity if content else 0.0
         written = self.text.split()
         chatty = len(content) == 1 and len(written) >= CHATTY_WORDS
-        self._certainty = CHATTY_CERTAINTY if chatty else 1.0
+        held = max((holding.get(term, 0) for term in self._telling), default=0)
+        looked_up = chatty and 0 < held <= CHATTY_BUT_RARE
+        self._certainty = CHATTY_CERTAINTY if chatty and not looked_up else 1.0
         self._function_words = _function_words_of(query)
         english = empty_words().intersection(self.text.lower().split())
         self._is_unspaced = not english and has_runs(self.text)
-        self._lookup = len(written) <= min(LOOKED_UP_WORDS, len(content)) and (
-            len(self.text) <= LOOKED_UP_CHARACTERS or not has_runs(self.text)
+        self._lookup = looked_up or (
+            len(written) <= min(LOOKED_UP_WORDS, len(content))
+            and (len(self.text) <= LOOKED_UP_CHARACTERS or not has_runs(self.text))
         )
 
     def _names_with_parts(
