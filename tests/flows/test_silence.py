@@ -97,16 +97,17 @@ def test_recall_is_silent_on_anything_else(sample: Memory, question: str) -> Non
 )
 @pytest.mark.parametrize("word", ["flight", "inhaler", "piano"])
 def test_a_rare_word_is_looked_up_whatever_little_words_are_around_it(
-    sample: Memory, word: str, question: str
+    memory: Memory, word: str, question: str
 ) -> None:
-    sample.store("Our flight to Lisbon leaves at 7:40.")
-    sample.store(
+    memory.ingest(SAMPLE)
+    memory.store("Our flight to Lisbon leaves at 7:40.")
+    memory.store(
         "Packed for the lake: two towels, the tent, Mia's inhaler, a torch, tea, a charger."
     )
-    sample.store(
+    memory.store(
         "Tuesdays: dancing at three, groceries, piano at half past four, then Lisbon calls."
     )
-    assert word in sample.recall(question.format(word)).text
+    assert word in memory.recall(question.format(word)).text
 
 
 def test_search_still_shows_what_is_weak_and_recall_when_asked(sample: Memory) -> None:

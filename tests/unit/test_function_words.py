@@ -14,6 +14,8 @@ from plait.text.function_words import (
 
 QUESTIONS = {
     "¿por qué no usamos la nube?": ("usamos", "nube"),
+    "Wo sind die Winterreifen?": ("winterreifen",),
+    "¿Dónde está el pasaporte?": ("pasaporte",),
     "Wie lange heben wir gelöschte Daten auf?": ("lange", "heben", "gelöschte", "daten"),
     "Quand est-ce que nous partons en vacances ?": ("partons", "vacances"),
     "dove sono le chiavi della macchina": ("chiavi", "macchina"),
@@ -112,6 +114,17 @@ def test_a_note_in_another_language_is_not_buried_by_those_in_that_of_the_questi
         for number, about in enumerate(("la clínica", "el jardín", "la cocina", "el taller")):
             memory.store(f"Por la mañana no se abre {about}, por qué no se sabe.", key=f"{number}")
         assert memory.search("¿por qué no usamos la nube?").hits[0].document.key == "cloud"
+
+
+def test_a_short_question_in_another_language_is_told_by_its_subject() -> None:
+    with Memory.open(":memory:") as memory:
+        memory.store("The winter tyres are stored at Kowald.", key="tyres")
+        memory.store(
+            "Zur Feier kommen die Nachbarn, die Kinder und die Gäste aus Graz.", key="party"
+        )
+        for number in range(12):
+            memory.store(f"Shelf {number} of the cellar holds jam of {2000 + number}.")
+        assert memory.search("Wo sind die Winterreifen?").hits[0].document.key == "tyres"
 
 
 @pytest.mark.parametrize(

@@ -461,7 +461,9 @@ def _content(words: Sequence[str]) -> tuple[str, ...]:
     if 3 < len(unique) < 2 * len(content):  # else it is short, or in English
         from plait.text.function_words import without_foreign_function_words
 
-        content = without_foreign_function_words(content, unique)
+        own = without_foreign_function_words(content, unique)
+        if 0 < len(own) < len(content):
+            return tuple(own)  # among notes in English the others would be the rarest words
     return tuple(content if len(content) > 1 else unique)
 
 

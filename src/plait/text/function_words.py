@@ -17,6 +17,7 @@ from plait.text import empty_words, words_in
 LEAST_LISTED = 2
 LEAST_SHOWING = 2
 MANY_LISTED = 4
+OPENING_LISTED = 3  # where the first two words are, as in "wo sind die"
 
 # All that are left out of a question in the language.
 _BY_LANGUAGE = {
@@ -183,7 +184,8 @@ def function_words_of(question: Sequence[str]) -> frozenset[str]:
         if any(map(_is_of_other_script, shown)):
             return listed
         is_shown = len(shown) >= LEAST_SHOWING or not all(map(str.isascii, shown))
-        is_shown |= bool(shown) and known >= MANY_LISTED
+        opens = listed.issuperset(question[:2])
+        is_shown |= bool(shown) and known >= (OPENING_LISTED if opens else MANY_LISTED)
         if is_shown and known >= LEAST_LISTED and known > most:
             most, language = known, listed
     return language
