@@ -318,3 +318,63 @@ def test_scores_are_the_same_to_the_last_bit_in_every_process(sample: Memory) ->
         for seed in range(1, 6)
     }
     assert len(printed) == 1
+
+
+SENTENCES = {
+    "vpn": ("why does the VPN NOT work", "The vpn does not work because its certificate is old."),
+    "knee": ("exercise NOT allowed for the knee", "Jumping is not allowed for the knee."),
+    "nginx": ("nginx 404 NOT FOUND", "nginx says 404 not found if the alias lacks a slash."),
+    "column": ("violates NOT NULL constraint", "The import violates the constraint: null name."),
+    "tyres": ("winter tyres NOT summer tyres", "Change summer tyres for winter tyres in October."),
+    "rows": ("do NOT use getRings", "Use getSightings, because getRings drops rows."),
+    "keys": ("HOW DO WE WIPE AND ROTATE KEYS", "Rotate keys every quarter."),
+}
+
+
+@pytest.mark.parametrize("key", SENTENCES)
+def test_capitals_in_a_sentence_or_an_error_are_words(tmp_path: Path, key: str) -> None:
+    with Memory.open(tmp_path / "memory.db", project="") as memory:
+        for name, (_, text) in SENTENCES.items():
+            memory.store(text, key=name)
+        answer = memory.search(SENTENCES[key][0])
+        assert answer[0].document.key == key
+        assert "operators_misread" in [notice.code for notice in answer.receipt.degraded]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("vpn NOT openvpn", ["wireguard"]),
+        ('vpn NOT "in the cloud"', ["openvpn"]),
+        ("how to connect the vpn NOT openvpn", ["wireguard"]),
+        ("vpn NOT (in OR cloud)", ["openvpn"]),
+        ("vpn NOT AWS", ["openvpn", "wireguard"]),
+        ("IT vpn NOT US", ["openvpn", "wireguard"]),
+    ],
+)
+def test_not_between_words_leaves_out(tmp_path: Path, query: str, found: list[str]) -> None:
+    with Memory.open(tmp_path / "memory.db", project="") as memory:
+        memory.store("The vpn at home is OpenVPN.", key="openvpn")
+        memory.store("Another vpn in the cloud is WireGuard.", key="wireguard")
+        answer = memory.search(query)
+        assert sorted(keys(answer)) == found
+        assert "operators_misread" not in [notice.code for notice in answer.receipt.degraded]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_it_is_told_that_not_left_out_everything(pies: Memory, strict: bool) -> None:
+    answer = pies.search("apple NOT pie NOT secretword", strict=strict)
+    [notice] = answer.receipt.degraded
+    assert not answer
+    assert notice.code == "not_left_out"
+    assert keys(pies.search("apple not pie not secretword"))
+
+
+@pytest.mark.parametrize("query", ["pears NOT pie", "apple NOT tart", "pears AND plums"])
+def test_nothing_is_told_of_not_where_it_makes_no_difference(pies: Memory, query: str) -> None:
+    codes = [notice.code for notice in pies.search(query).receipt.degraded]
+    assert "not_left_out" not in codes
+
+
+def test_who_is_strict_means_operators_in_a_sentence_too(pies: Memory) -> None:
+    assert keys(pies.search("apple NOT in the pie", strict=True)) == ["secret"]

@@ -155,12 +155,13 @@ class Ranked(NamedTuple):
 def ranked(plan: Plan, pool: int) -> Ranked:
     """Rank the candidates for ``pool`` hits; where operators match little, words follow."""
     branches = candidates_for(plan, pool)
-    if plan.query.strict and not plan.request.strict:
-        from plait.searching.following import followed, matches_little
+    if not plan.query.strict:
+        return rank(plan, pool, branches)
+    from plait.searching.following import followed, matches_little, told_of_not
 
-        if matches_little(branches):
-            return followed(plan, pool, branches)
-    return rank(plan, pool, branches)
+    words_follow = not plan.request.strict and matches_little(branches)
+    found = followed(plan, pool, branches) if words_follow else rank(plan, pool, branches)
+    return found if found.hits else told_of_not(plan, found)
 
 
 def candidates_for(plan: Plan, pool: int) -> Branches:
