@@ -90,6 +90,10 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
         )
     ahead = store.ahead
     state, vocabulary = survey(store, ahead, request, query)
+    if query.forms:
+        from plait.searching.forms import held
+
+        query = held(query, vocabulary)
     embedder = embedder_of(state)
     weights = keyword_weight, vector_weight = request.weights(embedder.tuning)
     plan = Plan(store, ahead, state, embedder, request, query, vocabulary, *weights)
@@ -134,7 +138,11 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
 
 
 def matched(query: Query) -> Query:
-    """Return a query as passages must match it: a prefix stands for words with other stems, too."""
+    """Return a query as passages must match it: words and prefixes stand for other stems, too."""
+    if query.forms:
+        from plait.searching.forms import with_form_words
+
+        return with_form_words(query)
     if not query.strict:
         return query
     from plait.searching.beginnings import with_completed_words
