@@ -74,4 +74,4 @@ def test_a_much_rarer_form_does_not_come_before_the_word(memory: Memory) -> None
 
 def test_a_word_that_is_asked_for_is_no_other_form() -> None:
     assert other_forms(["deploy", "deployments"]) == ()
-    assert other_forms(["deploys"]) == (("deployment", "deploys"),)
+    assert other_forms(["deploys"]) == (("deployment", ("deploys",)),)

@@ -116,8 +116,7 @@ class Evidence:
         }
         self.wanted = frozenset(self._word_of)
         # Which words begin like an inflected one is known only when all are read.
-        self._forms = vocabulary.forms
-        others = (term for term, _ in self._forms.values())
+        others = (term for term, _ in vocabulary.forms.values())
         self.terms = None if vocabulary.beginnings else self.wanted.union(others)
         # A single letter is rarely the word that was meant: "C++" is indexed as "c".
         content = [word for word in query.words if word not in empty_words() and _tells(word)]
@@ -196,10 +195,10 @@ class Evidence:
             begun = self._vocabulary.beginnings
             rows = self._rows(missing)
             self._asked.update(missing)
-            if self._forms:
+            if self._vocabulary.forms:
                 from plait.searching.forms import as_own
 
-                rows = {ref: as_own(row, self._forms) for ref, row in rows.items()}
+                rows = {ref: as_own(row, self._vocabulary) for ref, row in rows.items()}
             self._read |= {ref: in_base_forms(row, begun, self.wanted) for ref, row in rows.items()}
         return [self._read[ref] for ref in refs if ref in self._read]
 

@@ -3,11 +3,10 @@
 Loaded only for a question with such a word.
 """
 
-from collections.abc import Mapping
-
-from plait.protocols import Candidate
+from plait.protocols import Candidate, Store
 from plait.ranking import hybrid
-from plait.types.queries import Query, Vocabulary
+from plait.types import Filter
+from plait.types.queries import Query, Term, Vocabulary
 
 # Another form weighs what its rarity says, and must not weigh much more than the word itself: then
 # it would bring passages before those with the word. Where that is in few passages, any form helps.
@@ -21,9 +20,15 @@ def with_form_words(query: Query) -> Query:
     return query._replace(words=tuple(dict.fromkeys((*query.words, *forms))))
 
 
-def held(query: Query, vocabulary: Vocabulary) -> Query:
-    """Return a query with those forms alone that a vocabulary counts."""
+def held(store: Store, query: Query, vocabulary: Vocabulary, where: Filter) -> Query:
+    """Return a query with those forms alone that a vocabulary counts.
+
+    Two words are joined if they have a hyphen, or if no passage has them side by side.
+    """
     forms = tuple(pair for pair in query.forms if pair[0] in vocabulary.forms)
+    joined = [words for _, words in forms if len(words) > 1 and "-" not in query.text]
+    if joined and store.keyword(Query("", joined[0], Term(joined[0]), strict=True), 1, where):
+        forms = tuple(pair for pair in forms if len(pair[1]) == 1)
     return query._replace(forms=forms)
 
 
@@ -32,20 +37,21 @@ def with_forms(vocabulary: Vocabulary, query: Query) -> Vocabulary:
     terms = {word: vocabulary.terms[word] for word in query.words}
     taken = {term for listed in terms.values() for _, _, term in listed}
     holding, unseen = dict(vocabulary.holding), set(vocabulary.unseen)
-    forms: dict[str, tuple[str, str]] = {}
-    for form, word in query.forms:
-        term, own = vocabulary.terms[form][0][2], terms[word][0][2]
+    forms: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for form, words in query.forms:
+        term = vocabulary.terms[form][0][2]
         if term in taken:
             continue
         taken.add(term)
+        own = {word: terms[word][0][2] for word in words}
         count = holding.pop(term, 0)
-        known = 0 if word in vocabulary.unseen else vocabulary.holding.get(own, 0)
-        if form in unseen or not count or not _is_common(count, known, vocabulary.passages):
+        known = [0 if word in vocabulary.unseen else holding.get(own[word], 0) for word in words]
+        if form in unseen or not count or not _is_common(count, min(known), vocabulary.passages):
             continue
-        forms[form] = (term, own)
-        before = 0 if word in unseen else holding.get(own, 0)
-        holding[own] = min(vocabulary.passages, before + count)
-        unseen.discard(word)
+        forms[form] = (term, tuple(own.values()))
+        for word, before in zip(words, known, strict=True):
+            holding[own[word]] = min(vocabulary.passages, before + count)
+        unseen.difference_update(words)
     return vocabulary._replace(terms=terms, holding=holding, unseen=frozenset(unseen), forms=forms)
 
 
@@ -54,9 +60,13 @@ def _is_common(form: int, word: int, passages: int) -> bool:
     return word <= IN_FEW or hybrid.idf(passages, form) <= MOST_RARER * hybrid.idf(passages, word)
 
 
-def as_own(candidate: Candidate, forms: Mapping[str, tuple[str, str]]) -> Candidate:
+def as_own(candidate: Candidate, vocabulary: Vocabulary) -> Candidate:
     """Return a candidate in which other forms of words are these words."""
-    own = dict(forms.values())
-    tokens = [(start, end, own.get(term, term)) for start, end, term in candidate.tokens]
-    names = frozenset(own.get(term, term) for term in candidate.name_terms)
-    return candidate._replace(tokens=tokens, name_terms=names)
+    own = dict(vocabulary.forms.values())
+    tokens = [
+        (start, end, counted)
+        for start, end, term in candidate.tokens
+        for counted in own.get(term, (term,))
+    ]
+    names = {counted for term in candidate.name_terms for counted in own.get(term, (term,))}
+    return candidate._replace(tokens=tokens, name_terms=frozenset(names))

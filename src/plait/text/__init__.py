@@ -368,9 +368,10 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
     query = Query(text, kept, begun, left_out=left_out, boosts=boosts(kept, phrases))
     if not text.isascii():
         return query
-    from plait.text.word_forms import other_forms
+    from plait.text.word_forms import joined_words, other_forms
 
-    return query._replace(forms=other_forms(kept)[: MAX_TERMS - len(kept)])
+    forms = (*other_forms(kept), *joined_words(text, kept))
+    return query._replace(forms=forms[: MAX_TERMS - len(kept)])
 
 
 def boosts(words: Sequence[str], phrases: Sequence[Term] = ()) -> tuple[Term, ...]:

@@ -68,16 +68,32 @@ def _others(word: str) -> tuple[str, ...]:
     return (f"{stem}ification",) if stem and word.endswith(_VERB_IN_FY) else ()
 
 
-def other_forms(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def other_forms(words: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the words that belong to some words, but have other stems, each with its word.
 
     >>> other_forms(["deploying", "notified", "kubernetes"])
-    (('deployment', 'deploying'), ('notification', 'notified'))
+    (('deployment', ('deploying',)), ('notification', ('notified',)))
     """
-    listed: dict[str, str] = {}
+    listed: dict[str, tuple[str, ...]] = {}
     known = {*words, *filter(None, map(_base_of, words))}
     for word in words:
         for other in _others(word):
             if other not in known:
-                listed.setdefault(other, word)
+                listed.setdefault(other, (word,))
     return tuple(listed.items())
+
+
+def joined_words(text: str, words: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what others write as one word: two with a hyphen between, or two alone.
+
+    >>> joined_words("a wi-fi password", ["wi", "fi", "password"])
+    [('wifi', ('wi', 'fi'))]
+    """
+    pairs = [part.split("-") for part in text.lower().split() if "-" in part]
+    if not pairs and len(words) == 2:
+        pairs = [text.lower().split()]
+    return [
+        ("".join(pair), tuple(word for word in pair if word in words))
+        for pair in pairs
+        if len(pair) == 2 and all(map(str.isalpha, pair)) and not set(pair).isdisjoint(words)
+    ]

@@ -57,7 +57,7 @@ class Query(NamedTuple):
     limit. ``misread``: it has operators, but not as an expression, and is read as words.
     ``local``: how rare a word is among the passages that may be returned decides its weight, and
     nothing else does. ``rarest``: only passages with its rarest words are wanted. ``forms`` are
-    English words with other stems that count as words of it, each with that word.
+    English words with other stems that count as words of it, each with these words.
     """
 
     text: str
@@ -69,7 +69,7 @@ class Query(NamedTuple):
     local: bool = False
     misread: bool = False
     rarest: bool = False
-    forms: tuple[tuple[str, str], ...] = ()
+    forms: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def asks(text: str) -> bool:
@@ -134,7 +134,7 @@ class Vocabulary(NamedTuple):
     ``beginnings`` gives the term of an inflected word for its beginning; ``holding`` counts both.
     ``unseen`` are the words that only passages out of sight contain, and few of them: they weigh
     what the counts say, but are not known. ``forms`` has those of a query that some passages
-    contain, each with its term and the term that it counts as; ``holding`` counts both.
+    contain, each with its term and the terms that it counts as; ``holding`` counts both.
     """
 
     passages: int
@@ -142,7 +142,7 @@ class Vocabulary(NamedTuple):
     holding: Mapping[str, int]
     beginnings: Mapping[str, str] = MappingProxyType({})
     unseen: frozenset[str] = frozenset()
-    forms: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    forms: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType({})
 
     def in_few(self) -> list[str]:
         """Return the words that some passages contain, but few."""
