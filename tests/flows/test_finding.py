@@ -11,7 +11,7 @@ from plait.errors import UsageError
 from plait.memory import Memory
 from plait.stores import spelling
 from plait.stores.sqlite import spelling as sqlite_spelling
-from plait.types import Document
+from plait.types import Document, Filter
 from plait.writing.chance import QUESTIONS
 from tests.codes import has_code
 from tests.interfaces.command import environment
@@ -378,3 +378,56 @@ def test_nothing_is_told_of_not_where_it_makes_no_difference(pies: Memory, query
 
 def test_who_is_strict_means_operators_in_a_sentence_too(pies: Memory) -> None:
     assert keys(pies.search("apple NOT in the pie", strict=True)) == ["secret"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Memory:
+    folder = tmp_path / "notes"
+    texts = {
+        "gifts.md": "Leni wants a kite.",
+        "taxes/2024/notes.md": "A refund of 300 euros.",
+        "garden/notes.md": "Plant beans in May.",
+        **{f"f{number}.md": "The md of gifts and notes in 2024." for number in range(15)},
+    }
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    memory = Memory.open(tmp_path / "files.db", project="")
+    memory.ingest(folder)
+    memory.store("The code is on the fridge.", key="door-code")
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("gifts.md", ["gifts.md"]),
+        (" Gifts.md ", ["gifts.md"]),
+        ("taxes/2024/notes.md", ["taxes/2024/notes.md"]),
+        ("2024/notes.md", ["taxes/2024/notes.md"]),
+        ("notes.md", ["garden/notes.md", "taxes/2024/notes.md"]),
+        ("door-code", ["door-code"]),
+    ],
+)
+def test_who_types_the_name_of_a_document_means_it(
+    files: Memory, query: str, found: list[str]
+) -> None:
+    answer = files.search(query, limit=3, explain=True)
+    assert sorted(keys(answer)[: len(found)]) == found
+    assert {hit.relevance for hit in answer[: len(found)]} == {1.0}
+    assert len(answer) == len(set(keys(answer)))
+    assert set(found) <= {item.hit.document.key for item in files.recall(query).items}
+    later = files.search(query, limit=3, offset=3)
+    assert not set(keys(later)) & set(keys(answer))
+
+
+@pytest.mark.parametrize("query", ["f.md", "gifts", "garden/taxes", "what about gifts.md?"])
+def test_what_names_no_document_has_hits_for_its_words(files: Memory, query: str) -> None:
+    reasons = [line for hit in files.search(query, explain=True) for line in hit.reasons]
+    assert "the query is its name" not in reasons
+
+
+def test_vectors_alone_and_other_filters_are_not_changed_by_a_name(files: Memory) -> None:
+    assert files.search("gifts.md", mode="vector", explain=True)[0].relevance < 1.0
+    assert "gifts.md" not in keys(files.search("gifts.md", where=Filter(key_prefix="garden")))

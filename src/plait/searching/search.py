@@ -42,6 +42,7 @@ MISREAD = "operators_misread"
 # A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
 # about three quarters of a character. Tokenizers differ by a quarter around that.
 BYTES_PER_TOKEN = 4
+NAME_MARKS = "./-_"  # in a query that may be a name
 ANYTHING = ("", "*")  # queries that ask for whatever is newest
 MATCHES = 10_000  # of an operator query; beyond that, vectors may miss some but never add any
 
@@ -164,12 +165,30 @@ def ranked(plan: Plan, pool: int) -> Ranked:
     """Rank the candidates for ``pool`` hits; where operators match little, words follow."""
     branches = candidates_for(plan, pool)
     if not plan.query.strict:
-        return rank(plan, pool, branches)
+        found = rank(plan, pool, branches)
+        request = plan.request
+        own_order = request.mode == "vector" or request.fusion != "weighted"
+        if own_order or not _may_be_name(request.text):
+            return found
+        from plait.searching.named import with_named
+
+        return found._replace(hits=with_named(plan.store, request, found.hits))
     from plait.searching.following import followed, matches_little, told_of_not
 
     words_follow = not plan.request.strict and matches_little(branches)
     found = followed(plan, pool, branches) if words_follow else rank(plan, pool, branches)
     return found if found.hits else told_of_not(plan, found)
+
+
+def _may_be_name(text: str) -> bool:
+    """Tell whether a query may be a key, a path or the name of a file: one word with marks in it.
+
+    >>> [_may_be_name(text) for text in ("gifts.md", "door-code", "deploy", "where is it?")]
+    [True, True, False, False]
+    """
+    word = text.strip()
+    inside = word[1:-1]
+    return any(mark in inside for mark in NAME_MARKS) and not any(map(str.isspace, word))
 
 
 def candidates_for(plan: Plan, pool: int) -> Branches:
