@@ -71,6 +71,19 @@ def survey(
     return state, vocabulary
 
 
+def matched(query: Query) -> Query:
+    """Return a query as passages must match it: words and prefixes stand for other stems, too."""
+    if query.forms:
+        from plait.searching.forms import with_form_words
+
+        return with_form_words(query)
+    if not query.strict:
+        return query
+    from plait.searching.beginnings import with_completed_words
+
+    return with_completed_words(query)
+
+
 def unknown_in(vocabulary: Vocabulary) -> tuple[str, ...]:
     """Return the words that no passage in sight holds; a damaged index knows of none."""
     holding = vocabulary.holding

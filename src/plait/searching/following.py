@@ -6,10 +6,10 @@ more; these hits come after, and the receipt says so.
 
 from plait.errors import DeadlineExceeded, Notice, advise
 from plait.searching.beginnings import with_completed_boosts
-from plait.searching.evidence import unknown_in
+from plait.searching.evidence import matched, unknown_in
 from plait.searching.recall import NOT_LEFT_OUT, WORDS_FOLLOW
 from plait.searching.scoring import Branches, Request
-from plait.searching.search import Plan, Ranked, candidates_for, matched, rank
+from plait.searching.search import Plan, Ranked, candidates_for, rank
 from plait.searching.spelling import Corrected, corrected
 from plait.text.operators import loosened, wanted_alone
 from plait.types import Hit

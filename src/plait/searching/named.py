@@ -17,6 +17,8 @@ MOST_NAMED = 3  # documents: more have no name of their own
 
 def with_named(store: Store, request: Request, hits: list[Hit]) -> list[Hit]:
     """Return the hits with those of the documents that the query names in front."""
+    if request.mode == "vector" or request.fusion != "weighted":
+        return hits  # who asks for another order wants it
     first: list[Hit] = []
     best = max([1.0, *(hit.score for hit in hits)])
     for document, passage in _documents_of(store, request):

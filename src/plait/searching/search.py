@@ -21,12 +21,12 @@ from plait.errors import (
 from plait.protocols import Scored, State, Store, Vector
 from plait.ranking import hybrid
 from plait.ranking.relevance import chance_among
-from plait.searching.evidence import Evidence, survey, unknown_in
+from plait.searching.evidence import Evidence, matched, survey, unknown_in
 from plait.searching.scoring import Branches, Request, Scorer
 from plait.text import parse
 from plait.types import Answer, Hit, Mode, Receipt, Ref, check_range
 from plait.types.guarding import weights_problem
-from plait.types.queries import Query, Vocabulary
+from plait.types.queries import Query, Vocabulary, may_be_name
 from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ MISREAD = "operators_misread"
 # A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
 # about three quarters of a character. Tokenizers differ by a quarter around that.
 BYTES_PER_TOKEN = 4
-NAME_MARKS = "./-_"  # in a query that may be a name
 ANYTHING = ("", "*")  # queries that ask for whatever is newest
 MATCHES = 10_000  # of an operator query; beyond that, vectors may miss some but never add any
 
@@ -138,19 +137,6 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
     return Answer(hits, receipt)
 
 
-def matched(query: Query) -> Query:
-    """Return a query as passages must match it: words and prefixes stand for other stems, too."""
-    if query.forms:
-        from plait.searching.forms import with_form_words
-
-        return with_form_words(query)
-    if not query.strict:
-        return query
-    from plait.searching.beginnings import with_completed_words
-
-    return with_completed_words(query)
-
-
 class Ranked(NamedTuple):
     """The hits of a plan, and what they were chosen from."""
 
@@ -166,29 +152,16 @@ def ranked(plan: Plan, pool: int) -> Ranked:
     branches = candidates_for(plan, pool)
     if not plan.query.strict:
         found = rank(plan, pool, branches)
-        request = plan.request
-        own_order = request.mode == "vector" or request.fusion != "weighted"
-        if own_order or not _may_be_name(request.text):
+        if not may_be_name(plan.request.text):
             return found
         from plait.searching.named import with_named
 
-        return found._replace(hits=with_named(plan.store, request, found.hits))
+        return found._replace(hits=with_named(plan.store, plan.request, found.hits))
     from plait.searching.following import followed, matches_little, told_of_not
 
     words_follow = not plan.request.strict and matches_little(branches)
     found = followed(plan, pool, branches) if words_follow else rank(plan, pool, branches)
     return found if found.hits else told_of_not(plan, found)
-
-
-def _may_be_name(text: str) -> bool:
-    """Tell whether a query may be a key, a path or the name of a file: one word with marks in it.
-
-    >>> [_may_be_name(text) for text in ("gifts.md", "door-code", "deploy", "where is it?")]
-    [True, True, False, False]
-    """
-    word = text.strip()
-    inside = word[1:-1]
-    return any(mark in inside for mark in NAME_MARKS) and not any(map(str.isspace, word))
 
 
 def candidates_for(plan: Plan, pool: int) -> Branches:

@@ -6,7 +6,7 @@ and lines such as "produce production" or "child children", found fewer right pa
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 # One word for each stem of a line, in its base form where it has one.
 _LINES = """
@@ -43,6 +43,7 @@ def _lines() -> dict[str, tuple[str, ...]]:
     return {word: line for line in lines for word in line}
 
 
+@lru_cache(maxsize=4_096)  # questions repeat words
 def _base_of(word: str) -> str | None:
     """Return the word of the list that a word is a regular form of."""
     lines = _lines()

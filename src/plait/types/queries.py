@@ -15,6 +15,7 @@ IQR_PER_SPREAD = 1.349  # of a normal distribution
 # Of Latin, Greek and Cyrillic, of Chinese and Japanese, of Arabic, of Armenian.
 QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u055e")
 AFTER_A_MARK = " \t\r\n\"')]*_\u00bb\u201d\u2019\u300d"
+NAME_MARKS = "./-_"  # in a query that may be a name
 LAST_CHARS = 16  # of a message, enough to see its last mark
 
 # A word that more passages hold is no slip of the hand, whoever may see them: not looked up.
@@ -79,6 +80,17 @@ def asks(text: str) -> bool:
     (True, False)
     """
     return text.rstrip(AFTER_A_MARK).endswith(QUESTION_MARKS)
+
+
+def may_be_name(text: str) -> bool:
+    """Tell whether a query may be a key, a path or the name of a file: one word with marks in it.
+
+    >>> [may_be_name(text) for text in ("gifts.md", "door-code", "deploy", "where is it?")]
+    [True, True, False, False]
+    """
+    word = text.strip()
+    inside = word[1:-1]
+    return any(mark in inside for mark in NAME_MARKS) and not any(map(str.isspace, word))
 
 
 class Turn(NamedTuple):
