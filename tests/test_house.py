@@ -46,7 +46,7 @@ SEARCH_LOADS = {
         for part in ("", ".evidence", ".scoring", ".search", ".snippets", ".where")
     ),
     "plait.types.shapes",
-    *(f"plait.{part}" for part in ("errors", "protocols", "text", "times")),
+    *(f"plait.{part}" for part in ("errors", "protocols", "text", "text.word_forms", "times")),
     *(f"plait.types{part}" for part in ("", ".guarding", ".ids", ".queries", ".records")),
     "plait.types.relations",
     *(f"plait.embedders{part}" for part in ("", ".builtin", ".none")),

@@ -186,6 +186,7 @@ IN_PYTHON: dict[str, str] = {
     "ask_administrator": "Let whoever administers the database call memory.team.add({member!r}).",
     "add_first_member": "Add one: memory.team.add(NAME).",
     "search": "Search for it: memory.search(...).",
+    "search_not": 'To search for all its words, write "not" in small letters.',
     "give_query": "Give a query: memory.search('ssh keys').",
     "use_id": "Use an id.",
     "use_id_of_file": "Use an id: {files}.",

@@ -4,8 +4,11 @@ import time
 
 import pytest
 
+from plait.embedders.none import NoEmbedder
 from plait.errors import DeadlineExceeded
 from plait.protocols import Store
+from plait.searching.scoring import Request
+from plait.searching.search import search
 from plait.text import REPEATED_NAME_CHARS, parse
 from plait.types import Filter
 from plait.types.queries import Group, Query, Term
@@ -294,3 +297,36 @@ def test_similar_words_come_nearest_first_from_what_the_filter_selects(store: St
     assert costs == sorted(costs)
     assert "ssh" not in ours
     assert store.alike(["certifcate"], Filter(projects=("nobody",))).get("certifcate", []) == []
+
+
+@pytest.mark.parametrize("query", ["deploys", "payments", "identification bought"])
+def test_other_forms_of_a_word_count_as_the_word(store: Store, query: str) -> None:
+    write(
+        store,
+        entry("deploys", "a deployment runs"),
+        entry("payments", "she pays in June", title="Invoice"),
+        entry("identification bought", "we identified what to buy"),
+        *[entry(f"filler {n}", "nothing of the kind") for n in range(8)],
+    )
+    answer = search(store, lambda _: NoEmbedder(), Request(query, mode="keyword"))
+    [hit] = answer
+    assert hit.document.doc_id == query
+    assert hit.signals.coverage == 1.0
+    assert len(hit.highlights) == len(hit.signals.matched) == len(query.split())
+
+
+@pytest.mark.parametrize(
+    ("project", "keys"), [("work", ["office"]), ("home", ["employers"]), ("away", [])]
+)
+def test_another_form_out_of_sight_is_not_known(
+    store: Store, project: str, keys: list[str]
+) -> None:
+    write(
+        store,
+        entry("office", "The employment office.", project="work"),
+        entry("employers", "Three employers.", project="home"),
+        entry("plums", "Plums.", project="away"),
+    )
+    where = Filter(projects=(project,))
+    answer = search(store, lambda _: NoEmbedder(), Request("employ", where=where))
+    assert [hit.document.doc_id for hit in answer] == keys

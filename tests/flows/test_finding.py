@@ -11,7 +11,7 @@ from plait.errors import UsageError
 from plait.memory import Memory
 from plait.stores import spelling
 from plait.stores.sqlite import spelling as sqlite_spelling
-from plait.types import Document
+from plait.types import Document, Filter
 from plait.writing.chance import QUESTIONS
 from tests.codes import has_code
 from tests.interfaces.command import environment
@@ -318,3 +318,116 @@ def test_scores_are_the_same_to_the_last_bit_in_every_process(sample: Memory) ->
         for seed in range(1, 6)
     }
     assert len(printed) == 1
+
+
+SENTENCES = {
+    "vpn": ("why does the VPN NOT work", "The vpn does not work because its certificate is old."),
+    "knee": ("exercise NOT allowed for the knee", "Jumping is not allowed for the knee."),
+    "nginx": ("nginx 404 NOT FOUND", "nginx says 404 not found if the alias lacks a slash."),
+    "column": ("violates NOT NULL constraint", "The import violates the constraint: null name."),
+    "tyres": ("winter tyres NOT summer tyres", "Change summer tyres for winter tyres in October."),
+    "rows": ("do NOT use getRings", "Use getSightings, because getRings drops rows."),
+    "keys": ("HOW DO WE WIPE AND ROTATE KEYS", "Rotate keys every quarter."),
+}
+
+
+@pytest.mark.parametrize("key", SENTENCES)
+def test_capitals_in_a_sentence_or_an_error_are_words(tmp_path: Path, key: str) -> None:
+    with Memory.open(tmp_path / "memory.db", project="") as memory:
+        for name, (_, text) in SENTENCES.items():
+            memory.store(text, key=name)
+        answer = memory.search(SENTENCES[key][0])
+        assert answer[0].document.key == key
+        assert "operators_misread" in [notice.code for notice in answer.receipt.degraded]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("vpn NOT openvpn", ["wireguard"]),
+        ('vpn NOT "in the cloud"', ["openvpn"]),
+        ("how to connect the vpn NOT openvpn", ["wireguard"]),
+        ("vpn NOT (in OR cloud)", ["openvpn"]),
+        ("vpn NOT AWS", ["openvpn", "wireguard"]),
+        ("IT vpn NOT US", ["openvpn", "wireguard"]),
+    ],
+)
+def test_not_between_words_leaves_out(tmp_path: Path, query: str, found: list[str]) -> None:
+    with Memory.open(tmp_path / "memory.db", project="") as memory:
+        memory.store("The vpn at home is OpenVPN.", key="openvpn")
+        memory.store("Another vpn in the cloud is WireGuard.", key="wireguard")
+        answer = memory.search(query)
+        assert sorted(keys(answer)) == found
+        assert "operators_misread" not in [notice.code for notice in answer.receipt.degraded]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_it_is_told_that_not_left_out_everything(pies: Memory, strict: bool) -> None:
+    answer = pies.search("apple NOT pie NOT secretword", strict=strict)
+    [notice] = answer.receipt.degraded
+    assert not answer
+    assert notice.code == "not_left_out"
+    assert keys(pies.search("apple not pie not secretword"))
+
+
+@pytest.mark.parametrize("query", ["pears NOT pie", "apple NOT tart", "pears AND plums"])
+def test_nothing_is_told_of_not_where_it_makes_no_difference(pies: Memory, query: str) -> None:
+    codes = [notice.code for notice in pies.search(query).receipt.degraded]
+    assert "not_left_out" not in codes
+
+
+def test_who_is_strict_means_operators_in_a_sentence_too(pies: Memory) -> None:
+    assert keys(pies.search("apple NOT in the pie", strict=True)) == ["secret"]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Memory:
+    folder = tmp_path / "notes"
+    texts = {
+        "gifts.md": "Leni wants a kite.",
+        "taxes/2024/notes.md": "A refund of 300 euros.",
+        "garden/notes.md": "Plant beans in May.",
+        **{f"f{number}.md": "The md of gifts and notes in 2024." for number in range(15)},
+    }
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    memory = Memory.open(tmp_path / "files.db", project="")
+    memory.ingest(folder)
+    memory.store("The code is on the fridge.", key="door-code")
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("gifts.md", ["gifts.md"]),
+        (" Gifts.md ", ["gifts.md"]),
+        ("taxes/2024/notes.md", ["taxes/2024/notes.md"]),
+        ("2024/notes.md", ["taxes/2024/notes.md"]),
+        ("notes.md", ["garden/notes.md", "taxes/2024/notes.md"]),
+        ("door-code", ["door-code"]),
+    ],
+)
+def test_who_types_the_name_of_a_document_means_it(
+    files: Memory, query: str, found: list[str]
+) -> None:
+    answer = files.search(query, limit=3, explain=True)
+    assert sorted(keys(answer)[: len(found)]) == found
+    assert {hit.relevance for hit in answer[: len(found)]} == {1.0}
+    assert len(answer) == len(set(keys(answer)))
+    assert set(found) <= {item.hit.document.key for item in files.recall(query).items}
+    later = files.search(query, limit=3, offset=3)
+    assert not set(keys(later)) & set(keys(answer))
+
+
+@pytest.mark.parametrize("query", ["f.md", "gifts", "garden/taxes", "what about gifts.md?"])
+def test_what_names_no_document_has_hits_for_its_words(files: Memory, query: str) -> None:
+    reasons = [line for hit in files.search(query, explain=True) for line in hit.reasons]
+    assert "the query is its name" not in reasons
+
+
+def test_vectors_alone_and_other_filters_are_not_changed_by_a_name(files: Memory) -> None:
+    assert files.search("gifts.md", mode="vector", explain=True)[0].relevance < 1.0
+    assert "gifts.md" not in keys(files.search("gifts.md", where=Filter(key_prefix="garden")))

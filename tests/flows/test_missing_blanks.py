@@ -91,7 +91,7 @@ def test_a_run_of_letters_that_is_no_word_is_not_divided(
 
 
 def test_words_that_cannot_be_two_leave_their_turn_to_others(memory: Memory) -> None:
-    answer = memory.search("zzqv qqzv wxzv earplugs", mode="keyword")
+    answer = memory.search("zzq qqz wxz earplugs", mode="keyword")
     assert answer.receipt.corrections == (("earplugs", "ear plugs"),)
 
 
@@ -122,3 +122,76 @@ def test_only_what_the_search_may_see_divides_a_word(tmp_path: Path) -> None:
         memory.store_many([Document(text=NOTES["packing"], key="packing", project="two")])
         assert memory.search("earplugs").receipt.corrections == ()
         assert memory.search("earplugs", all_projects=True).receipt.corrections
+
+
+JOINED_OR_NOT = {
+    "cabin": "The Wi-Fi of the cabin has its password on the fridge.",
+    "club": "My wife likes the wiki of the club.",
+    "landlord": "Send an e-mail to the landlord.",
+    "shop": "The log-in of the shop is broken.",
+    "size": "The T-shirt of Leni is size 128.",
+    "knee": "The X-ray was fine.",
+    "night": "The backup runs at night.",
+    "door": "Our checklist is on the door.",
+    "server": "Our database is Postgres.",
+    "seat": "A back seat, a base and some data, and the list of a check.",
+    "queue": "We queue up in line for the cab in town.",
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    path = tmp_path_factory.mktemp("written") / "memory.db"
+    with Memory.open(path, project="") as opened:
+        for key, text in JOINED_OR_NOT.items():
+            opened.store(text, key=key)
+        for number in range(20):
+            opened.store(f"Filler {number} on house and garden.")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("wifi", "cabin"),
+        ("what is the wifi password", "cabin"),
+        ("email", "landlord"),
+        ("login", "shop"),
+        ("tshirt", "size"),
+        ("xray", "knee"),
+    ],
+)
+def test_a_word_is_found_that_notes_write_with_a_hyphen(
+    written: Memory, query: str, key: str
+) -> None:
+    answer = written.search(query, mode="keyword")
+    assert answer[0].document.key == key
+    assert not answer[0].is_weak
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("when does the back-up run", "night"),
+        ("check-list", "door"),
+        ("data base", "server"),
+        ("Data-Base of Postgres", "server"),
+    ],
+)
+def test_two_words_find_what_notes_write_as_one(written: Memory, query: str, key: str) -> None:
+    answer = written.search(query, mode="keyword")
+    hit = {hit.document.key: hit for hit in answer}[key]
+    assert hit.signals.coverage == 1.0
+    assert not hit.is_weak
+    assert answer.receipt.corrections == ()
+
+
+@pytest.mark.parametrize("query", ["robin", "cabins", "lineup on fridge", "toxic", "trains"])
+def test_little_words_and_letters_are_no_parts_of_other_words(written: Memory, query: str) -> None:
+    assert not any(" " in meant for _, meant in written.search(query).receipt.corrections)
+
+
+def test_two_words_that_stand_together_are_not_joined(written: Memory) -> None:
+    written.store("The backseat is folded.", key="folded")
+    answer = written.search("back seat", mode="keyword")
+    assert [hit.document.key for hit in answer if hit.document.key == "folded"] == []

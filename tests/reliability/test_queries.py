@@ -71,7 +71,7 @@ ENORMOUS = {
 }
 
 # What a search may tell of any query.
-TOLD = {"long_query", "operators_misread", "words_follow"}
+TOLD = {"long_query", "operators_misread", "words_follow", "not_left_out"}
 
 
 @pytest.fixture(scope="module")

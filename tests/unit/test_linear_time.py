@@ -656,6 +656,7 @@ SCANNERS: dict[str, Scanner] = {
             *("text/operators.py:__init__", "text/operators.py:_near"),
             *("text/operators.py:phrases_in", "text/operators.py:read"),
             *("text/operators.py:has_operators", "text/operators.py:_plain_quotes"),
+            "text/operators.py:is_sentence",
         ),
     ),
     "operators.without_exact": Scanner(without_exact, ("text/operators.py:without_exact",)),

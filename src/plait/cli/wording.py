@@ -9,6 +9,7 @@ _OPTION_OF = {"budget_tokens": "--budget"}
 # Same keys as `errors.IN_PYTHON`; tests/interfaces/test_wording.py compares them.
 SHELL: dict[str, str] = {
     "search": "Search for it: plait search WORDS",
+    "search_not": 'To search for all its words, write "not" in small letters.',
     "give_query": "Give words to search for; for the newest documents: plait search '*'",
     "use_id": "Use an id.",
     "use_id_of_file": "Use an id: {files}.",

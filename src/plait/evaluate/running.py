@@ -19,7 +19,7 @@ from plait.evaluate.variants import (
     variants,
 )
 from plait.memory import Memory
-from plait.searching.recall import WORDS_FOLLOW
+from plait.searching.recall import NOT_LEFT_OUT, WORDS_FOLLOW
 from plait.searching.search import LONG_QUERY, MISREAD
 from plait.searching.where import Where
 from plait.stores import Planner, open_store
@@ -260,7 +260,7 @@ def _search(
 
 def _refuse_degraded(receipt: Receipt, question: Question) -> None:
     for reason in receipt.degraded:
-        if reason.code in (LONG_QUERY, MISREAD, WORDS_FOLLOW):
+        if reason.code in (LONG_QUERY, MISREAD, WORDS_FOLLOW, NOT_LEFT_OUT):
             continue  # as every search would
         # A number for half a search would be taken for the number of the whole.
         raise UsageError(

@@ -11,7 +11,7 @@ from plait.errors import DeadlineExceeded, EmbedderError, Notice, StoreDamaged
 from plait.protocols import Nearest, ReadAhead, Scored, State, Vector
 from plait.ranking import hybrid
 from plait.searching.answers import Conversation
-from plait.searching.evidence import Evidence
+from plait.searching.evidence import Evidence, matched
 from plait.searching.scoring import Branches, Request, first_read
 from plait.searching.search import (
     KEYWORD_CANDIDATES,
@@ -19,7 +19,6 @@ from plait.searching.search import (
     VECTOR_CANDIDATES,
     Plan,
     fuse,
-    matched,
     over_fetch,
     stopped,
     weighs_turns,

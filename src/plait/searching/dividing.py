@@ -15,7 +15,13 @@ from plait.types.queries import Group, Query, Term
 
 # "earplugs", "P525", "18500". Parts of letters are so long at least, those of digits are thousands,
 # or of a number that nobody writes in one piece.
-LEAST_OF_WORD = 3
+LEAST_OF_WORD = 2
+# What else may be a part: a single letter before a hyphen, and little words behind some verbs.
+_LETTERS = {"e": "", "x": "", "t": "shirt"}
+_VERBS = ("add", "built", "check", "drive", "log", "opt", "plug", "sign", "stand", "walk")
+_PARTICLES = ("by", "in", "on")
+# In so short a word another one is often an edit away: two that stand together are likelier.
+SHORT_WORD = 5
 THOUSANDS = 3
 LONG_NUMBER = 7
 DIVIDED_WORDS = 3  # of a question, the first ones
@@ -37,8 +43,10 @@ def divided_ones(request: Request, unknown: Sequence[str]) -> Divided:
 def divisions(word: str) -> list[tuple[str, str]]:
     """Return the pairs of words that a word may be if a blank is missing.
 
-    >>> divisions("p525"), divisions("18500"), divisions("earplug")
-    ([('p', '525')], [('18', '500')], [('ear', 'plug'), ('earp', 'lug')])
+    >>> divisions("p525"), divisions("18500"), divisions("tvset")
+    ([('p', '525')], [('18', '500')], [('tv', 'set'), ('tvs', 'et')])
+    >>> divisions("email")[0], divisions("login")[-1]
+    (('e', 'mail'), ('log', 'in'))
     """
     pairs = [(word[:place], word[place:]) for place in range(1, len(word))]
     return [pair for pair in pairs if word.isalnum() and _may_be_two(*pair)]
@@ -48,8 +56,12 @@ def _may_be_two(first: str, second: str) -> bool:
     if first.isdecimal() and second.isdecimal():
         long = len(first + second) >= LONG_NUMBER and len(second) > 1
         return long or (len(second) == THOUSANDS >= len(first))
+    if second in _PARTICLES:
+        return first in _VERBS
     if not empty_words().isdisjoint((first, second)):
         return False
+    if first in _LETTERS and len(second) > LEAST_OF_WORD:
+        return second.isalpha() and second.startswith(_LETTERS[first])
     if first[-1].isdecimal() != second[0].isdecimal():
         return True
     enough = min(len(first), len(second)) >= LEAST_OF_WORD

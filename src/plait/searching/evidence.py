@@ -50,6 +50,10 @@ def survey(
 
         others, prefixes = looked_up(begun)
         asked = query._replace(words=(*query.words, *others))
+    elif query.forms:
+        from plait.searching.forms import with_form_words
+
+        asked = with_form_words(query)
     if ahead is not None:
         from plait.searching.ahead import survey as read_ahead
 
@@ -57,11 +61,28 @@ def survey(
     else:
         state = store.state()
         vocabulary = store.vocabulary(asked.words, prefixes=prefixes, seen_by=sight)
-    if asked is not query:
+    if query.forms:
+        from plait.searching.forms import with_forms
+
+        vocabulary = with_forms(vocabulary, query)
+    elif asked is not query:
         from plait.searching.beginnings import with_completed
 
         vocabulary = with_completed(vocabulary, query.words, begun)
     return state, vocabulary
+
+
+def matched(query: Query) -> Query:
+    """Return a query as passages must match it: words and prefixes stand for other stems, too."""
+    if query.forms:
+        from plait.searching.forms import with_form_words
+
+        return with_form_words(query)
+    if not query.strict:
+        return query
+    from plait.searching.beginnings import with_completed_words
+
+    return with_completed_words(query)
 
 
 def unknown_in(vocabulary: Vocabulary) -> tuple[str, ...]:
@@ -109,7 +130,8 @@ class Evidence:
         }
         self.wanted = frozenset(self._word_of)
         # Which words begin like an inflected one is known only when all are read.
-        self.terms = None if vocabulary.beginnings else self.wanted
+        others = (term for term, _ in vocabulary.forms.values())
+        self.terms = None if vocabulary.beginnings else self.wanted.union(others)
         # A single letter is rarely the word that was meant: "C++" is indexed as "c".
         content = [word for word in query.words if word not in empty_words() and _tells(word)]
         telling = frozenset(content or query.words)
@@ -191,6 +213,10 @@ class Evidence:
             begun = self._vocabulary.beginnings
             rows = self._rows(missing)
             self._asked.update(missing)
+            if self._vocabulary.forms:
+                from plait.searching.forms import as_own
+
+                rows = {ref: as_own(row, self._vocabulary) for ref, row in rows.items()}
             self._read |= {ref: in_base_forms(row, begun, self.wanted) for ref, row in rows.items()}
         return [self._read[ref] for ref in refs if ref in self._read]
 

@@ -4,14 +4,14 @@ Whoever writes operators wants what they match first. Where that is little, the 
 more; these hits come after, and the receipt says so.
 """
 
-from plait.errors import DeadlineExceeded, Notice
+from plait.errors import DeadlineExceeded, Notice, advise
 from plait.searching.beginnings import with_completed_boosts
-from plait.searching.evidence import unknown_in
-from plait.searching.recall import WORDS_FOLLOW
+from plait.searching.evidence import matched, unknown_in
+from plait.searching.recall import NOT_LEFT_OUT, WORDS_FOLLOW
 from plait.searching.scoring import Branches, Request
 from plait.searching.search import Plan, Ranked, candidates_for, rank
 from plait.searching.spelling import Corrected, corrected
-from plait.text.operators import loosened
+from plait.text.operators import loosened, wanted_alone
 from plait.types import Hit
 
 # As many passages are worth reading in any case, and nobody misses others.
@@ -36,6 +36,19 @@ def followed(plan: Plan, pool: int, branches: Branches) -> Ranked:
         gather_both(plan.ahead, [(plan, branches), (words, others)], pool)
     after = rank(words, pool, others)._replace(corrections=corrections)
     return _with_words(rank(plan, pool, branches), after, request)
+
+
+def told_of_not(plan: Plan, ranked: Ranked) -> Ranked:
+    """Return what operators found; if it is nothing because of NOT, with a notice of that."""
+    query = wanted_alone(plan.query)
+    late = any(notice.code == DeadlineExceeded.code for notice in ranked.degraded)
+    if query is None or ranked.candidates or plan.request.offset or late:
+        return ranked
+    if not plan.store.keyword(matched(query), 1, plan.request.where):
+        return ranked
+    text = "NOT left out every passage with the other words."
+    notice = Notice(text, NOT_LEFT_OUT, advice=advise("search_not"))
+    return ranked._replace(degraded=(*ranked.degraded, notice))
 
 
 def _words_of(plan: Plan) -> Corrected:

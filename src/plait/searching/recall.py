@@ -30,7 +30,8 @@ MAX_BUDGET = 100_000
 MAX_RECALLED = 50
 # Passages fetched on each side of a hit; `get` reads more.
 AROUND = 3
-WORDS_FOLLOW = "words_follow"  # the code of a notice: the hits are not what the operators match
+# Codes of notices: the hits are not what the operators match; without NOT there would be some.
+WORDS_FOLLOW, NOT_LEFT_OUT = "words_follow", "not_left_out"
 
 
 class RecalledItem(NamedTuple):

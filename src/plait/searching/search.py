@@ -21,12 +21,12 @@ from plait.errors import (
 from plait.protocols import Scored, State, Store, Vector
 from plait.ranking import hybrid
 from plait.ranking.relevance import chance_among
-from plait.searching.evidence import Evidence, survey, unknown_in
+from plait.searching.evidence import Evidence, matched, survey, unknown_in
 from plait.searching.scoring import Branches, Request, Scorer
 from plait.text import parse
 from plait.types import Answer, Hit, Mode, Receipt, Ref, check_range
 from plait.types.guarding import weights_problem
-from plait.types.queries import Query, Vocabulary
+from plait.types.queries import Query, Vocabulary, may_be_name
 from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -90,6 +90,10 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
         )
     ahead = store.ahead
     state, vocabulary = survey(store, ahead, request, query)
+    if query.forms:
+        from plait.searching.forms import held
+
+        query = held(store, query, vocabulary, request.where)
     embedder = embedder_of(state)
     weights = keyword_weight, vector_weight = request.weights(embedder.tuning)
     plan = Plan(store, ahead, state, embedder, request, query, vocabulary, *weights)
@@ -133,15 +137,6 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
     return Answer(hits, receipt)
 
 
-def matched(query: Query) -> Query:
-    """Return a query as passages must match it: a prefix stands for words with other stems, too."""
-    if not query.strict:
-        return query
-    from plait.searching.beginnings import with_completed_words
-
-    return with_completed_words(query)
-
-
 class Ranked(NamedTuple):
     """The hits of a plan, and what they were chosen from."""
 
@@ -155,12 +150,18 @@ class Ranked(NamedTuple):
 def ranked(plan: Plan, pool: int) -> Ranked:
     """Rank the candidates for ``pool`` hits; where operators match little, words follow."""
     branches = candidates_for(plan, pool)
-    if plan.query.strict and not plan.request.strict:
-        from plait.searching.following import followed, matches_little
+    if not plan.query.strict:
+        found = rank(plan, pool, branches)
+        if not may_be_name(plan.request.text):
+            return found
+        from plait.searching.named import with_named
 
-        if matches_little(branches):
-            return followed(plan, pool, branches)
-    return rank(plan, pool, branches)
+        return found._replace(hits=with_named(plan.store, plan.request, found.hits))
+    from plait.searching.following import followed, matches_little, told_of_not
+
+    words_follow = not plan.request.strict and matches_little(branches)
+    found = followed(plan, pool, branches) if words_follow else rank(plan, pool, branches)
+    return found if found.hits else told_of_not(plan, found)
 
 
 def candidates_for(plan: Plan, pool: int) -> Branches:

@@ -14,7 +14,14 @@ from plait.embedders.builtin import is_word
 from plait.errors import EmbedderError, StoreDamaged
 from plait.protocols import Store
 from plait.ranking import hybrid
-from plait.searching.dividing import Divided, any_together, as_two, divided_ones, pairs_of
+from plait.searching.dividing import (
+    SHORT_WORD,
+    Divided,
+    any_together,
+    as_two,
+    divided_ones,
+    pairs_of,
+)
 from plait.searching.evidence import in_sight, unknown_in
 from plait.searching.scoring import Request
 from plait.text import capped, empty_words, parts, spelling, words_in
@@ -335,7 +342,12 @@ def _chosen(
 
 
 def _without(divided: Divided, corrected: Collection[str]) -> Divided:
-    return {word: pairs for word, pairs in divided.items() if word not in corrected}
+    """Return the words that are not corrected, and short ones, which are rather two."""
+    return {
+        word: pairs
+        for word, pairs in divided.items()
+        if word not in corrected or len(word) <= SHORT_WORD
+    }
 
 
 def _words_of(chosen: Mapping[str, str]) -> tuple[str, ...]:

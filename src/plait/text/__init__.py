@@ -364,7 +364,14 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
         # The engine divides `max_retries`, but passages with the whole name come first.
         names = [words_in(name) for name in re.findall(r"\w+", text) if "_" in name.strip("_")]
         phrases = (*phrases, *(Term(tuple(words)) for words in names if len(words) > 1))
-    return Query(text, kept, _prefixes(text, kept), left_out=left_out, boosts=boosts(kept, phrases))
+    begun = _prefixes(text, kept)
+    query = Query(text, kept, begun, left_out=left_out, boosts=boosts(kept, phrases))
+    if not text.isascii():
+        return query
+    from plait.text.word_forms import joined_words, other_forms
+
+    forms = (*other_forms(kept), *joined_words(text, kept))
+    return query._replace(forms=forms[: MAX_TERMS - len(kept)])
 
 
 def boosts(words: Sequence[str], phrases: Sequence[Term] = ()) -> tuple[Term, ...]:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 
-from plait.text import MAX_TERMS, STOP_WORDS, beginnings, boosts, is_short, words_in
+from plait.text import MAX_TERMS, STOP_WORDS, beginnings, boosts, empty_words, is_short, words_in
 from plait.types.queries import Expression, Group, Query, Term
 
 MAX_NESTING = 16  # Parentheses nested deeper than this are text, not operators.
@@ -23,6 +24,15 @@ _QUOTES = "\u201c\u201d\u201e\u00ab\u00bb"
 # Phrases, and everything between two spaces. Not the inches, here too.
 _EXACT = rf'''(?:(?<!\w)"|[{_QUOTES}])[^"{_QUOTES}]*["{_QUOTES}]\*?|[^\s"{_QUOTES}]++'''
 _OPERATOR = r'(?<!\S)(?:NOT|AND|OR)(?!\S)|(?<!\S)NEAR\(|(?<!\S)\+["\u201c\u201e\u00ab]'
+
+_JOINING = ("AND", "OR", "NOT")
+# "does the VPN NOT work": before an operator they make a sentence of it.
+_AUXILIARY_WORDS = (
+    "are be been can could did do does had has have is must shall should was were will would"
+)
+_AUXILIARIES = frozenset(_AUXILIARY_WORDS.split())
+_ABBREVIATIONS = frozenset(("IT", "US", "WHO"))  # which would be function words in small letters
+LEAST_SHOUTED = 4  # letters of a word that is no abbreviation, as "AWS" is
 
 
 def phrases_in(text: str) -> tuple[Term, ...]:
@@ -82,6 +92,21 @@ def _denied(expression: Expression) -> Iterator[Expression]:
             yield from _denied(part)
 
 
+def wanted_alone(query: Query) -> Query | None:
+    """Return a query without what its NOT excludes; ``None`` if it excludes nothing."""
+    if query.expression is None or not any(_denied(query.expression)):
+        return None
+    return query._replace(expression=_without_denied(query.expression))
+
+
+def _without_denied(expression: Expression) -> Expression:
+    if isinstance(expression, Term):
+        return expression
+    if expression.operator == "not":
+        return _without_denied(expression.parts[0])
+    return expression._replace(parts=tuple(map(_without_denied, expression.parts)))
+
+
 def without_exact(text: str) -> str:
     """Return a string without its phrases and its beginnings of words.
 
@@ -133,7 +158,58 @@ def read(text: str, *, strict: bool = False) -> Expression | None:
     if not strict and reader.has_words and reader.operators == reader.soft:
         return None
     size = sum(len(term.words) for term in terms_of(expression, denied=True))
-    return expression if size <= MAX_TERMS else None
+    if size > MAX_TERMS or (not strict and is_sentence(text)):
+        return None
+    return expression
+
+
+def is_sentence(text: str) -> bool:
+    """Tell whether AND, OR or NOT is a word of a sentence or of a pasted error.
+
+    What is in quotes or parentheses, or begins a word, is written for a search.
+
+    >>> is_sentence("why does the VPN NOT work"), is_sentence("nginx 404 NOT FOUND")
+    (True, True)
+    >>> is_sentence("vpn NOT openvpn"), is_sentence('restore NOT "in the cloud"')
+    (False, False)
+    """
+    loud = text.isupper()
+    parts = re.findall(r'"[^"]*"\*?|[()]|[^\s()"]+', text)
+    depths = accumulate((part == "(") - (part == ")") for part in parts)
+    outside = [depth <= 0 for depth in depths]
+    places = [place for place, part in enumerate(parts) if part in _JOINING and outside[place]]
+    for place, end in pairwise([*places, len(parts)]):
+        before, after = parts[:place], parts[place + 1 : end]
+        if not after or after[0][0] in '("' or _begins(after[0]):
+            continue
+        if any(_is_little(part, loud=loud) for part in (*before[-1:], after[0])):
+            return True
+        if any(part.lower() in _AUXILIARIES for part in before if loud or part[1:].islower()):
+            return True
+        if parts[place] == "NOT" and _negates(before, after, loud=loud):
+            return True
+    return False
+
+
+def _negates(before: Sequence[str], after: Sequence[str], *, loud: bool) -> bool:
+    """Tell whether NOT is a word of a sentence by what it would exclude."""
+    first = "".join(words_in(after[0]))
+    if after[0].isupper() and len(first) >= LEAST_SHOUTED and first.isalpha():
+        return True  # "NOT FOUND", "NOT NULL"
+    if before[-1:] and before[-1].lower() in _AUXILIARIES:
+        return True
+    if any(_is_little(part, loud=loud) for part in after):
+        return True
+    # Nobody wants and excludes a word: "winter tyres NOT summer tyres".
+    plain = {word for part in before for word in words_in(part) if part[0] != '"'}
+    return "(" not in before and not plain.isdisjoint(words_in(" ".join(after)))
+
+
+def _is_little(part: str, *, loud: bool) -> bool:
+    """Tell whether a part of a query is a function word; capitals alone may be abbreviations."""
+    if part.isupper() and (part in _ABBREVIATIONS or not (loud or len(part) >= LEAST_SHOUTED)):
+        return False
+    return len(part) > 1 and part.upper() not in _JOINING and part.lower() in empty_words()
 
 
 # A token ends at a space or a parenthesis: in `12" disk` and `5*3` nothing is an operator.

@@ -11,6 +11,7 @@ from plait.settings.loading import Config
 # model cannot take quotes the user's command, so that the model can pass it on.
 FOR_MODELS: dict[str, str] = {
     "search": "Search for it with memory_search.",
+    "search_not": 'To search for all its words, write "not" in small letters.',
     "give_query": "Give a query.",
     "use_id": "Use an id.",
     "use_id_of_file": "Use an id.",

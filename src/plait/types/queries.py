@@ -15,6 +15,7 @@ IQR_PER_SPREAD = 1.349  # of a normal distribution
 # Of Latin, Greek and Cyrillic, of Chinese and Japanese, of Arabic, of Armenian.
 QUESTION_MARKS = ("?", "\uff1f", "\u061f", "\u055e")
 AFTER_A_MARK = " \t\r\n\"')]*_\u00bb\u201d\u2019\u300d"
+NAME_MARKS = "./-_"  # in a query that may be a name
 LAST_CHARS = 16  # of a message, enough to see its last mark
 
 # A word that more passages hold is no slip of the hand, whoever may see them: not looked up.
@@ -56,7 +57,8 @@ class Query(NamedTuple):
     them: phrases, and beginnings of inflected words. ``left_out`` counts the words beyond the
     limit. ``misread``: it has operators, but not as an expression, and is read as words.
     ``local``: how rare a word is among the passages that may be returned decides its weight, and
-    nothing else does. ``rarest``: only passages with its rarest words are wanted.
+    nothing else does. ``rarest``: only passages with its rarest words are wanted. ``forms`` are
+    English words with other stems that count as words of it, each with these words.
     """
 
     text: str
@@ -68,6 +70,7 @@ class Query(NamedTuple):
     local: bool = False
     misread: bool = False
     rarest: bool = False
+    forms: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def asks(text: str) -> bool:
@@ -77,6 +80,17 @@ def asks(text: str) -> bool:
     (True, False)
     """
     return text.rstrip(AFTER_A_MARK).endswith(QUESTION_MARKS)
+
+
+def may_be_name(text: str) -> bool:
+    """Tell whether a query may be a key, a path or the name of a file: one word with marks in it.
+
+    >>> [may_be_name(text) for text in ("gifts.md", "door-code", "deploy", "where is it?")]
+    [True, True, False, False]
+    """
+    word = text.strip()
+    inside = word[1:-1]
+    return any(mark in inside for mark in NAME_MARKS) and not any(map(str.isspace, word))
 
 
 class Turn(NamedTuple):
@@ -131,7 +145,8 @@ class Vocabulary(NamedTuple):
 
     ``beginnings`` gives the term of an inflected word for its beginning; ``holding`` counts both.
     ``unseen`` are the words that only passages out of sight contain, and few of them: they weigh
-    what the counts say, but are not known.
+    what the counts say, but are not known. ``forms`` has those of a query that some passages
+    contain, each with its term and the terms that it counts as; ``holding`` counts both.
     """
 
     passages: int
@@ -139,6 +154,7 @@ class Vocabulary(NamedTuple):
     holding: Mapping[str, int]
     beginnings: Mapping[str, str] = MappingProxyType({})
     unseen: frozenset[str] = frozenset()
+    forms: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType({})
 
     def in_few(self) -> list[str]:
         """Return the words that some passages contain, but few."""

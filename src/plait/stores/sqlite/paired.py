@@ -59,7 +59,9 @@ def chosen(
     """
     words = [word for word in dict.fromkeys(query.words) if counts[word]]
     # A single word selects by itself.
-    if len(words) < 2 or (frequent and len(set(words) - empty_words()) < 2):
+    if len(set(words).difference(dict(query.forms))) < 2 or (
+        frequent and len(set(words) - empty_words()) < 2
+    ):
         return None
     # Of a word with several terms, which is a phrase, nobody knows how many passages have it.
     if query.boosts or beginnings(words) or any(len(tokens(connection, w)) != 1 for w in words):

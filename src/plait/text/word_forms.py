@@ -1,0 +1,100 @@
+"""English words that belong together, though the stemmer gives them different stems.
+
+"deploy" is indexed as "deploi", "deployment" as "deploy". A word of a question also finds the other
+words of its line, in all their regular forms. The list is closed and was measured: general rules,
+and lines such as "produce production" or "child children", found fewer right passages.
+"""
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+# One word for each stem of a line, in its base form where it has one.
+_LINES = """
+annoy annoyance|agree agreement|argue argument|betray betrayal|comply compliance|decide decision
+deny denial|deploy deployment|describe description|destroy destroyer|disagree disagreement
+employ employment|enjoy enjoyment|explain explanation|judge judgment judgement
+maintain maintenance|pay payment paid|portray portrayal|prescribe prescription
+repay repayment repaid|settle settlement|ship shipment|submit submission|subscribe subscription
+transcribe transcription
+foot feet|knife knives|leaf leaves|loaf loaves|shelf shelves|tooth teeth|wife wives|wolf wolves
+become became|begin began begun|bite bitten|break broke broken|bring brought|build built|buy bought
+catch caught|choose chose chosen|come came|deal dealt|dig dug|draw drew drawn|drink drank drunk
+drive drove driven|eat ate eaten|fall fell fallen|feed fed|feel felt|fight fought|fly flew flown
+forget forgot forgotten|freeze froze frozen|give gave|go went gone|grow grew grown
+hang hung|hear heard|hide hid hidden|keep kept|lead led|leave left|lend lent|lose lost|make made
+meet met|ride rode ridden|ring rang rung|rise risen|run ran|say said|seek sought|sell sold|send sent
+shake shook shaken|shoot shot|sing sang sung|sink sank sunk|sit sat|sleep slept|speak spoken
+spend spent|stand stood|steal stole stolen|stick stuck|swear swore sworn|sweep swept|swim swam swum
+take took taken|teach taught|tear tore torn|tell told|think thought|throw threw thrown
+understand understood|wake woke woken|wear wore worn|win won|write wrote
+"""
+# Regular endings, and what a base form has instead; "submitted" also loses a letter.
+_ENDINGS = (
+    *(("", ""), ("s", ""), ("es", ""), ("ed", ""), ("d", ""), ("ing", ""), ("ing", "e")),
+    *(("ies", "y"), ("ied", "y")),
+)
+# "verify verification", "notify notification".
+_VERB_IN_FY, _NOUN_OF_FY = ("ify", "ifies", "ified", "ifying"), ("ification", "ifications")
+
+
+@cache
+def _lines() -> dict[str, tuple[str, ...]]:
+    lines = [tuple(line.split()) for line in _LINES.replace("\n", "|").split("|")]
+    return {word: line for line in lines for word in line}
+
+
+@lru_cache(maxsize=4_096)  # questions repeat words
+def _base_of(word: str) -> str | None:
+    """Return the word of the list that a word is a regular form of."""
+    lines = _lines()
+    for ending, instead in _ENDINGS:
+        if word.endswith(ending):
+            base = word[: len(word) - len(ending)] + instead
+            if base in lines:
+                return base
+            if base[-1:] == base[-2:-1] and base[:-1] in lines:
+                return base[:-1]
+    return None
+
+
+def _others(word: str) -> tuple[str, ...]:
+    base = _base_of(word)
+    if base is not None:
+        return tuple(other for other in _lines()[base] if other != base)
+    if "if" not in word:
+        return ()
+    stem, _, _ = word.rpartition("if")
+    if word.endswith(_NOUN_OF_FY):
+        return (word[: word.rindex("ification")] + "ify",)
+    return (f"{stem}ification",) if stem and word.endswith(_VERB_IN_FY) else ()
+
+
+def other_forms(words: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the words that belong to some words, but have other stems, each with its word.
+
+    >>> other_forms(["deploying", "notified", "kubernetes"])
+    (('deployment', ('deploying',)), ('notification', ('notified',)))
+    """
+    listed: dict[str, tuple[str, ...]] = {}
+    known = {*words, *filter(None, map(_base_of, words))}
+    for word in words:
+        for other in _others(word):
+            if other not in known:
+                listed.setdefault(other, (word,))
+    return tuple(listed.items())
+
+
+def joined_words(text: str, words: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return what others write as one word: two with a hyphen between, or two alone.
+
+    >>> joined_words("a wi-fi password", ["wi", "fi", "password"])
+    [('wifi', ('wi', 'fi'))]
+    """
+    pairs = [part.split("-") for part in text.lower().split() if "-" in part]
+    if not pairs and len(words) == 2:
+        pairs = [text.lower().split()]
+    return [
+        ("".join(pair), tuple(word for word in pair if word in words))
+        for pair in pairs
+        if len(pair) == 2 and all(map(str.isalpha, pair)) and not set(pair).isdisjoint(words)
+    ]
