@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from plait.errors import Notice, shell_word
+from plait.facts.names import PERSONAL
 
 # Options that are not named like their parameter.
 _OPTION_OF = {"budget_tokens": "--budget"}
@@ -141,15 +142,29 @@ def next_page(words: Sequence[str], cursor: str) -> str:
     >>> next_page(["timeline", "--cursor", "old", "--path", "my notes"], "new")
     "plait timeline --path 'my notes' --cursor new"
     """
-    kept = ["plait"]
+    kept = []
     left = iter(words)
     for word in left:
-        name, equals, value = word.partition("=")
-        if name == "--cursor":
-            if not equals:
-                next(left, None)
-        elif word.startswith("-"):
-            kept.append(f"{name}={shell_word(value, 'VALUE')}" if equals else name)
-        else:
-            kept.append(shell_word(word, "VALUE"))
-    return " ".join([*kept, "--cursor", shell_word(cursor, "TEXT")])
+        name, equals, _ = word.partition("=")
+        if name != "--cursor":
+            kept.append(word)
+        elif not equals:
+            next(left, None)
+    return " ".join(["plait", *map(_typed_word, kept), "--cursor", shell_word(cursor, "TEXT")])
+
+
+def in_all_projects(words: Sequence[str]) -> str:
+    """Return a command line as it was typed, but for what is found in every project.
+
+    >>> in_all_projects(["ingest", "my notes", "--include=pdf"])
+    "plait --project personal ingest 'my notes' --include=pdf"
+    """
+    return " ".join(["plait", "--project", PERSONAL, *map(_typed_word, words)])
+
+
+def _typed_word(word: str) -> str:
+    """Return a word of a command line as a shell takes it."""
+    if not word.startswith("-"):
+        return shell_word(word, "VALUE")
+    name, equals, value = word.partition("=")
+    return f"{name}={shell_word(value, 'VALUE')}" if equals else name
