@@ -1,6 +1,6 @@
 """The advice of errors as commands for a shell, and the command for the next page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from plait.errors import Notice, shell_word
 from plait.facts.names import PERSONAL
@@ -150,7 +150,7 @@ def next_page(words: Sequence[str], cursor: str) -> str:
             kept.append(word)
         elif not equals:
             next(left, None)
-    return " ".join(["plait", *map(_typed_word, kept), "--cursor", shell_word(cursor, "TEXT")])
+    return f"{typed_again(kept)} --cursor {shell_word(cursor, 'TEXT')}"
 
 
 def in_all_projects(words: Sequence[str]) -> str:
@@ -159,7 +159,12 @@ def in_all_projects(words: Sequence[str]) -> str:
     >>> in_all_projects(["ingest", "my notes", "--include=pdf"])
     "plait --project personal ingest 'my notes' --include=pdf"
     """
-    return " ".join(["plait", "--project", PERSONAL, *map(_typed_word, words)])
+    return typed_again(["--project", PERSONAL, *words])
+
+
+def typed_again(words: Iterable[str]) -> str:
+    """Return words of a command line as a command for a shell."""
+    return " ".join(["plait", *map(_typed_word, words)])
 
 
 def _typed_word(word: str) -> str:

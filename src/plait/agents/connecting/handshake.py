@@ -37,7 +37,7 @@ def launch_of(options: Sequence[str] = ()) -> Launch:
     if f"{os.sep}archive-v" in folder:
         raise PlaitError(
             "This plait runs in a temporary environment, which an agent would not find again. "
-            "Install it first: uv tool install 'plait[mcp]'",
+            "Install it first, in a clone of plait: uv tool install '.[mcp]'",
             code="temporary_install",
         )
     script = os.path.join(folder, "plait.exe" if sys.platform == "win32" else "plait")
