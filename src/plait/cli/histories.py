@@ -128,6 +128,11 @@ def run(arguments: Namespace, out: Output) -> int:
             named=bool(arguments.file),
         )
         out.end_progress()
+    return _told(report, arguments, out)
+
+
+def _told(report: HistoryReport, arguments: Namespace, out: Output) -> int:
+    """Print what an import did, and return the exit code."""
     if arguments.file and report.unreadable and not (_brought(report) or report.interrupted):
         out.result(report_dict(report), "")
         out.error(_refused_file(arguments.path, report))
@@ -156,11 +161,11 @@ def _brought(report: HistoryReport) -> int:
 def _refused_file(agent: str, report: HistoryReport) -> str:
     """Say that a file that was named cannot be imported, and what to name instead."""
     path, cause = next(iter(report.unreadable.items()))
-    said = f"cannot import {flattened(path)}: {flattened(cause)}."
+    refusal = f"cannot import {flattened(path)}: {flattened(cause)}."
     if agent in EXPORTED:
-        return f"{said} Name the zip that the service exports, or conversations.json out of it."
+        return f"{refusal} Name the zip that the service exports, or conversations.json out of it."
     everything = to_run(f"plait import {agent}")
-    return f"{said} Name a file that {agent} wrote, or none to import all of them: {everything}"
+    return f"{refusal} Name a file that {agent} wrote, or none to import all of them: {everything}"
 
 
 def _warn_of_unreadable(report: HistoryReport, out: Output) -> None:
