@@ -59,7 +59,7 @@ SHELL: dict[str, str] = {
     "hide_password": "Leave the password to ~/.pgpass or PGPASSWORD, or keep the address in "
     "plait's own settings: plait config set db_path ADDRESS",
     "store_messages": "Add it to a session: plait store --session NAME --messages FILE",
-    "export_other": "Export it first: plait --db {path:shell} export FILE.jsonl",
+    "export_other": "Or export it first: plait --db {path:shell} export FILE.jsonl",
     "add_member": "An owner can run: plait team add {member:shell}",
     "change_role": "An owner can run: plait team role {member:shell} writer",
     "give_project": "An owner can run: plait team add {member:shell} --project {project:shell}",

@@ -55,7 +55,8 @@ def below_heading(text: str, heading: str) -> str:
     >>> below_heading("# Plan\n\n## Boats\n\nBuild one.", "Plan > Boats")
     'Build one.'
     """
-    shown = {""} | {flat(part) for part in (heading, *heading.split("; "), *_PARTS.split(heading))}
+    parts = (heading, *heading.split("; "), *heading.split(" > "), *_PARTS.split(heading))
+    shown = {"", *map(flat, parts)}
     lines = text.splitlines(keepends=True)
     first = next((row for row, line in enumerate(lines) if not _is_shown(line, shown)), None)
     return text if first is None else "".join(lines[first:])
