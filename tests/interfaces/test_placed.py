@@ -74,3 +74,17 @@ def test_files_of_the_repository_are_not_commented_on(plait, repository, notes):
     assert plait("ingest", str(notes), "--project", "personal").err == ""
     # What is personal is found here too.
     assert plait("ingest", str(notes)).json["hints"] == []
+
+
+def test_a_watch_says_it_once(plait, notes, repository, monkeypatch):
+    watchfiles = pytest.importorskip("watchfiles")
+
+    def watch(*_, **__):
+        for number in range(3):
+            (notes / f"new{number}.md").write_text(f"New {number}.\n", encoding="utf-8")
+            yield {("added", "new.md")}
+
+    monkeypatch.setattr(watchfiles, "watch", watch)
+    ran = plait("watch", str(notes))
+    assert ran.err.count("is outside of the repository") == 1
+    assert "plait --project personal watch" in ran.err

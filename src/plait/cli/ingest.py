@@ -94,9 +94,9 @@ def _suggest(report: IngestReport, out: Output) -> None:
 
 
 def _ingest(
-    arguments: Namespace, out: Output, told: set[Notice], *, only_news: bool = False
+    arguments: Namespace, out: Output, told: set[Notice | str], *, only_news: bool = False
 ) -> IngestReport:
-    """Index what the arguments name; cautions that the run before has ``told`` are not repeated.
+    """Index what the arguments name; what the run before has ``told`` is not repeated.
 
     With ``only_news``, a run that finds nothing new prints nothing.
     """
@@ -136,9 +136,10 @@ def _ingest(
     for caution in cautions:
         if caution not in told:
             out.error(caution)
+    out.warn_all([*ingest_remarks(report), *(hint for hint in hints if hint not in told)])
+    once = {hint for hint in told if isinstance(hint, str)}
     told.clear()
-    told.update(cautions)
-    out.warn_all([*ingest_remarks(report), *hints])
+    told.update(cautions, hints, once)
     if report.interrupted:
         out.warn("interrupted; indexed files are kept. Run the same command again to continue.")
     return report
@@ -243,7 +244,7 @@ def watch_run(arguments: Namespace, out: Output) -> int:
             advice=advise("install", extra="watch"),
         ) from error
     arguments.incremental = True
-    told: set[Notice] = set()
+    told: set[Notice | str] = set()
     report = _ingest(arguments, out, told)
     _suggest(report, out)
     if report.interrupted:
@@ -272,7 +273,7 @@ def watch_run(arguments: Namespace, out: Output) -> int:
 
 
 def _was_interrupted(
-    arguments: Namespace, out: Output, told: set[Notice], *, only_news: bool
+    arguments: Namespace, out: Output, told: set[Notice | str], *, only_news: bool
 ) -> bool:
     """Index what changed, and return whether the user stopped that."""
     try:
