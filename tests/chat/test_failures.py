@@ -295,7 +295,7 @@ def test_a_server_that_is_not_there_is_one_sentence(plait, protocol):
         ]
     ran = plait("chat", "hi", *options)
     assert (ran.code, ran.out) == (1, "")
-    assert f"at http://localhost:{port}" in ran.err and "cannot be reached." in ran.err
+    assert f"at http://127.0.0.1:{port}" in ran.err and "cannot be reached." in ran.err
     step = "ollama serve" if protocol == "ollama" else "Check that it runs"
     assert step in ran.err
     assert ran.err.count("\n") == 1
@@ -363,6 +363,7 @@ def test_a_package_of_plait_that_is_missing_is_a_bug(work, server, monkeypatch):
     ("spec", "server", "key"),
     [
         ("ollama:llama3.2:3b", "Ollama at http://localhost:11434", "ollama"),
+        ("custom:http://127.0.0.1:9/v1#m", "The server at http://127.0.0.1:9/v1", "custom"),
         ("anthropic:claude", "Anthropic", "anthropic"),
         ("openai:gpt", "OpenAI", "openai"),
         ("custom:https://a.example/v1#gpt", "The server at https://a.example/v1", "custom"),

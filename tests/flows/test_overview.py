@@ -65,11 +65,36 @@ def filled(memory: Memory, folder: Path) -> None:
     talk(memory, "s2", "Now the signup page.", "Which one?", "The new one, is it live?")
 
 
+def test_a_line_does_not_repeat_the_headings_that_it_names(acme: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    texts = {
+        "MEMORY.md": "# Acme\n\n- Ship weekly\n",
+        "adr.md": "# ADR 7: Queue\n\n## What happened (decision; 2026)\n\nWe decided to retry.\n",
+        "trip.md": "---\ntitle: Lofoten, June\n---\nLofoten, June\n=====\n\nFerry from Bodø.\n",
+        "bare.md": "# Only a heading\n",
+        "near.md": "# Boats\n\nBoats sink.\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    acme.ingest(folder)
+    recalled = acme.overview()
+    assert sorted(text for _, text in told(recalled)) == [
+        "Boats sink.",
+        "Ferry from Bodø.",
+        "Only a heading",
+        "Ship weekly",
+        "We decided to retry.",
+    ]
+    for name in ("ADR 7: Queue", "Lofoten, June", "Acme"):
+        assert recalled.text.count(name) == 1
+
+
 def test_each_section_has_its_lines(acme: Memory, tmp_path: Path) -> None:
     filled(acme, tmp_path / "notes")
     recalled = acme.overview()
     assert recalled.is_overview
-    assert of(recalled, "pinned") == ["Acme / Ship weekly / Ask Ana", "Answer in British English."]
+    assert of(recalled, "pinned") == ["Ship weekly / Ask Ana", "Answer in British English."]
     assert of(recalled, "preferences") == ["Ana prefers tabs to spaces."]
     assert of(recalled, "decisions") == ["Deploys run on Fridays.", "We decided to use SQLite."]
     assert of(recalled, "facts") == []
@@ -440,7 +465,7 @@ def test_filters_narrow_every_section(acme: Memory, tmp_path: Path) -> None:
         ("decisions", "We decided to paint.")
     ]
     assert {name for name, _ in told(acme.overview(where={"pinned": True}))} == {"pinned"}
-    assert of(acme.overview(where={"pinned": False}), "pinned") == ["Acme / Ship weekly / Ask Ana"]
+    assert of(acme.overview(where={"pinned": False}), "pinned") == ["Ship weekly / Ask Ana"]
     assert of(acme.overview(where={"session": "s1"}), "recent") == ["Let us fix the login page."]
     with pytest.raises(UsageError, check=has_code("unknown_filter")):
         acme.overview(where={"colour": "red"})

@@ -832,6 +832,14 @@ def test_a_command_that_is_no_server_is_not_written(home, tmp_path, monkeypatch,
         prove(Launch((str(program),)), os.environ, str(home))
 
 
+def test_what_plait_says_itself_is_not_said_to_be_no_plait(home, tmp_path):
+    program = tmp_path / "plait"
+    program.write_text("#!/bin/sh\necho 'plait: it needs the SDK.' >&2; exit 1\n", "utf-8")
+    program.chmod(0o755)
+    with pytest.raises(PlaitError, match=r"^it needs the SDK\. Nothing was changed\.$"):
+        prove(Launch((str(program),)), os.environ, str(home))
+
+
 def test_a_failed_handshake_changes_nothing(plait, home, monkeypatch):
     monkeypatch.setattr(connect, "launch_of", lambda words: Launch(("/no/such/plait",)))
     ran = plait("connect", "claude-code")

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from plait.agents.histories import EXPORTED, READERS
 from plait.agents.reports import HistoryReport
 from plait.cli.histories import report_text
 from tests.agents.test_claude_code import SESSION, answer, text, transcript, user
@@ -58,6 +59,42 @@ def test_a_file_that_cannot_be_read_is_named_and_tried_again(plait, home, monkey
         named = [line for line in done.err.splitlines() if "cannot read" in line]
         assert len(named) == 5 and str(path.parent) in named[0], named
         assert "2 more files cannot be read" in done.err
+
+
+@pytest.mark.parametrize("agent", READERS)
+@pytest.mark.parametrize("content", ["# Notes\n\nOf a trip.\n", '{"a": 1}\n', ""])
+def test_a_named_file_of_something_else_is_an_error_each_time(plait, home, agent, content):
+    path = home / f"{agent}.md"
+    path.write_text(content, "utf-8")
+    for _ in range(2):
+        done = plait("import", agent, str(path), "--format", "text")
+        assert (done.code, done.out) == (1, "")
+        assert done.err.startswith(f"plait: cannot import {path}: it ")
+        assert len(done.err.splitlines()) == 1
+        instead = "Name the zip that" if agent in EXPORTED else f"plait import {agent}"
+        assert instead in done.err
+    assert plait("import", agent, str(path)).json["unreadable"]
+
+
+def test_a_named_file_that_was_imported_before_is_no_error(plait, home, tmp_path):
+    file = tmp_path / "one.jsonl"
+    file.write_text(json.dumps(user("x1", "only this", cwd="/nowhere/b")) + "\n", "utf-8")
+    for _ in range(2):
+        assert plait("import", "claude-code", str(file)).code == 0
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write("broken\n")
+    assert plait("import", "claude-code", str(file)).code == 0
+
+
+def test_a_dry_run_names_the_command_that_imports(plait, home):
+    done = plait("import", "auto", "--dry-run", "--since", "9000d", "--format", "text")
+    assert "plait import auto --since 9000d --format text  # import them" in done.err
+
+
+def test_what_was_left_out_is_counted_in_words():
+    skipped = {"tool result": 4, "broken line": 1, "copy": 2, "not wanted": 2}
+    told = report_text(HistoryReport(skipped=skipped))
+    assert told.endswith("left out: 4 tool results, 2 copies, 2 not wanted, 1 broken line")
 
 
 def test_a_second_import_says_that_nothing_is_new(plait, home):

@@ -150,10 +150,13 @@ def test_a_name_in_another_project_and_a_quarantined_one_are_not_suggested(plait
     assert "Did you mean" not in plait("get", "wifi.md").err
 
 
-@pytest.mark.parametrize(("name", "short"), [("ajt", True), ("ajt2k7", False), ("a-b", False)])
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [("aj7", True), ("ID", True), ("alarm", False), ("ajt2k7", False), ("a-b", False)],
+)
 def test_a_beginning_that_is_too_short_for_an_id_is_told_so(plait, name, short):
-    plait("store", "a fact")
-    ran = plait("get", name)
+    id_ = plait("store", "a fact").json["id"]
+    ran = plait("get", id_[:4] if name == "ID" else name)
     assert (ran.code, "6 characters" in ran.err) == (3, short)
 
 
@@ -196,3 +199,73 @@ def test_an_alias_is_suggested_too(plait, work):
     plait("ingest", "vault")
     assert "Did you mean 'rotation'?" in plait("get", "rotaton").err
     assert "Did you mean" not in plait("get", "zebra").err
+
+
+# what has another name, or had it
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["recall", "x", "--max-tokens", "100"], "Did you mean '--budget'?"),
+        (["overview", "--max-tokens=100"], "Did you mean '--budget'?"),
+        (["search", "x", "--budget", "100"], "Did you mean '--max-tokens'?"),
+        (["get", "x", "--budget", "100"], "Did you mean '--max-tokens'?"),
+        (["SEARCH", "foo"], "Did you mean: plait search"),
+        (["Find", "foo"], "Did you mean: plait search"),
+    ],
+    ids=" ".join,
+)
+def test_what_another_verb_calls_so_is_named(plait, words, hint):
+    ran = plait(*words)
+    assert (ran.code, hint in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize("verb", ["search hm", "recall hm", "timeline", "delete", "export"])
+@pytest.mark.parametrize(
+    ("filters", "meant"),
+    [
+        (["--tag", "beez"], "--tag bees"),
+        (["--type", "decsion"], "--type decision"),
+        (["--topic", "deplyos"], "--topic deploys"),
+        (["--tag", "Bees", "--type", "decsion"], "--type decision"),
+    ],
+    ids=" ".join,
+)
+def test_a_value_that_is_not_stored_suggests_the_nearest(plait, verb, filters, meant):
+    plait("store", "The hives hum", "--tag", "bees", "--type", "decision", "--topic", "deploys")
+    ran = plait(*verb.split(), *filters)
+    assert f" Did you mean {meant}?" in ran.err, ran.err
+
+
+def test_a_value_that_is_stored_suggests_nothing(plait):
+    plait("store", "The hives hum", "--tag", "bees")
+    plait("store", "They sleep", "--tag", "beet")
+    assert "Did you mean" not in plait("timeline", "--tag", "bees", "--type", "x").err
+
+
+@pytest.mark.parametrize("verb", [["get"], ["delete"], ["mark", "--status", "done"]])
+def test_a_name_that_was_deleted_is_told_with_the_way_back(plait, verb):
+    id_ = plait("store", "Wake me", "--key", "alarm").json["id"]
+    plait("delete", "alarm")
+    for name in ("alarm", id_[:8]):
+        ran = plait(*verb, name)
+        undo = f"plait delete --undo {name}"
+        assert ran.err == f"plait: '{name}' was deleted. To restore it: {undo}\n"
+    plait(*undo.split()[1:])
+    assert plait("get", "alarm").code == 0
+
+
+def test_an_entity_is_suggested_by_one_of_its_words(people):
+    people("entity", "add", "Marek Novák", "Likes tea")
+    for words in (["show", "marek"], ["relate", "NOVÁK", "knows", "Priya"]):
+        assert "Did you mean 'Marek Novák'?" in people("entity", *words).err
+
+
+def test_a_copy_of_a_memory_can_be_restored_rather_than_imported(plait):
+    plait("store", "One")
+    plait("backup", "copy.db")
+    ran = plait("import", "copy.db")
+    assert ran.code == 2
+    assert "If it is a backup: plait restore copy.db." in ran.err
+    assert "plait --db copy.db export FILE.jsonl" in ran.err

@@ -102,6 +102,13 @@ def test_where_nothing_is_sure_nothing_is_said(plait, home, words):
     assert elsewhere.code == NOTHING_FOUND
 
 
+@pytest.mark.parametrize(("error", "advised"), [("NoSuchError", True), ("E: no such", False)])
+def test_one_word_of_an_error_is_answered_with_a_hint(plait, home, error, advised):
+    ran = plait("fixed", error)
+    assert ran.code == 3
+    assert ("Try the whole line, as it was printed" in ran.err) == advised
+
+
 def test_other_projects_are_left_out_unless_asked_for(plait, home):
     away = ("how", "pytest", "--project", "/nowhere/else")
     assert plait(*away).code == NOTHING_FOUND

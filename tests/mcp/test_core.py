@@ -493,7 +493,11 @@ def test_what_was_read_is_written_down_after_an_answer_never_before(tmp_path, mo
         ),
         ("memory_search", {"query": "x", "since": "soon"}, "since is 'soon', which is not a time."),
         ("memory_get", {"ids": ["nothing-there"]}, "Nothing is named 'nothing-there'"),
-        ("memory_get", {"ids": []}, "ids must be a list of texts, at least 1"),
+        (
+            "memory_get",
+            {"ids": []},
+            "ids must be a list of texts, at least 1, at most 1,000; got an empty list.",
+        ),
         ("memory_timeline", {"cursor": "x"}, "'x' is not a cursor"),
         ("memory_store", {"text": "   "}, "text"),
         ("memory_store", {"text": "x", "importance": 7}, "importance must be a number from 0 to 1"),

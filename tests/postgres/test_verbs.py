@@ -241,3 +241,11 @@ def test_a_memory_that_is_not_there_is_told_and_not_made(run: Run) -> None:
         assert not memory.is_there
         assert len(memory.search("otter")) == 0
         assert memory.stats().doc_count == 0
+
+
+def test_a_memory_that_is_not_there_to_be_moved_is_told_with_those_that_are(run: Run) -> None:
+    missing = servers.address(new_id())
+    ran = run("migrate", "--from", missing, "--to", "new.db")
+    assert ran.code != 0
+    assert "ingest" not in ran.err
+    assert "To see which there are: plait postgres list " in ran.err

@@ -76,6 +76,18 @@ def test_no_byte_of_an_erased_user_is_left(tmp_path):
         assert look(path, mine) == []
 
 
+def test_a_backup_of_another_memory_is_no_copy_of_this_one(tmp_path):
+    for name in ("mine", "other"):
+        with memories.open_memory(tmp_path / f"{name}.db") as memory:
+            memory.scope("ana").store("First.", key="k")
+            memory.backup(tmp_path / f"{name} backup.db")
+    with memories.open_memory(tmp_path / "mine.db") as memory:
+        copies = memory.scope("ana").erase().copies
+        assert copies == (str(tmp_path / "mine backup.db"),)
+        memory.store("Second.", key="k")
+        assert memory.delete("k", purge=True).copies == copies
+
+
 def test_an_erased_user_can_begin_again_and_backups_are_named(tmp_path):
     path = tmp_path / "memory.db"
     with memories.open_memory(path) as memory:

@@ -62,7 +62,7 @@ def test_what_can_only_mean_one_thing_is_taken_as_that(given, meant):
     [
         ([], "The arguments of tool must be an object; got []."),
         ({"text": 5}, "text must be a text of at most 5 characters; got 5."),
-        ({"text": "abcdef"}, 'text must be a text of at most 5 characters; got "6 characters".'),
+        ({"text": "abcdef"}, "text must be a text of at most 5 characters; got 6 characters."),
         ({"count": 0}, "count must be a whole number from 1 to 9; got 0."),
         ({"count": "many"}, 'count must be a whole number from 1 to 9; got "many".'),
         ({"count": 1.5}, "count must be a whole number from 1 to 9; got 1.5."),
@@ -71,7 +71,7 @@ def test_what_can_only_mean_one_thing_is_taken_as_that(given, meant):
         ({"share": [1]}, "share must be a number from 0 to 1; got [1]."),
         ({"on": "maybe"}, 'on must be true or false; got "maybe".'),
         ({"mode": "c"}, 'mode must be one of a, b; got "c".'),
-        ({"names": ["a", "b", "c"]}, 'names must be a list of texts, at most 2; got "3 of them".'),
+        ({"names": ["a", "b", "c"]}, "names must be a list of texts, at most 2; got 3 items."),
         ({"names": [1]}, "names[0] must be a text; got 1."),
         ({"rows": [{"name": "x"}, {}]}, "tool needs rows[1].name, a text."),
         ({"text": 5, "mode": ""}, "text must be a text of at most 5 characters; got 5."),
@@ -79,7 +79,7 @@ def test_what_can_only_mean_one_thing_is_taken_as_that(given, meant):
         ({"rows": [{"nam": "x"}]}, "tool has no argument rows[0].nam. Did you mean name?"),
         (
             {"rows": [{"name": "x"}] * 1_001},
-            'rows must be a list of objects, at most 1,000; got "1001 of them".',
+            "rows must be a list of objects, at most 1,000; got 1001 items.",
         ),
         ({"box": 3}, "box must be an object; got 3."),
         ({"zebra": 1}, "tool has no argument zebra. It takes: text, count"),

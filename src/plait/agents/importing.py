@@ -52,6 +52,10 @@ LIVE = "live-"
 # What progress is told instead of a path while vectors are made, and after how many.
 VECTORS = "vectors"
 VECTORS_AT_ONCE = 2_048
+# Reasons for leaving something out that a file of another kind has, too.
+FOREIGN_REASONS = frozenset(
+    {"broken archive", "broken file", "broken line", "broken record", "empty conversation"}
+)
 
 
 def sources_of(places: Places, agents: Iterable[str]) -> list[HistoryFile]:
@@ -68,6 +72,7 @@ def import_histories(
     dry_run: bool = False,
     progress: Progress | None = None,
     visibility: str | None = None,
+    named: bool = False,
 ) -> HistoryReport:
     """Import sessions; what was imported before is not read again.
 
@@ -76,6 +81,7 @@ def import_histories(
 
     Ctrl-C ends it early: what was written stays, and the report says so. ``progress`` is told the
     bytes that were read, those of all sources, and a path; then vectors made, all, and `VECTORS`.
+    With ``named``, somebody chose the files: one without any session counts as unreadable.
 
     Raises:
         StoreError: The memory cannot be written.
@@ -83,7 +89,7 @@ def import_histories(
     """
     files = list(sources)
     wanted = with_whole_session(wanted, files)
-    started = _Import(memory, wanted, run or new_run(), dry_run=dry_run)
+    started = _Import(memory, wanted, run or new_run(), dry_run=dry_run, named=named)
     with memory._visible(visibility):
         return started.all_of(files, progress)
 
@@ -122,11 +128,14 @@ class _Row(NamedTuple):
 class _Import:
     """One run: reads sources, collects batches, writes them."""
 
-    def __init__(self, memory: Memory, wanted: Wanted, run: str, *, dry_run: bool) -> None:
+    def __init__(
+        self, memory: Memory, wanted: Wanted, run: str, *, dry_run: bool, named: bool = False
+    ) -> None:
         self._memory = memory
         self._wanted = wanted
         self._run = run
         self._dry_run = dry_run
+        self._named = named
         self._latest = now_ms() + DAY_MS  # a later time is that of a clock that was wrong
         self._store = memory.engine
         self._ledger = Ledger(self._store)
@@ -227,11 +236,13 @@ class _Import:
         """Yield what a source says, and whether its mark may be moved."""
         mark = self._mark_of(source)
         is_whole = True
+        is_foreign = self._named and mark is None
         number = 0
         try:
             last = self._last_times(source, mark)
             for reading in reader_of(source.agent).read(source, mark):
                 number += 1
+                is_foreign &= not reading.sessions and FOREIGN_REASONS.issuperset(reading.skipped)
                 sessions = [
                     session for session in reading.sessions if self._is_wanted(session, last)
                 ]
@@ -239,13 +250,16 @@ class _Import:
                 narrows = self._wanted.narrows or bool(self._excluded)
                 narrowed = narrows and len(sessions) < len(reading.sessions)
                 is_whole = is_whole and not narrowed
-                yield reading._replace(sessions=sessions), is_whole
+                yield reading._replace(sessions=sessions), is_whole and not is_foreign
         except (OSError, PlaitError) as error:
             if isinstance(error, StoreError):
                 raise
             self._skipped["unreadable"] += 1
             cause = (error.strerror if isinstance(error, OSError) else None) or str(error)
             self._unreadable[clean(source.path)] = cause
+        else:
+            if is_foreign:
+                self._unreadable[clean(source.path)] = f"it has no conversation of {source.agent}"
         self._counts["read"] += bool(number)
 
     def _mark_of(self, source: HistoryFile) -> Bookmark | None:

@@ -17,7 +17,15 @@ from plait.cli.shared import (
     warn_no_match,
 )
 from plait.cli.store import VISIBILITY_HELP
-from plait.errors import Notice, PlaitError, UsageError, advise, lacks_descriptors, quoted
+from plait.errors import (
+    Notice,
+    PlaitError,
+    UsageError,
+    advise,
+    lacks_descriptors,
+    quoted,
+    shell_word,
+)
 from plait.memory import Memory
 from plait.present.text import counted, secret_remark
 from plait.types import TRUSTS
@@ -289,7 +297,15 @@ def _imported(memory: Memory, path: str, options: Mapping[str, Any]) -> Imported
             return memory.import_lines(lines, **options)
     if not is_address(path):
         _check_readable(path)
-    return memory.import_from(path, **options)
+    try:
+        return memory.import_from(path, **options)
+    except UsageError as error:
+        if error.code != "own_database" or is_address(path):
+            raise
+        # Of two commands, the table of advice gives the options to the first one only.
+        restore = to_run(f"plait restore {shell_word(path, 'FILE')}")
+        text = f"{error.notice.text} If it is a backup: {restore}."
+        raise error.with_notice(error.notice._replace(text=text)) from error
 
 
 def _check_readable(path: str) -> None:

@@ -19,6 +19,8 @@ from plait.errors import UsageError, refused_choice
 
 # How similar (0 to 1) an unknown option must be to a known one to count as a typing error.
 SIMILAR_OPTION = 0.75
+# What other verbs call the same thing. They are not aliases, because one thing has one name.
+OTHER_OPTIONS = {"--max-tokens": "--budget", "--budget": "--max-tokens"}
 # Argparse's messages, and ours.
 _REWORDED = (
     ("unrecognized arguments:", "unknown arguments:"),
@@ -61,7 +63,7 @@ def unknown_verb(verb: str) -> str:
     """
     from difflib import get_close_matches
 
-    close = get_close_matches(verb, [*VERBS, *OTHER_VERBS], n=1)
+    close = get_close_matches(verb.lower(), [*VERBS, *OTHER_VERBS], n=1)
     named = OTHER_VERBS.get(close[0], close[0]) if close else ""
     hint = f"Did you mean: plait {named}" if named else "See: plait --help"
     return f"There is no command '{verb}'. {hint}"
@@ -122,8 +124,11 @@ def refuse_unknown_option(parser: ArgumentParser, left_over: Sequence[str]) -> N
         if word.startswith("-") and word != "-" and name not in parser._option_string_actions:
             from plait.settings.schema import did_you_mean
 
+            known = parser._option_string_actions
+            other = OTHER_OPTIONS.get(name)
             hint = (
-                did_you_mean(name, parser._option_string_actions, SIMILAR_OPTION)
+                (f" Did you mean {other!r}?" if other in known else "")
+                or did_you_mean(name, known, SIMILAR_OPTION)
                 or f" See: {parser.prog} --help"
             )
             raise UsageError(

@@ -31,6 +31,12 @@ AUTO = "auto"
 _MEGABYTE = 1_000_000
 # Files that cannot be read.
 _MOST_NAMED = 5
+# Nouns of reasons for leaving something out, with their plurals.
+_COUNTED = {
+    **{noun: f"{noun}s" for noun in ("archive", "block", "conversation", "file", "line", "record")},
+    **{noun: f"{noun}s" for noun in ("result", "session")},
+    "copy": "copies",
+}
 _OPTIONS = ("file", "since", "folder", "session", "subagents", "headless", "again")
 
 
@@ -119,8 +125,18 @@ def run(arguments: Namespace, out: Output) -> int:
             dry_run=arguments.dry_run,
             progress=show,
             visibility=arguments.visibility,
+            named=bool(arguments.file),
         )
         out.end_progress()
+    return _told(report, arguments, out)
+
+
+def _told(report: HistoryReport, arguments: Namespace, out: Output) -> int:
+    """Print what an import did, and return the exit code."""
+    if arguments.file and report.unreadable and not (_brought(report) or report.interrupted):
+        out.result(report_dict(report), "")
+        out.error(_refused_file(arguments.path, report))
+        return 1
     out.result(report_dict(report), report_text(report))
     out.warn_all(vectors_missing(report.trouble))
     _warn_of_unreadable(report, out)
@@ -129,7 +145,27 @@ def run(arguments: Namespace, out: Output) -> int:
         return INTERRUPTED
     if report.messages and not report.dry_run:
         out.suggest(f"plait import --undo {report.run}", "delete what this import brought")
+    elif report.messages and out.form == "text" and not out.quiet:
+        from plait.cli.wording import typed_again
+
+        command = typed_again(word for word in out.words if word != "--dry-run")
+        out.suggest_line(command, "import them")
     return 0
+
+
+def _brought(report: HistoryReport) -> int:
+    """Return how many messages were understood."""
+    return report.messages + report.replaced + report.unchanged
+
+
+def _refused_file(agent: str, report: HistoryReport) -> str:
+    """Say that a file that was named cannot be imported, and what to name instead."""
+    path, cause = next(iter(report.unreadable.items()))
+    refusal = f"cannot import {flattened(path)}: {flattened(cause)}."
+    if agent in EXPORTED:
+        return f"{refusal} Name the zip that the service exports, or conversations.json out of it."
+    everything = to_run(f"plait import {agent}")
+    return f"{refusal} Name a file that {agent} wrote, or none to import all of them: {everything}"
 
 
 def _warn_of_unreadable(report: HistoryReport, out: Output) -> None:
@@ -284,10 +320,17 @@ def report_text(report: HistoryReport) -> str:
 
 def _reasons(skipped: Mapping[str, int]) -> str:
     ranked = sorted(skipped.items(), key=lambda row: (-row[1], row[0]))
-    return ", ".join(f"{count:,} {_singular(reason, count)}" for reason, count in ranked)
+    return ", ".join(f"{count:,} {_numbered(reason, count)}" for reason, count in ranked)
 
 
-def _singular(reason: str, count: int) -> str:
-    """Return why something was left out, in the singular if it is one thing and has a plural."""
-    has_plural = reason.endswith((" sessions", " blocks"))
-    return reason.removesuffix("s") if count == 1 and has_plural else reason
+def _numbered(reason: str, count: int) -> str:
+    """Return why something was left out, in the singular or plural if it is a thing.
+
+    >>> _numbered("tool result", 4), _numbered("subagent sessions", 1), _numbered("not wanted", 2)
+    ('tool results', 'subagent session', 'not wanted')
+    """
+    head, blank, last = reason.rpartition(" ")
+    noun = last.removesuffix("s")
+    if noun not in _COUNTED:
+        return reason
+    return f"{head}{blank}{noun if count == 1 else _COUNTED[noun]}"

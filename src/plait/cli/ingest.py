@@ -1,14 +1,17 @@
 """ingest and watch: index files and folders, once or whenever they change."""
 
+import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
 from plait.cli import INTERRUPTED, Output, as_list, as_path, in_shell, to_run
 from plait.cli.pace import Pace
 from plait.cli.shared import open_to_write, vectors_missing
 from plait.cli.store import VISIBILITY_HELP
-from plait.errors import Notice, PlaitError, UsageError, advise, quoted
+from plait.errors import Notice, PlaitError, UsageError, advise, flattened, quoted
 from plait.present.json import ingest_dict
-from plait.present.text import ingest_remarks, ingest_text
+from plait.present.text import counted, ingest_remarks, ingest_text
+from plait.settings.loading import Config, find_project, project_name, repository_of
 from plait.types.ids import is_address
 from plait.types.reports import IngestReport, Outcome
 from plait.types.visibility import VISIBILITIES
@@ -82,14 +85,18 @@ def ingest_run(arguments: Namespace, out: Output) -> int:
 def _suggest(report: IngestReport, out: Output) -> None:
     if report.count("removed"):
         out.suggest("plait delete --undo", "restore what was removed, within 30 days")
-    elif not report.interrupted and report.count("added", "changed", "moved", "unchanged"):
-        out.suggest("plait search WORDS", "find something")
+    elif not report.interrupted and (
+        stored := report.count("added", "changed", "moved", "unchanged")
+    ):
+        is_here = sum(report.elsewhere.values()) < stored
+        scope = "" if is_here else " --all-projects"
+        out.suggest(f"plait search WORDS{scope}", "find something")
 
 
 def _ingest(
-    arguments: Namespace, out: Output, told: set[Notice], *, only_news: bool = False
+    arguments: Namespace, out: Output, told: set[Notice | str], *, only_news: bool = False
 ) -> IngestReport:
-    """Index what the arguments name; cautions that the run before has ``told`` are not repeated.
+    """Index what the arguments name; what the run before has ``told`` is not repeated.
 
     With ``only_news``, a run that finds nothing new prints nothing.
     """
@@ -113,12 +120,13 @@ def _ingest(
             if report.interrupted:
                 break
         out.end_progress()
+    hints = _hints(out, paths[: len(reports)], reports)
     report = _merged(reports)
     if only_news and not (report.count(*_NEWS) or report.pending or report.interrupted):
         return report
     project = out.config.project
     out.result(
-        ingest_dict(report, project, in_shell),
+        ingest_dict(report, project, in_shell, hints),
         ingest_text(report, project, in_shell, verbose=arguments.verbose),
     )
     # Both decide the exit code, so they are told under --quiet too.
@@ -128,12 +136,52 @@ def _ingest(
     for caution in cautions:
         if caution not in told:
             out.error(caution)
+    out.warn_all([*ingest_remarks(report), *(hint for hint in hints if hint not in told)])
+    once = {hint for hint in told if isinstance(hint, str)}
     told.clear()
-    told.update(cautions)
-    out.warn_all(ingest_remarks(report))
+    told.update(cautions, hints, once)
     if report.interrupted:
         out.warn("interrupted; indexed files are kept. Run the same command again to continue.")
     return report
+
+
+def _hints(out: Output, paths: Sequence[str | None], reports: Sequence[IngestReport]) -> list[str]:
+    """Say in which project documents are that a search elsewhere, or here, does not find."""
+    config = out.config
+    places = [
+        path or config.settings.memory_dir or ""
+        for path, report in zip(paths, reports, strict=True)
+        if report.count("added")
+    ]
+    outside = [flattened(place) for place in places if _is_outside(place, config)]
+    elsewhere = _merged(list(reports)).elsewhere
+    if not outside and not elsewhere:
+        return []
+    from plait.cli.wording import in_all_projects
+
+    hints = [
+        f"{place} is outside of the repository {flattened(config.project or '')}, but what was "
+        "added is in that repository's project and found only there."
+        for place in outside
+    ]
+    hints += [
+        f"{counted(count, 'file')} {'is' if count == 1 else 'are'} in project "
+        f"{flattened(project)} and found only there."
+        for project, count in elsewhere.items()
+    ]
+    return [f"{hint} To find it everywhere: {in_all_projects(out.words)}" for hint in hints]
+
+
+def _is_outside(place: str, config: Config) -> bool:
+    """Tell whether the repository in which a command runs named the project of other notes."""
+    project = config.project
+    if project is None or config.origins.get("project", "default") != "default":
+        return False
+    from plait.settings.project import leads_into
+
+    # Worktrees have the project of their repository.
+    own = project_name(repository_of(find_project(os.path.dirname(os.path.realpath(place)))))
+    return own != project and not leads_into(place, project)
 
 
 def _check_patterns(arguments: Namespace) -> None:
@@ -196,7 +244,7 @@ def watch_run(arguments: Namespace, out: Output) -> int:
             advice=advise("install", extra="watch"),
         ) from error
     arguments.incremental = True
-    told: set[Notice] = set()
+    told: set[Notice | str] = set()
     report = _ingest(arguments, out, told)
     _suggest(report, out)
     if report.interrupted:
@@ -225,7 +273,7 @@ def watch_run(arguments: Namespace, out: Output) -> int:
 
 
 def _was_interrupted(
-    arguments: Namespace, out: Output, told: set[Notice], *, only_news: bool
+    arguments: Namespace, out: Output, told: set[Notice | str], *, only_news: bool
 ) -> bool:
     """Index what changed, and return whether the user stopped that."""
     try:

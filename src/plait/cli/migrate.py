@@ -5,10 +5,11 @@ from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_database_path, to_run
 from plait.cli.shared import bar
-from plait.errors import NotFound, Notice, PlaitError, UsageError, advise
+from plait.errors import NotFound, Notice, PlaitError, UsageError, advise, shell_word
 from plait.memory.opening import MEMORY_OFF
 from plait.present.json import migrated_dict
 from plait.present.text import counted
+from plait.types.ids import is_address
 from plait.types.reports import Migrated
 
 _STOPPED = Notice("Stopped. Run the same command again to go on, or with --drop to undo it.")
@@ -78,7 +79,9 @@ def migrate_run(arguments: Namespace, out: Output) -> int:
 
 
 def _of_option(notice: Notice, arguments: Namespace) -> Notice:
-    """Return an error about a file with the option that names it: here --db may name neither."""
+    """Return an error about a place with the option that names it: here --db may name neither."""
+    if notice.code == "no_memory":
+        return _of_missing(notice, arguments)
     if notice.advice != advise("choose_file"):
         return notice
     for option, path in (("--to", arguments.target), ("--from", arguments.source)):
@@ -86,6 +89,15 @@ def _of_option(notice: Notice, arguments: Namespace) -> Notice:
             text = f"{notice.text} Choose another file with {option} PATH."
             return notice._replace(text=text, advice=None)
     return notice
+
+
+def _of_missing(notice: Notice, arguments: Namespace) -> Notice:
+    """Return the error that there is no memory to move, with how to see which there are."""
+    step = "Check what --from names." if arguments.source else "Name the memory with --from."
+    if is_address(notice.subject):
+        address = shell_word(notice.subject, "ADDRESS")
+        step = to_run(f"To see which there are: plait postgres list {address}")
+    return notice._replace(text=f"{notice.text} {step}", advice=None)
 
 
 def _text(done: Migrated) -> str:

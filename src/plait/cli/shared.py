@@ -164,7 +164,11 @@ def warn_no_match(
         if rest.earlier:
             reason += f"; {counted(rest.earlier, 'hit')} no longer valid"
             advice = (*advice, "--all-versions")
-    out.warn(f"{reason}. Try {', or '.join(advice)}." if advice else f"{reason}.")
+    from plait.cli.suggestions import similar_values
+
+    meant = similar_values(memory, vars(arguments), all_projects=arguments.all_projects)
+    tries = f" Try {', or '.join(advice)}." if advice else ""
+    out.warn(f"{reason}.{meant}{tries}")
 
 
 def warn_if_better_elsewhere(memory: Memory, arguments: Namespace, out: Output, query: str) -> None:

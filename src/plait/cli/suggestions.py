@@ -3,17 +3,18 @@
 Names are stored content. Only the command line suggests them, because only the owner reads it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from plait.cli import to_run
 from plait.errors import Notice, PlaitError, advise, shell_word
-from plait.facts.names import unknown_entity
+from plait.facts.names import TOO_SHORT, unknown_entity
 from plait.memory import Memory
 from plait.present.text import on_a_line
 from plait.searching import where
 from plait.searching.links import aliases_of
-from plait.settings.schema import did_you_mean
-from plait.types import Kind
+from plait.settings.schema import closest, did_you_mean
+from plait.types import Document, Kind
+from plait.types.ids import ID_PREFIX
 
 UNKNOWN_ENTITY = "unknown_entity"
 UNKNOWN_NAME = "unknown_name"
@@ -33,6 +34,36 @@ def with_suggestion(memory: Memory, error: PlaitError) -> Notice:
     if notice.code == UNKNOWN_NAME:
         return _with_document(memory, notice)
     return notice
+
+
+# Options whose values are stored content, and where a document has them.
+_STORED: dict[str, tuple[str, Callable[[Document], Iterable[str | None]]]] = {
+    "tags": ("--tag", lambda row: row.tags),
+    "types": ("--type", lambda row: (row.type,)),
+    "topics": ("--topic", lambda row: (row.topic,)),
+    "entity": ("--entity", lambda row: (row.key,) if row.kind == "entity" else ()),
+}
+
+
+def similar_values(
+    memory: Memory, wanted: Mapping[str, Sequence[str]], *, all_projects: bool
+) -> str:
+    """Return a question for filters with a value that no document has, or nothing."""
+    asked = {field: values for field in _STORED if (values := wanted.get(field))}
+    if not asked:
+        return ""
+    here = where.to_filter({}, memory.config.project, all_projects=all_projects)
+    rows = memory.engine.scan(here, limit=NAMES_COMPARED)
+    meant = []
+    for field, values in asked.items():
+        option, values_of = _STORED[field]
+        known = {value for row in rows for value in values_of(row) if value}
+        folded = {value.casefold() for value in known}
+        for value in values:
+            similar = None if value.casefold() in folded else closest(value, sorted(known))
+            if similar is not None:
+                meant.append(f"{option} {shell_word(similar, 'NAME')}")
+    return f" Did you mean {' '.join(meant)}?" if meant else ""
 
 
 def missing_entity(memory: Memory, name: str) -> Notice:
@@ -60,8 +91,23 @@ def similar_entity(name: str, other: str) -> str:
 def _with_entity(memory: Memory, notice: Notice) -> Notice:
     names = _keys(memory, ("entity",))
     same = _ignoring_case(notice.subject, names)
-    hint = f" Did you mean {same[0]!r}?" if same else did_you_mean(notice.subject, names)
+    close = (same or _with_words(notice.subject, names))[:NAMES_OFFERED]
+    hint = (
+        f" Did you mean {' or '.join(map(repr, close))}?"
+        if close
+        else did_you_mean(notice.subject, names)
+    )
     return notice._replace(text=f"{notice.text}{hint}")
+
+
+def _with_words(name: str, names: Sequence[str]) -> list[str]:
+    """Return the names that have all words of another one.
+
+    >>> _with_words("marek", ["Marek Novák", "Marekville"])
+    ['Marek Novák']
+    """
+    words = set(name.casefold().split())
+    return [other for other in names if words and words <= set(other.casefold().split())]
 
 
 def _with_document(memory: Memory, notice: Notice) -> Notice:
@@ -81,8 +127,35 @@ def _with_document(memory: Memory, notice: Notice) -> Notice:
     else:
         hint = did_you_mean(name, [*keys, *_aliases(memory)], NEARLY_EQUAL)
     if not hint:
-        return notice
+        return _with_deleted(memory, notice)
     return notice._replace(text=f"Nothing is named '{name}'.{hint}", advice=None)
+
+
+def _with_deleted(memory: Memory, notice: Notice) -> Notice:
+    """Return the notice; if the name was that of a deleted document, say how to restore it."""
+    name = notice.subject
+    if len(name) < ID_PREFIX and _begins_an_id(memory, name):
+        return notice._replace(text=f"Nothing is named '{name}'{TOO_SHORT}.")
+    if not memory.stats().trash_count:
+        return notice
+    here = (memory.config.project, None)
+    trash = (row for row in memory.engine.trashed(texts=False) if not row.version_of)
+    rows = [row.document for row in trash if row.document.project in here]
+    if not any(name == row.key or _is_id(name, row) for row in rows):
+        return notice
+    undo = to_run(f"plait delete --undo {shell_word(name, 'NAME')}")
+    text = f"'{name}' was deleted. To restore it: {undo}"
+    return notice._replace(text=text, advice=None)
+
+
+def _begins_an_id(memory: Memory, name: str) -> bool:
+    here = where.to_filter({}, memory.config.project, all_projects=False)
+    rows = memory.engine.scan(here, limit=NAMES_COMPARED)
+    return bool(name) and any(row.id.startswith(name.lower()) for row in rows)
+
+
+def _is_id(name: str, document: Document) -> bool:
+    return len(name) >= ID_PREFIX and document.id.startswith(name.lower())
 
 
 def _ignoring_case(name: str, names: Sequence[str]) -> list[str]:

@@ -1,8 +1,9 @@
 """The advice of errors as commands for a shell, and the command for the next page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from plait.errors import Notice, shell_word
+from plait.facts.names import PERSONAL
 
 # Options that are not named like their parameter.
 _OPTION_OF = {"budget_tokens": "--budget"}
@@ -59,7 +60,7 @@ SHELL: dict[str, str] = {
     "hide_password": "Leave the password to ~/.pgpass or PGPASSWORD, or keep the address in "
     "plait's own settings: plait config set db_path ADDRESS",
     "store_messages": "Add it to a session: plait store --session NAME --messages FILE",
-    "export_other": "Export it first: plait --db {path:shell} export FILE.jsonl",
+    "export_other": "Or export it first: plait --db {path:shell} export FILE.jsonl",
     "add_member": "An owner can run: plait team add {member:shell}",
     "change_role": "An owner can run: plait team role {member:shell} writer",
     "give_project": "An owner can run: plait team add {member:shell} --project {project:shell}",
@@ -142,15 +143,34 @@ def next_page(words: Sequence[str], cursor: str) -> str:
     >>> next_page(["timeline", "--cursor", "old", "--path", "my notes"], "new")
     "plait timeline --path 'my notes' --cursor new"
     """
-    kept = ["plait"]
+    kept = []
     left = iter(words)
     for word in left:
-        name, equals, value = word.partition("=")
-        if name == "--cursor":
-            if not equals:
-                next(left, None)
-        elif word.startswith("-"):
-            kept.append(f"{name}={shell_word(value, 'VALUE')}" if equals else name)
-        else:
-            kept.append(shell_word(word, "VALUE"))
-    return " ".join([*kept, "--cursor", shell_word(cursor, "TEXT")])
+        name, equals, _ = word.partition("=")
+        if name != "--cursor":
+            kept.append(word)
+        elif not equals:
+            next(left, None)
+    return f"{typed_again(kept)} --cursor {shell_word(cursor, 'TEXT')}"
+
+
+def in_all_projects(words: Sequence[str]) -> str:
+    """Return a command line as it was typed, but for what is found in every project.
+
+    >>> in_all_projects(["ingest", "my notes", "--include=pdf"])
+    "plait --project personal ingest 'my notes' --include=pdf"
+    """
+    return typed_again(["--project", PERSONAL, *words])
+
+
+def typed_again(words: Iterable[str]) -> str:
+    """Return words of a command line as a command for a shell."""
+    return " ".join(["plait", *map(_typed_word, words)])
+
+
+def _typed_word(word: str) -> str:
+    """Return a word of a command line as a shell takes it."""
+    if not word.startswith("-"):
+        return shell_word(word, "VALUE")
+    name, equals, value = word.partition("=")
+    return f"{name}={shell_word(value, 'VALUE')}" if equals else name

@@ -72,7 +72,9 @@ def fixed_run(arguments: Namespace, out: Output) -> int:
     """Print what was run and edited after an error that did not come back."""
     example = to_run("For example: plait fixed \"KeyError: 'total'\"")
     _refuse_empty(arguments, f"The error is empty. {example}")
-    return _answer(arguments, out, fixed, fixed_dict, fixed_text)
+    is_word = ":" not in " ".join(arguments.words)
+    advice = ("the whole line, as it was printed",) if is_word else ()
+    return _answer(arguments, out, fixed, fixed_dict, fixed_text, advice)
 
 
 def _refuse_empty(arguments: Namespace, sentence: str) -> None:
@@ -92,18 +94,24 @@ def _answer(
     ask: Callable[..., list[_Row]],
     as_dict: Callable[[_Row], dict[str, Any]],
     as_text: Callable[[Sequence[_Row], str | None], str],
+    advice: Sequence[str] = (),
 ) -> int:
     with open_to_read(out) as memory:
         words = " ".join(arguments.words)
         rows = ask(memory, words, limit=arguments.limit, all_projects=arguments.all_projects)
         results = [as_dict(row) for row in rows]
-        return _show(memory, arguments, out, results, as_text(rows, out.config.project))
+        return _show(memory, arguments, out, results, as_text(rows, out.config.project), *advice)
 
 
 def _show(
-    memory: Memory, arguments: Namespace, out: Output, results: list[dict[str, Any]], text: str
+    memory: Memory,
+    arguments: Namespace,
+    out: Output,
+    results: list[dict[str, Any]],
+    text: str,
+    *advice: str,
 ) -> int:
     out.result({"results": results}, text)
     if not results:
-        warn_no_match(memory, arguments, out, "nothing sure is known")
+        warn_no_match(memory, arguments, out, "nothing sure is known", *advice)
     return 0 if results else NOTHING_FOUND

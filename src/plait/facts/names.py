@@ -24,6 +24,8 @@ MARK_CHARS = 24
 _NO_BRACKETS = str.maketrans("()[]", "    ")
 
 Named = tuple[Document, Passage | None]
+# Why the beginning of an id is no name.
+TOO_SHORT = f": an id needs at least {ID_PREFIX} characters"
 # What a name is for. To read, an id reaches into other projects; to mark a place in this project's
 # timeline or to change something, no name does, unless everything is asked for.
 Reach = Literal["read", "anchor", "change", "everything"]
@@ -176,10 +178,10 @@ def unknown_name(name: str) -> NotFound:
     >>> unknown_name("ajt").notice.text
     "Nothing is named 'ajt': an id needs at least 6 characters."
     """
-    is_short = len(name) < ID_PREFIX and name.isascii() and name.isalnum()
-    reason = f": an id needs at least {ID_PREFIX} characters" if is_short else ""
+    # A word is more likely a key that was misspelt.
+    is_short = len(name) < ID_PREFIX and name.isascii() and name.isalnum() and not name.isalpha()
     return NotFound(
-        f"Nothing is named '{name}'{reason}.",
+        f"Nothing is named '{name}'{TOO_SHORT if is_short else ''}.",
         code="unknown_name",
         subject=name,
         advice=advise("search"),

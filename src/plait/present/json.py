@@ -160,8 +160,16 @@ def added_dict(stored: Sequence[Stored], session: str, project: str | None) -> d
     }
 
 
-def ingest_dict(report: IngestReport, project: str | None, worded: Wording = str) -> dict[str, Any]:
-    """Return what ``ingest`` did and in which project, with every file that was left out."""
+def ingest_dict(
+    report: IngestReport,
+    project: str | None,
+    worded: Wording = str,
+    hints: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return what ``ingest`` did and in which project, with every file that was left out.
+
+    ``hints`` say where the documents are found, if that may not be where they are expected.
+    """
     left_out = [row for row in report.reports if row.outcome in ("skipped", "failed")]
     return {
         "files": report.count("added", "changed"),
@@ -177,6 +185,8 @@ def ingest_dict(report: IngestReport, project: str | None, worded: Wording = str
         "removed": report.count("removed"),
         "kept": report.count("kept"),
         "taken_from": report.taken_from,
+        "elsewhere": report.elsewhere,
+        "hints": list(hints),
         "caution": None if report.caution is None else worded(report.caution),
         "ignored": report.ignored,
         "ignored_types": dict(report.ignored_types),

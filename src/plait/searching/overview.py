@@ -15,7 +15,7 @@ from plait.facts.credentials import document_secrets
 from plait.facts.messages import is_person
 from plait.protocols import Store
 from plait.searching.conversations import conversation, short_sessions
-from plait.searching.overview_lines import OverviewLine, cut, flat, items_of, packed
+from plait.searching.overview_lines import OverviewLine, below_heading, cut, flat, items_of, packed
 from plait.searching.readable import load_readable, readable_passages, unreadable
 from plait.searching.recall import Recalled
 from plait.text import parse
@@ -189,7 +189,7 @@ def _pinned(reader: _Reader) -> Iterator[OverviewLine]:
     for document in reader.scan(len(ALWAYS_LOADED) * 2, keys=ALWAYS_LOADED, trusts=TRUSTED):
         passages = reader.passages(document)
         for passage in passages:
-            lines = map(flat, _without_tasks(passage.text).splitlines())
+            lines = map(flat, _shown_of(passage).splitlines())
             yield OverviewLine(
                 document,
                 passage,
@@ -359,8 +359,13 @@ def _newest_first(rows: Iterable[Document]) -> list[Document]:
 def _beginning(reader: _Reader, document: Document) -> Iterator[OverviewLine]:
     """Yield the summary of a document, else its first words; nothing if it cannot be read."""
     for passage in reader.passages(document):
-        text = cut(flat(document.summary or _without_tasks(passage.text)), LINE_CHARS)
+        text = cut(flat(document.summary or _shown_of(passage)), LINE_CHARS)
         yield OverviewLine(document, passage, text, passage.start_line)
+
+
+def _shown_of(passage: Passage) -> str:
+    """Return the text of a passage without its tasks, below the headings that its line names."""
+    return below_heading(_without_tasks(passage.text), passage.heading)
 
 
 def _without_tasks(text: str) -> str:

@@ -1,7 +1,7 @@
 """The text of an overview: one line for each document, in sections, within a token budget."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from plait.errors import Notice
 from plait.facts.echo import PREFACE, section_line
@@ -21,6 +21,8 @@ from plait.types.records import NamedTuple
 
 # Of a text, what is looked at to make a line of it.
 READ_CHARS = 2_400
+# Between the headings of a passage.
+_PARTS = re.compile(r"; | > ")
 # A minus before a number is no mark of a list.
 _MARKS = re.compile(r"(?:[#>*+-]{1,6}\s++)*+")
 
@@ -43,6 +45,26 @@ def flat(text: str) -> str:
     """
     lines = (_MARKS.sub("", line.strip(), count=1) for line in text[:READ_CHARS].splitlines())
     return " ".join(" ".join(filter(None, lines)).split())
+
+
+def below_heading(text: str, heading: str) -> str:
+    r"""Return a text without the headings that it begins with, if they are shown beside it.
+
+    A text that is nothing else stays as it is.
+
+    >>> below_heading("# Plan\n\n## Boats\n\nBuild one.", "Plan > Boats")
+    'Build one.'
+    """
+    parts = (heading, *heading.split("; "), *heading.split(" > "), *_PARTS.split(heading))
+    shown = {"", *map(flat, parts)}
+    lines = text.splitlines(keepends=True)
+    first = next((row for row, line in enumerate(lines) if not _is_shown(line, shown)), None)
+    return text if first is None else "".join(lines[first:])
+
+
+def _is_shown(line: str, shown: Collection[str]) -> bool:
+    """Tell whether a line is one of the headings that are shown, or the rule below one."""
+    return flat(line) in shown or set(line.strip()) in ({"="}, {"-"})
 
 
 def cut(text: str, most: int) -> str:

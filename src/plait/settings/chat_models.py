@@ -38,7 +38,7 @@ class ChatModel(NamedTuple):
         names = {"anthropic": "Anthropic", "openai": "OpenAI", "ollama": "Ollama"}
         if self.needs_key:
             return names[self.protocol]
-        where = self.address.identity
+        where = self.address.url  # as it was typed
         return f"Ollama at {where}" if self.protocol == "ollama" else f"The server at {where}"
 
     @property

@@ -131,7 +131,7 @@ def _value(tool: str, schema: Schema, value: Any, path: str, *, strict: bool) ->
     if kind == "array":
         limits = {"maxItems": MAX_ARGUMENT_ITEMS, **schema}
         if not schema.get("minItems", 0) <= len(value) <= limits["maxItems"]:
-            raise _wrong(path, limits, f"{len(value)} of them")
+            raise _wrong(path, limits, shown=f"{len(value)} items" if value else "an empty list")
         return [
             _value(tool, schema["items"], item, f"{path}[{place}]", strict=strict)
             for place, item in enumerate(value)
@@ -140,7 +140,7 @@ def _value(tool: str, schema: Schema, value: Any, path: str, *, strict: bool) ->
         raise _wrong(path, schema, value)
     if kind == "string" and len(value) > schema.get("maxLength", MAX_ARGUMENT_CHARS):
         limit = {"maxLength": MAX_ARGUMENT_CHARS, **schema}
-        raise _wrong(path, limit, f"{len(value):,} characters")
+        raise _wrong(path, limit, shown=f"{len(value):,} characters")
     if kind in ("integer", "number") and not (
         schema.get("minimum", value) <= value <= schema.get("maximum", value)
     ):
@@ -210,8 +210,8 @@ def _allowed(schema: Schema) -> str:
     return words
 
 
-def _wrong(path: str, schema: Schema, value: Any) -> UsageError:
-    message = f"{path} must be {_allowed(schema)}; got {_shown(value)}."
+def _wrong(path: str, schema: Schema, value: Any = None, *, shown: str = "") -> UsageError:
+    message = f"{path} must be {_allowed(schema)}; got {shown or _shown(value)}."
     return UsageError(message, code="bad_argument", subject=path)
 
 

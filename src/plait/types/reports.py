@@ -125,7 +125,8 @@ class FileReport(NamedTuple):
     A file that was added or changed has a reason if it was read in an unusual way.
 
     ``secret`` names the kinds of secrets in a file that was added or changed, ``taken_from`` the
-    project that its document was in before its folder moved to this one.
+    project that its document was in before its folder moved to this one, ``elsewhere`` the other
+    project that its document is in and stays in.
     """
 
     path: str
@@ -135,6 +136,7 @@ class FileReport(NamedTuple):
     code: str = ""
     secret: tuple[str, ...] = ()
     taken_from: str = ""
+    elsewhere: str = ""
 
 
 # Called with the outcome of each file as soon as it is known.
@@ -166,6 +168,12 @@ class IngestReport(NamedTuple):
     def taken_from(self) -> dict[str, int]:
         """How many documents moved here from each other project, with their folder."""
         projects = [report.taken_from for report in self.reports if report.taken_from]
+        return {project: projects.count(project) for project in dict.fromkeys(projects)}
+
+    @property
+    def elsewhere(self) -> dict[str, int]:
+        """How many of the files are in each other project, and are not found in this one."""
+        projects = [report.elsewhere for report in self.reports if report.elsewhere]
         return {project: projects.count(project) for project in dict.fromkeys(projects)}
 
     @property

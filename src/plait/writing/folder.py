@@ -66,6 +66,8 @@ class Ingest:
         self._emptied: list[Document] = []
         # What to tell about files that were read after all.
         self._remarks: dict[str, str] = {}
+        # The other projects that documents stay in, by path.
+        self._elsewhere: dict[str, str] = {}
         self._caution: Notice | None = None
 
     def run(self, walk: sources.Walk) -> IngestReport:
@@ -158,6 +160,8 @@ class Ingest:
         self._seen.add(file.path)
         former = self._moves.formers.get(file.path) if old is None else None
         file, project = self._placed(file, old, former)
+        if project not in (None, self._project):  # what is personal is found everywhere
+            self._elsewhere[file.path] = project
         name = (project, file.root, file.key)
         # Only a file that stays in its place can be skipped.
         same = old if old is not None and (old.project, old.source, old.key) == name else None
@@ -315,17 +319,20 @@ class Ingest:
     def _report(self, *reports: FileReport) -> None:
         """Note what became of files, all before any is told: what is written counts as written."""
         before = len(self._reports)
-        self._reports += [
-            report._replace(taken_from=self._moves.taken.get(report.path, ""))
-            if report.outcome in ("moved", "changed", "removed")
-            else report
-            for report in reports
-        ]
+        self._reports += map(self._with_projects, reports)
         for number, report in enumerate(self._reports[before:], before + 1):
             if self._on_file is not None:
                 self._on_file(report)
             if self._progress is not None:
                 self._progress(number, self._total, report.path)
+
+    def _with_projects(self, report: FileReport) -> FileReport:
+        """Return the report with the other projects that its document was or is in."""
+        if report.outcome in ("moved", "changed", "removed"):
+            report = report._replace(taken_from=self._moves.taken.get(report.path, ""))
+        if report.outcome in ("moved", "changed", "unchanged"):
+            report = report._replace(elsewhere=self._elsewhere.get(report.path, ""))
+        return report
 
 
 def walk_known(

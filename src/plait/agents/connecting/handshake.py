@@ -37,7 +37,7 @@ def launch_of(options: Sequence[str] = ()) -> Launch:
     if f"{os.sep}archive-v" in folder:
         raise PlaitError(
             "This plait runs in a temporary environment, which an agent would not find again. "
-            "Install it first: uv tool install 'plait[mcp]'",
+            "Install it first, in a clone of plait: uv tool install '.[mcp]'",
             code="temporary_install",
         )
     script = os.path.join(folder, "plait.exe" if sys.platform == "win32" else "plait")
@@ -95,7 +95,7 @@ def prove(launch: Launch, environ: Mapping[str, str], folder: str) -> Proof:
     if not tools or not isinstance(tools, list) or server.get("name") != "plait":
         complaint = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         why = complaint[0] if complaint else "it answered something else"
-        raise _refused(command, why.removeprefix("plait: "))
+        raise _refused(command, why)
     return Proof(str(server.get("version", "")), len(tools))
 
 
@@ -112,6 +112,9 @@ def _results(output: bytes) -> dict[int, dict[str, Any]]:
 
 
 def _refused(command: Sequence[str], why: str) -> PlaitError:
-    shown = flattened(" ".join(command))
-    text = f"{shown} is no MCP server of plait: {flattened(why)[:SHOWN_CHARS].rstrip('.')}."
+    complaint = flattened(why)[:SHOWN_CHARS].rstrip(".")
+    if complaint.startswith("plait: "):  # it is plait, and says itself what is wrong
+        text = f"{complaint.removeprefix('plait: ')}."
+    else:
+        text = f"{flattened(' '.join(command))} is no MCP server of plait: {complaint}."
     return PlaitError(f"{text} Nothing was changed.", code="no_handshake", subject=command[0])

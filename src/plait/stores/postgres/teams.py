@@ -154,8 +154,8 @@ def _check(
 ) -> None:
     if not membership.is_administrator and name == membership.name:
         raise UsageError(
-            f"{name} cannot change the own membership. Another owner can, or whoever administers "
-            "the database.",
+            f"You are {name}, and nobody changes their own membership. Another owner can, or "
+            "whoever administers the database.",
             code="own_membership",
             subject=name,
         )

@@ -12,11 +12,13 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from urllib.parse import quote
 
 import apsw
 
 from plait.errors import StoreBusy, advise
 from plait.stores.sqlite import slack, stale_terms
+from plait.stores.sqlite.audit import KEY, is_key
 from plait.stores.sqlite.connection import (
     APPLICATION_ID,
     KEPT_ASIDE,
@@ -186,10 +188,11 @@ def copies_beside(connections: Connections) -> tuple[str, ...]:
     """Return the files in the folder of a memory that may have what was in it before.
 
     What a restore kept, what a killed restore or backup left behind, and backups: these are the
-    memories whose journal is not a WAL.
+    memories whose journal is not a WAL. A backup of another memory, which has another key, is none.
     """
     if connections.in_memory:
         return ()
+    key = get_meta(connections.get(), KEY)
     folder, name = os.path.split(connections.real)
     own = {name, *(name + ending for ending in ("-wal", "-shm", "-journal"))}
     with os.scandir(folder) as entries:
@@ -199,7 +202,10 @@ def copies_beside(connections: Connections) -> tuple[str, ...]:
             entry.path
             for entry in others
             if entry.name.startswith((name + KEPT_ASIDE, name + "-wal" + KEPT_ASIDE))
-            or _is_backup(entry.path, connections.vfs)
+            or (
+                _is_backup(entry.path, connections.vfs)
+                and not _is_of_another(entry.path, key, connections.vfs)
+            )
         )
     )
 
@@ -219,6 +225,24 @@ def _is_backup(path: str, vfs: str | None) -> bool:
         file.xClose()
     # https://sqlite.org/fileformat2.html#the_database_header
     return header[68:72] == APPLICATION_ID.to_bytes(4, "big") and header[18:20] == b"\1\1"
+
+
+def _is_of_another(path: str, key: str | None, vfs: str | None) -> bool:
+    """Tell whether a backup surely is of another memory; false if it has no key, or is damaged."""
+    if key is None or has_journal(path):
+        return False
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    try:
+        backup = apsw.Connection(f"file:{quote(path)}?mode=ro&immutable=1", flags=flags, vfs=vfs)
+    except (apsw.Error, OSError):
+        return False
+    try:
+        other = get_meta(backup, KEY)
+    except apsw.Error:
+        return False
+    finally:
+        backup.close(force=True)
+    return other is not None and is_key(other) and other != key
 
 
 # -- the file ------------------------------------------------------------------------------
