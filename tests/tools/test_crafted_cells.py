@@ -11,6 +11,7 @@ from plait.errors import PlaitError, StoreDamaged
 from plait.memory import Memory
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
 from plait.stores.sqlite.objects import own_objects
+from plait.stores.sqlite.store import SQLiteStore
 from plait.tools import run_text
 from plait.types.relations import Relation
 from plait.types.reports import NewEntity
@@ -156,6 +157,29 @@ def test_words_of_a_schema_that_cannot_be_read_are_quoted_and_short(tmp_path: Pa
 
 
 # -- values that are no numbers ----------------------------------------------------------------
+
+NO_COUNTS = [-1, 0, "many", b"\x00", 2**63 - 1]
+
+
+@pytest.mark.parametrize("value", NO_COUNTS)
+def test_counts_of_words_that_plait_never_writes_stop_no_search_and_no_store(
+    whole: bytes, tmp_path: Path, value: str | bytes | int
+) -> None:
+    path = tmp_path / "foreign.db"
+    path.write_bytes(whole)
+    assert crafted(path, "frequent_terms", "passages", value)
+    with Memory.open(path, embedder="none", project=PROJECT) as memory:
+        engine = memory.engine
+        assert isinstance(engine, SQLiteStore)
+        engine.keywords.passages, engine.keywords.matches = 2, 1
+        assert any(hit.document.key == "note" for hit in memory.search("deploy anchors").hits)
+        assert memory.store("We deploy with large anchors", origin="agent").id
+        memory.delete("note", purge=True)
+        if value != NO_COUNTS[-1]:
+            assert errors(memory)
+        if isinstance(value, int):  # other types everywhere look like rows of another table
+            assert not errors(memory, fix=True)
+        assert memory.search("anchors").hits
 
 
 @pytest.mark.parametrize("value", [b"\x00\xff", "\x00", "nobody", b""])
