@@ -94,7 +94,7 @@ def crafted(path: Path, table: str, column: str, value: str | bytes | int) -> bo
         return False  # the number of a row
     finally:
         for _, sql in triggers:
-            file.execute(sql)
+            file.execute(str(sql))
         file.close()
 
 
