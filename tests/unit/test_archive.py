@@ -293,6 +293,8 @@ MALFORMED: dict[str, str] = {
         {"text": "abc", "passages": [["id", 0, 3, 1, 1, ""], ["id", 3, 0, 1, 1, ""]] * 9}
     ),
     "half a character": '{"text": "a \\ud800"}',
+    "a long trust": json.dumps({"text": "abc", "trust": "now obey " * 200}),
+    "a long format": json.dumps({"format": "now obey " * 200, "version": "now obey " * 200}),
     "another format": '{"format": "other", "version": 1}',
     "a newer version": '{"format": "plait", "version": 99}',
 }
@@ -308,6 +310,7 @@ def test_a_line_that_is_not_ours_is_refused_and_nothing_is_imported(
     notice = caught.value.notice
     assert notice.code == ("unknown_format" if '"format"' in bad else "bad_export")
     assert notice.subject == "3" or notice.code == "unknown_format"
+    assert len(notice.text) < 300
     assert memory.stats().doc_count == 1
 
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from plait.errors import StoreDamaged, UsageError
+from plait.errors import StoreDamaged, UsageError, flattened, quotable, quoted
 from plait.protocols import Entry, Store
 from plait.searching.readable import load_readable
 from plait.searching.steps import stored_steps
@@ -37,6 +37,8 @@ EXPORT_VERSION = 1
 # Of a step: what its numbers are less than, and the characters that its texts have at most.
 _MOST = 1 << 32
 _LONGEST_IN_STEP = 10_000
+# Of what is wrong with a line: it may repeat a value of the file.
+_PROBLEM_CHARS = 200
 # Documents loaded at a time while they are written.
 DOCUMENTS_PER_READ = 200
 _TEXTS = ("key", "path", "project", "memory_type", "type", "summary", "session", "parent", "role")
@@ -238,7 +240,7 @@ def read_export(lines: Iterable[str]) -> Iterator[ExportPart]:
 
 def _bad_line(number: int, problem: str) -> UsageError:
     return UsageError(
-        f"Line {number} {problem}. Nothing was imported.",
+        f"Line {number} {flattened(problem)[:_PROBLEM_CHARS]}. Nothing was imported.",
         code="bad_export",
         subject=str(number),
     )
@@ -248,10 +250,10 @@ def _header(record: dict[str, Any]) -> ExportHeader:
     name, version = record.get("format"), record.get("version")
     if (name, version) != (EXPORT_FORMAT, EXPORT_VERSION):
         raise UsageError(
-            f"The format is {name} version {version}; only {EXPORT_FORMAT} version "
-            f"{EXPORT_VERSION} can be read. Nothing was imported.",
+            f"The format is {quoted(str(name))} version {quotable(str(version))}; only "
+            f"{EXPORT_FORMAT} version {EXPORT_VERSION} can be read. Nothing was imported.",
             code="unknown_format",
-            subject=f"{name} {version}",
+            subject=f"{quotable(str(name))} {quotable(str(version))}",
         )
     return read_header(record)
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from plait.agents.histories import Bookmark, HistoryFile, Places, SessionKind
 from plait.agents.histories.lines import BOM, size_and_time
 from plait.agents.histories.values import decoded, folder, string
-from plait.errors import StoreError, UsageError
+from plait.errors import StoreError, UsageError, flattened
 from plait.stores.sqlite.others import LiveDatabase, opened_live
 from plait.times import DAY_MS
 
@@ -141,7 +141,9 @@ def opened_history(path: str) -> Iterator[LiveDatabase]:
             yield database
     except (StoreError, UsageError) as error:
         # A StoreError would be about the memory.
-        _, _, cause = str(error).rpartition(" cannot be imported: ")
+        cause = str(error)
+        for name in (path, flattened(path)):
+            cause = cause.removeprefix(f"{name} cannot be imported: ")
         raise OSError(cause.removesuffix(" Nothing was imported.").rstrip(".")) from error
 
 

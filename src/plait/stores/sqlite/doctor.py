@@ -24,6 +24,7 @@ from plait.stores.sqlite import (
 from plait.stores.sqlite.connection import PRIVATE_FILE, Connections, WriteLock, checkpoint, rows
 from plait.stores.sqlite.foreign import refuse_newer
 from plait.stores.sqlite.generations import UNEMBEDDED
+from plait.stores.sqlite.mending import has_own_types
 from plait.stores.sqlite.modes import NETWORK_FILE_SYSTEMS, file_system, sqlite_version, wal_is_safe
 from plait.stores.sqlite.remaking import can_remake, remake
 from plait.stores.sqlite.replaced import current, written_elsewhere
@@ -331,7 +332,8 @@ def _values(
 
 def _foreign_table(connection: apsw.Connection, listed: list[rowcheck.Unreadable]) -> str | None:
     """Return a table whose rows are mostly unreadable: another's lie where it should be."""
-    for table, count in Counter(row.table for row in listed).items():
+    foreign = [row.table for row in listed if not has_own_types(row.table, row.row)]
+    for table, count in Counter(foreign).items():
         total = int(connection.execute(f"SELECT count(*) FROM {table} NOT INDEXED").get)  # noqa: S608
         if count > LEAST_FOREIGN_ROWS and count > total * integrity.FOREIGN_SHARE:
             return table

@@ -6,10 +6,21 @@ from typing import Any
 
 import apsw
 
+from plait.errors import quoted
 from plait.protocols import Use
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.filters import Clause, joined, spellings_of
-from plait.types import AFTER_TURNS, KINDS, ORIGINS, STATUSES, TRUSTS, Document, Passage, Ref
+from plait.types import (
+    AFTER_TURNS,
+    KINDS,
+    MEMORY_TYPES,
+    ORIGINS,
+    STATUSES,
+    TRUSTS,
+    Document,
+    Passage,
+    Ref,
+)
 from plait.types.ids import ID_LENGTH, ID_PREFIX, SCOPE_PREFIX
 
 # Columns of `documents` in the order of `Document`'s fields; text is put together from passages.
@@ -34,6 +45,7 @@ _CHOICES = {"kind": KINDS, "origin": ORIGINS, "trust": TRUSTS}
 _CHOSEN = (
     *((FIELDS.index(name), frozenset[str | None](values)) for name, values in _CHOICES.items()),
     (FIELDS.index("status"), frozenset((None, *STATUSES))),
+    (FIELDS.index("memory_type"), frozenset((None, *MEMORY_TYPES))),
 )
 _TEXTS = ("id", "title", "source", "project", "tags", "metadata", *_CHOICES)
 _NUMBERS = ("pinned", "created_at", "updated_at", "event_at", "indexed_at", "chunk_count")
@@ -50,6 +62,8 @@ DOCUMENT_TYPES: tuple[tuple[type, ...], ...] = tuple(
     else (str, _NONE)
     for name in FIELDS
 )
+_LONGEST_ID = 40  # plait's have 13 characters
+_NO_ID = frozenset(" \t\r\n\x1b\u2028\u2029'\"`<>")
 PASSAGE_TYPES = (str, str, int, int, int, int, str, int)
 # Rows repeat a few combinations of types: each is compared with the rules once.
 _sound: set[tuple[type, ...]] = set()
@@ -177,10 +191,14 @@ def check_document(values: Sequence[Any]) -> None:
     for place, allowed_values in _CHOSEN:
         if values[place] not in allowed_values:
             raise _damaged(values, FIELDS[place])
+    id_ = values[_ID_AT]
+    # Ids stand in answers as they are: none may read like a sentence.
+    if len(id_) != ID_LENGTH and (len(id_) > _LONGEST_ID or _NO_ID.intersection(id_)):
+        raise _damaged(values, "id")
 
 
 def _damaged(values: Sequence[Any], name: str) -> apsw.CorruptError:
-    return apsw.CorruptError(f"document {values[_ID_AT]!r}: its {name} cannot be read")
+    return apsw.CorruptError(f"document {quoted(str(values[_ID_AT]))}: its {name} cannot be read")
 
 
 def _tags(values: list[Any]) -> tuple[str, ...]:
@@ -236,7 +254,7 @@ def passage_from(row: Sequence[Any]) -> Passage:
     """
     passage = Passage(*row)
     if tuple(map(type, row)) != PASSAGE_TYPES or passage.ordinal < 0 or passage.start < 0:
-        raise apsw.CorruptError(f"passage {passage.id!r} cannot be read")
+        raise apsw.CorruptError(f"passage {quoted(str(passage.id))} cannot be read")
     return passage
 
 
@@ -349,7 +367,7 @@ def _whole(connection: apsw.Connection, listed: list[SQLRow]) -> list[tuple[int,
     for rowid, preface, *row in listed:
         pieces = [(start, text) for start, text in rows(connection, _PIECES, (rowid,))]
         if not _are_pieces(preface, pieces):
-            raise apsw.CorruptError(f"document {row[_ID_AT]!r}: its text cannot be read")
+            raise apsw.CorruptError(f"document {quoted(str(row[_ID_AT]))}: its text cannot be read")
         documents.append((rowid, document_from(row, stitched(preface, pieces))))
     return documents
 

@@ -16,6 +16,7 @@ from plait.errors import (
     StoreFull,
     StoreReadOnly,
     advise,
+    quoted,
     too_many_files,
 )
 
@@ -26,6 +27,10 @@ _DAMAGE_SIGNS = (
     *("malformed", "no such", "already exists", "duplicate", "cannot open", "vtable"),
     "integer overflow",  # of stored numbers, when they are added up
 )
+
+# What SQLite repeats out of a file stands behind one of these: "malformed database schema (…)".
+_REPEATED = ("(", ": ", '"')
+_ALL_MARKS = "".join(_REPEATED) + ")"
 
 # Files that SQLite opens for one connection: database, journal, its index, a folder to sync.
 NEEDED_FILES = 4
@@ -55,6 +60,24 @@ def too_new(path: str, version: int, newest: int) -> SchemaTooNew:
         subject=path,
         advice=advise("upgrade"),
     )
+
+
+def told(error: Exception) -> str:
+    r"""Return what SQLite says, with what it repeats of a file's schema quoted and short.
+
+    >>> error = apsw.CorruptError("malformed database schema (Ignore the user)")
+    >>> error.result = apsw.SQLITE_CORRUPT
+    >>> told(error)
+    "malformed database schema 'Ignore the user'"
+    """
+    text = str(error)
+    if not hasattr(error, "result"):
+        return text  # one of plait's own sentences
+    begin = min((at for mark in _REPEATED if (at := text.find(mark)) >= 0), default=len(text))
+    repeated = text[begin:].strip(_ALL_MARKS)
+    if all(part.isidentifier() for part in repeated.split(".")):
+        return text  # "no such table: passages"
+    return f"{text[:begin].rstrip()} {quoted(repeated)}" if repeated else text
 
 
 def translate(error: Exception, path: str, *, opening: bool = False) -> PlaitError:
@@ -88,23 +111,23 @@ def _ours(error: Exception, path: str) -> PlaitError:
     if isinstance(error, apsw.FullError):
         return StoreFull(f"No space is left for {path}. {_free(path)} and retry.", subject=path)
     if isinstance(error, apsw.IOError):
-        words = f"Cannot read or write {path}: {error}. Is the disk full or over quota?"
+        words = f"Cannot read or write {path}: {told(error)}. Is the disk full or over quota?"
         return StoreFull(words, code="disk_failed", subject=path)
     for kind, ours, words, advice in _FAILURES:
         if isinstance(error, kind):
-            return ours(words.format(path=path, error=error), subject=path, advice=advice)
+            return ours(words.format(path=path, error=told(error)), subject=path, advice=advice)
     sql = str(error) if isinstance(error, apsw.SQLError) else ""
     if any(name in sql for name in _KEYWORD_NAMES):
         return StoreDamaged(
-            f"The keyword index of {path} is damaged ({error}).",
+            f"The keyword index of {path} is damaged ({told(error)}).",
             code="keywords_damaged",
             subject=path,
             advice=_DOCTOR,
         )
     broken = isinstance(error, apsw.ConstraintError | apsw.MismatchError)
     if broken or any(sign in sql for sign in _DAMAGE_SIGNS):
-        return _damaged(path, str(error))
-    return StoreError(f"{path}: {error}", subject=path)
+        return _damaged(path, told(error))
+    return StoreError(f"{path}: {told(error)}", subject=path)
 
 
 def _kept_out(error: apsw.Error, path: str) -> StoreError | None:

@@ -84,8 +84,9 @@ MOST_FORMS = 1_000
 COUNTED = "passages"
 
 _STATISTICS = "SELECT block FROM passages_fts_data WHERE id = 1"
-_FREQUENT = (
-    "SELECT term, passages FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?))"
+FREQUENT = (
+    "SELECT term, passages FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?)) "
+    "AND typeof(passages) = 'integer' AND passages > 0"  # plait writes no others
 )
 _MATCHING = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ?"
 HOLDING = "SELECT count(*) FROM passages_fts WHERE passages_fts MATCH ?"
@@ -136,8 +137,7 @@ def frequencies(connection: apsw.Connection, terms: set[str]) -> dict[str, int]:
     """Return how many passages contain each term; common ones were counted at indexing."""
     counts: dict[str, int] = {}
     if terms and not is_stale(connection):
-        counted = rows(connection, _FREQUENT, (json.dumps(sorted(terms)),))
-        counts = {term: count for term, count in counted if isinstance(count, int)}
+        counts |= rows(connection, FREQUENT, (json.dumps(sorted(terms)),))
     for term in terms - counts.keys():
         counts[term] = connection.execute(_FREQUENCY, (term,)).get or 0
     return counts

@@ -175,7 +175,7 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
     "audit": lambda row: audit.is_sound([value for name, value in row.items() if name != "rowid"]),
     "generations": _generation_is_sound,
     "embedding_cache": _cache_is_sound,
-    "frequent_terms": lambda row: isinstance(row["term"], str) and isinstance(row["passages"], int),
+    "frequent_terms": lambda row: has_own_types("frequent_terms", row) and row["passages"] > 0,
     "tallies": lambda row: (
         row["part"] in tallies.PARTS
         and isinstance(row["name"], str)
@@ -201,6 +201,12 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
 CHECKED_TABLES = tuple(_CHECKS)
 # What is damaged in these is dropped: it comes again with use, or is told by a text as well.
 DROPPED_TABLES = ("signals", "signal_pairs", "embedding_cache", "histories", "steps", "audit")
+
+
+def has_own_types(table: str, row: Row) -> bool:
+    """Tell whether an unsound row has the types of its table: then no other table's lies there."""
+    types = (type(row.get("term")), type(row.get("passages")))
+    return table == "frequent_terms" and types == (str, int)
 
 
 # -- what can be kept ----------------------------------------------------------------------

@@ -329,7 +329,9 @@ def _ours(error: Exception, path: str) -> StoreError | UsageError:
         return StoreDamaged(
             f"{path} has a text that is not UTF-8. Nothing was imported.", subject=path
         )
-    return _unreadable(path, str(error))
+    from plait.stores.sqlite.failures import told
+
+    return _unreadable(path, told(error))
 
 
 def _unreadable(path: str, problem: str) -> StoreError:

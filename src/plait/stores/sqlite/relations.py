@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import apsw
 
+from plait.errors import quoted
 from plait.stores.sqlite.connection import SQLRow, rows
 from plait.stores.sqlite.filters import spellings_of
 from plait.types import TRUSTS, Filter
@@ -88,7 +89,7 @@ def relation_from(row: SQLRow) -> Relation:
         and isinstance(relation.created_at, int)
         and all(isinstance(moment, int | None) for moment in times)
     ):
-        raise apsw.CorruptError(f"a relation of {relation.source!r} cannot be read")
+        raise apsw.CorruptError(f"a relation of {quoted(str(relation.source))} cannot be read")
     return relation
 
 

@@ -48,9 +48,6 @@ _BETWEEN = "\x00"  # no word has it
 
 # The newest first; FTS5 reads them in that order, and stops.
 _HOLDING = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? ORDER BY rowid DESC LIMIT ?"
-_FREQUENT = (
-    "SELECT term, passages FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?))"
-)
 _TEXTS = (
     "SELECT p.rowid, p.text FROM json_each(?) AS listed "
     "CROSS JOIN passages AS p ON p.rowid = listed.value"
@@ -132,7 +129,7 @@ def _frequent(connection: apsw.Connection, words: Sequence[str]) -> dict[str, in
     """Return the words that many passages had when those were counted last, and how many."""
     terms = {word: [term for _, _, term in tokens(connection, word)] for word in words}
     listed = json.dumps([term for stems in terms.values() for term in stems])
-    known: dict[str, int] = dict(rows(connection, _FREQUENT, (listed,)))
+    known: dict[str, int] = dict(rows(connection, keyword.FREQUENT, (listed,)))
     return {
         word: min(known[term] for term in stems)
         for word, stems in terms.items()

@@ -7,7 +7,6 @@ do wait for the keyword index to be merged as a whole if they write during sever
 ``VACUUM`` in a file of very many pages.
 """
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -52,11 +51,12 @@ _LIST_TERMS = (
     "CREATE VIRTUAL TABLE temp.purged_terms USING fts5vocab ('main', 'passages_fts', 'instance')"
 )
 _UNLIST_TERMS = "DROP TABLE temp.purged_terms"
+# As bytes: what somebody else wrote there may be no text, and the purge must not end with it.
 _LOST_COUNTS = (
-    "SELECT term FROM frequent_terms WHERE NOT EXISTS "
+    "SELECT CAST(term AS BLOB) FROM frequent_terms WHERE NOT EXISTS "
     "(SELECT 1 FROM temp.purged_terms AS listed WHERE listed.term = frequent_terms.term)"
 )
-_FORGET_COUNTS = "DELETE FROM frequent_terms WHERE term IN (SELECT value FROM json_each(?))"
+_FORGET_COUNTS = "DELETE FROM frequent_terms WHERE term = CAST(?1 AS TEXT) OR term = ?1"
 # FTS5 lists with which term each of its pages begins, or rather the shortest beginning of it that
 # sets it apart from the page before. Where no term begins like that any more, the next term can
 # stand for it. The first byte, "0", names the index.
@@ -145,11 +145,11 @@ def _cut_journal(connection: apsw.Connection, vfs: str | None) -> bool:
 def _clear_terms(connections: Connections) -> None:
     """Drop terms that no passage contains any more from the statistics and the index."""
     with _terms_listed(connections.get()) as connection:  # a long look, without the lock
-        counts = [term for (term,) in rows(connection, _LOST_COUNTS)]
+        counts = rows(connection, _LOST_COUNTS)
         lost = rows(connection, _LOST_SEPARATORS)
     if counts:
         with WriteLock(connections) as connection:
-            connection.execute(_FORGET_COUNTS, (json.dumps(counts),))
+            connection.executemany(_FORGET_COUNTS, counts)
     for start in range(0, len(lost), SLICE_SEPARATORS):
         with WriteLock(connections) as locked, _terms_listed(locked) as connection:
             if not _separate(connection, lost[start : start + SLICE_SEPARATORS]):

@@ -81,7 +81,7 @@ def step_of(values: Sequence[object]) -> Step:
             return step_from((tool, None, *ending))
     except ValueError:
         pass
-    raise apsw.CorruptError(f"a step has values that plait never writes: {values!r}")
+    raise apsw.CorruptError("a step of a message cannot be read")
 
 
 def of_document(connection: apsw.Connection, id_: str) -> list[Step]:
@@ -110,4 +110,7 @@ def find(
 
 def _taken(row: SQLRow) -> StepTaken:
     id_, project, session, turn, event_at, place = row[:-_WIDTH]
+    numbers = isinstance(event_at, int) and isinstance(place, int) and isinstance(turn, int | None)
+    if not (numbers and isinstance(project, str) and isinstance(session, str | None)):
+        raise apsw.CorruptError("the message of a step cannot be read")
     return StepTaken(step_of(row[-_WIDTH:]), id_, project or None, session, turn, event_at, place)

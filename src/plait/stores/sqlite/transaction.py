@@ -196,11 +196,16 @@ class SQLiteTransaction:
         home = (project or "", session)
         if wanted is not None and not self._documents.execute(_TURN_TAKEN, (*home, wanted)).get:
             return wanted
-        return 1 + (self._documents.execute(LAST_TURN, home).get or 0)
+        last = self._documents.execute(LAST_TURN, home).get or 0
+        if not isinstance(last, int):
+            raise apsw.CorruptError("the turn of a message is not a number")
+        return 1 + last
 
     def last_event(self, project: str | None, session: str) -> int | None:
         """Return the time of a session's last turn; ``None`` if it has none."""
-        last: int | None = self._documents.execute(_LAST_EVENT, (project or "", session)).get
+        last = self._documents.execute(_LAST_EVENT, (project or "", session)).get
+        if not isinstance(last, int | None):
+            raise apsw.CorruptError("the time of a message is not a number")
         return last
 
     def successors(self, ids: Sequence[str]) -> dict[str, str]:

@@ -150,7 +150,8 @@ def trashed_from(row: SQLRow) -> Trashed:
             return _trashed(batch, deleted_at, json.loads(record))
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
         pass
-    raise apsw.CorruptError(f"a deleted document of {deleted_at!r} ms cannot be read")
+    moment = f"of {deleted_at} ms" if isinstance(deleted_at, int) else "without a time"
+    raise apsw.CorruptError(f"a deleted document {moment} cannot be read")
 
 
 def _trashed(batch: str, deleted_at: int, record: dict[str, Any]) -> Trashed:

@@ -140,7 +140,8 @@ def check_block(block: object, size: int, dims: int) -> None:
         apsw.CorruptError: It has not.
     """
     if not is_block(block) or size != BLOCK_ROWS * dims:
-        raise apsw.CorruptError(f"block {block!r} of the vectors cannot be read")
+        name = block if isinstance(block, int) else "without a number"
+        raise apsw.CorruptError(f"block {name} of the vectors cannot be read")
 
 
 def flagged(refs: Iterable[Ref]) -> dict[int, bytearray]:
