@@ -12,7 +12,7 @@ from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
 from plait.types import Document, Hit, Passage
 
-MOST_NAMED = 3  # documents: more have no name of their own
+MOST_WITH_NAME = 3  # documents: more have no name of their own
 
 
 def with_named(store: Store, request: Request, hits: list[Hit]) -> list[Hit]:
@@ -38,7 +38,7 @@ def _documents_of(store: Store, request: Request) -> list[tuple[Document, Passag
     name, where = request.text.strip(), happenings(request.where)
     named = store.find(name, where)
     named = named or [(document, None) for document in known_as(store, name, where)]
-    return named if len(named) <= MOST_NAMED else []
+    return named if len(named) <= MOST_WITH_NAME else []
 
 
 def _as_hit(store: Store, document: Document, passage: Passage | None) -> Hit | None:

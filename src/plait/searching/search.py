@@ -151,17 +151,17 @@ def ranked(plan: Plan, pool: int) -> Ranked:
     """Rank the candidates for ``pool`` hits; where operators match little, words follow."""
     branches = candidates_for(plan, pool)
     if not plan.query.strict:
-        found = rank(plan, pool, branches)
+        best = rank(plan, pool, branches)
         if not may_be_name(plan.request.text):
-            return found
+            return best
         from plait.searching.named import with_named
 
-        return found._replace(hits=with_named(plan.store, plan.request, found.hits))
+        return best._replace(hits=with_named(plan.store, plan.request, best.hits))
     from plait.searching.following import followed, matches_little, told_of_not
 
     words_follow = not plan.request.strict and matches_little(branches)
-    found = followed(plan, pool, branches) if words_follow else rank(plan, pool, branches)
-    return found if found.hits else told_of_not(plan, found)
+    best = followed(plan, pool, branches) if words_follow else rank(plan, pool, branches)
+    return best if best.hits else told_of_not(plan, best)
 
 
 def candidates_for(plan: Plan, pool: int) -> Branches:
