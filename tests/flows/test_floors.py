@@ -7,7 +7,7 @@ import pytest
 
 from plait import Memory
 from plait.ranking.relevance import relevance
-from plait.searching.evidence import Evidence
+from plait.searching.evidence import CHATTY_BUT_RARE, Evidence
 from plait.text import parse
 from plait.types import WEAK_RELEVANCE, Document, Mode
 
@@ -155,8 +155,14 @@ def test_whatever_has_a_word_that_is_looked_up_is_more_relevant_than_to_a_questi
         assert not hit.is_weak
 
 
-def test_one_telling_word_in_a_sentence_tells_half_as_much(memory: Memory) -> None:
+def test_one_telling_word_in_a_sentence_tells_half_as_much_unless_it_is_rare(
+    memory: Memory,
+) -> None:
     memory.store("We deploy after the summer.", key="deploy")
+    looked_up, asked = (memory.search(text)[0] for text in ("deploy", "when do we deploy this"))
+    assert asked.relevance > looked_up.relevance - 0.1
+    for number in range(CHATTY_BUT_RARE):
+        memory.store(f"The lamps of hall {number} deploy on rails of steel.", key=f"hall {number}")
     looked_up, asked = (memory.search(text)[0] for text in ("deploy", "when do we deploy this"))
     assert looked_up.document.key == asked.document.key == "deploy"
     assert asked.relevance < looked_up.relevance - 0.1
