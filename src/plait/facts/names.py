@@ -175,8 +175,8 @@ def shown_names(document: Document) -> list[str]:
 def unknown_name(name: str) -> NotFound:
     """Return the error for an unknown name.
 
-    >>> unknown_name("ajt").notice.text
-    "Nothing is named 'ajt': an id needs at least 6 characters."
+    >>> unknown_name("ajt4").notice.text, unknown_name("ajt").notice.text
+    ("Nothing is named 'ajt4': an id needs at least 6 characters.", "Nothing is named 'ajt'.")
     """
     # A word is more likely a key that was misspelt.
     is_short = len(name) < ID_PREFIX and name.isascii() and name.isalnum() and not name.isalpha()

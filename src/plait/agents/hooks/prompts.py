@@ -8,7 +8,7 @@ an agent, nor names for the work that is on the screen anyway.
 import re
 from functools import cache
 
-from plait.text import empty_words, is_unspaced, words_in
+from plait.text import empty_words, is_unspaced
 from plait.types.queries import QUESTION_MARKS
 
 # How prompts of Claude Code begin that nobody typed: reports of tasks, messages of other agents.
@@ -35,6 +35,8 @@ _WORD = re.compile(r"\w+")
 _OPTION = re.compile(r"--?[A-Za-z][\w=-]*+|&&|\|")
 # What a sentence has in no word: a path, a pattern, a variable.
 _ARGUMENT = re.compile(r"[./~*$=\\]")
+# What stands around a word of a sentence.
+_MARKS = ".,;:!?()[]\"'`"
 # Lines that a program wrote.
 _PRINTED = re.compile(
     r"""\s++at\ [\w.$<>/\[\]\ ]{1,200}+\( | \s*+(?:
@@ -193,7 +195,7 @@ def _is_to_be_run(line: str) -> bool:
     is_shell = any(map(_OPTION.fullmatch, arguments))
     if program in _PROGRAMS:
         is_shell |= len(arguments) == 1 or any(map(_ARGUMENT.search, arguments))
-    return is_shell and empty_words().isdisjoint(words_in(line))
+    return is_shell and not _grammar_of(line)
 
 
 def _weight(word: str) -> int:
@@ -225,8 +227,16 @@ def _goes_on(line: str) -> bool:
     """Tell whether a line goes on with what a program printed: people use words of grammar."""
     if line[:1] in (" ", "\t") or len(line.split()) == 1:
         return True
-    grammar = empty_words().intersection(words_in(line))
-    return line.isascii() and not grammar and not line.rstrip().endswith("?")
+    return line.isascii() and not _grammar_of(line) and not line.rstrip().endswith("?")
+
+
+def _grammar_of(line: str) -> frozenset[str]:
+    """Return the function words that stand alone in a line, not as part of a path or a name.
+
+    >>> sorted(_grammar_of("is it in a.txt?"))
+    ['in', 'is', 'it']
+    """
+    return empty_words().intersection(word.strip(_MARKS) for word in line.lower().split())
 
 
 def _has_meaning(word: str) -> bool:
