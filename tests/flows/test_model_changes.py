@@ -277,12 +277,12 @@ def test_an_ingest_that_cannot_follow_says_so_in_one_sentence(
     with Memory.open(place, embedder="hashing", project="") as memory:
         memory.store("first", key="first")
     change_during_ingest(monkeypatch, place, Foreign())
-    code = main(["--db", str(place), "ingest", str(notes), *quiet])
+    code = main(["--db", str(place), "--project", "personal", "ingest", str(notes), *quiet])
     ran = Ran(code, *capsys.readouterr())
     assert (ran.code, ran.json["added"], ran.json["pending"]) == (1, 3, 3)
     assert ran.err.count("\n") == 1
     assert "foreign:model" in ran.err
-    assert f"plait --db {place} reindex" in ran.err
+    assert f"plait --db {place} --project personal reindex" in ran.err
     with Memory.open(place, project="") as memory:
         answer = memory.search("fence", mode="keyword", all_projects=True)
         assert [hit.doc_id for hit in answer] == ["n2.md"]
