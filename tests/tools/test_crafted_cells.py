@@ -275,3 +275,19 @@ def test_a_fact_whose_end_is_no_time_makes_no_other_unreadable(
         assert memory.store("sails a red boat", entity="Bob", valid_from="2031-01-01").id
         assert memory.search("anchors").hits
         assert not errors(memory, fix=True)
+
+
+@pytest.mark.parametrize("value", ["x", b"y", 2.5])
+def test_a_block_of_vectors_without_a_number_stops_no_search(
+    whole: bytes, tmp_path: Path, value: str | bytes | float
+) -> None:
+    path = tmp_path / "foreign.db"
+    path.write_bytes(whole)
+    file = apsw.Connection(str(path))
+    file.execute("UPDATE vector_blocks SET block = ?", (value,)).fetchall()
+    file.close()
+    with Memory.open(path, embedder="hashing", project=PROJECT) as memory:
+        for query in ("which anchors?", "anch*", "anchors -sand"):
+            found = memory.search(query)
+            assert found.hits
+            assert "block without a number" in " ".join(row.text for row in found.receipt.degraded)
