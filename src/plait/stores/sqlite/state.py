@@ -35,7 +35,6 @@ MOVING = "moving"  # there while another memory is being moved into this one
 _GENERATIONS = "SELECT id, space, dims, current, canary FROM generations ORDER BY current DESC, id"
 _PENDING_COUNT = "SELECT count(*) FROM unembedded WHERE generation = ? AND reason = 'pending'"
 _NEWEST = "SELECT max(indexed_at) FROM documents"
-# Of plait. Nothing in their statements is computed: no other word of them is this one.
 TABLES = frozenset(
     (
         *("meta", "documents", "passages", "passages_fts", "passages_fts_data", "passages_fts_idx"),
@@ -45,7 +44,9 @@ TABLES = frozenset(
         *("embedding_cache", "histories", "steps", "audit", "tallies", "document_tags"),
     )
 )
-_COMPUTED = re.compile(r"\bAS\b", re.IGNORECASE)
+# Nothing in these is computed: no word of their statements ends so. In capitals, because that takes
+# a thirtieth of the time.
+_COMPUTED = re.compile(r"AS\b")
 _ANY_MESSAGE = "SELECT 1 FROM documents WHERE turn IS NOT NULL LIMIT 1"
 
 
@@ -254,7 +255,7 @@ def refuse_foreign_objects(connection: apsw.Connection, triggers: Collection[str
         is_foreign = (
             (kind == "trigger" and sql not in triggers)
             or (kind == "view" and is_own)
-            or (kind == "table" and is_own and _COMPUTED.search(str(sql)) is not None)
+            or (kind == "table" and is_own and _COMPUTED.search(str(sql).upper()) is not None)
         )
         if is_foreign:
             from plait.stores.sqlite.foreign import refuse_newer
