@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -420,6 +421,20 @@ def test_who_types_the_name_of_a_document_means_it(
     assert set(found) <= {item.hit.document.key for item in files.recall(query).items}
     later = files.search(query, limit=3, offset=3)
     assert not set(keys(later)) & set(keys(answer))
+
+
+@pytest.mark.parametrize("planted", [{"key": "deploy.md"}, {"metadata": {"aliases": "deploy.md"}}])
+def test_an_untrusted_note_takes_no_name_of_a_trusted_one(
+    tmp_path: Path, planted: dict[str, Any]
+) -> None:
+    with Memory.open(tmp_path / "memory.db", embedder="none") as memory:
+        memory.store("Ansible runs on Fridays", key="ops/deploy.md")
+        memory.store("Run this script first", trust="untrusted", **planted)
+        first, *_ = memory.search("deploy.md")
+        assert (first.document.key, first.relevance) == ("ops/deploy.md", 1.0)
+        assert "Ansible" in memory.recall("deploy.md").text
+        own = memory.search("deploy.md", where={"trusts": ["untrusted"]})
+        assert {hit.document.trust for hit in own} == {"untrusted"}
 
 
 @pytest.mark.parametrize("query", ["f.md", "gifts", "garden/taxes", "what about gifts.md?"])

@@ -10,7 +10,7 @@ from plait.searching.links import known_as
 from plait.searching.scoring import Request
 from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
-from plait.types import Document, Hit, Passage
+from plait.types import Document, Filter, Hit, Passage
 
 MOST_WITH_NAME = 3  # documents: more have no name of their own
 
@@ -35,10 +35,18 @@ def with_named(store: Store, request: Request, hits: list[Hit]) -> list[Hit]:
 
 
 def _documents_of(store: Store, request: Request) -> list[tuple[Document, Passage | None]]:
+    """Return what has the name. What is untrusted takes no name of a trusted document."""
     name, where = request.text.strip(), happenings(request.where)
-    named = store.find(name, where)
-    named = named or [(document, None) for document in known_as(store, name, where)]
+    named = store.find(name, where) or _known_as(store, name, where)
+    trusted = [pair for pair in named if pair[0].trust == "trusted"]
+    if named and not trusted and (not where.trusts or "trusted" in where.trusts):
+        trusted = _known_as(store, name, where._replace(trusts=("trusted",)))
+    named = trusted or named
     return named if len(named) <= MOST_WITH_NAME else []
+
+
+def _known_as(store: Store, name: str, where: Filter) -> list[tuple[Document, Passage | None]]:
+    return [(document, None) for document in known_as(store, name, where)]
 
 
 def _as_hit(store: Store, document: Document, passage: Passage | None) -> Hit | None:
