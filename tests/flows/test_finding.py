@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import apsw
 import pytest
 
 from plait.errors import UsageError
@@ -426,6 +427,27 @@ def test_who_types_the_name_of_a_document_means_it(
 def test_what_names_no_document_has_hits_for_its_words(files: Memory, query: str) -> None:
     reasons = [line for hit in files.search(query, explain=True) for line in hit.reasons]
     assert "the query is its name" not in reasons
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE documents SET memory_type = 'none' WHERE key = 'gifts.md'",
+        "UPDATE passages SET start_line = 'none' WHERE document = "
+        "(SELECT rowid FROM documents WHERE key = 'gifts.md')",
+    ],
+)
+def test_a_document_that_cannot_be_read_does_not_stop_the_search_for_its_name(
+    files: Memory, damage: str
+) -> None:
+    files.store("the gifts of md are here", key="here")
+    connection = apsw.Connection(files.path)
+    connection.execute(damage)
+    connection.close()
+    answer = files.search("gifts.md")
+    assert "here" in keys(answer)
+    assert "gifts.md" not in keys(answer)
+    assert [notice.code for notice in answer.receipt.degraded] == ["store_damaged"]
 
 
 def test_vectors_alone_and_other_filters_are_not_changed_by_a_name(files: Memory) -> None:

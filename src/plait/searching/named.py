@@ -8,6 +8,7 @@ from plait.errors import StoreDamaged
 from plait.protocols import Store
 from plait.searching.links import known_as
 from plait.searching.scoring import Request
+from plait.searching.search import Plan, Ranked
 from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
 from plait.types import Document, Hit, Passage
@@ -15,23 +16,38 @@ from plait.types import Document, Hit, Passage
 MOST_WITH_NAME = 3  # documents: more have no name of their own
 
 
-def with_named(store: Store, request: Request, hits: list[Hit]) -> list[Hit]:
-    """Return the hits with those of the documents that the query names in front."""
+def with_named(plan: Plan, ranked: Ranked) -> Ranked:
+    """Return the hits with those of the documents that the query names in front.
+
+    What cannot be read is left out, and told.
+    """
+    store, request, hits = plan.store, plan.request, ranked.hits
     if request.mode == "vector" or request.fusion != "weighted":
-        return hits  # who asks for another order wants it
-    first: list[Hit] = []
+        return ranked  # who asks for another order wants it
     best = max([1.0, *(hit.score for hit in hits)])
-    for document, passage in _documents_of(store, request):
-        own = [hit for hit in hits if hit.document.id == document.id]
-        hit = own[0] if own and passage is None else _as_hit(store, document, passage)
-        if hit is not None:
-            first.append(hit._replace(score=best, relevance=1.0, reasons=_reasons(request, hit)))
+    first: list[Hit] = []
+    try:
+        for document, passage in _documents_of(store, request):
+            own = [hit for hit in hits if hit.document.id == document.id]
+            hit = own[0] if own and passage is None else _as_hit(store, document, passage)
+            if hit is not None:
+                reasons = _reasons(request, hit)
+                first.append(hit._replace(score=best, relevance=1.0, reasons=reasons))
+    except StoreDamaged as error:
+        return _told(ranked, error)
     if not first:
-        return hits
+        return ranked
     shown = {hit.id for hit in first}
     documents = {hit.document.id for hit in first} if request.best_per_document else set()
     rest = [hit for hit in hits if hit.id not in shown and hit.document.id not in documents]
-    return [*first, *rest][: request.limit]
+    return ranked._replace(hits=[*first, *rest][: request.limit])
+
+
+def _told(ranked: Ranked, error: StoreDamaged) -> Ranked:
+    if any(notice.code == error.code for notice in ranked.degraded):
+        return ranked  # it is among what matches by its words, too
+    text = f"The document that the query names is left out: {error.notice.text}"
+    return ranked._replace(degraded=(*ranked.degraded, error.notice._replace(text=text)))
 
 
 def _documents_of(store: Store, request: Request) -> list[tuple[Document, Passage | None]]:
@@ -42,12 +58,9 @@ def _documents_of(store: Store, request: Request) -> list[tuple[Document, Passag
 
 
 def _as_hit(store: Store, document: Document, passage: Passage | None) -> Hit | None:
-    """Return a passage as a hit, or the first one of a document; nothing if it cannot be read."""
+    """Return a passage as a hit, or the first one of a document, if it has any."""
     if passage is None:
-        try:
-            passages = store.passages(document.id, 0, 0)
-        except StoreDamaged:
-            return None  # as any other hit that cannot be read
+        passages = store.passages(document.id, 0, 0)
         if not passages:
             return None
         passage = passages[0]

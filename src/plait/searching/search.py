@@ -156,7 +156,7 @@ def ranked(plan: Plan, pool: int) -> Ranked:
             return best
         from plait.searching.named import with_named
 
-        return best._replace(hits=with_named(plan.store, plan.request, best.hits))
+        return with_named(plan, best)
     from plait.searching.following import followed, matches_little, told_of_not
 
     words_follow = not plan.request.strict and matches_little(branches)
