@@ -213,10 +213,12 @@ IN_PYTHON: dict[str, str] = {
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean {name!r}?",
     "connect": "Connect it again in a shell: plait connect {agent:shell}",
-    "install": "Install it: pip install 'plait[{extra}]'",
-    "install_or_variable": "Install it (pip install 'plait[{extra}]') or set {variable}.",
-    "reinstall": "Install plait again: pip install --force-reinstall plait",
-    "upgrade": "Upgrade it: pip install --upgrade plait",
+    "install": "Install it, in a clone of plait: pip install '.[{extra}]'",
+    "install_or_variable": (
+        "Install it (in a clone of plait: pip install '.[{extra}]') or set {variable}."
+    ),
+    "reinstall": "Install it again, in a clone of plait: pip install --force-reinstall .",
+    "upgrade": "Upgrade it, in a clone of plait: git pull, then pip install .",
     "upgrade_package": "Upgrade it: pip install --upgrade {package}",
     "pull_model": "Download it: plait.embedders.fastembed.pull({model!r}, folder).",
     "choose_chat_model": "Name one, for example in a shell: plait chat --model ollama:llama3.2",
