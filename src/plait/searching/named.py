@@ -19,35 +19,33 @@ MOST_WITH_NAME = 3  # documents: more have no name of their own
 def with_named(plan: Plan, ranked: Ranked) -> Ranked:
     """Return the hits with those of the documents that the query names in front.
 
-    What cannot be read is left out, and told.
+    What cannot be read is left out, and told once.
     """
-    store, request, hits = plan.store, plan.request, ranked.hits
-    if request.mode == "vector" or request.fusion != "weighted":
-        return ranked  # who asks for another order wants it
-    best = max([1.0, *(hit.score for hit in hits)])
-    first: list[Hit] = []
     try:
-        for document, passage in _documents_of(store, request):
-            own = [hit for hit in hits if hit.document.id == document.id]
-            hit = own[0] if own and passage is None else _as_hit(store, document, passage)
-            if hit is not None:
-                reasons = _reasons(request, hit)
-                first.append(hit._replace(score=best, relevance=1.0, reasons=reasons))
+        return ranked._replace(hits=_with_named(plan.store, plan.request, ranked.hits))
     except StoreDamaged as error:
-        return _told(ranked, error)
+        if any(notice.code == error.code for notice in ranked.degraded):
+            return ranked  # it is among what matches by its words, too
+        text = f"The document that the query names is left out: {error.notice.text}"
+        return ranked._replace(degraded=(*ranked.degraded, error.notice._replace(text=text)))
+
+
+def _with_named(store: Store, request: Request, hits: list[Hit]) -> list[Hit]:
+    if request.mode == "vector" or request.fusion != "weighted":
+        return hits  # who asks for another order wants it
+    first: list[Hit] = []
+    best = max([1.0, *(hit.score for hit in hits)])
+    for document, passage in _documents_of(store, request):
+        own = [hit for hit in hits if hit.document.id == document.id]
+        hit = own[0] if own and passage is None else _as_hit(store, document, passage)
+        if hit is not None:
+            first.append(hit._replace(score=best, relevance=1.0, reasons=_reasons(request, hit)))
     if not first:
-        return ranked
+        return hits
     shown = {hit.id for hit in first}
     documents = {hit.document.id for hit in first} if request.best_per_document else set()
     rest = [hit for hit in hits if hit.id not in shown and hit.document.id not in documents]
-    return ranked._replace(hits=[*first, *rest][: request.limit])
-
-
-def _told(ranked: Ranked, error: StoreDamaged) -> Ranked:
-    if any(notice.code == error.code for notice in ranked.degraded):
-        return ranked  # it is among what matches by its words, too
-    text = f"The document that the query names is left out: {error.notice.text}"
-    return ranked._replace(degraded=(*ranked.degraded, error.notice._replace(text=text)))
+    return [*first, *rest][: request.limit]
 
 
 def _documents_of(store: Store, request: Request) -> list[tuple[Document, Passage | None]]:
