@@ -429,6 +429,17 @@ def test_what_names_no_document_has_hits_for_its_words(files: Memory, query: str
     assert "the query is its name" not in reasons
 
 
+def test_a_fact_or_a_message_takes_no_name(files: Memory) -> None:
+    named = {"aliases": "fridge-note"}
+    files.store("We were there.", metadata=named)
+    files.store("Who was there?", session="talk", metadata=named)
+    assert "the query is its name" not in [
+        line for hit in files.search("fridge-note", explain=True) for line in hit.reasons
+    ]
+    files.store("Buy milk.", key="milk", metadata=named)
+    assert keys(files.search("fridge-note"))[0] == "milk"
+
+
 @pytest.mark.parametrize(
     "damage",
     [
