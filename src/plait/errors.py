@@ -339,6 +339,7 @@ def refused_choice(
     allowed: Iterable[str],
     *,
     subject: str = "",
+    code: str = "bad_value",
     kind: type[UsageError] = UsageError,
 ) -> UsageError:
     """Return the error for a value that is not one of a few; it suggests the closest of them.
@@ -351,6 +352,7 @@ def refused_choice(
         value: What was given.
         allowed: What may be given.
         subject: The parameter for programs, if its name in the text is another.
+        code: The code of the error, if it has one of its own.
         kind: The class of the error.
     """
     from difflib import get_close_matches  # 2 ms that only a refusal costs
@@ -360,7 +362,7 @@ def refused_choice(
     close = get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
     return kind(
         f"{name} is {quoted(str(value))}; choose one of: {', '.join(choices)}.",
-        code="bad_value",
+        code=code,
         subject=subject or name,
         advice=advise("did_you_mean", name=close[0]) if close else None,
     )
