@@ -1,6 +1,7 @@
 """What is found first, and when nothing is said: the parts of a search together, on real models."""
 
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -339,7 +340,11 @@ def test_capitals_in_a_sentence_or_an_error_are_words(tmp_path: Path, key: str) 
             memory.store(text, key=name)
         answer = memory.search(SENTENCES[key][0])
         assert answer[0].document.key == key
-        assert "operators_misread" in [notice.code for notice in answer.receipt.degraded]
+        [notice] = [row for row in answer.receipt.degraded if row.code == "operators_misread"]
+        assert "to use them, put what follows them in quotes" in notice.text
+        quoted = re.sub(r"\b(NOT|AND) (.+)", r'\1 "\2"', SENTENCES[key][0])
+        codes = [row.code for row in memory.search(quoted).receipt.degraded]
+        assert "operators_misread" not in codes
 
 
 @pytest.mark.parametrize(
