@@ -69,9 +69,9 @@ def test_a_wrong_choice_of_a_library_call_suggests_the_closest(memory):
     [
         (lambda: reader_of("claude-cod"), "bad_value", "claude-code"),
         (lambda: check_profiles(["core", "grap"]), "unknown_profile", "graph"),
-        (lambda: check_options(EvaluationOptions(fusions=("rff",))), "bad_option", "rrf"),
+        (lambda: check_options(EvaluationOptions(half="evn")), "bad_option", "even"),
     ],
-    ids=["agent", "profile", "fusion"],
+    ids=["agent", "profile", "half"],
 )
 def test_programs_get_that_wording_too(refuse, code, meant):
     pattern = rf"\w+ is '[\w-]+'; choose one of: .+\. Did you mean '{meant}'\?$"
