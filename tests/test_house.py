@@ -464,6 +464,18 @@ def test_the_layers_of_a_page_are_those_of_the_contract(name):
     assert written == layer_pages()[name], "run: python docs/generate.py"
 
 
+def test_nobody_is_told_to_install_plait_from_an_index():
+    # It is in none, and another project may have the name there.
+    pages = [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    by_name = re.compile(r"(?:pip|tool|pipx) install\b[^\n.]*['\" ]plait(?:\[|['\"\s])")
+    told = [
+        f"{path}: {found[0]}"
+        for path in [ROOT / "README.md", *pages]
+        if (found := by_name.search(path.read_text(encoding="utf-8")))
+    ]
+    assert told == []
+
+
 def test_every_verb_and_every_setting_is_documented():
     cli = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     assert re.findall(r"^### (\w+)$", cli, re.M) == list(VERBS)

@@ -213,10 +213,12 @@ IN_PYTHON: dict[str, str] = {
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean {name!r}?",
     "connect": "Connect it again in a shell: plait connect {agent:shell}",
-    "install": "Install it: pip install 'plait[{extra}]'",
-    "install_or_variable": "Install it (pip install 'plait[{extra}]') or set {variable}.",
-    "reinstall": "Install plait again: pip install --force-reinstall plait",
-    "upgrade": "Upgrade it: pip install --upgrade plait",
+    "install": "Install it, in a clone of plait: pip install '.[{extra}]'",
+    "install_or_variable": (
+        "Install it (in a clone of plait: pip install '.[{extra}]') or set {variable}."
+    ),
+    "reinstall": "Install it again, in a clone of plait: pip install --force-reinstall .",
+    "upgrade": "Upgrade it, in a clone of plait: git pull, then pip install .",
     "upgrade_package": "Upgrade it: pip install --upgrade {package}",
     "pull_model": "Download it: plait.embedders.fastembed.pull({model!r}, folder).",
     "choose_chat_model": "Name one, for example in a shell: plait chat --model ollama:llama3.2",
@@ -337,6 +339,7 @@ def refused_choice(
     allowed: Iterable[str],
     *,
     subject: str = "",
+    code: str = "bad_value",
     kind: type[UsageError] = UsageError,
 ) -> UsageError:
     """Return the error for a value that is not one of a few; it suggests the closest of them.
@@ -349,6 +352,7 @@ def refused_choice(
         value: What was given.
         allowed: What may be given.
         subject: The parameter for programs, if its name in the text is another.
+        code: The code of the error, if it has one of its own.
         kind: The class of the error.
     """
     from difflib import get_close_matches  # 2 ms that only a refusal costs
@@ -358,7 +362,7 @@ def refused_choice(
     close = get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
     return kind(
         f"{name} is {quoted(str(value))}; choose one of: {', '.join(choices)}.",
-        code="bad_value",
+        code=code,
         subject=subject or name,
         advice=advise("did_you_mean", name=close[0]) if close else None,
     )

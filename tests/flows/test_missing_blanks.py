@@ -175,6 +175,8 @@ def test_a_word_is_found_that_notes_write_with_a_hyphen(
         ("when does the back-up run", "night"),
         ("check-list", "door"),
         ("data base", "server"),
+        ("where is the back-up?", "night"),
+        ("data base?", "server"),
         ("Data-Base of Postgres", "server"),
     ],
 )

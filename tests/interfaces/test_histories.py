@@ -4,13 +4,16 @@ import json
 import os
 import re
 import sqlite3
+from pathlib import Path
 
 import pytest
 
 from plait.agents.histories import EXPORTED, READERS
 from plait.agents.reports import HistoryReport
-from plait.cli.histories import report_text
+from plait.cli.histories import _numbered, report_text
 from tests.agents.test_claude_code import SESSION, answer, text, transcript, user
+
+AGENTS = Path(__file__).parent.parent.parent / "src" / "plait" / "agents"
 
 
 @pytest.fixture
@@ -97,6 +100,19 @@ def test_what_was_left_out_is_counted_in_words():
     skipped = {"tool result": 4, "broken line": 1, "copy": 2, "not wanted": 2}
     told = report_text(HistoryReport(skipped=skipped))
     assert told.endswith("left out: 4 tool results, 2 copies, 2 not wanted, 1 broken line")
+
+
+# Reasons that are no things: nobody says "2 injecteds".
+NO_THINGS = {"deleted", "excluded", "injected", "no text", "not wanted", "thinking"}
+NO_THINGS |= {"too large", "undone", "unreadable"}
+
+
+def test_every_thing_that_an_import_leaves_out_has_a_plural() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in AGENTS.rglob("*.py")]
+    reasons = {reason for text in texts for reason in re.findall(r'skipped\["([a-z ]+)"', text)}
+    assert len(reasons) > 15
+    same = {reason for reason in reasons if _numbered(reason, 1) == _numbered(reason, 2)}
+    assert same <= NO_THINGS
 
 
 def test_a_second_import_says_that_nothing_is_new(plait, home):

@@ -31,12 +31,12 @@ AUTO = "auto"
 _MEGABYTE = 1_000_000
 # Files that cannot be read.
 _MOST_NAMED = 5
-# Nouns of reasons for leaving something out, with their plurals.
-_COUNTED = {
-    **{noun: f"{noun}s" for noun in ("archive", "block", "conversation", "file", "line", "record")},
-    **{noun: f"{noun}s" for noun in ("result", "session")},
-    "copy": "copies",
-}
+# Nouns at the end of reasons for leaving something out, and their plurals.
+_NOUNS = """
+archive attachment block command conversation event file line record result session subagent
+"""
+_PLURALS = {noun: f"{noun}s" for noun in _NOUNS.split()}
+_PLURALS |= {"copy": "copies", "summary": "summaries"}
 _OPTIONS = ("file", "since", "folder", "session", "subagents", "headless", "again")
 
 
@@ -331,6 +331,6 @@ def _numbered(reason: str, count: int) -> str:
     """
     head, blank, last = reason.rpartition(" ")
     noun = last.removesuffix("s")
-    if noun not in _COUNTED:
+    if noun not in _PLURALS:
         return reason
-    return f"{head}{blank}{noun if count == 1 else _COUNTED[noun]}"
+    return f"{head}{blank}{noun if count == 1 else _PLURALS[noun]}"

@@ -138,7 +138,7 @@ VERBS: dict[str, Verb] = {
     "watch": Verb(
         "ingest",
         "[PATH …]",
-        "index files when they change (needs: pip install 'plait[watch]')",
+        "index files when they change (needs, in a clone of plait: pip install '.[watch]')",
         "plait watch ~/notes",
     ),
     "mcp": Verb(
@@ -150,7 +150,8 @@ VERBS: dict[str, Verb] = {
     "chat": Verb(
         "chat",
         "[QUESTION …]",
-        "talk to a model that searches the memory (needs: pip install 'plait[chat]')",
+        "talk to a model that searches the memory "
+        "(needs, in a clone of plait: pip install '.[chat]')",
         'plait chat "what do you know about me?" --model ollama:llama3.2',
     ),
     "digest": Verb(

@@ -85,10 +85,12 @@ SHELL: dict[str, str] = {
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
     "connect": "Run: plait connect {agent:shell}",
-    "install": "Run: pip install 'plait[{extra}]'",
-    "install_or_variable": "Run: pip install 'plait[{extra}]' (or set the variable {variable})",
-    "reinstall": "Run: pip install --force-reinstall plait",
-    "upgrade": "Run: pip install --upgrade plait",
+    "install": "Run in a clone of plait: pip install '.[{extra}]'",
+    "install_or_variable": (
+        "Run in a clone of plait: pip install '.[{extra}]' (or set the variable {variable})"
+    ),
+    "reinstall": "Run in a clone of plait: pip install --force-reinstall .",
+    "upgrade": "Run in a clone of plait: git pull && pip install .",
     "upgrade_package": "Run: pip install --upgrade {package}",
     "pull_model": "Run: plait models pull {model:shell}",
     "choose_chat_model": (

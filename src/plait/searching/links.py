@@ -63,9 +63,11 @@ def known_as(store: Store, name: str, where: Filter) -> list[Document]:
     By their key without its ending, else by its last part, else by an alias.
     """
     wanted = _folded(name)
-    if not wanted or len(name) > _MAX_NAME:
+    kinds = tuple(kind for kind in where.kinds or _LINKED if kind in _LINKED)
+    if not wanted or not kinds or len(name) > _MAX_NAME:
         return []
-    ranked = _Targets(_candidates(store, [name], where), {wanted}).ranked(wanted)
+    candidates = _candidates(store, [name], where._replace(kinds=kinds))
+    ranked = _Targets(candidates, {wanted}).ranked(wanted)
     best = min((rank for rank, _ in ranked), default=0)
     nearest = [document for rank, document in ranked if rank == best]
     # What is untrusted takes no name of a trusted document, and does not make it ambiguous.

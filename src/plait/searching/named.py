@@ -8,6 +8,7 @@ from plait.errors import StoreDamaged
 from plait.protocols import Store
 from plait.searching.links import known_as
 from plait.searching.scoring import Request
+from plait.searching.search import Plan, Ranked
 from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
 from plait.types import Document, Filter, Hit, Passage
@@ -15,8 +16,21 @@ from plait.types import Document, Filter, Hit, Passage
 MOST_WITH_NAME = 3  # documents: more have no name of their own
 
 
-def with_named(store: Store, request: Request, hits: list[Hit]) -> list[Hit]:
-    """Return the hits with those of the documents that the query names in front."""
+def with_named(plan: Plan, ranked: Ranked) -> Ranked:
+    """Return the hits with those of the documents that the query names in front.
+
+    What cannot be read is left out, and told once.
+    """
+    try:
+        return ranked._replace(hits=_with_named(plan.store, plan.request, ranked.hits))
+    except StoreDamaged as error:
+        if any(notice.code == error.code for notice in ranked.degraded):
+            return ranked  # it is among what matches by its words, too
+        text = f"The document that the query names is left out: {error.notice.text}"
+        return ranked._replace(degraded=(*ranked.degraded, error.notice._replace(text=text)))
+
+
+def _with_named(store: Store, request: Request, hits: list[Hit]) -> list[Hit]:
     if request.mode == "vector" or request.fusion != "weighted":
         return hits  # who asks for another order wants it
     first: list[Hit] = []
@@ -50,12 +64,9 @@ def _known_as(store: Store, name: str, where: Filter) -> list[tuple[Document, Pa
 
 
 def _as_hit(store: Store, document: Document, passage: Passage | None) -> Hit | None:
-    """Return a passage as a hit, or the first one of a document; nothing if it cannot be read."""
+    """Return a passage as a hit, or the first one of a document, if it has any."""
     if passage is None:
-        try:
-            passages = store.passages(document.id, 0, 0)
-        except StoreDamaged:
-            return None  # as any other hit that cannot be read
+        passages = store.passages(document.id, 0, 0)
         if not passages:
             return None
         passage = passages[0]

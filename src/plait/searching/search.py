@@ -39,6 +39,7 @@ KEYWORD_CANDIDATES = 200
 VECTOR_CANDIDATES = 100
 LONG_QUERY = "long_query"  # codes of notices
 MISREAD = "operators_misread"
+_AS_WORDS = "the operators are searched as words; to use them, put what follows them in quotes"
 # A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
 # about three quarters of a character. Tokenizers differ by a quarter around that.
 BYTES_PER_TOKEN = 4
@@ -156,7 +157,7 @@ def ranked(plan: Plan, pool: int) -> Ranked:
             return best
         from plait.searching.named import with_named
 
-        return best._replace(hits=with_named(plan.store, plan.request, best.hits))
+        return with_named(plan, best)
     from plait.searching.following import followed, matches_little, told_of_not
 
     words_follow = not plan.request.strict and matches_little(branches)
@@ -303,9 +304,7 @@ def _confined(plan: Plan, branches: Branches) -> Branches:
 def _cut_off(plan: Plan) -> list[Notice]:
     """Return the notices that a query was not searched as it was written."""
     query = plan.query
-    notices = []
-    if query.misread:
-        notices.append(Notice("the operators cannot be read: all is searched as words", MISREAD))
+    notices = [Notice(_AS_WORDS, MISREAD)] if query.misread else []
     if query.left_out:
         used = f"keyword search used its first {len(query.words)} different words"
         notices.append(Notice(f"the query is too long: {used}", LONG_QUERY))
