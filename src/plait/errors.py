@@ -21,7 +21,7 @@ from a table of its own: the shell types commands, a program calls methods, a mo
 """
 
 import errno
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 # Models and addresses have shorter names.
@@ -338,6 +338,7 @@ def refused_choice(
     *,
     subject: str = "",
     kind: type[UsageError] = UsageError,
+    others: Mapping[str, Sequence[str]] | None = None,
 ) -> UsageError:
     """Return the error for a value that is not one of a few; it suggests the closest of them.
 
@@ -350,12 +351,14 @@ def refused_choice(
         allowed: What may be given.
         subject: The parameter for programs, if its name in the text is another.
         kind: The class of the error.
+        others: What other programs call one of ``allowed``, with the names that it may have here.
     """
     from difflib import get_close_matches  # 2 ms that only a refusal costs
 
     choices = list(allowed)
     word = quotable(str(value)).lower()
-    close = get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
+    close = [name for name in (others or {}).get(word, ()) if name in choices]
+    close = close or get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
     return kind(
         f"{name} is {quoted(str(value))}; choose one of: {', '.join(choices)}.",
         code="bad_value",
