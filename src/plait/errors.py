@@ -250,6 +250,7 @@ IN_PYTHON: dict[str, str] = {
     "trust_project": "To see and accept them, run there: plait config trust",
     "in_project": "Open the memory with project={project!r}.",
     "act_in_project": "Open the memory with project={project!r} and do it there.",
+    "in_scope": "It belongs to memory.scope({scope!r}).",
     "all_projects": "Pass all_projects=True.",
     "store_in_project": "Open the memory with project={project!r} and store it there.",
     "raise_limit": "Store it in parts, or raise the setting max_file_mb.",
