@@ -21,7 +21,7 @@ from a table of its own: the shell types commands, a program calls methods, a mo
 """
 
 import errno
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 # Models and addresses have shorter names.
@@ -252,6 +252,7 @@ IN_PYTHON: dict[str, str] = {
     "trust_project": "To see and accept them, run there: plait config trust",
     "in_project": "Open the memory with project={project!r}.",
     "act_in_project": "Open the memory with project={project!r} and do it there.",
+    "in_scope": "It belongs to memory.scope({scope!r}).",
     "all_projects": "Pass all_projects=True.",
     "store_in_project": "Open the memory with project={project!r} and store it there.",
     "raise_limit": "Store it in parts, or raise the setting max_file_mb.",
@@ -341,6 +342,7 @@ def refused_choice(
     subject: str = "",
     code: str = "bad_value",
     kind: type[UsageError] = UsageError,
+    others: Mapping[str, Sequence[str]] | None = None,
 ) -> UsageError:
     """Return the error for a value that is not one of a few; it suggests the closest of them.
 
@@ -354,12 +356,14 @@ def refused_choice(
         subject: The parameter for programs, if its name in the text is another.
         code: The code of the error, if it has one of its own.
         kind: The class of the error.
+        others: What other programs call one of ``allowed``, with the names that it may have here.
     """
     from difflib import get_close_matches  # 2 ms that only a refusal costs
 
     choices = list(allowed)
     word = quotable(str(value)).lower()
-    close = get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
+    close = [name for name in (others or {}).get(word, ()) if name in choices]
+    close = close or get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
     return kind(
         f"{name} is {quoted(str(value))}; choose one of: {', '.join(choices)}.",
         code=code,

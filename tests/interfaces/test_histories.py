@@ -34,7 +34,7 @@ def test_sessions_of_all_agents_are_listed_imported_and_summed_up(plait, home):
     assert "claude-code: 1 file" in done.err
     assert "Imported 40 messages of 1 session" in done.out
     assert "/nowhere/shop  2026-11: 40" in done.out
-    assert "deletes the oldest file in 29 days" in done.out
+    assert "claude-code deletes its oldest file in 29 days" in done.out
     hits = plait("search", "question 7", "--project", "/nowhere/shop", "--json").json["results"]
     assert hits[0]["content"] == "question 7"
 
@@ -433,6 +433,19 @@ def test_a_misspelt_agent_is_suggested(plait, home):
     assert done.code == 1
     assert "Check the path. Or did you mean: plait import gemini" in done.err
     assert "did you mean" not in plait("import", "notes.jsonl").err
+
+
+def test_an_import_that_is_undone_says_how_to_restore_it(plait, home):
+    plait("import", "auto")
+    assert "delete --undo" not in plait("import", "--undo", "--dry-run", "--format", "text").err
+    assert "plait delete --undo  # restore" in plait("import", "--undo", "--format", "text").err
+    assert len(plait("delete", "--undo").json["restored"]) == 40
+
+
+def test_which_agent_deletes_its_files_first_is_data_too(plait, home):
+    report = plait("import", "auto").json
+    assert (report["days_left"], report["days_left_of"]) == (29, "claude-code")
+    assert plait("import", "codex").code == 3
 
 
 def test_nothing_muted_is_told(plait, home):

@@ -273,6 +273,8 @@ def _undo(arguments: Namespace, out: Output) -> int:
     verb = "Would delete" if arguments.dry_run else "Deleted"
     text = f"{verb} {counted(count, 'message')} of the import {chosen}"
     out.result({"run": chosen, "messages": count, "dry_run": arguments.dry_run}, text)
+    if count and not arguments.dry_run:
+        out.suggest("plait delete --undo", "restore, within 30 days")
     return 0
 
 
@@ -314,7 +316,8 @@ def report_text(report: HistoryReport) -> str:
         lines.append(f"  left out: {_reasons(report.skipped)}")
     if report.days_left is not None:
         left = counted(report.days_left, "day")
-        lines.append(f"  the agent deletes the oldest file in {left}; what was imported stays")
+        agent = report.days_left_of
+        lines.append(f"  {agent} deletes its oldest file in {left}; what was imported stays")
     return "\n".join(lines)
 
 

@@ -76,6 +76,7 @@ SHELL: dict[str, str] = {
     "delete_document": "To delete all of it: plait delete {id}",
     "in_project": "Add: --project {project:shell}",
     "act_in_project": "To do it there, add: --project {project:shell}",
+    "in_scope": "Only a program opens it: memory.scope({scope!r}) in Python.",
     "all_projects": "Add: --all-projects",
     "store_in_project": "Store it there: --project {project:shell}",
     "raise_limit": "Raise the limit with: plait config set max_file_mb 50",

@@ -70,6 +70,7 @@ FOR_MODELS: dict[str, str] = {
     "delete_document": "To delete all of it, call again with {id}.",
     "in_project": "Find its id with memory_search and all_projects=true.",
     "act_in_project": "Only the user can change another project.",
+    "in_scope": "Only the program of that user can reach it.",
     "all_projects": "Call it again with all_projects=true.",
     "store_in_project": "Store it without supersedes.",
     "raise_limit": "Store it in parts.",
