@@ -37,6 +37,7 @@ from plait.settings.secrets import origin_of
 from plait.stores.sqlite.analysis import tokens_among
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import (
+    asking,
     clean,
     commands,
     dates,
@@ -641,6 +642,16 @@ SCANNERS: dict[str, Scanner] = {
     "text.parts": Scanner(
         parts,
         ("text/__init__.py:placed_parts", "text/__init__.py:_parts_of"),
+    ),
+    "asking.question_in": Scanner(
+        asking.question_in,
+        ("text/asking.py:question_in",),
+        more={
+            "greetings": repeated("hey, "),
+            "frames": repeated("do you know "),
+            "thanks": repeated("thanks "),
+            "marks": repeated("?!"),
+        },
     ),
     "dates.dates_in": Scanner(
         dates.dates_in,

@@ -149,7 +149,7 @@ class Evidence:
         # word in a sentence, as in "what time is it", tells half as much as one that was looked up,
         # but for a rare one: "when is our flight" is about whatever has "flight".
         self.rarity = rarity if content else 0.0
-        written = self.text.split()
+        written = [word for word in self.text.split() if any(map(str.isalnum, word))]
         chatty = len(content) == 1 and len(written) >= CHATTY_WORDS
         held = max((holding.get(term, 0) for term in self._telling), default=0)
         looked_up = chatty and 0 < held <= CHATTY_BUT_RARE

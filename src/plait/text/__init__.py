@@ -42,7 +42,7 @@ _FIRST_VARIANT = "\U000e0100"
 _PIECE_OF_GROUP = (0, 2, 3, 1)
 
 # A text without any of these is plain words.
-_MARKS = ('"', "*", "AND", "OR", "NOT", "NEAR(", "\u201c", "\u201e", "\u00ab")
+OPERATOR_MARKS = ('"', "*", "AND", "OR", "NOT", "NEAR(", "\u201c", "\u201e", "\u00ab")
 
 # Letters of names and loanwords in English texts.
 _BORROWED = frozenset("abcdefghijklmnopqrstuvwxyzáàâäåãæçéèêëíìîïñóòôöøõœúùûüý")
@@ -337,7 +337,7 @@ def parse(text: str, *, strict: bool = False) -> Query:
     ('key', 'ssh', 'server')
     """
     text = capped(text)
-    if any(mark in text for mark in _MARKS):
+    if any(mark in text for mark in OPERATOR_MARKS):
         from plait.text import operators
 
         expression = operators.read(text, strict=strict)
@@ -373,8 +373,8 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
         phrases = (*phrases, *numbers_in(text), *written)
     begun, more = _prefixes(text, kept), boosts(kept, phrases)
     query = Query(text, kept, begun, left_out=left_out, boosts=more, dates=dates)
-    if not text.isascii():
-        return query
+    if not all(map(str.isascii, kept)):
+        return query  # a mark beyond ASCII, as in "who\u2019s paying", makes no other language
     from plait.text.word_forms import joined_words, other_forms
 
     forms = (*other_forms(kept), *joined_words(text, kept))
