@@ -645,7 +645,7 @@ SCANNERS: dict[str, Scanner] = {
     ),
     "asking.question_in": Scanner(
         asking.question_in,
-        ("text/asking.py:question_in",),
+        tuple(f"text/asking.py:{name}" for name in ("question_in", "_start", "_end")),
         more={
             "greetings": repeated("hey, "),
             "frames": repeated("do you know "),

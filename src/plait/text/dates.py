@@ -90,7 +90,7 @@ def is_in_other_words(date: Date, text: str) -> bool:
     >>> [is_in_other_words(date, text) for text in texts]
     [True, True, False]
     """
-    if re.search(date.pattern, text, re.IGNORECASE) is None:
+    if date.number not in text or re.search(date.pattern, text, re.IGNORECASE) is None:
         return False
     typed = r"\W{1,2}".join(date.words)
     return re.search(rf"\b{typed}\b", text, re.IGNORECASE) is None
@@ -110,11 +110,11 @@ def _date_of(match: re.Match[str]) -> Date | None:
     if not day:
         numbers = [(str(year), padded[0])]
         pairs = [(other, str(year)) for other in names]
-        return _date(words, numbers, pairs, 0)
+        return _date(words, numbers, pairs, str(year))
     dated = _numbers_of(year, month, day) if year else [padded]
     days = str(day), f"{day}{_ORDINALS.get(day, 'th')}"
     pairs = [pair for other in names for form in days for pair in ((form, other), (other, form))]
-    return _date(words, dated, pairs, year)
+    return _date(words, dated, pairs, str(year or day), year)
 
 
 def _numbers_of(year: int, month: int, day: int) -> list[tuple[str, ...]]:
@@ -130,11 +130,13 @@ def _date(
     words: tuple[str, ...],
     numbers: Sequence[tuple[str, ...]],
     pairs: Sequence[tuple[str, str]],
-    year: int,
+    number: str,
+    year: int = 0,
 ) -> Date:
     """Return a date that is written in these numbers, or as one of these pairs with the year."""
     written = [r"[-./_]\s?".join(phrase) for phrase in numbers]
     after = rf"\W{{1,2}}(?:de )?{year}" if year else ""
     written += [rf"{first}\W{{1,2}}(?:of |de )?{second}{after}" for first, second in pairs]
     # subtle: the pairs are phrases without the year. With it, one date would count twice.
-    return Date(words, (*numbers, *pairs), rf"(?<![^\W_])(?:{'|'.join(written)})(?![^\W_T])")
+    pattern = rf"(?<![^\W_])(?:{'|'.join(written)})(?![^\W_T])"
+    return Date(words, (*numbers, *pairs), pattern, number)

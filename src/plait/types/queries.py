@@ -48,11 +48,15 @@ Terms = frozenset[str] | None
 
 
 class Date(NamedTuple):
-    """A date in a question: its words, phrases that rank, and a pattern of all ways to write it."""
+    """A date in a question: its words, phrases that rank, and a pattern of all ways to write it.
+
+    All of these ways have the ``number``.
+    """
 
     words: tuple[str, ...]
     phrases: tuple[tuple[str, ...], ...]
     pattern: str
+    number: str
 
 
 class Query(NamedTuple):
