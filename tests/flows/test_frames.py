@@ -53,7 +53,7 @@ def test_a_frame_changes_neither_hit_nor_relevance(
 @pytest.mark.parametrize(
     "text",
     [
-        *("Hey Jude", "please", "tell me", "do you know?", "hello world", "know your rights"),
+        *("Hey Jude", "please", "tell me", "tell me more", "hello world", "know your rights"),
         *("please review the request", "thank you notes", "the U.S.A.", "so long", "who am I?"),
         *('tell me "as written"', "please AND thanks", "tell me warni*"),
     ],

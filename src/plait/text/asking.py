@@ -29,6 +29,11 @@ _FIRST = (
     "hey hi hello hallo ok okay so well sorry please bitte question frage q can could would will "
     "do does tell remind i kannst können weißt wissen sag peux dis sais puedes dime sabes"
 )
+# "Tell me more" asks for nothing in particular.
+_NOTHING = (
+    "more again everything anything something nothing all next later first last else yes no sure "
+    "go ahead continue on good great fine cool nice wait stop mehr alles nochmal weiter ja nein"
+)
 _FIRST_WORDS = frozenset(_FIRST.split())
 _LAST_WORDS = ("please", "pls", "thanks", "you", "thx", "bitte", "danke", "merci", "gracias")
 _MARKS = " \t\r\n?!.,"
@@ -65,7 +70,9 @@ def question_in(text: str) -> str:
     first = re.match(r"\s*([^\W\d_]+)", rest)
     if first is not None and first[1].lower() in _FIRST_WORDS and (start := _start().match(rest)):
         rest = rest[start.end() :]
-    return text if empty_words().issuperset(words_in(rest)) else rest
+    if rest == text:
+        return text
+    return text if empty_words().union(_NOTHING.split()).issuperset(words_in(rest)) else rest
 
 
 def _with_one_mark(text: str) -> str:
