@@ -161,6 +161,10 @@ class Notice(NamedTuple):
     subject: str = ""
     advice: Advice | None = None
 
+    def explaining(self, consequence: str) -> "Notice":
+        """Return it with its consequence in front."""
+        return self._replace(text=f"{consequence}: {self.text}")
+
     def worded(self, wording: Mapping[str, str]) -> str:
         """Return the text and then the advice, worded by one interface's table.
 

@@ -24,6 +24,7 @@ from plait.ranking.relevance import chance_among
 from plait.searching.evidence import Evidence, matched, survey, unknown_in
 from plait.searching.scoring import Branches, Request, Scorer
 from plait.text import parse
+from plait.text.asking import question_in
 from plait.types import Answer, Hit, Mode, Receipt, Ref, check_range
 from plait.types.guarding import weights_problem
 from plait.types.queries import Query, Vocabulary, may_be_name
@@ -82,6 +83,9 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
         from plait.searching.newest import newest
 
         return newest(store, request, store.state())
+    asked = request.text
+    if not request.strict:
+        request = request._replace(text=question_in(asked))
     query = parse(request.text, strict=request.strict)
     if query.misread and request.strict:
         raise UsageError(
@@ -118,7 +122,7 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
 
         hits = widened(store, ahead, hits, request.window)
     receipt = Receipt(
-        query=request.text,
+        query=asked,
         mode_asked=request.mode,
         mode_used=branches.mode_used,
         fusion=request.fusion,
@@ -331,7 +335,7 @@ def _by_keyword(
     except DeadlineExceeded:
         degraded.append(stopped(request))
     except StoreDamaged as error:
-        degraded.append(because("keyword search failed", error.notice))
+        degraded.append(error.notice.explaining("keyword search failed"))
         return None, error
     return [], None
 
@@ -363,10 +367,10 @@ def _by_vector(
         )
     except EmbedderError as error:
         # Down, slow, or a vector that the store refuses: not finite, or of the wrong length.
-        degraded.append(because("vector search skipped", error.notice))
+        degraded.append(error.notice.explaining("vector search skipped"))
         return Branches()
     except StoreDamaged as error:
-        degraded.append(because("vector search failed", error.notice))
+        degraded.append(error.notice.explaining("vector search failed"))
         return Branches()
     return Branches(None, nearest.hits, nearest.cosines, nearest.among, nearest.approximate)
 
@@ -386,7 +390,7 @@ def vectors_can_answer(
         return False
     if embedder.dims == 0:
         if embedder.reason is not None and space is not None:
-            degraded.append(because("vector search skipped", embedder.reason))
+            degraded.append(embedder.reason.explaining("vector search skipped"))
         elif mode == "vector":
             text = "vector search skipped: no embedder is configured"
             degraded.append(Notice(text, "no_embedder"))
@@ -406,11 +410,6 @@ def vectors_can_answer(
         degraded.append(Notice(text, "other_embedder", advice=reindex))
         return False
     return True
-
-
-def because(consequence: str, reason: Notice) -> Notice:
-    """Return a notice with its consequence in front."""
-    return reason._replace(text=f"{consequence}: {reason.text}")
 
 
 def _start_embedding(plan: Plan) -> Callable[[], Vector | None]:
