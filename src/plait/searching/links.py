@@ -62,10 +62,24 @@ def known_as(store: Store, name: str, where: Filter) -> list[Document]:
 
     By their key without its ending, else by its last part, else by an alias.
     """
+    scope = may_be_known_as(name, where)
+    listed = [] if scope is None else store.scan(scope, by_writing=True, damaged=[])
+    return nearest_known(name, listed)
+
+
+def may_be_known_as(name: str, where: Filter) -> Filter | None:
+    """Return a filter for at least the documents that `known_as` returns, ``None`` if it has none.
+
+    `nearest_known` tells them apart, in the order of writing.
+    """
+    parts = _parts_of([name]) if _folded(name) and len(name) <= _MAX_NAME else ()
+    return where._replace(named=parts) if parts else None
+
+
+def nearest_known(name: str, candidates: Iterable[Document]) -> list[Document]:
+    """Return those of the candidates that `known_as` returns."""
     wanted = _folded(name)
-    if not wanted or len(name) > _MAX_NAME:
-        return []
-    ranked = _Targets(_candidates(store, [name], where), {wanted}).ranked(wanted)
+    ranked = _Targets(candidates, {wanted}).ranked(wanted)
     best = min((rank for rank, _ in ranked), default=0)
     nearest = [document for rank, document in ranked if rank == best]
     # What is untrusted takes no name of a trusted document, and does not make it ambiguous.
@@ -131,11 +145,15 @@ def _incoming(store: Store, document: Document, scope: Filter) -> Iterable[Relat
 
 def _candidates(store: Store, names: Sequence[str], scope: Filter) -> list[Document]:
     """Return at least the documents of which a part of the key or an alias is one of these."""
-    parts = tuple(dict.fromkeys(form for name in names for form in _cases(_last_part(name))))
+    parts = _parts_of(names)
     if not parts:
         return []
     named = parts if len(parts) <= _FEW_NAMES else ()
     return store.scan(scope._replace(named=named), by_writing=True, damaged=[])
+
+
+def _parts_of(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(form for name in names for form in _cases(_last_part(name))))
 
 
 class _Targets:

@@ -4,26 +4,37 @@ Whoever types a name means the document, whatever others say about its words. Lo
 query that may be one.
 """
 
+from typing import TYPE_CHECKING
+
 from plait.errors import StoreDamaged
 from plait.protocols import Store
-from plait.searching.links import known_as
+from plait.searching.joining import spans_of
+from plait.searching.links import may_be_known_as, nearest_known
 from plait.searching.scoring import Request
 from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
-from plait.types import Document, Hit, Passage
+from plait.types import Document, Filter, Hit, Passage
+from plait.types.queries import may_be_name
 
+if TYPE_CHECKING:
+    from plait.protocols import ReadAhead
+
+# A document, or one of its passages.
+Named = tuple[Document, Passage | None]
 MOST_WITH_NAME = 3  # documents: more have no name of their own
 
 
-def with_named(store: Store, request: Request, hits: list[Hit]) -> list[Hit]:
+def with_named(
+    store: Store, ahead: "ReadAhead | None", request: Request, hits: list[Hit]
+) -> list[Hit]:
     """Return the hits with those of the documents that the query names in front."""
-    if request.mode == "vector" or request.fusion != "weighted":
-        return hits  # who asks for another order wants it
+    if not _lead(request):
+        return hits
     first: list[Hit] = []
     best = max([1.0, *(hit.score for hit in hits)])
-    for document, passage in _documents_of(store, request):
+    for document, passage in _documents_of(store, ahead, request):
         own = [hit for hit in hits if hit.document.id == document.id]
-        hit = own[0] if own and passage is None else _as_hit(store, document, passage)
+        hit = own[0] if own and passage is None else _as_hit(store, ahead, document, passage)
         if hit is not None:
             first.append(hit._replace(score=best, relevance=1.0, reasons=_reasons(request, hit)))
     if not first:
@@ -34,18 +45,57 @@ def with_named(store: Store, request: Request, hits: list[Hit]) -> list[Hit]:
     return [*first, *rest][: request.limit]
 
 
-def _documents_of(store: Store, request: Request) -> list[tuple[Document, Passage | None]]:
+def foresee_named(ahead: "ReadAhead", request: Request) -> None:
+    """Read with the next trip which documents a query may name."""
+    if may_be_name(request.text) and _lead(request):
+        ahead.expect_named(*_asked_for(request))
+
+
+def foresee_beginnings(ahead: "ReadAhead", request: Request) -> None:
+    """Read with the next trip how the documents begin that were foreseen."""
+    if may_be_name(request.text) and _lead(request):
+        named = _told_apart(*ahead.named(*_asked_for(request)), request)
+        ahead.expect_spans([_beginning_of(row) for row, passage in named if passage is None])
+
+
+def _lead(request: Request) -> bool:
+    """Tell whether named documents come first; who asks for another order wants that."""
+    return request.mode != "vector" and request.fusion == "weighted"
+
+
+def _asked_for(request: Request) -> tuple[str, Filter, Filter | None]:
+    """Return what is looked for, where, and where a link with this name may lead."""
     name, where = request.text.strip(), happenings(request.where)
-    named = store.find(name, where)
-    named = named or [(document, None) for document in known_as(store, name, where)]
+    return name, where, may_be_known_as(name, where)
+
+
+def _documents_of(store: Store, ahead: "ReadAhead | None", request: Request) -> list[Named]:
+    name, where, linked = _asked_for(request)
+    if ahead is not None:
+        return _told_apart(*ahead.named(name, where, linked), request)
+    found = store.find(name, where)
+    may_lead = [] if found or linked is None else store.scan(linked, by_writing=True, damaged=[])
+    return _told_apart(found, may_lead, request)
+
+
+def _told_apart(found: list[Named], linked: list[Document], request: Request) -> list[Named]:
+    """Return what a name refers to, else what a link with it leads to, if these are few."""
+    nearest = nearest_known(request.text.strip(), linked) if not found else []
+    named = found or [(document, None) for document in nearest]
     return named if len(named) <= MOST_WITH_NAME else []
 
 
-def _as_hit(store: Store, document: Document, passage: Passage | None) -> Hit | None:
+def _beginning_of(document: Document) -> tuple[str, int, int]:
+    return document.id, 0, 0
+
+
+def _as_hit(
+    store: Store, ahead: "ReadAhead | None", document: Document, passage: Passage | None
+) -> Hit | None:
     """Return a passage as a hit, or the first one of a document; nothing if it cannot be read."""
     if passage is None:
         try:
-            passages = store.passages(document.id, 0, 0)
+            [passages] = spans_of(store, ahead, [_beginning_of(document)])
         except StoreDamaged:
             return None  # as any other hit that cannot be read
         if not passages:

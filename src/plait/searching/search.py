@@ -93,7 +93,7 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
     if query.forms:
         from plait.searching.forms import held
 
-        query = held(store, query, vocabulary, request.where)
+        query = held(store, ahead, query, vocabulary, request.where)
     embedder = embedder_of(state)
     weights = keyword_weight, vector_weight = request.weights(embedder.tuning)
     plan = Plan(store, ahead, state, embedder, request, query, vocabulary, *weights)
@@ -156,7 +156,7 @@ def ranked(plan: Plan, pool: int) -> Ranked:
             return best
         from plait.searching.named import with_named
 
-        return best._replace(hits=with_named(plan.store, plan.request, best.hits))
+        return best._replace(hits=with_named(plan.store, plan.ahead, plan.request, best.hits))
     from plait.searching.following import followed, matches_little, told_of_not
 
     words_follow = not plan.request.strict and matches_little(branches)
