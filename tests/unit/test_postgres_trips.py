@@ -382,6 +382,17 @@ def test_what_is_read_together_is_what_is_read_apart(
     assert at_once.receipt == same
 
 
+def test_other_forms_of_a_word_count_wherever_it_is_looked_up(talking: Memory) -> None:
+    store, words, sight = talking.engine, ["серверами", "сейфами"], Filter()
+    counted = store.vocabulary(words, seen_by=sight)
+    ahead = store.ahead
+    assert ahead is not None
+    assert ahead.company([], 10, sight, words)[1].holding == counted.holding
+    ahead.foresee([], sight, words, sight)
+    assert ahead.vocabulary(words, sight) == counted
+    assert counted.holding["серверами"] == 1
+
+
 def test_a_slow_search_by_words_leaves_the_other_one(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

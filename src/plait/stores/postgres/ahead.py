@@ -131,7 +131,7 @@ class Ahead(Trips):
         if beside and name not in self._known:
             tokens, seen = _tokens(beside), self._where(seen_by, searching=True)
             self._soon(
-                keyword.of_vocabulary(tokens, {}, None, seen),
+                keyword.of_vocabulary(tokens, beginnings(tokens), None, seen),
                 partial(self._known.__setitem__, name),
             )
 
@@ -141,7 +141,8 @@ class Ahead(Trips):
         if name not in self._known:
             self._together()
         tokens, seen = _tokens(words), self._where(seen_by, searching=True)
-        return keyword.vocabulary_of(self, self._known[name], tokens, {}, None, seen)
+        starts = beginnings(tokens)
+        return keyword.vocabulary_of(self, self._known[name], tokens, starts, None, seen)
 
     def alike(self, words: Sequence[str], where: Filter) -> dict[str, list[Spelling]]:
         """Return `Store.alike`."""
@@ -204,11 +205,12 @@ class Ahead(Trips):
                 asked, scored = keyword.matching(query, limit, chosen, self._forms_of(query))
                 sent += asked
                 counts.append(partial(_matches, first, len(asked), scored))
-        asking = keyword.of_vocabulary(tokens, {}, None, None)
+        starts = beginnings(tokens)
+        asking = keyword.of_vocabulary(tokens, starts, None, None)
 
         def take(answers: RowLists) -> tuple[list[int], Vocabulary]:
             others = answers[len(sent) :]
-            vocabulary = keyword.vocabulary_of(self, others, tokens, {}, None, None)
+            vocabulary = keyword.vocabulary_of(self, others, tokens, starts, None, None)
             return [count(answers) for count in counts], vocabulary
 
         return [*sent, *asking], take
