@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plait.protocols import ReadAhead
 
 # A document, or one of its passages.
-Named = tuple[Document, Passage | None]
+Meant = tuple[Document, Passage | None]
 MOST_WITH_NAME = 3  # documents: more have no name of their own
 
 
@@ -69,19 +69,19 @@ def _asked_for(request: Request) -> tuple[str, Filter, Filter | None]:
     return name, where, may_be_known_as(name, where)
 
 
-def _documents_of(store: Store, ahead: "ReadAhead | None", request: Request) -> list[Named]:
+def _documents_of(store: Store, ahead: "ReadAhead | None", request: Request) -> list[Meant]:
     name, where, linked = _asked_for(request)
     if ahead is not None:
         return _told_apart(*ahead.named(name, where, linked), request)
-    found = store.find(name, where)
-    may_lead = [] if found or linked is None else store.scan(linked, by_writing=True, damaged=[])
-    return _told_apart(found, may_lead, request)
+    own = store.find(name, where)
+    may_lead = [] if own or linked is None else store.scan(linked, by_writing=True, damaged=[])
+    return _told_apart(own, may_lead, request)
 
 
-def _told_apart(found: list[Named], linked: list[Document], request: Request) -> list[Named]:
+def _told_apart(own: list[Meant], linked: list[Document], request: Request) -> list[Meant]:
     """Return what a name refers to, else what a link with it leads to, if these are few."""
-    nearest = nearest_known(request.text.strip(), linked) if not found else []
-    named = found or [(document, None) for document in nearest]
+    nearest = nearest_known(request.text.strip(), linked) if not own else []
+    named = own or [(document, None) for document in nearest]
     return named if len(named) <= MOST_WITH_NAME else []
 
 

@@ -393,7 +393,7 @@ class Ahead(Trips):
             def take(answers: RowLists) -> None:
                 others = [] if linked is None else answers.pop()
                 named = [document for document, _ in map(documents.beginning, others)]
-                self._known[key] = documents.found(asked, answers), named
+                self._known[key] = documents.meant(asked, answers), named
 
             self._soon(sent, take)
 

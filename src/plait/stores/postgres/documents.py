@@ -204,7 +204,7 @@ def find(session: Channel, name: str, where: Conditions) -> list[DocumentOrPassa
     The key of a message counts if nothing else has the name.
     """
     asked = finding(name, where)
-    return found(asked, session.together(*chain.from_iterable(asked)))
+    return meant(asked, session.together(*chain.from_iterable(asked)))
 
 
 def finding(name: str, where: Conditions) -> list[list[SQLStatement]]:
@@ -223,7 +223,7 @@ def finding(name: str, where: Conditions) -> list[list[SQLStatement]]:
     return [[(sql, where.values) for sql in group] for group in groups]
 
 
-def found(
+def meant(
     asked: Sequence[Sequence[SQLStatement]], answers: Sequence[Sequence[SQLRow]]
 ) -> list[DocumentOrPassage]:
     """Return the answers to the first group of `finding` that has any."""
