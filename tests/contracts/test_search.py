@@ -145,6 +145,14 @@ def test_words_are_read_as_the_index_reads_them_with_their_places(
     assert all(text[start:end].strip() == text[start:end] for start, end, _ in tokens)
 
 
+def test_of_words_with_one_term_the_prefix_is_counted_on_every_engine(store: Store) -> None:
+    write(store, entry("a", "the region"), entry("b", "a register"), entry("c", "книга"))
+    words = ["книгами", "regi", "reginess"]
+    known = store.vocabulary(words, prefixes=["regi"])
+    assert [known.terms[word][0][2] for word in words] == ["книгами", "regi", "regi"]
+    assert known.holding == {"книгами": 1, "regi": 2}
+
+
 def test_a_vocabulary_counts_passages_not_occurrences(store: Store) -> None:
     write(store, entry("a", "apple apple ", "apple", "pear"), entry("b", "plum", title="pear"))
     words = store.vocabulary(["apple pear", "cherry"])

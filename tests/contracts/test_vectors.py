@@ -55,6 +55,18 @@ def test_vector_hits_come_nearest_first_and_only_on_this_side(store: Store) -> N
     assert nearest.cosines == dict(nearest.hits)
 
 
+def test_half_as_near_is_near_enough_to_be_the_same_text_on_every_engine(store: Store) -> None:
+    """It is the cosine of many short texts, and engines differ in its last digits."""
+    write(
+        store,
+        entry("a", "a", vectors=[vector(1, 0, 1, 0)]),
+        entry("b", "b", vectors=[vector(1, 0, 0, 1)]),
+        entry("other", "c", vectors=[vector(0, 0, 1, 1)]),
+    )
+    near = store.vector(vector(1, 1, 0, 0), SPACE, 5, EVERYTHING, latest=True).hits
+    assert [cosine for _, cosine in near if cosine > 0.1] == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
 def test_hits_of_both_branches_are_read_together(store: Store) -> None:
     write(store, entry("a", "apple", vectors=[vector(1, 0, 0, 0)]), entry("b", "banana"))
     near = store.vector(vector(1, 0, 0, 0), SPACE, 5, EVERYTHING).hits

@@ -360,7 +360,7 @@ def test_a_full_disk_is_told_and_loses_nothing(
         assert kept
         assert sorted(names(store)) == sorted(kept)
         filler.unlink()
-        put(store, "with room again")
+        put(store, "with-room-again")
         assert len(names(store)) == len(kept) + 1
         store.close()
     finally:

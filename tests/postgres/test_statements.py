@@ -234,6 +234,10 @@ def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
     ahead.gather(refs, refs, NARROW, near=refs, window=1, replies=True)
     ahead.conversation(refs)
     ahead.spans([(id_, 0, 1) for id_ in ids])
+    for name in ("first-1", "abcdefgh"):
+        ahead.expect_named(name, NARROW, NARROW._replace(named=(name,)))
+        ahead.expect_spans([(name, 0, 0)])
+        ahead.named(name, NARROW, None)
     ahead.steps(ids)
     ahead.expect_pinned(NARROW, 3)
     ahead.beside([(id_, 0, 2) for id_ in ids], ids, ids, NARROW, ids, (4, 20))
@@ -249,6 +253,7 @@ def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
             "expect_pinned",
             "rows",
         ),
+        *("expect_spans", "expect_named", "named"),
     }
 
 

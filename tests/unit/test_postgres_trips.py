@@ -221,6 +221,7 @@ RECALLED = (
     *("who rotates the keys", "who deploys", "Ana1", "keys", "gardens", "what does tea cost"),
     *("deplyo on fridais", "gardesn words", "tae costs", "who deplyos", "zzyqx", "сервеар"),
     *("rotaet AND kyes", "7 AND care", "who rotates the keys NOT fridays", '"rotate key" deplyo'),
+    *("deplyo fridais rotaet kyes crae", "gardesn frdiay rotaet kyes deplyo crae wrods mornign"),
 )
 
 
@@ -241,6 +242,53 @@ def recalling(talking: Memory) -> Memory:
         role, text = ("user", "Who waters it?") if turn % 2 else ("assistant", f"Ben, {turn}.")
         talking.store(text, session="claude:12345678abc", role=role, metadata=imported)
     return talking
+
+
+# A key, the ends of keys, an alias, names that are misspelt, of nothing, or of too many; words that
+# other forms join.
+NAMES = (
+    *("gifts.md", "notes/gifts.md", "gifts", "door-code", "gate-pin", "note-7", "note-77"),
+    *("gitfs.md", "door-coed", "keys/rotaet", "same.md", "user@example.com", "2026-01-01"),
+    *("claude:12345678abc", "back-up", "wi-fi", "wi fi", "wi fi deplyo fridais rotaet kyes"),
+)
+
+
+@pytest.fixture(scope="module")
+def named(recalling: Memory) -> Memory:
+    """With documents that have names."""
+    recalling.store("# Gifts\n\nA lamp for Ana.", key="notes/gifts.md")
+    recalling.store("The code is 4711.", key="door-code", metadata={"aliases": "gate-pin"})
+    recalling.store("A backup of the wifi settings.", key="settings")
+    for number in range(5):
+        recalling.store(f"We decided {number}; the wifi is slow.", key=f"{number}/same.md")
+    return recalling
+
+
+@pytest.mark.parametrize("query", NAMES)
+def test_the_name_of_a_document_takes_no_more_trips_and_finds_the_same(
+    named: Memory, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from plait.stores.postgres.store import PostgresStore
+
+    for options in ({}, *PAGES):
+        told: list[Any] = []
+        ask = partial(named.search, query, explain=True, **options)
+        taken = trips(named, lambda: told.append(ask()))  # noqa: B023
+        assert 0 < taken <= MOST_TRIPS, options
+        with monkeypatch.context() as patch:
+            patch.setattr(PostgresStore, "ahead", None)
+            told.append(ask())
+        together, apart = told
+        assert together.hits == apart.hits, options
+        same = apart.receipt._replace(milliseconds=together.receipt.milliseconds)
+        assert together.receipt == same
+    named.write_down_use()
+    assert 0 < trips(named, lambda: named.recall(query)) <= MOST_TRIPS
+
+
+def test_a_name_is_looked_up_in_one_trip(named: Memory) -> None:
+    for name in ("notes/gifts.md", "note-7", "note-77", "2026-01-01", "abcdefgh"):
+        assert trips(named, lambda name=name: named.engine.find(name, Filter())) == 1  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("query", ["who waters it", "who watesr it", "watesr NOT keys"])
@@ -332,6 +380,17 @@ def test_what_is_read_together_is_what_is_read_apart(
     assert at_once.hits == apart.hits
     same = apart.receipt._replace(milliseconds=at_once.receipt.milliseconds)
     assert at_once.receipt == same
+
+
+def test_other_forms_of_a_word_count_wherever_it_is_looked_up(talking: Memory) -> None:
+    store, words, sight = talking.engine, ["серверами", "сейфами"], Filter()
+    counted = store.vocabulary(words, seen_by=sight)
+    ahead = store.ahead
+    assert ahead is not None
+    assert ahead.company([], 10, sight, words)[1].holding == counted.holding
+    ahead.foresee([], sight, words, sight)
+    assert ahead.vocabulary(words, sight) == counted
+    assert counted.holding["серверами"] == 1
 
 
 def test_a_slow_search_by_words_leaves_the_other_one(

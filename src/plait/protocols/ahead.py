@@ -106,6 +106,17 @@ class ReadAhead(Protocol):
     def spans(self, wanted: Sequence[tuple[str, int, int]]) -> list[list[Passage]]:
         """Return `Store.passages` of several documents: each an id, a first and a last ordinal."""
 
+    def expect_spans(self, wanted: Sequence[tuple[str, int, int]]) -> None:
+        """Read with the next trip what `spans` of these asks for."""
+
+    def expect_named(self, name: str, where: Filter, linked: Filter | None) -> None:
+        """Read with the next trip what `named` of these asks for."""
+
+    def named(
+        self, name: str, where: Filter, linked: Filter | None
+    ) -> tuple[list[tuple[Document, Passage | None]], list[Document]]:
+        """Return `Store.find`, and `Store.scan` of the ``linked`` ones in the order of writing."""
+
     def shared(self) -> AbstractContextManager[None]:
         """Be what `Store.ahead` returns in this thread, for several searches of one question."""
 

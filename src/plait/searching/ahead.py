@@ -25,11 +25,12 @@ from plait.searching.search import (
 )
 from plait.text import spelling
 from plait.types import Filter, Ref
-from plait.types.queries import Expression, Query, Term, Vocabulary
+from plait.types.queries import Expression, Query, Term, Vocabulary, may_be_name
 
 # No question makes more: the last one reads all that may be asked for.
 MOST_TRIPS = 6
-# Words that are looked up at once with those that are there: more are another language.
+# Words that are looked up at once with those that are there: more are another language. Who has
+# more to ask afterwards, as a recall has, does not wait for them once more.
 DOUBTED_AT_ONCE = 4
 
 
@@ -44,7 +45,12 @@ def survey(
         from plait.searching.spelling import doubted
 
         doubtful = doubted(request, doubtful)
-    doubtful = doubtful if len(doubtful) <= DOUBTED_AT_ONCE else []
+    doubtful = doubtful if ahead.kept or len(doubtful) <= DOUBTED_AT_ONCE else []
+    if query.forms:
+        from plait.searching.forms import side_by_side
+
+        for beside in side_by_side(query):
+            ahead.expect_company([beside], 1, request.where, ())
     state, vocabulary = ahead.survey(
         query, prefixes=prefixes, seen_by=sight, doubtful=doubtful, where=request.where
     )
@@ -66,7 +72,7 @@ def both_branches(
         if vector is None:
             return None
         if not (strict and matches_nothing(matched(plan.query).expression, plan.vocabulary)):
-            _foresee_words(plan, ahead)
+            _foresee(plan, ahead)
             try:
                 keyword, nearest = _searched(plan, ahead, vector)
             except DeadlineExceeded:
@@ -111,9 +117,19 @@ def by_keyword(plan: Plan, ahead: ReadAhead, size: int, deadline: float) -> list
     query, space = matched(plan.query), plan.embedder.space
     if query.strict and matches_nothing(query.expression, plan.vocabulary):
         return []
-    _foresee_words(plan, ahead)
+    _foresee(plan, ahead)
     limits, where = (size, 0, 0), plan.request.where
     return ahead.branches(query, None, space, limits, where, deadline=deadline)[0]
+
+
+def _foresee(plan: Plan, ahead: ReadAhead) -> None:
+    """Read beside the search what is asked for after it."""
+    if plan.query.strict:
+        _foresee_words(plan, ahead)
+    elif may_be_name(plan.request.text):
+        from plait.searching.named import foresee_named
+
+        foresee_named(ahead, plan.request)
 
 
 def _foresee_words(plan: Plan, ahead: ReadAhead) -> None:
@@ -121,7 +137,7 @@ def _foresee_words(plan: Plan, ahead: ReadAhead) -> None:
     from plait.searching.evidence import unknown_in
 
     unknown = unknown_in(plan.vocabulary)
-    if not unknown or plan.request.strict or not plan.query.strict:
+    if not unknown or plan.request.strict:
         return
     from plait.searching.dividing import divided_ones
     from plait.searching.spelling import doubted, foresee
@@ -137,6 +153,10 @@ def gather(
 
     Only words that the best hits lack, and lively conversations, change it afterwards.
     """
+    if not plan.query.strict and may_be_name(plan.request.text):
+        from plait.searching.named import foresee_beginnings
+
+        foresee_beginnings(ahead, plan.request)
     messages = gather_both(ahead, [(plan, branches)], pool, evidence)
     if messages is None or not weighs_turns(plan, branches):
         return None

@@ -3,10 +3,15 @@
 Loaded only for a question with such a word.
 """
 
+from typing import TYPE_CHECKING
+
 from plait.protocols import Candidate, Store
 from plait.ranking import hybrid
 from plait.types import Filter
 from plait.types.queries import Query, Term, Vocabulary
+
+if TYPE_CHECKING:
+    from plait.protocols import ReadAhead
 
 # Another form weighs what its rarity says, and must not weigh much more than the word itself: then
 # it would bring passages before those with the word. Where that is in few passages, any form helps.
@@ -20,16 +25,30 @@ def with_form_words(query: Query) -> Query:
     return query._replace(words=tuple(dict.fromkeys((*query.words, *forms))))
 
 
-def held(store: Store, query: Query, vocabulary: Vocabulary, where: Filter) -> Query:
+def held(
+    store: Store, ahead: "ReadAhead | None", query: Query, vocabulary: Vocabulary, where: Filter
+) -> Query:
     """Return a query with those forms alone that a vocabulary counts.
 
     Two words are joined if they have a hyphen, or if no passage has them side by side.
     """
-    forms = tuple(pair for pair in query.forms if pair[0] in vocabulary.forms)
-    joined = [words for _, words in forms if len(words) > 1 and "-" not in query.text]
-    if joined and store.keyword(Query("", joined[0], Term(joined[0]), strict=True), 1, where):
-        forms = tuple(pair for pair in forms if len(pair[1]) == 1)
-    return query._replace(forms=forms)
+    query = query._replace(forms=tuple(pair for pair in query.forms if pair[0] in vocabulary.forms))
+    beside = side_by_side(query)
+    if beside and _has(store, ahead, beside[0], where):
+        return query._replace(forms=tuple(pair for pair in query.forms if len(pair[1]) == 1))
+    return query
+
+
+def side_by_side(query: Query) -> list[Query]:
+    """Return a query for each two words that another form joins, if they may be meant apart."""
+    joined = [words for _, words in query.forms if len(words) > 1 and "-" not in query.text]
+    return [Query("", words, Term(words), strict=True) for words in joined]
+
+
+def _has(store: Store, ahead: "ReadAhead | None", query: Query, where: Filter) -> bool:
+    if ahead is None:
+        return bool(store.keyword(query, 1, where))
+    return bool(ahead.company([query], 1, where, ())[0][0])
 
 
 def with_forms(vocabulary: Vocabulary, query: Query) -> Vocabulary:

@@ -62,11 +62,24 @@ def known_as(store: Store, name: str, where: Filter) -> list[Document]:
 
     By their key without its ending, else by its last part, else by an alias.
     """
-    wanted = _folded(name)
+    scope = may_be_known_as(name, where)
+    listed = [] if scope is None else store.scan(scope, by_writing=True, damaged=[])
+    return nearest_known(name, listed)
+
+
+def may_be_known_as(name: str, where: Filter) -> Filter | None:
+    """Return a filter for at least the documents that `known_as` returns, ``None`` if it has none.
+
+    `nearest_known` tells them apart, in the order of writing.
+    """
     kinds = tuple(kind for kind in where.kinds or _LINKED if kind in _LINKED)
-    if not wanted or not kinds or len(name) > _MAX_NAME:
-        return []
-    candidates = _candidates(store, [name], where._replace(kinds=kinds))
+    parts = _parts_of([name]) if _folded(name) and len(name) <= _MAX_NAME else ()
+    return where._replace(kinds=kinds, named=parts) if kinds and parts else None
+
+
+def nearest_known(name: str, candidates: Iterable[Document]) -> list[Document]:
+    """Return those of the candidates that `known_as` returns."""
+    wanted = _folded(name)
     ranked = _Targets(candidates, {wanted}).ranked(wanted)
     best = min((rank for rank, _ in ranked), default=0)
     nearest = [document for rank, document in ranked if rank == best]
@@ -133,11 +146,15 @@ def _incoming(store: Store, document: Document, scope: Filter) -> Iterable[Relat
 
 def _candidates(store: Store, names: Sequence[str], scope: Filter) -> list[Document]:
     """Return at least the documents of which a part of the key or an alias is one of these."""
-    parts = tuple(dict.fromkeys(form for name in names for form in _cases(_last_part(name))))
+    parts = _parts_of(names)
     if not parts:
         return []
     named = parts if len(parts) <= _FEW_NAMES else ()
     return store.scan(scope._replace(named=named), by_writing=True, damaged=[])
+
+
+def _parts_of(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(form for name in names for form in _cases(_last_part(name))))
 
 
 class _Targets:

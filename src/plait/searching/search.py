@@ -98,7 +98,7 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
     if query.forms:
         from plait.searching.forms import held
 
-        query = held(store, query, vocabulary, request.where)
+        query = held(store, ahead, query, vocabulary, request.where)
     embedder = embedder_of(state)
     weights = keyword_weight, vector_weight = request.weights(embedder.tuning)
     plan = Plan(store, ahead, state, embedder, request, query, vocabulary, *weights)

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from plait.protocols import Candidate, Following, Nearest, Replies, Scored, State, Token, Vector
 from plait.stores import spelling as spellings
 from plait.stores.postgres import around, candidates, documents, hnsw, keyword, steps, vectors
-from plait.stores.postgres.connection import Connections, SQLRow, SQLStatement
+from plait.stores.postgres.connection import Connections, SQLStatement
 from plait.stores.postgres.filters import Conditions
 from plait.stores.postgres.ranked_lists import HowMany, RankedLists, nearest_of
 from plait.stores.postgres.spelling import Index
 from plait.stores.postgres.state import OF_STATE, state_of
+from plait.stores.postgres.trips import RowLists, Trips
 from plait.stores.sqlite import analysis, fileless
+from plait.stores.sqlite.documents import DocumentOrPassage
 from plait.text import beginnings, spelling
 from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.queries import Query, Spelling, Term, Terms, Turn, Vocabulary
@@ -29,11 +31,10 @@ if TYPE_CHECKING:
 # Words that a store remembers to be there: nobody looks for others that are spelt like them.
 MOST_FAMILIAR = 10_000
 
-RowLists = list[list[SQLRow]]
 Span = tuple[str, int, int]
 
 
-class Ahead:
+class Ahead(Trips):
     """The reads of one question, one thread's: what was read once is not read again."""
 
     def __init__(
@@ -43,15 +44,13 @@ class Ahead:
         where: Callable[..., Conditions],
         clock: Callable[[], int],
     ) -> None:
-        self.trips = self.kept = 0
+        super().__init__(connections)
+        self.kept = 0
         self.sizes: Collection[int] = ()
         self.has_gathered = False
         self._store = store
-        self._connections = connections
         self._where = where
         self._clock = clock
-        # What goes with the next trip, and who takes the answers.
-        self._waiting: list[tuple[list[SQLStatement], Callable[[RowLists], None]]] = []
         self._known: dict[object, Any] = {}
         self._forms: dict[Term, Sequence[Term]] = {}
         self._branches: dict[object, RankedLists] = {}
@@ -61,30 +60,6 @@ class Ahead:
         self._replies: dict[Ref, list[tuple[Ref, Turn]]] = {}
         self._spans: dict[Span, list[Passage]] = {}
         self._steps: dict[str, list[Step]] = {}
-
-    def _together(
-        self, *statements: SQLStatement, unlimited: int = 0, deadline: float | None = None
-    ) -> RowLists:
-        waiting, self._waiting = self._waiting, []
-        others = [statement for own, _ in waiting for statement in own]
-
-        def read(session: Any) -> RowLists:
-            session.deadline = deadline
-            listed: RowLists = session.together(
-                *others, *statements, unlimited=len(others) + unlimited
-            )
-            return listed
-
-        self.trips += 1
-        answers = self._connections.read(read)
-        for own, take in waiting:
-            take(answers[: len(own)])
-            del answers[: len(own)]
-        return answers
-
-    def rows(self, sql: str, values: Mapping[str, Any] | None = None) -> list[SQLRow]:
-        """Return the rows of one statement."""
-        return self._together((sql, values or {}))[0]
 
     # -- words -----------------------------------------------------------------------------
 
@@ -150,12 +125,13 @@ class Ahead:
         if index.knows(map(spelling.folded, words)):
             wanted = index.unread(spellings.likely_stems(index, words))
             if wanted:
-                self._soon([index.asking_for_stems(wanted)], partial(_take_stems, index, wanted))
+                asking = [index.asking_for_stems(wanted)]
+                self._soon(asking, lambda answers: index.take_stems(wanted, answers[0]))
         name = ("vocabulary", *beside)
         if beside and name not in self._known:
             tokens, seen = _tokens(beside), self._where(seen_by, searching=True)
             self._soon(
-                keyword.of_vocabulary(tokens, {}, None, seen),
+                keyword.of_vocabulary(tokens, beginnings(tokens), None, seen),
                 partial(self._known.__setitem__, name),
             )
 
@@ -165,7 +141,8 @@ class Ahead:
         if name not in self._known:
             self._together()
         tokens, seen = _tokens(words), self._where(seen_by, searching=True)
-        return keyword.vocabulary_of(self, self._known[name], tokens, {}, None, seen)
+        starts = beginnings(tokens)
+        return keyword.vocabulary_of(self, self._known[name], tokens, starts, None, seen)
 
     def alike(self, words: Sequence[str], where: Filter) -> dict[str, list[Spelling]]:
         """Return `Store.alike`."""
@@ -185,9 +162,6 @@ class Ahead:
             self._known["index"] = Index(self._together, chosen, texts=texts)
         index: Index = self._known["index"]
         return index
-
-    def _soon(self, statements: list[SQLStatement], take: Callable[[RowLists], None]) -> None:
-        self._waiting.append((statements, take))
 
     def company(
         self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]
@@ -231,11 +205,12 @@ class Ahead:
                 asked, scored = keyword.matching(query, limit, chosen, self._forms_of(query))
                 sent += asked
                 counts.append(partial(_matches, first, len(asked), scored))
-        asking = keyword.of_vocabulary(tokens, {}, None, None)
+        starts = beginnings(tokens)
+        asking = keyword.of_vocabulary(tokens, starts, None, None)
 
         def take(answers: RowLists) -> tuple[list[int], Vocabulary]:
             others = answers[len(sent) :]
-            vocabulary = keyword.vocabulary_of(self, others, tokens, {}, None, None)
+            vocabulary = keyword.vocabulary_of(self, others, tokens, starts, None, None)
             return [count(answers) for count in counts], vocabulary
 
         return [*sent, *asking], take
@@ -392,11 +367,46 @@ class Ahead:
 
     def spans(self, wanted: Sequence[Span]) -> list[list[Passage]]:
         """Return `Store.passages` of several documents: each an id, a first and a last ordinal."""
+        if not self._spans.keys() >= set(wanted):
+            self.expect_spans(wanted)
+            self._together()
+        return [self._spans[span] for span in wanted]
+
+    def expect_spans(self, wanted: Sequence[Span]) -> None:
+        """Read with the next trip what `spans` of these asks for."""
         missing = [span for span in dict.fromkeys(wanted) if span not in self._spans]
         if missing:
-            [rows] = self._together(documents.spanning(missing))
-            self._spans |= zip(missing, documents.as_spans(rows, len(missing)), strict=True)
-        return [self._spans[span] for span in wanted]
+            self._soon([documents.spanning(missing)], partial(self._take_spans, missing))
+
+    def _take_spans(self, missing: Sequence[Span], answers: RowLists) -> None:
+        self._spans |= zip(missing, documents.as_spans(answers[0], len(missing)), strict=True)
+
+    def expect_named(self, name: str, where: Filter, linked: Filter | None) -> None:
+        """Read with the next trip what `named` of these asks for."""
+        key = ("named", name)
+        if key not in self._known:
+            asked = documents.finding(name, self._where(where))
+            sent = list(chain.from_iterable(asked))
+            if linked is not None:
+                sent.append(documents.as_written(self._where(linked)))
+
+            def take(answers: RowLists) -> None:
+                others = [] if linked is None else answers.pop()
+                named = [document for document, _ in map(documents.beginning, others)]
+                self._known[key] = documents.meant(asked, answers), named
+
+            self._soon(sent, take)
+
+    def named(
+        self, name: str, where: Filter, linked: Filter | None
+    ) -> tuple[list[DocumentOrPassage], list[Document]]:
+        """Return `Store.find`, and `Store.scan` of the ``linked`` ones in the order of writing."""
+        key = ("named", name)
+        if key not in self._known:
+            self.expect_named(name, where, linked)
+            self._together()
+        named: tuple[list[DocumentOrPassage], list[Document]] = self._known[key]
+        return named
 
     # -- what a recall shows beside its hits -----------------------------------------------
 
@@ -478,10 +488,6 @@ def _tokens(words: Iterable[str]) -> dict[str, Sequence[Token]]:
 def _is_held(vocabulary: Vocabulary, word: str) -> bool:
     terms = vocabulary.terms.get(word, ())
     return all(vocabulary.holding.get(term) for _, _, term in terms)
-
-
-def _take_stems(index: Index, wanted: Sequence[str], answers: RowLists) -> None:
-    index.take_stems(wanted, answers[0])
 
 
 def _count(place: int, answers: RowLists) -> int:

@@ -9,14 +9,12 @@ from plait.stores.postgres.connection import SQLRow, SQLStatement
 from plait.stores.postgres.documents import (
     IN_SESSION,
     PASSAGE_COLUMNS,
-    document_from,
+    beginning,
 )
 from plait.stores.postgres.filters import Conditions
 from plait.stores.sqlite.documents import (
     DOCUMENT_COLUMNS,
-    PASSAGE_WIDTH,
     DocumentOrPassage,
-    passage_from,
 )
 
 # The next messages of some, and of one that is a single passage also this.
@@ -55,7 +53,7 @@ def as_following(rows: Sequence[SQLRow]) -> dict[str, list[Following]]:
     """Return the answer to `following`, by the messages that they follow."""
     listed: dict[str, list[Following]] = {}
     for id_, passes, *row in rows:
-        document, passage = _beginning(row)
+        document, passage = beginning(row)
         listed.setdefault(id_, []).append((document, passage, passes))
     return listed
 
@@ -67,13 +65,7 @@ def beginnings(limit: int, where: Conditions) -> SQLStatement:
 
 def as_beginnings(rows: Sequence[SQLRow]) -> list[DocumentOrPassage]:
     """Return the answer to `beginnings`."""
-    return list(map(_beginning, rows))
-
-
-def _beginning(row: Sequence[object]) -> DocumentOrPassage:
-    """Return a document and its first passage, if there is one."""
-    own = row[:PASSAGE_WIDTH]
-    return document_from(row[PASSAGE_WIDTH:]), None if own[0] is None else passage_from(own)
+    return list(map(beginning, rows))
 
 
 def earlier(ids: Sequence[str], most: int) -> SQLStatement:

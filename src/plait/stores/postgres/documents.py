@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from plait.stores.postgres.connection import Channel, Escaped, SQLRow, SQLStatement, escaped
@@ -31,7 +32,11 @@ JOINED = (
 )
 AMONG = f"SELECT p.ref FROM {JOINED} AND p.ref = ANY(%(refs)s) AND {{conditions}}"  # noqa: S608
 _TAGS_AT, _METADATA_AT, _PROJECT_AT = map(FIELDS.index, ("tags", "metadata", "project"))
-_DOCUMENT = f"SELECT {DOCUMENT_COLUMNS} FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
+_NO_PASSAGE = ", ".join(["NULL"] * PASSAGE_WIDTH)
+_DOCUMENT = (
+    f"SELECT {_NO_PASSAGE}, {DOCUMENT_COLUMNS} FROM plait.documents AS d "  # noqa: S608
+    "WHERE d.ns = %(ns)s AND "
+)
 _PLACED = f"SELECT d.place, {DOCUMENT_COLUMNS} FROM plait.documents AS d WHERE d.ns = %(ns)s AND "  # noqa: S608
 _PASSAGE = f"SELECT {PASSAGE_COLUMNS}, {DOCUMENT_COLUMNS} FROM {JOINED} AND "  # noqa: S608
 HYDRATE = _PASSAGE + "p.ref = ANY(%(refs)s)"
@@ -100,6 +105,7 @@ _MEMBERS = (
     "ON o.ns = %(ns)s AND o.parent = e.id AND o.label = e.label WHERE e.ns = %(ns)s "
     "AND e.kind = 'entity' AND e.id = ANY(%(ids)s) ORDER BY o.place"
 )
+_AS_WRITTEN = "d.created_at, d.place"
 # `Document.place`, but for the id.
 IN_SESSION = f"coalesce(d.turn, d.event_at + {AFTER_TURNS})"
 
@@ -131,6 +137,12 @@ def document_from(row: Sequence[Any], text: str = "") -> Document:
 def passage_and_document(row: SQLRow) -> tuple[Passage, Document]:
     """Return a row of both as values."""
     return passage_from(row[:PASSAGE_WIDTH]), document_from(row[PASSAGE_WIDTH:])
+
+
+def beginning(row: Sequence[Any]) -> DocumentOrPassage:
+    """Return a row of both as values, the document first; it may be without a passage."""
+    own = row[:PASSAGE_WIDTH]
+    return document_from(row[PASSAGE_WIDTH:]), None if own[0] is None else passage_from(own)
 
 
 def turns(session: Channel, refs: Sequence[Ref]) -> dict[Ref, Turn]:
@@ -191,50 +203,66 @@ def find(session: Channel, name: str, where: Conditions) -> list[DocumentOrPassa
 
     The key of a message counts if nothing else has the name.
     """
+    asked = finding(name, where)
+    return meant(asked, session.together(*chain.from_iterable(asked)))
+
+
+def finding(name: str, where: Conditions) -> list[list[SQLStatement]]:
+    """Return the statements for what a name may refer to: groups, the likeliest first."""
     where.values["name"] = name
     others = "d.kind <> 'message' AND "
-    return (
-        _documents(session, "d.id = %(name)s", where)
-        or _passages(session, "p.id = %(name)s", where)
-        or _documents(session, f"{others} d.key = %(name)s", where)
-        or _chunk(session, name, others, where)
-        or _prefixed(session, name, where)
-        or _documents(session, "d.key = %(name)s", where)
-        or _chunk(session, name, "", where)
-    )
+    groups = [
+        [_documents("d.id = %(name)s", where)],
+        [_passages("p.id = %(name)s", where)],
+        [_documents(f"{others}d.key = %(name)s", where)],
+        _chunk(name, others, where),
+        _prefixed(name, where),
+        [_documents("d.key = %(name)s", where)],
+        _chunk(name, "", where),
+    ]
+    return [[(sql, where.values) for sql in group] for group in groups]
 
 
-def _chunk(session: Channel, name: str, others: str, where: Conditions) -> list[DocumentOrPassage]:
+def meant(
+    asked: Sequence[Sequence[SQLStatement]], answers: Sequence[Sequence[SQLRow]]
+) -> list[DocumentOrPassage]:
+    """Return the answers to the first group of `finding` that has any."""
+    left = iter(answers)
+    for group in asked:
+        rows = [row for _ in group for row in next(left)]
+        if rows:
+            return list(map(beginning, rows))
+    return []
+
+
+def _chunk(name: str, others: str, where: Conditions) -> list[str]:
     head, dash, tail = name.rpartition("-")
     # subtle: int() would also take "٣" and "1_0".
     if not dash or not (tail.isascii() and tail.isdigit()) or len(tail) > ORDINAL_DIGITS:
         return []
     where.values.update(ordinal=int(tail), head=head)
-    own = f"{others} p.ordinal = %(ordinal)s AND (d.id = %(head)s OR d.key = %(head)s)"
-    return _passages(session, own, where)
+    own = f"{others}p.ordinal = %(ordinal)s AND (d.id = %(head)s OR d.key = %(head)s)"
+    return [_passages(own, where)]
 
 
-def _prefixed(session: Channel, name: str, where: Conditions) -> list[DocumentOrPassage]:
+def _prefixed(name: str, where: Conditions) -> list[str]:
     if not ID_PREFIX <= len(name) < ID_LENGTH or not name.isascii() or not name.isalnum():
         return []
     where.values.update(low=name.lower(), high=name.lower() + "~")
     return [
-        *_documents(session, "d.id > %(low)s AND d.id < %(high)s", where),
-        *_passages(session, "p.id > %(low)s AND p.id < %(high)s", where),
+        _documents("d.id > %(low)s AND d.id < %(high)s", where),
+        _passages("p.id > %(low)s AND p.id < %(high)s", where),
     ]
 
 
-def _documents(session: Channel, own: str, where: Conditions) -> list[DocumentOrPassage]:
+def _documents(own: str, where: Conditions) -> str:
     order = f" ORDER BY d.key NULLS FIRST, d.id LIMIT {MOST_NAMESAKES}"
-    sql = where.stated(f"{_DOCUMENT}{own} AND {{conditions}}{order}")
-    return [(document_from(row), None) for row in session.rows(sql, where.values)]
+    return where.stated(f"{_DOCUMENT}{own} AND {{conditions}}{order}")
 
 
-def _passages(session: Channel, own: str, where: Conditions) -> list[DocumentOrPassage]:
+def _passages(own: str, where: Conditions) -> str:
     order = f" ORDER BY d.key NULLS FIRST, p.ordinal, d.id LIMIT {MOST_NAMESAKES}"
-    sql = where.stated(f"{_PASSAGE}{own} AND {{conditions}}{order}")
-    pairs = map(passage_and_document, session.rows(sql, where.values))
-    return [(document, passage) for passage, document in pairs]
+    return where.stated(f"{_PASSAGE}{own} AND {{conditions}}{order}")
 
 
 def load(session: Channel, ids: Sequence[str]) -> list[Document]:
@@ -326,8 +354,13 @@ def scan(
             where.add(f"({place}, d.id) {sign} {ends}")
     backwards = before is not None if by_turn else after is None
     down = " DESC" if backwards else ""
-    order = "d.created_at, d.place" if by_writing else f"{place}{down}, d.id{down}"
+    order = _AS_WRITTEN if by_writing else f"{place}{down}, d.id{down}"
     selected = _WITH_TEXT if whole else _WHOLE
     sql = f"{selected}{{conditions}} ORDER BY {order} LIMIT %(limit)s"
     listed = session.rows(where.stated(sql), where.values, limit=limit)
     return [_whole(row) if whole else document_from(row[2:]) for row in listed]
+
+
+def as_written(where: Conditions) -> SQLStatement:
+    """Return the statement for documents as `scan` returns them, ``by_writing``."""
+    return where.stated(f"{_DOCUMENT}{{conditions}} ORDER BY {_AS_WRITTEN}"), where.values

@@ -402,9 +402,8 @@ def _asked(
     """Return what to count: words among some passages; else their terms, or how they begin."""
     if where is not None:
         return _either(words, begun_with)
-    either = _either(
-        {word: listed for word, listed in words.items() if word in begun_with}, begun_with
-    )
+    # subtle: of words with one term, the last one counts, in the order of the SQLite store.
+    either = _either({word: words[word] for word in begun_with}, begun_with)
     terms = {term for listed in words.values() for _, _, term in listed}
     asked = {term: [Operand((kept_term(term),))] for term in sorted(terms)}
     return asked | {words[word][0][2]: either[word] for word in either if len(words[word]) == 1}

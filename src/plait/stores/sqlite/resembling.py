@@ -32,8 +32,9 @@ MOST_RARE_WORDS = 8
 # rare word has no more.
 TESTED_FIRST = 3  # times the wanted number
 MOST_TESTED = RARE_IN_PASSAGES
-# With a lower cosine, a passage is another text, and need not be tested.
-UNLIKE_COSINE = 0.5
+# With a lower cosine, a passage is another text, and need not be tested. Not a half, which is the
+# cosine of many short texts: engines compute it with other last digits.
+UNLIKE_COSINE = 0.499_99
 # All facts of an entity are compared, if there are no more: it has them in common with many others.
 FACTS_COMPARED = 300
 # With fewer rare words, common ones are looked up too, together with their neighbours by length; in
