@@ -19,8 +19,6 @@ LISTED = 8
 MOST_FOLDERS = 12
 # The word for no project, as every interface takes it.
 PERSONAL = "personal"
-# The advice that names a user's scope.
-IN_SCOPE = "in_scope"
 # Characters of a file's name in a mark.
 MARK_CHARS = 24
 _NO_BRACKETS = str.maketrans("()[]", "    ")
@@ -101,23 +99,27 @@ def is_by_id(name: str, named: Named) -> bool:
     return len(name) >= ID_PREFIX and own.startswith(name.lower())
 
 
-def where_it_is(document: Document, act: str) -> Advice:
-    """Return the advice to do something in a document's project; no project is a user's scope."""
-    project = document.project or PERSONAL
-    if project.startswith(SCOPE_PREFIX):
-        return advise(IN_SCOPE, scope=project.removeprefix(SCOPE_PREFIX))
-    return advise(act, project=project)
+def in_scope(document: Document) -> Advice | None:
+    """Return the advice for a document of a user's scope, which no option opens; else nothing."""
+    if document.project is None or not document.project.startswith(SCOPE_PREFIX):
+        return None
+    return advise("in_scope", scope=document.project.removeprefix(SCOPE_PREFIX))
 
 
 def out_of_reach(name: str, document: Document, reach: Reach) -> NotFound:
     """Return the error for a name that only another project has."""
-    advice = where_it_is(document, "in_project" if reach == "read" else "act_in_project")
+    project = document.project or PERSONAL
     # The name of a project is in the advice: whoever chose it must not speak to a model.
     other = "another project" if document.project else f"'{PERSONAL}'"
-    if advice.act == IN_SCOPE:
+    advice = in_scope(document)
+    if advice is not None:
         other = "a user's scope"
+    elif reach == "read":
+        advice = advise("in_project", project=project)
     elif reach == "anchor":
         advice = advise("all_projects")
+    else:
+        advice = advise("act_in_project", project=project)
     return NotFound(
         f"Nothing in this project is named '{name}', but {other} has one.",
         code="other_project",
