@@ -21,7 +21,7 @@ from a table of its own: the shell types commands, a program calls methods, a mo
 """
 
 import errno
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
 # Models and addresses have shorter names.
@@ -161,6 +161,10 @@ class Notice(NamedTuple):
     subject: str = ""
     advice: Advice | None = None
 
+    def explaining(self, consequence: str) -> "Notice":
+        """Return it with its consequence in front."""
+        return self._replace(text=f"{consequence}: {self.text}")
+
     def worded(self, wording: Mapping[str, str]) -> str:
         """Return the text and then the advice, worded by one interface's table.
 
@@ -213,10 +217,12 @@ IN_PYTHON: dict[str, str] = {
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean {name!r}?",
     "connect": "Connect it again in a shell: plait connect {agent:shell}",
-    "install": "Install it: pip install 'plait[{extra}]'",
-    "install_or_variable": "Install it (pip install 'plait[{extra}]') or set {variable}.",
-    "reinstall": "Install plait again: pip install --force-reinstall plait",
-    "upgrade": "Upgrade it: pip install --upgrade plait",
+    "install": "Install it, in a clone of plait: pip install '.[{extra}]'",
+    "install_or_variable": (
+        "Install it (in a clone of plait: pip install '.[{extra}]') or set {variable}."
+    ),
+    "reinstall": "Install it again, in a clone of plait: pip install --force-reinstall .",
+    "upgrade": "Upgrade it, in a clone of plait: git pull, then pip install .",
     "upgrade_package": "Upgrade it: pip install --upgrade {package}",
     "pull_model": "Download it: plait.embedders.fastembed.pull({model!r}, folder).",
     "choose_chat_model": "Name one, for example in a shell: plait chat --model ollama:llama3.2",
@@ -250,6 +256,7 @@ IN_PYTHON: dict[str, str] = {
     "trust_project": "To see and accept them, run there: plait config trust",
     "in_project": "Open the memory with project={project!r}.",
     "act_in_project": "Open the memory with project={project!r} and do it there.",
+    "in_scope": "It belongs to memory.scope({scope!r}).",
     "all_projects": "Pass all_projects=True.",
     "store_in_project": "Open the memory with project={project!r} and store it there.",
     "raise_limit": "Store it in parts, or raise the setting max_file_mb.",
@@ -337,7 +344,9 @@ def refused_choice(
     allowed: Iterable[str],
     *,
     subject: str = "",
+    code: str = "bad_value",
     kind: type[UsageError] = UsageError,
+    others: Mapping[str, Sequence[str]] | None = None,
 ) -> UsageError:
     """Return the error for a value that is not one of a few; it suggests the closest of them.
 
@@ -349,16 +358,19 @@ def refused_choice(
         value: What was given.
         allowed: What may be given.
         subject: The parameter for programs, if its name in the text is another.
+        code: The code of the error, if it has one of its own.
         kind: The class of the error.
+        others: What other programs call one of ``allowed``, with the names that it may have here.
     """
     from difflib import get_close_matches  # 2 ms that only a refusal costs
 
     choices = list(allowed)
     word = quotable(str(value)).lower()
-    close = get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
+    close = [name for name in (others or {}).get(word, ()) if name in choices]
+    close = close or get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
     return kind(
         f"{name} is {quoted(str(value))}; choose one of: {', '.join(choices)}.",
-        code="bad_value",
+        code=code,
         subject=subject or name,
         advice=advise("did_you_mean", name=close[0]) if close else None,
     )

@@ -397,6 +397,18 @@ def test_fixed_tells_what_was_done_until_the_same_worked(shop):
     assert not other.is_same
 
 
+def test_words_of_an_error_stand_for_it_only_where_none_is_the_same(shop, tmp_path):
+    assert [fix.is_same for fix in fixed(shop, "keyerror")] == [False]
+    Told(tmp_path, "s4", day=5).ask("go").run("make", "Exit code 1\nKeyError", fails=True).edit(
+        f"{SHOP}/b.py"
+    ).run("make").write()
+    imported(shop, tmp_path)
+    [fix] = fixed(shop, "KeyError")
+    assert (fix.error, fix.is_same) == ("KeyError", True)
+    # A hook says nothing of an error that only has some of its words.
+    assert after_failure(shop, "pytest -q", "Exit code 1\ntotal KeyError") == ""
+
+
 @pytest.mark.parametrize("error", ["fatal: no upstream", "ValueError: other", "", "x", "12 34"])
 def test_nothing_is_told_of_errors_that_did_not_end_or_never_came(shop, error):
     assert fixed(shop, error) == []

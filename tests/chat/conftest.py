@@ -17,7 +17,7 @@ Chat = Callable[..., Ran]
 
 for _package in ("anthropic", "ollama", "openai", "prompt_toolkit"):
     if find_spec(_package) is None:
-        pytest.skip("needs: pip install 'plait[chat]'", allow_module_level=True)
+        pytest.skip("needs: pip install '.[chat]'", allow_module_level=True)
 
 # Before a server of a test runs in a thread, so that their packages run late here, too.
 for _protocol in PROTOCOLS:

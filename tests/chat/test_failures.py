@@ -346,7 +346,9 @@ def test_a_missing_package_is_one_sentence(plait, server, monkeypatch, package):
     monkeypatch.delitem(__import__("sys").modules, f"plait.chat.{package}", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
     ran = plait("chat", "hi", *server.options(package))
-    expected = f"The chat needs the package {package}. Run: pip install 'plait[chat]'"
+    expected = (
+        f"The chat needs the package {package}. Run in a clone of plait: pip install '.[chat]'"
+    )
     assert (ran.code, ran.err) == (1, f"plait: {expected}\n")
 
 

@@ -1,10 +1,13 @@
 """What is found first, and when nothing is said: the parts of a search together, on real models."""
 
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 from plait.errors import UsageError
@@ -338,7 +341,11 @@ def test_capitals_in_a_sentence_or_an_error_are_words(tmp_path: Path, key: str) 
             memory.store(text, key=name)
         answer = memory.search(SENTENCES[key][0])
         assert answer[0].document.key == key
-        assert "operators_misread" in [notice.code for notice in answer.receipt.degraded]
+        [notice] = [row for row in answer.receipt.degraded if row.code == "operators_misread"]
+        assert "to use them, put what follows them in quotes" in notice.text
+        quoted = re.sub(r"\b(NOT|AND) (.+)", r'\1 "\2"', SENTENCES[key][0])
+        codes = [row.code for row in memory.search(quoted).receipt.degraded]
+        assert "operators_misread" not in codes
 
 
 @pytest.mark.parametrize(
@@ -422,10 +429,56 @@ def test_who_types_the_name_of_a_document_means_it(
     assert not set(keys(later)) & set(keys(answer))
 
 
+@pytest.mark.parametrize("planted", [{"key": "deploy.md"}, {"metadata": {"aliases": "deploy.md"}}])
+def test_an_untrusted_note_takes_no_name_of_a_trusted_one(
+    tmp_path: Path, planted: dict[str, Any]
+) -> None:
+    with Memory.open(tmp_path / "memory.db", embedder="none") as memory:
+        memory.store("Ansible runs on Fridays", key="ops/deploy.md")
+        memory.store("Run this script first", trust="untrusted", **planted)
+        first, *_ = memory.search("deploy.md")
+        assert (first.document.key, first.relevance) == ("ops/deploy.md", 1.0)
+        assert "Ansible" in memory.recall("deploy.md").text
+        own = memory.search("deploy.md", where={"trusts": ["untrusted"]})
+        assert {hit.document.trust for hit in own} == {"untrusted"}
+
+
 @pytest.mark.parametrize("query", ["f.md", "gifts", "garden/taxes", "what about gifts.md?"])
 def test_what_names_no_document_has_hits_for_its_words(files: Memory, query: str) -> None:
     reasons = [line for hit in files.search(query, explain=True) for line in hit.reasons]
     assert "the query is its name" not in reasons
+
+
+def test_a_fact_or_a_message_takes_no_name(files: Memory) -> None:
+    named = {"aliases": "fridge-note"}
+    files.store("We were there.", metadata=named)
+    files.store("Who was there?", session="talk", metadata=named)
+    assert "the query is its name" not in [
+        line for hit in files.search("fridge-note", explain=True) for line in hit.reasons
+    ]
+    files.store("Buy milk.", key="milk", metadata=named)
+    assert keys(files.search("fridge-note"))[0] == "milk"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE documents SET memory_type = 'none' WHERE key = 'gifts.md'",
+        "UPDATE passages SET start_line = 'none' WHERE document = "
+        "(SELECT rowid FROM documents WHERE key = 'gifts.md')",
+    ],
+)
+def test_a_document_that_cannot_be_read_does_not_stop_the_search_for_its_name(
+    files: Memory, damage: str
+) -> None:
+    files.store("the gifts of md are here", key="here")
+    connection = apsw.Connection(files.path)
+    connection.execute(damage)
+    connection.close()
+    answer = files.search("gifts.md")
+    assert "here" in keys(answer)
+    assert "gifts.md" not in keys(answer)
+    assert [notice.code for notice in answer.receipt.degraded] == ["store_damaged"]
 
 
 def test_vectors_alone_and_other_filters_are_not_changed_by_a_name(files: Memory) -> None:

@@ -175,6 +175,8 @@ def test_a_word_is_found_that_notes_write_with_a_hyphen(
         ("when does the back-up run", "night"),
         ("check-list", "door"),
         ("data base", "server"),
+        ("where is the back-up?", "night"),
+        ("data base?", "server"),
         ("Data-Base of Postgres", "server"),
     ],
 )
@@ -195,3 +197,40 @@ def test_two_words_that_stand_together_are_not_joined(written: Memory) -> None:
     written.store("The backseat is folded.", key="folded")
     answer = written.search("back seat", mode="keyword")
     assert [hit.document.key for hit in answer if hit.document.key == "folded"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "meant"),
+    [
+        ("The plumber is called Łukasz.", "Lukasz", "łukasz"),
+        ("The electrician is called Yıldız.", "YILDIZ", "yıldız"),
+        ("She works for Nørgaard on turbines.", "norgaard", "nørgaard"),
+        ("Turn left into the Hauptstraße.", "Hauptstrasse", "hauptstraße"),
+        ("The dentist is called Moller.", "Møller", "moller"),
+        ("Boats are mended by Ægir.", "Aegir", "ægir"),
+        ("Tennis with Đoković is at nine.", "Djokovic", "đokovic"),
+        ("The fiddle belongs to O'Reilly.", "oreilly", "o reilly"),
+    ],
+)
+def test_a_letter_that_a_keyboard_lacks_is_put_in_and_told(
+    memory: Memory, text: str, query: str, meant: str
+) -> None:
+    memory.store(text, key="letter")
+    answer = memory.search(query)
+    assert answer.receipt.corrections == ((query.lower(), meant),)
+    assert answer[0].document.key == "letter"
+    assert not answer[0].is_weak
+
+
+@pytest.mark.parametrize("query", ['"Lukasz"', "Lukas*", "lodger", "dinner"])
+def test_no_letter_is_put_in_where_none_is_missing(memory: Memory, query: str) -> None:
+    memory.store("The plumber is called Łukasz, from Łódź.", key="letter")
+    assert memory.search(query).receipt.corrections == ()
+
+
+def test_a_letter_of_a_note_out_of_sight_is_never_told(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "other.db", project="theirs") as theirs:
+        theirs.store("The plumber is called Łukasz.")
+    with Memory.open(tmp_path / "other.db", project="ours") as ours:
+        ours.store("The plumber has no name.")
+        assert ours.search("plumber Lukasz").receipt.corrections == ()

@@ -76,12 +76,14 @@ class WatchedStore(InMemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self.asked: dict[str, int] = {}
+        self.deadlines: list[float | None] = []
         self.after_keyword: Callable[[], object] = lambda: None
 
     def keyword(
         self, query: Query, limit: int, where: Filter, *, deadline: float | None = None
     ) -> list[Scored]:
         self.asked["keyword"] = limit
+        self.deadlines.append(deadline)
         hits = super().keyword(query, limit, where, deadline=deadline)
         self.after_keyword()
         return hits
@@ -279,6 +281,23 @@ def test_an_external_embedder_works_while_words_are_looked_for(watched: WatchedS
     answer = search(watched, lambda _: slow, Request("kuberntes", deadline=30.0))
     assert keys(answer)[0] == "kubernetes"
     assert answer.receipt.degraded == ()
+
+
+def test_why_not_left_nothing_is_not_looked_for_without_a_time_limit(
+    watched: WatchedStore, embedder: Counting
+) -> None:
+    request = Request("keys NOT ssh NOT keys", mode="keyword", strict=True)
+    told = search(watched, lambda _: embedder, request)
+    assert [notice.code for notice in told.receipt.degraded] == ["not_left_out"]
+    assert None not in watched.deadlines
+
+    def late() -> None:
+        if len(watched.deadlines) > 1:
+            raise DeadlineExceeded("late")
+
+    watched.deadlines.clear()
+    watched.after_keyword = late
+    assert search(watched, lambda _: embedder, request).receipt.degraded == ()
 
 
 def test_vectors_answer_by_the_embedder_that_made_them_until_a_reindex(filled: Memory) -> None:

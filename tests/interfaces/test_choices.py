@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from plait import Memory, UsageError
+from plait.agents.histories import reader_of
 from plait.agents.hooks.record import DEEDS
 from plait.cli import parser_for
 from plait.cli.verbs import VERBS
 from plait.errors import refused_choice
+from plait.evaluate.variants import EvaluationOptions, check_options
+from plait.tools.profiles import check_profiles
 from plait.types.audit import LOGGED_VERBS
 from tests.codes import has_code
 
@@ -59,6 +62,21 @@ def test_a_wrong_choice_of_a_library_call_suggests_the_closest(memory):
         memory.search("x", mode="keywrod")
     with pytest.raises(UsageError, match="Did you mean 'note'", check=has_code("bad_value")):
         memory.search("x", where={"kind": "nots"})
+
+
+@pytest.mark.parametrize(
+    ("refuse", "code", "meant"),
+    [
+        (lambda: reader_of("claude-cod"), "bad_value", "claude-code"),
+        (lambda: check_profiles(["core", "grap"]), "unknown_profile", "graph"),
+        (lambda: check_options(EvaluationOptions(half="evn")), "bad_option", "even"),
+    ],
+    ids=["agent", "profile", "half"],
+)
+def test_programs_get_that_wording_too(refuse, code, meant):
+    pattern = rf"\w+ is '[\w-]+'; choose one of: .+\. Did you mean '{meant}'\?$"
+    with pytest.raises(UsageError, match=pattern, check=has_code(code)):
+        refuse()
 
 
 def test_a_choice_that_resembles_nothing_gets_no_suggestion():

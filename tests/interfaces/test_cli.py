@@ -101,6 +101,7 @@ def test_verbs_that_need_something_say_that_there_is_no_memory_yet(plait, home, 
     ran = plait(*words)
     assert ran.code == 3
     assert "no memory at" in ran.err
+    assert "Start with: plait ingest FOLDER" in ran.err
     assert not default_memory(home).exists()
 
 

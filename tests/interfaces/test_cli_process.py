@@ -382,7 +382,7 @@ def test_watch_says_which_package_it_needs_once_the_path_is_right(plait, notes, 
     assert "nowhere" in plait("watch", "nowhere").err
     ran = plait("watch", "notes")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith("Run: pip install 'plait[watch]'\n")
+    assert ran.err.endswith("Run in a clone of plait: pip install '.[watch]'\n")
 
 
 @posix_only

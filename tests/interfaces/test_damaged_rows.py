@@ -49,6 +49,33 @@ def damaged(plait, home, request):
     return plait, bad
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("search", "zebra", "--tag", "nothing"),
+        ("recall", "zebra", "--type", "nothing"),
+        ("get", "goood1"),
+        ("get", "abc"),
+        ("entity", "show", "Anna"),
+    ],
+)
+def test_a_suggestion_is_made_of_what_can_be_read(damaged, words):
+    ran = damaged[0](*words)
+    assert ran.code == 3
+    assert ran.json is not None
+    assert "is damaged" not in ran.err
+
+
+def test_a_deleted_document_that_cannot_be_read_stops_no_answer(damaged):
+    plait, _ = damaged
+    plait("delete", "good1")
+    file = apsw.Connection(Memory.open(create=False).path)
+    file.execute("UPDATE trash SET document = '{'")
+    file.close()
+    ran = plait("get", "zebra")
+    assert (ran.code, "Nothing is named 'zebra'" in ran.err) == (3, True)
+
+
 def test_an_export_goes_on_behind_it_and_says_what_is_missing(damaged, work):
     plait, bad = damaged
     ran = plait("export")

@@ -4,13 +4,16 @@ import json
 import os
 import re
 import sqlite3
+from pathlib import Path
 
 import pytest
 
 from plait.agents.histories import EXPORTED, READERS
 from plait.agents.reports import HistoryReport
-from plait.cli.histories import report_text
+from plait.cli.histories import _numbered, report_text
 from tests.agents.test_claude_code import SESSION, answer, text, transcript, user
+
+AGENTS = Path(__file__).parent.parent.parent / "src" / "plait" / "agents"
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def test_sessions_of_all_agents_are_listed_imported_and_summed_up(plait, home):
     assert "claude-code: 1 file" in done.err
     assert "Imported 40 messages of 1 session" in done.out
     assert "/nowhere/shop  2026-11: 40" in done.out
-    assert "deletes the oldest file in 29 days" in done.out
+    assert "claude-code deletes its oldest file in 29 days" in done.out
     hits = plait("search", "question 7", "--project", "/nowhere/shop", "--json").json["results"]
     assert hits[0]["content"] == "question 7"
 
@@ -97,6 +100,19 @@ def test_what_was_left_out_is_counted_in_words():
     skipped = {"tool result": 4, "broken line": 1, "copy": 2, "not wanted": 2}
     told = report_text(HistoryReport(skipped=skipped))
     assert told.endswith("left out: 4 tool results, 2 copies, 2 not wanted, 1 broken line")
+
+
+# Reasons that are no things: nobody says "2 injecteds".
+NO_THINGS = {"deleted", "excluded", "injected", "no text", "not wanted", "thinking"}
+NO_THINGS |= {"too large", "undone", "unreadable"}
+
+
+def test_every_thing_that_an_import_leaves_out_has_a_plural() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in AGENTS.rglob("*.py")]
+    reasons = {reason for text in texts for reason in re.findall(r'skipped\["([a-z ]+)"', text)}
+    assert len(reasons) > 15
+    same = {reason for reason in reasons if _numbered(reason, 1) == _numbered(reason, 2)}
+    assert same <= NO_THINGS
 
 
 def test_a_second_import_says_that_nothing_is_new(plait, home):
@@ -417,6 +433,19 @@ def test_a_misspelt_agent_is_suggested(plait, home):
     assert done.code == 1
     assert "Check the path. Or did you mean: plait import gemini" in done.err
     assert "did you mean" not in plait("import", "notes.jsonl").err
+
+
+def test_an_import_that_is_undone_says_how_to_restore_it(plait, home):
+    plait("import", "auto")
+    assert "delete --undo" not in plait("import", "--undo", "--dry-run", "--format", "text").err
+    assert "plait delete --undo  # restore" in plait("import", "--undo", "--format", "text").err
+    assert len(plait("delete", "--undo").json["restored"]) == 40
+
+
+def test_which_agent_deletes_its_files_first_is_data_too(plait, home):
+    report = plait("import", "auto").json
+    assert (report["days_left"], report["days_left_of"]) == (29, "claude-code")
+    assert plait("import", "codex").code == 3
 
 
 def test_nothing_muted_is_told(plait, home):

@@ -111,4 +111,4 @@ def test_a_missing_driver_is_told_with_the_command_that_installs_it(filled, monk
     monkeypatch.setattr("plait.stores.databases.find_spec", lambda name: None)
     ran = filled("migrate", "--to", "postgresql://db.example/team")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert "pip install 'plait[postgres]'" in ran.err
+    assert "pip install '.[postgres]'" in ran.err

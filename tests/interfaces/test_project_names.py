@@ -2,7 +2,7 @@
 
 import pytest
 
-from plait import Memory
+from plait import Memory, NotFound, UsageError
 from plait.cli.projects import _ending_in
 from tests.mcp.talk import call
 
@@ -122,3 +122,52 @@ def test_a_part_is_a_whole_part():
     assert _ending_in("n/pa", names) == ["/n/pa", "/n/pa/", "C:\\n\\pa"]
     assert _ending_in("/n/pa", names) == ["/n/pa", "/n/pa/"]
     assert _ending_in("/pa", names) == []
+
+
+# -- users' scopes -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scoped(work, plait):
+    """A memory in which a program keeps what belongs to a user."""
+    plait("store", "The office opens at eight.", "--key", "office")
+    with Memory.open(project="") as memory:
+        memory.scope("tenant/ana").store("Ana's otter is called Bo.", key="otter")
+    return work
+
+
+def test_the_last_part_of_a_scopes_name_opens_no_scope(plait, scoped):
+    ran = plait("search", "otter", "--project", "ana")
+    assert "Ana" not in ran.out and "scope:" not in ran.err
+    assert plait("store", "A new fact.", "--project", "ana").json["project"] == "ana"
+    with Memory.open(project="") as memory:
+        assert memory.scope("tenant/ana").delete("otter").chunks_deleted == 1
+    assert plait("delete", "--undo", "--project", "tenant/ana").code == 3
+    assert "another project" not in plait("delete", "--undo").err
+
+
+@pytest.mark.parametrize("verb", ["get", "delete", "open"])
+def test_a_name_in_a_scope_is_said_to_be_a_programs(plait, scoped, verb):
+    ran = plait(verb, "otter")
+    assert ran.code == 3 and "--project" not in ran.err
+    assert ran.err == (
+        "plait: Nothing in this project is named 'otter', but a user's scope has one. "
+        "Only a program opens it: memory.scope('tenant/ana') in Python.\n"
+    )
+
+
+def test_a_name_in_a_scope_is_offered_to_programs_as_they_reach_it(scoped):
+    with Memory.open(project="") as memory:
+        with pytest.raises(NotFound, match=r"belongs to memory\.scope\('tenant/ana'\)"):
+            memory.get("otter")
+        with pytest.raises(NotFound, match=r"belongs to memory\.scope\('tenant/ana'\)"):
+            memory.mark("otter", status="done")
+        otter = memory.scope("tenant/ana").get("otter")
+        with pytest.raises(UsageError, match=r"belongs to memory\.scope\('tenant/ana'\)"):
+            memory.store("Another otter.", supersedes=otter.id)
+
+
+def test_scopes_are_no_other_projects_to_look_in(plait, scoped):
+    for words in (("search", "otter", "--strict"), ("recall", "otter"), ("about", "otter.py")):
+        ran = plait(*words)
+        assert ran.code == 3 and "--all-projects" not in ran.err, ran.err

@@ -112,6 +112,24 @@ def test_mark_and_feedback(database: str, capsys: Any) -> None:
     assert main(["feedback", "nobody", "good"]) == 3
 
 
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["mark", "otter", "--status", "done"], "Marked otter."),
+        (["feedback", "otter", "good"], "Noted that otter was good (1 passage)."),
+        (["feedback", "otter", "none"], "Took all feedback on otter back."),
+    ],
+    ids=" ".join,
+)
+def test_an_answer_has_the_name_that_was_typed(
+    database: str, capsys: Any, words: list[str], answer: str
+) -> None:
+    assert main([*words, "--format", "text"]) == 0
+    told = capsys.readouterr()
+    assert told.out == f"{answer}\n"
+    assert not told.err or f"plait {words[0]} otter " in told.err
+
+
 def test_log_tells_who_changed_what(database: str, capsys: Any) -> None:
     run(capsys, "mark", "otter", "--status", "done")
     newest, *others = run(capsys, "log")["results"]

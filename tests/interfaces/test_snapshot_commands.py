@@ -32,6 +32,17 @@ def test_a_folder_goes_out_and_back(plait, notes, work):
     assert again.out == "Imported 0 documents; 4 unchanged\n"
 
 
+@pytest.mark.parametrize(
+    ("others", "told"), [(1, "1 other Markdown file\n"), (2, "2 other Markdown files\n")]
+)
+def test_files_of_others_in_the_folder_are_counted(plait, work, others, told):
+    plait("store", "a fact")
+    plait("export", "--format", "markdown", "snapshot")
+    for number in range(others):
+        (work / "snapshot" / f"{number}.md").write_text("mine", encoding="utf-8")
+    assert plait("import", "snapshot").err.endswith(f"not imported: {told}")
+
+
 def test_secrets_and_edits_are_told(plait, work):
     plait("store", "--doc-id", "X", "--text", "SSH password: `hunter2-otter-lagoon`")
     ran = plait("export", "--format", "markdown", "snapshot")

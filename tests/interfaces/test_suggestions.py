@@ -211,6 +211,17 @@ def test_an_alias_is_suggested_too(plait, work):
         (["overview", "--max-tokens=100"], "Did you mean '--budget'?"),
         (["search", "x", "--budget", "100"], "Did you mean '--max-tokens'?"),
         (["get", "x", "--budget", "100"], "Did you mean '--max-tokens'?"),
+        (["search", "x", "-n", "3"], "Did you mean '--limit'?"),
+        (["search", "x", "--top-k=3"], "Did you mean '--limit'?"),
+        (["timeline", "--all"], "Did you mean '--all-projects'?"),
+        (["delete", "x", "--force"], "Did you mean '--yes'?"),
+        (["entity", "create", "Ann"], "Did you mean 'add'?"),
+        (["entity", "update", "Ann"], "Did you mean 'observe'?"),
+        (["entity", "rm", "Ann"], "Did you mean 'delete'?"),
+        (["config", "list"], "Did you mean 'show'?"),
+        (["config", "remove", "limit"], "Did you mean 'unset'?"),
+        (["team", "rm", "ann"], "Did you mean 'remove'?"),
+        (["postgres", "remove", "notes"], "Did you mean 'drop'?"),
         (["SEARCH", "foo"], "Did you mean: plait search"),
         (["Find", "foo"], "Did you mean: plait search"),
     ],
@@ -219,6 +230,17 @@ def test_an_alias_is_suggested_too(plait, work):
 def test_what_another_verb_calls_so_is_named(plait, words, hint):
     ran = plait(*words)
     assert (ran.code, hint in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    # By their letters they resemble --source, prune, restore and connect.
+    [["search", "x", "--force"], ["run"], ["reset"], ["countess"]],
+    ids=" ".join,
+)
+def test_another_word_is_no_typing_error(plait, words):
+    ran = plait(*words)
+    assert (ran.code, "Did you mean" in ran.err, "--help" in ran.err) == (2, False, True), ran.err
 
 
 @pytest.mark.parametrize("verb", ["search hm", "recall hm", "timeline", "delete", "export"])

@@ -102,11 +102,28 @@ def test_where_nothing_is_sure_nothing_is_said(plait, home, words):
     assert elsewhere.code == NOTHING_FOUND
 
 
-@pytest.mark.parametrize(("error", "advised"), [("NoSuchError", True), ("E: no such", False)])
-def test_one_word_of_an_error_is_answered_with_a_hint(plait, home, error, advised):
-    ran = plait("fixed", error)
-    assert ran.code == 3
-    assert ("Try the whole line, as it was printed" in ran.err) == advised
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (["NoSuchError"], "the whole line, as it was printed"),
+        (["E: no such"], "fewer words of it"),
+        (["no", "such"], "fewer words of it"),
+    ],
+    ids=str,
+)
+def test_an_unknown_error_is_answered_with_what_to_try(plait, home, error, advice):
+    ran = plait("fixed", *error)
+    assert (ran.code, f"Try {advice}" in ran.err) == (3, True)
+
+
+def test_words_of_an_error_find_it_and_it_is_marked_as_similar(plait, home):
+    [row] = shop(plait, "fixed", "KeyError").json["results"]
+    assert (row["error"], row["same"]) == ("KeyError: 'total'", False)
+    assert (
+        "KeyError: 'total' [untrusted] [similar]"
+        in plait("fixed", "total", "keyerror", "--project", SHOP, "--format", "text").out
+    )
+    assert plait("fixed", "KeyError total cart", "--project", SHOP).code == 3
 
 
 def test_other_projects_are_left_out_unless_asked_for(plait, home):

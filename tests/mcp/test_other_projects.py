@@ -270,9 +270,12 @@ def test_one_passage_of_several_is_not_deleted_with_all_others(ingested):
     assert data_of(ingested, "memory_delete", ids=[hit.document.id])["ids"] == [hit.document.id]
 
 
-def test_a_profile_is_not_deleted_with_all_facts(memory):
-    memory.graph.create([NewEntity("Heron", "project", ("It works", "It flies"))])
+@pytest.mark.parametrize(
+    ("facts", "told"), [(("It works", "It flies"), "2 facts,"), (("It works",), "1 fact,")]
+)
+def test_a_profile_is_not_deleted_with_all_facts(memory, facts, told):
+    memory.graph.create([NewEntity("Heron", "project", facts)])
     profile = memory.passages_of(memory.lookup("Heron")[0].id)[0]
     refused = call(memory, "memory_delete", {"ids": [profile.id]})
-    assert "is the profile of an entity with 2 facts" in text_of(refused)
+    assert f"is the profile of an entity with {told}" in text_of(refused)
     assert len(memory.graph.read().entities) == 1

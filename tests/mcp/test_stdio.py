@@ -186,7 +186,7 @@ def test_without_the_sdk_one_sentence_says_how_to_get_it(tmp_path, database):
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
         "plait: plait mcp needs the MCP SDK, which is not installed. "
-        "Run: pip install 'plait[mcp]'\n"
+        "Run in a clone of plait: pip install '.[mcp]'\n"
     )
 
 

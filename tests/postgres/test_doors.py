@@ -135,7 +135,7 @@ def test_without_the_driver_one_sentence_says_what_to_install(
     captured = capsys.readouterr()
     assert captured.err == (
         "plait: postgresql://ana@db/team is in PostgreSQL, which needs the package psycopg. "
-        "Run: pip install 'plait[postgres]'\n"
+        "Run in a clone of plait: pip install '.[postgres]'\n"
     )
 
 

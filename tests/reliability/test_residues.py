@@ -154,6 +154,32 @@ def test_a_purge_names_the_copies_beside_the_memory(
     assert set(look(path)) <= {Path(copy).name}
 
 
+PLANTED = {
+    "no text": ("UPDATE meta SET value = CAST(x'ff' AS TEXT)",),
+    "a view": ("DROP TABLE meta", "CREATE VIEW meta AS SELECT 'audit_key' AS name, 1 / 0 AS value"),
+    "computed": (
+        "DROP TABLE meta",
+        "CREATE TABLE meta (name, value AS (replace(hex(zeroblob(16)), '00', 'ab')))",
+        "INSERT INTO meta (name) VALUES ('audit_key')",
+    ),
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_backup_that_somebody_prepared_is_named_and_nothing_of_it_is_computed(
+    path: Path, planted: str
+) -> None:
+    copy = backup_in_the_folder(path)
+    file = apsw.Connection(copy)
+    for trigger in file.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+        file.execute(f"DROP TRIGGER {trigger[0]}")
+    for statement in PLANTED[planted]:
+        file.execute(statement).fetchall()
+    file.close()
+    with memories.open_memory(path, durability="normal") as memory:
+        assert memory.delete("doomed", purge=True).copies == (copy,)
+
+
 def test_a_purge_names_nothing_else(path: Path) -> None:
     with memories.open_memory(path.with_name("other.db")) as other:
         other.store(TEXT)

@@ -230,3 +230,64 @@ def test_a_message_behind_a_damaged_one_is_stored_or_refused_in_a_sentence(
         memory.doctor(fix=True)
         if column == "event_at" or not isinstance(value, int):
             assert memory.store("and small ones?", session="talk", role="user").id
+
+
+# -- one row of many ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> Path:
+    """The file of a memory with facts about two entities."""
+    path = tmp_path / "facts.db"
+    with Memory.open(path, embedder="none") as memory:
+        for name in ("Ana", "Bob"):
+            memory.graph.create([NewEntity(name, observations=("likes anchors and sand",))])
+        memory.store("drives a red car", entity="Ana", valid_from="2030-01-01")
+    return path
+
+
+def first_fact(path: Path, table: str, column: str, value: str | bytes) -> None:
+    """Write a value into the row of the first fact about Ana, past all that guards it."""
+    file = apsw.Connection(str(path))
+    file.execute("PRAGMA ignore_check_constraints = ON").fetchall()
+    file.execute("DROP TRIGGER IF EXISTS passages_fts_update").fetchall()
+    place = "document" if table == "passages" else "rowid"
+    fact = "SELECT min(rowid) FROM documents WHERE parent IS NOT NULL"
+    file.execute(f"UPDATE {table} SET {column} = ? WHERE {place} = ({fact})", (value,)).fetchall()
+    assert file.changes() == 1
+    file.close()
+
+
+def test_a_fact_is_stored_beside_one_whose_text_is_none(facts: Path) -> None:
+    first_fact(facts, "passages", "text", b"likes anchors and sand")
+    with Memory.open(facts, embedder="none") as memory:
+        assert memory.store("likes sand and anchors a lot", entity="Ana").id
+        assert memory.search("lot").hits
+
+
+@pytest.mark.parametrize("value", ["soon", b"soon"])
+@pytest.mark.parametrize("column", ["valid_from", "valid_to"])
+def test_a_fact_whose_end_is_no_time_makes_no_other_unreadable(
+    facts: Path, column: str, value: str | bytes
+) -> None:
+    first_fact(facts, "documents", column, value)
+    with Memory.open(facts, embedder="none") as memory:
+        assert memory.store("sails a red boat", entity="Bob", valid_from="2031-01-01").id
+        assert memory.search("anchors").hits
+        assert not errors(memory, fix=True)
+
+
+@pytest.mark.parametrize("value", ["x", b"y", 2.5])
+def test_a_block_of_vectors_without_a_number_stops_no_search(
+    whole: bytes, tmp_path: Path, value: str | bytes | float
+) -> None:
+    path = tmp_path / "foreign.db"
+    path.write_bytes(whole)
+    file = apsw.Connection(str(path))
+    file.execute("UPDATE vector_blocks SET block = ?", (value,)).fetchall()
+    file.close()
+    with Memory.open(path, embedder="hashing", project=PROJECT) as memory:
+        for query in ("which anchors?", "anch*", "anchors -sand"):
+            found = memory.search(query)
+            assert found.hits
+            assert "block without a number" in " ".join(row.text for row in found.receipt.degraded)

@@ -112,7 +112,7 @@ def test_the_definitions_for_mcp_are_those_that_the_server_lists(memory):
 def test_an_unknown_format_or_profile_is_refused():
     with pytest.raises(UsageError, match="of: anthropic", check=has_code("unknown_format")):
         definitions("gemini")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="Choose from: core", check=has_code("unknown_profile")):
+    with pytest.raises(UsageError, match="choose one of: core", check=has_code("unknown_profile")):
         definitions("mcp", ["cor"])
 
 

@@ -1,5 +1,6 @@
 """A memory of somebody else whose tables were altered: it can be read, and nothing is written."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from plait.errors import SchemaTooNew, StoreDamaged
 from plait.memory import Memory
 from plait.stores import check_file
 from plait.stores.sqlite import connection as opening
-from plait.stores.sqlite import foreign, objects, schema
+from plait.stores.sqlite import foreign, objects, schema, state
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
 from plait.stores.sqlite.store import SQLiteStore
 from plait.types import Filter
@@ -227,3 +228,54 @@ def test_a_process_that_still_runs_changes_nothing_in_a_file_of_a_newer_plait(
     assert file.execute("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'newe%'").get == 2
     assert file.execute("SELECT count(*) FROM documents").get == 2
     file.close()
+
+
+# -- what a read would compute -------------------------------------------------------------------
+
+# Without an end, a read would take for ever.
+ROWS = "WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r LIMIT 9) SELECT {} FROM r"
+VIEWS = {
+    "frequent_terms": "'a' AS term, x AS passages",
+    "meta": "'passages' AS name, x AS value",
+    "passages_vocab": "'a' AS term, x AS doc, 1 AS cnt",
+}
+
+
+def test_the_tables_of_plait_are_known_and_compute_nothing() -> None:
+    own = objects.own_objects()
+    assert {name for name, (kind, _) in own.items() if kind == "table"} == state.TABLES
+    tables = [sql.upper() for kind, sql in own.values() if kind == "table"]
+    assert not any(word.endswith("AS") for sql in tables for word in re.findall(r"\w+", sql))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_view_in_the_place_of_a_table_is_not_read(path: str, name: str, read_only: bool) -> None:
+    run(path, f"DROP TABLE {name}", f"CREATE VIEW {name.upper()} AS {ROWS.format(VIEWS[name])}")
+    with pytest.raises(StoreDamaged, match=f"its view '{name.upper()}' is not plait's"):
+        Memory.open(path, read_only=read_only)
+    assert (Memory.examine(path)[-1].check, Memory.examine(path)[-1].level) == ("schema", "error")
+
+
+@pytest.mark.parametrize("name", ["frequent_terms", "passages_vocab"])
+def test_doctor_replaces_a_view_by_the_table_and_keeps_the_notes(path: str, name: str) -> None:
+    run(path, f"DROP TABLE {name}", f"CREATE VIEW {name} AS {ROWS.format(VIEWS[name])}")
+    assert Memory.examine(path)[-1].check == "schema"
+    Memory.examine(path, fix=True)
+    with Memory.open(path) as memory:
+        assert [hit.document.key for hit in memory.search("friend").hits] == ["seed"]
+        assert not [row for row in memory.doctor() if row.level == "error"]
+
+
+@pytest.mark.parametrize("computed", ["AS (hex(zeroblob(9)))", "generated always as(1)STORED"])
+def test_a_table_that_computes_a_column_is_not_read(path: str, computed: str) -> None:
+    rewrite(path, "documents", "summary TEXT", f"summary TEXT {computed}")
+    with pytest.raises(StoreDamaged, match="its table 'documents' is not plait's"):
+        Memory.open(path)
+
+
+def test_views_and_computed_columns_of_others_stay(path: str) -> None:
+    run(path, "CREATE TABLE theirs (a, b AS (a))", "CREATE VIEW listed AS SELECT a FROM theirs")
+    with Memory.open(path) as memory:
+        assert memory.search("friend").hits
+        assert memory.store("Another note")

@@ -37,8 +37,10 @@ from plait.settings.secrets import origin_of
 from plait.stores.sqlite.analysis import tokens_among
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import (
+    asking,
     clean,
     commands,
+    dates,
     failures,
     grams,
     parse,
@@ -640,6 +642,33 @@ SCANNERS: dict[str, Scanner] = {
     "text.parts": Scanner(
         parts,
         ("text/__init__.py:placed_parts", "text/__init__.py:_parts_of"),
+    ),
+    "asking.question_in": Scanner(
+        asking.question_in,
+        tuple(f"text/asking.py:{name}" for name in ("question_in", "_start", "_end")),
+        more={
+            "greetings": repeated("hey, "),
+            "frames": repeated("do you know "),
+            "thanks": repeated("thanks "),
+            "marks": repeated("?!"),
+        },
+    ),
+    "dates.dates_in": Scanner(
+        dates.dates_in,
+        ("text/dates.py:dates_in", "text/dates.py:_date_of"),
+        more={
+            "dates": repeated("3 March 2026 "),
+            "days": repeated("3. 3."),
+            "names": repeated("may "),
+        },
+    ),
+    "dates.numbers_in": Scanner(
+        dates.numbers_in, ("text/dates.py:numbers_in",), more={"parts": repeated("1.")}
+    ),
+    "dates.is_in_other_words": Scanner(
+        partial(dates.is_in_other_words, dates.dates_in("3 March 2026")[0]),
+        ("text/dates.py:is_in_other_words",),
+        more={"beginnings": repeated("2026-03-")},
     ),
     "analysis.tokens_among": Scanner(_places),
     "builtin.interact": Scanner(_interact, ("embedders/builtin.py:sentences",)),

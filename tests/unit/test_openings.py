@@ -72,6 +72,11 @@ OPENINGS = (
     "我们上次说到哪里了？",
     "继续我们上次的工作",
     "나에 대해 뭘 알아?",
+    "Was haben wir zuletzt gemacht?",
+    "worüber haben wir gestern gesprochen",
+    "was haben wir beschlossen?",
+    "¿Qué decidimos la última vez?",
+    "De quoi avons-nous parlé hier soir ?",
 )
 QUESTIONS = (
     "what should I know about OAuth tokens",

@@ -115,3 +115,24 @@ def test_other_questions_are_ranked_as_before(
 ) -> None:
     assert store.keyword(parse(question), 5, Filter()) == by_one_match(store, question, 5, Filter())
     assert ranked == []
+
+
+def test_two_words_with_one_stem_are_no_pair_that_selects_whatever_has_it(
+    store: SQLiteStore, ranked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    selecting: list[str | None] = []
+    anchors = keyword.anchors
+
+    def kept(*parts: Any) -> str | None:
+        selecting.append(anchors(*parts))
+        return selecting[-1]
+
+    monkeypatch.setattr(keyword, "anchors", kept)
+    hits = store.keyword(parse("w9x w9xs w11x"), 5, Filter())
+    assert selecting == ['("w11x" AND "w9x")']
+    assert ranked == []
+    # Each is ranked by all words, the two with one stem as well.
+    store.keywords.planner = "never"
+    plain = dict(store.keyword(parse("w9x w9xs w11x"), 600, Filter()))
+    store.keywords.planner = "auto"
+    assert hits == [(ref, plain[ref]) for ref, _ in hits]

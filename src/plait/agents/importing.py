@@ -173,7 +173,8 @@ class _Import:
                 self._make_vectors(progress, all_of_them=vectors)
         except KeyboardInterrupt:
             interrupted = True
-        soonest = min((row.expires_at for row in sources if row.expires_at), default=None)
+        ends = ((row.expires_at, row.agent) for row in sources if row.expires_at)
+        soonest, agent = min(ends, default=(None, None))
         counts = self._counts
         return HistoryReport(
             run=self._run,
@@ -189,6 +190,7 @@ class _Import:
             skipped=dict(self._skipped),
             agents=dict(self._agents),
             days_left=None if soonest is None else max(0, (soonest - now_ms()) // DAY_MS),
+            days_left_of=agent,
             interrupted=interrupted,
             dry_run=self._dry_run,
             trouble=self._writer.trouble,

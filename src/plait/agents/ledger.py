@@ -28,6 +28,8 @@ _UNDONE = "undone"
 # Of a message id: 72 bits, as 12 characters.
 _TOKEN_BYTES = 9
 TOKEN_CHARS = 12
+# Of the number of imports; a row of somebody else may hold anything.
+_MOST_DIGITS = 18
 # Runs that a mark remembers, for undo.
 MOST_RUNS = 50
 
@@ -91,10 +93,11 @@ class Ledger:
         text = self._marks.get(mark_name(source))
         try:
             values = json.loads(text) if text else {}
-            runs, kinds = tuple(values["runs"]), frozenset(values["kinds"])
-            return Marked(values["mark"], values["path"], runs, kinds)
+            runs, kinds = dict.fromkeys(values["runs"]), frozenset(values["kinds"])
+            mark, path = values["mark"], values["path"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return None
+        return Marked(mark, path, tuple(runs), kinds) if isinstance(mark, dict) else None
 
     def mark_values(
         self, source: HistoryFile, mark: Bookmark, run: str, kinds: frozenset[str]
@@ -145,7 +148,8 @@ class Ledger:
 
     def next_number(self) -> Values:
         """Return the row by which others notice this import."""
-        return {_NUMBER: str(int(self._number) + 1)}
+        is_number = self._number.isdecimal() and len(self._number) <= _MOST_DIGITS
+        return {_NUMBER: str(int(self._number) + 1 if is_number else 1)}
 
     # -- runs
 

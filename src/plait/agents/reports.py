@@ -10,8 +10,9 @@ class HistoryReport(NamedTuple):
     """What an import did, or would do.
 
     ``by_month`` counts new messages by project and month; ``skipped`` what was left out, by reason.
-    ``days_left`` is how soon the agent deletes the first of the files, if it does. ``unreadable``
-    has the files that could not be read this time, each with the cause.
+    ``days_left`` is how soon an agent deletes the first of the files, if one does, and
+    ``days_left_of`` which. ``unreadable`` has the files that could not be read this time, each with
+    the cause.
     """
 
     run: str = ""
@@ -27,6 +28,7 @@ class HistoryReport(NamedTuple):
     skipped: Mapping[str, int] = {}
     agents: Mapping[str, int] = {}
     days_left: int | None = None
+    days_left_of: str | None = None
     interrupted: bool = False
     dry_run: bool = False
     trouble: Notice | None = None

@@ -19,8 +19,38 @@ from plait.errors import UsageError, refused_choice
 
 # How similar (0 to 1) an unknown option must be to a known one to count as a typing error.
 SIMILAR_OPTION = 0.75
-# What other verbs call the same thing. They are not aliases, because one thing has one name.
-OTHER_OPTIONS = {"--max-tokens": "--budget", "--budget": "--max-tokens"}
+# How similar an unknown verb must be: of five letters, one may be wrong, or two swapped. What is
+# less alike is another word, and the wrong command is a worse answer than none.
+SIMILAR_VERB = 0.8
+# What other verbs and programs call the same thing. They are not aliases, because one thing has one
+# name. The first that the verb has is meant.
+OTHER_OPTIONS = {
+    "--all": ("--all-projects", "--all-versions"),
+    "--budget": ("--max-tokens",),
+    "--count": ("--limit",),
+    "--force": ("--yes",),
+    "--global": ("--all-projects",),
+    "--max": ("--limit",),
+    "--max-tokens": ("--budget",),
+    "--top": ("--limit",),
+    "--top-k": ("--limit",),
+    "-k": ("--limit",),
+    "-n": ("--limit",),
+    "-y": ("--yes",),
+}
+OTHER_CHOICES = {
+    "create": ("add", "set"),
+    "delete": ("unset", "drop", "remove"),
+    "edit": ("observe", "set"),
+    "get": ("show",),
+    "list": ("show", "keys"),
+    "ls": ("list", "show"),
+    "new": ("add", "set"),
+    "remove": ("delete", "unset", "drop"),
+    "reset": ("unset",),
+    "rm": ("delete", "unset", "drop", "remove"),
+    "update": ("observe", "set"),
+}
 # Argparse's messages, and ours.
 _REWORDED = (
     ("unrecognized arguments:", "unknown arguments:"),
@@ -63,7 +93,8 @@ def unknown_verb(verb: str) -> str:
     """
     from difflib import get_close_matches
 
-    close = get_close_matches(verb.lower(), [*VERBS, *OTHER_VERBS], n=1)
+    names = [*VERBS, *OTHER_VERBS]
+    close = get_close_matches(verb.lower(), names, n=1, cutoff=SIMILAR_VERB)
     named = OTHER_VERBS.get(close[0], close[0]) if close else ""
     hint = f"Did you mean: plait {named}" if named else "See: plait --help"
     return f"There is no command '{verb}'. {hint}"
@@ -79,7 +110,8 @@ def reworded(message: str, program: str) -> str:
 
 def refused(action: Action, value: str) -> UsageError:
     """Return the error for a value that is not one of those to choose from."""
-    return refused_choice(_name_of(action), value, map(str, action.choices or ()))
+    choices = [str(choice) for choice in action.choices or ()]
+    return refused_choice(_name_of(action), value, choices, others=OTHER_CHOICES)
 
 
 def refused_blank(action: Action) -> UsageError:
@@ -125,12 +157,12 @@ def refuse_unknown_option(parser: ArgumentParser, left_over: Sequence[str]) -> N
             from plait.settings.schema import did_you_mean
 
             known = parser._option_string_actions
-            other = OTHER_OPTIONS.get(name)
-            hint = (
-                (f" Did you mean {other!r}?" if other in known else "")
-                or did_you_mean(name, known, SIMILAR_OPTION)
-                or f" See: {parser.prog} --help"
-            )
+            if name in OTHER_OPTIONS:  # another word, not a typing error
+                others = (other for other in OTHER_OPTIONS[name] if other in known)
+                hint = next((f" Did you mean {other!r}?" for other in others), "")
+            else:
+                hint = did_you_mean(name, known, SIMILAR_OPTION)
+            hint = hint or f" See: {parser.prog} --help"
             raise UsageError(
                 f"There is no option {name}.{hint} (To use it as text: {parser.prog} -- {name})"
             )

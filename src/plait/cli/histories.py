@@ -31,12 +31,12 @@ AUTO = "auto"
 _MEGABYTE = 1_000_000
 # Files that cannot be read.
 _MOST_NAMED = 5
-# Nouns of reasons for leaving something out, with their plurals.
-_COUNTED = {
-    **{noun: f"{noun}s" for noun in ("archive", "block", "conversation", "file", "line", "record")},
-    **{noun: f"{noun}s" for noun in ("result", "session")},
-    "copy": "copies",
-}
+# Nouns at the end of reasons for leaving something out, and their plurals.
+_NOUNS = """
+archive attachment block command conversation event file line record result session subagent
+"""
+_PLURALS = {noun: f"{noun}s" for noun in _NOUNS.split()}
+_PLURALS |= {"copy": "copies", "summary": "summaries"}
 _OPTIONS = ("file", "since", "folder", "session", "subagents", "headless", "again")
 
 
@@ -273,6 +273,8 @@ def _undo(arguments: Namespace, out: Output) -> int:
     verb = "Would delete" if arguments.dry_run else "Deleted"
     text = f"{verb} {counted(count, 'message')} of the import {chosen}"
     out.result({"run": chosen, "messages": count, "dry_run": arguments.dry_run}, text)
+    if count and not arguments.dry_run:
+        out.suggest("plait delete --undo", "restore, within 30 days")
     return 0
 
 
@@ -314,7 +316,8 @@ def report_text(report: HistoryReport) -> str:
         lines.append(f"  left out: {_reasons(report.skipped)}")
     if report.days_left is not None:
         left = counted(report.days_left, "day")
-        lines.append(f"  the agent deletes the oldest file in {left}; what was imported stays")
+        agent = report.days_left_of
+        lines.append(f"  {agent} deletes its oldest file in {left}; what was imported stays")
     return "\n".join(lines)
 
 
@@ -331,6 +334,6 @@ def _numbered(reason: str, count: int) -> str:
     """
     head, blank, last = reason.rpartition(" ")
     noun = last.removesuffix("s")
-    if noun not in _COUNTED:
+    if noun not in _PLURALS:
         return reason
-    return f"{head}{blank}{noun if count == 1 else _COUNTED[noun]}"
+    return f"{head}{blank}{noun if count == 1 else _PLURALS[noun]}"

@@ -10,12 +10,12 @@ from plait.cli import NOTHING_FOUND, Output, as_integer
 from plait.cli.search import ALL_PROJECTS, open_to_read
 from plait.cli.shared import open_existing, or_empty, warn_if_empty
 from plait.cli.suggestions import UNKNOWN_NAME
-from plait.errors import NotFound, PlaitError, UsageError
+from plait.errors import NotFound, PlaitError, UsageError, shell_word
 from plait.facts.trash import named
 from plait.memory import Memory
 from plait.memory.maintenance import MOST_LOGGED
 from plait.present.review import entry_dict, entry_line
-from plait.present.text import counted
+from plait.present.text import counted, on_a_line
 from plait.searching.timeline import summary_of
 from plait.text import clean, single_spaced
 from plait.times import as_moment, show_time
@@ -75,6 +75,7 @@ def log_run(arguments: Namespace, out: Output) -> int:
     if arguments.limit < 1:
         raise UsageError("--limit must be at least 1.", code="out_of_range", subject="limit")
     summaries: dict[str, str] = {}
+    newest: str | None = None
     with open_to_read(out) as memory, or_empty(out, {"results": [], "count": 0, "tokens": 0}):
         names = [id_ for name in arguments.names for id_ in _ids_of(memory, name)]
         since = as_moment(arguments.since, "--since")
@@ -88,6 +89,7 @@ def log_run(arguments: Namespace, out: Output) -> int:
         latest = [row for _, row in sorted(dated, key=itemgetter(0))][::-1][: arguments.limit]
         if arguments.injected:
             summaries = _summaries(memory, [id_ for row in runs for id_ in row.ids])
+            newest = _newest_to_mute(memory, runs, summaries)
     tokens = sum(row.tokens for row in runs)
     results = [
         entry_dict(row) if isinstance(row, AuditEntry) else _as_dict(row, summaries)
@@ -109,8 +111,10 @@ def log_run(arguments: Namespace, out: Output) -> int:
         return NOTHING_FOUND
     if arguments.injected:
         total = f"{counted(len(runs), 'entry')}, {counted(tokens, 'token')} shown"
-        newest = runs[-1].ids[0][:SHORT_ID]
-        out.suggest(f"plait mute {newest}", f"never show it again ({total})")
+        if newest is None:
+            out.warn(f"{total}; what was shown is gone or muted")
+        else:
+            out.suggest(f"plait mute {newest[:SHORT_ID]}", f"never show it again ({total})")
     return 0
 
 
@@ -192,6 +196,17 @@ def _summaries(memory: Memory, ids: Sequence[str]) -> dict[str, str]:
     return summaries
 
 
+def _newest_to_mute(
+    memory: Memory, runs: Sequence[record.HookRun], summaries: dict[str, str]
+) -> str | None:
+    """Return the id of what was shown last, of what is still there and not muted."""
+    muted = set(record.muted_ids(record.data_folder()))
+    for id_ in (id_ for row in reversed(runs) for id_ in row.ids if id_ in summaries):
+        if muted.isdisjoint(_ids_of(memory, id_)):
+            return id_
+    return None
+
+
 def _as_dict(row: record.HookRun, summaries: dict[str, str]) -> dict[str, Any]:
     items = [{"id": id_, "summary": summaries.get(id_)} for id_ in row.ids]
     kept = {name: getattr(row, name) for name in ("agent", "event", "did", "why", "session")}
@@ -233,10 +248,15 @@ def mute_run(arguments: Namespace, out: Output) -> int:
     with open_existing(out) as memory:
         ids = [_id_of(memory, name) for name in arguments.names]
     record.change_muted(folder, add=list(dict.fromkeys(ids)))
-    text = f"Muted {', '.join(id_[:SHORT_ID] for id_ in ids)}: searchable, but no hook shows it."
+    text = f"Muted {_listed(arguments.names)}: searchable, but no hook shows it."
     out.result({"muted": [{"id": id_} for id_ in ids]}, text)
-    out.suggest(f"plait unmute {ids[0][:SHORT_ID]}", "let hooks show it again")
+    out.suggest(f"plait unmute {shell_word(arguments.names[0], 'ID')}", "let hooks show it again")
     return 0
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as they were typed: who typed them knows no other ids of the same thing."""
+    return ", ".join(map(on_a_line, dict.fromkeys(names)))
 
 
 def _id_of(memory: Memory, name: str) -> str:
@@ -255,6 +275,7 @@ def unmute_run(arguments: Namespace, out: Output) -> int:
     folder = record.data_folder()
     muted = record.muted_ids(folder)
     ids: list[str] = []
+    names: list[str] = []
     for name in arguments.names:
         meant = [id_ for id_ in muted if len(name) >= 6 and id_.startswith(name)]
         if not meant:
@@ -262,7 +283,8 @@ def unmute_run(arguments: Namespace, out: Output) -> int:
                 document, passage = memory.lookup(name)
             meant = [id_ for id_ in (document.id, passage and passage.id) if id_ in muted]
         ids += meant
+        names += [name] if meant else []
     record.change_muted(folder, remove=ids)
-    text = f"Unmuted {', '.join(id_[:SHORT_ID] for id_ in ids)}." if ids else "It was not muted."
+    text = f"Unmuted {_listed(names)}." if ids else "It was not muted."
     out.result({"unmuted": ids}, text)
     return 0 if ids else NOTHING_FOUND

@@ -5,10 +5,9 @@ from argparse import ArgumentParser, Namespace
 from plait.cli import Output
 from plait.cli.shared import open_existing, or_empty
 from plait.cli.store import STATUS_HELP, VISIBILITY_HELP
-from plait.errors import UsageError
-from plait.present.text import counted
+from plait.errors import UsageError, shell_word
+from plait.present.text import counted, on_a_line
 from plait.types import STATUSES
-from plait.types.ids import SHORT_ID
 from plait.types.visibility import VISIBILITIES
 
 TAKEN_BACK = "none"
@@ -54,10 +53,12 @@ def mark_run(arguments: Namespace, out: Output) -> int:
             entity=arguments.entity,
             visibility=arguments.visibility,
         )
-    text = f"Marked {', '.join(id_[:SHORT_ID] for id_ in marked.ids)}." if marked.ids else ""
+    # Who typed a key knows no id of the same document.
+    typed = dict.fromkeys(arguments.names)
+    text = f"Marked {', '.join(map(on_a_line, typed))}." if marked.ids else ""
     out.result({"marked": list(marked.ids)}, text)
     if 0 < len(marked.ids) <= MOST_SUGGESTED:
-        names = " ".join(id_[:SHORT_ID] for id_ in marked.ids)
+        names = " ".join(shell_word(name, "NAME") for name in typed)
         if arguments.status not in (None, "active"):
             out.suggest(f"plait mark {names} --status active", "take the status back")
         if arguments.superseded_by:
@@ -81,12 +82,13 @@ def feedback_run(arguments: Namespace, out: Output) -> int:
     verdict = None if arguments.verdict == TAKEN_BACK else arguments.verdict
     with open_existing(out) as memory, or_empty(out, {"id": None, "verdict": None}):
         document = memory.feedback(arguments.name, verdict)
-    id_ = document.id[:SHORT_ID]
+    name = on_a_line(arguments.name)
     if verdict is None:
-        text = f"Took all feedback on {id_} back."
+        text = f"Took all feedback on {name} back."
     else:
-        text = f"Noted that {id_} was {verdict} ({counted(document.chunk_count, 'passage')})."
+        text = f"Noted that {name} was {verdict} ({counted(document.chunk_count, 'passage')})."
     out.result({"id": document.id, "verdict": verdict}, text)
     if verdict is not None:
-        out.suggest(f"plait feedback {id_} {TAKEN_BACK}", "take it back")
+        typed = shell_word(arguments.name, "ID")
+        out.suggest(f"plait feedback {typed} {TAKEN_BACK}", "take it back")
     return 0

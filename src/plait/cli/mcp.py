@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from plait.cli import Output, as_integer, as_list, as_path
-from plait.errors import PlaitError, UsageError
+from plait.errors import PlaitError, UsageError, advise
 from plait.settings.loading import config_folder
 from plait.tools.profiles import PROFILES
 
@@ -58,7 +58,8 @@ def mcp_run(arguments: Namespace, out: Output) -> int:
         if (error.name or "").partition(".")[0] == "plait":
             raise
         raise PlaitError(
-            "plait mcp needs the MCP SDK, which is not installed. Run: pip install 'plait[mcp]'"
+            "plait mcp needs the MCP SDK, which is not installed.",
+            advice=advise("install", extra="mcp"),
         ) from error
     from plait.mcp.lazy import LazyMemory
     from plait.memory import Memory

@@ -11,6 +11,7 @@ from plait.errors import StoreError, UsageError
 from plait.memory import Memory
 from plait.present.text import on_a_line
 from plait.settings.schema import closest
+from plait.types.ids import SCOPE_PREFIX
 
 PROJECTS_LISTED = 8
 
@@ -79,13 +80,16 @@ def _meant(memory: Memory, *, undo: bool) -> str | None:
 
 
 def _living(memory: Memory) -> list[str]:
-    return [name for name, _ in memory.stats().projects if name]
+    # A user's scope is no project, whatever its name ends in.
+    names = (name for name, _ in memory.stats().projects if name)
+    return [name for name in names if not name.startswith(SCOPE_PREFIX)]
 
 
 def _trashed(memory: Memory) -> set[str]:
     if not memory.stats().trash_count:
         return set()
-    return {row.deleted_in for row in memory.engine.trashed(texts=False)} - {""}
+    names = {row.deleted_in for row in memory.engine.trashed(texts=False)} - {""}
+    return {name for name in names if not name.startswith(SCOPE_PREFIX)}
 
 
 def _ending_in(short: str, projects: Iterable[str]) -> list[str]:

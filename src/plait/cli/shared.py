@@ -13,6 +13,7 @@ from plait.memory import Memory
 from plait.memory.beyond import Beyond, beyond
 from plait.types import WEAK_RELEVANCE, Document, check_range
 from plait.types.audit import acting
+from plait.types.ids import SCOPE_PREFIX
 from plait.types.reports import Deleted
 
 _Row = TypeVar("_Row")
@@ -188,10 +189,11 @@ def _has_any(memory: Memory, arguments: Namespace) -> bool:
 
 
 def _has_others(memory: Memory, arguments: Namespace) -> bool:
-    """Tell whether there are projects that a command did not look at."""
+    """Tell whether there are projects that a command did not look at, and could."""
     here = (None, "", memory.config.project)
-    names = () if arguments.all_projects else memory.stats().projects
-    return any(name not in here for name, _ in names)
+    rows = () if arguments.all_projects else memory.stats().projects
+    # What belongs to users' scopes is no command's, whatever its options.
+    return any(name not in here and not name.startswith(SCOPE_PREFIX) for name, _ in rows if name)
 
 
 def _beyond(memory: Memory, arguments: Namespace, query: str) -> Beyond:

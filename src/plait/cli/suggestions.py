@@ -6,12 +6,13 @@ Names are stored content. Only the command line suggests them, because only the 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from plait.cli import to_run
-from plait.errors import Notice, PlaitError, advise, shell_word
+from plait.errors import Notice, PlaitError, StoreDamaged, advise, shell_word
 from plait.facts.names import TOO_SHORT, unknown_entity
 from plait.memory import Memory
 from plait.present.text import on_a_line
 from plait.searching import where
 from plait.searching.links import aliases_of
+from plait.searching.where import Where
 from plait.settings.schema import closest, did_you_mean
 from plait.types import Document, Kind
 from plait.types.ids import ID_PREFIX
@@ -52,8 +53,7 @@ def similar_values(
     asked = {field: values for field in _STORED if (values := wanted.get(field))}
     if not asked:
         return ""
-    here = where.to_filter({}, memory.config.project, all_projects=all_projects)
-    rows = memory.engine.scan(here, limit=NAMES_COMPARED)
+    rows = _newest(memory, {}, all_projects=all_projects)
     meant = []
     for field, values in asked.items():
         option, values_of = _STORED[field]
@@ -75,10 +75,7 @@ def same_but_for_case(memory: Memory, name: str) -> str | None:
     """Return an existing entity whose name differs from a new one only in upper and lower case."""
     if memory.is_off:
         return None
-    here = where.to_filter(
-        {"kinds": ("entity",), "keys": (name,)}, memory.config.project, all_projects=False
-    )
-    if memory.engine.scan(here, limit=1):
+    if _newest(memory, {"kinds": ("entity",), "keys": (name,)}):
         return None
     return next(iter(_ignoring_case(name, _keys(memory, ("entity",)))), None)
 
@@ -138,9 +135,12 @@ def _with_deleted(memory: Memory, notice: Notice) -> Notice:
         return notice._replace(text=f"Nothing is named '{name}'{TOO_SHORT}.")
     if not memory.stats().trash_count:
         return notice
+    try:
+        trash = memory.engine.trashed(texts=False)
+    except StoreDamaged:
+        return notice  # `doctor` tells it
     here = (memory.config.project, None)
-    trash = (row for row in memory.engine.trashed(texts=False) if not row.version_of)
-    rows = [row.document for row in trash if row.document.project in here]
+    rows = [row.document for row in trash if not row.version_of and row.document.project in here]
     if not any(name == row.key or _is_id(name, row) for row in rows):
         return notice
     undo = to_run(f"plait delete --undo {shell_word(name, 'NAME')}")
@@ -149,9 +149,7 @@ def _with_deleted(memory: Memory, notice: Notice) -> Notice:
 
 
 def _begins_an_id(memory: Memory, name: str) -> bool:
-    here = where.to_filter({}, memory.config.project, all_projects=False)
-    rows = memory.engine.scan(here, limit=NAMES_COMPARED)
-    return bool(name) and any(row.id.startswith(name.lower()) for row in rows)
+    return bool(name) and any(row.id.startswith(name.lower()) for row in _newest(memory, {}))
 
 
 def _is_id(name: str, document: Document) -> bool:
@@ -163,11 +161,15 @@ def _ignoring_case(name: str, names: Sequence[str]) -> list[str]:
 
 
 def _aliases(memory: Memory) -> list[str]:
-    here = where.to_filter({"kinds": ("file", "note")}, memory.config.project, all_projects=False)
-    rows = memory.engine.scan(here, limit=NAMES_COMPARED)
+    rows = _newest(memory, {"kinds": ("file", "note")})
     return [name.strip() for row in rows for name in aliases_of(row)]
 
 
 def _keys(memory: Memory, kinds: tuple[Kind, ...]) -> list[str]:
-    here = where.to_filter({"kinds": kinds}, memory.config.project, all_projects=False)
-    return [row.key for row in memory.engine.scan(here, limit=NAMES_COMPARED) if row.key]
+    return [row.key for row in _newest(memory, {"kinds": kinds}) if row.key]
+
+
+def _newest(memory: Memory, wanted: Where, *, all_projects: bool = False) -> list[Document]:
+    """Return documents to compare with; one that cannot be read must not stop the answer."""
+    here = where.to_filter(wanted, memory.config.project, all_projects=all_projects)
+    return memory.engine.scan(here, limit=NAMES_COMPARED, damaged=[])

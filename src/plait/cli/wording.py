@@ -76,6 +76,7 @@ SHELL: dict[str, str] = {
     "delete_document": "To delete all of it: plait delete {id}",
     "in_project": "Add: --project {project:shell}",
     "act_in_project": "To do it there, add: --project {project:shell}",
+    "in_scope": "Only a program opens it: memory.scope({scope!r}) in Python.",
     "all_projects": "Add: --all-projects",
     "store_in_project": "Store it there: --project {project:shell}",
     "raise_limit": "Raise the limit with: plait config set max_file_mb 50",
@@ -85,10 +86,12 @@ SHELL: dict[str, str] = {
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
     "connect": "Run: plait connect {agent:shell}",
-    "install": "Run: pip install 'plait[{extra}]'",
-    "install_or_variable": "Run: pip install 'plait[{extra}]' (or set the variable {variable})",
-    "reinstall": "Run: pip install --force-reinstall plait",
-    "upgrade": "Run: pip install --upgrade plait",
+    "install": "Run in a clone of plait: pip install '.[{extra}]'",
+    "install_or_variable": (
+        "Run in a clone of plait: pip install '.[{extra}]' (or set the variable {variable})"
+    ),
+    "reinstall": "Run in a clone of plait: pip install --force-reinstall .",
+    "upgrade": "Run in a clone of plait: git pull && pip install .",
     "upgrade_package": "Run: pip install --upgrade {package}",
     "pull_model": "Run: plait models pull {model:shell}",
     "choose_chat_model": (

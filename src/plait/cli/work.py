@@ -72,9 +72,9 @@ def fixed_run(arguments: Namespace, out: Output) -> int:
     """Print what was run and edited after an error that did not come back."""
     example = to_run("For example: plait fixed \"KeyError: 'total'\"")
     _refuse_empty(arguments, f"The error is empty. {example}")
-    is_word = ":" not in " ".join(arguments.words)
-    advice = ("the whole line, as it was printed",) if is_word else ()
-    return _answer(arguments, out, fixed, fixed_dict, fixed_text, advice)
+    is_word = len(" ".join(arguments.words).split()) == 1
+    advice = "the whole line, as it was printed" if is_word else "fewer words of it"
+    return _answer(arguments, out, fixed, fixed_dict, fixed_text, (advice,))
 
 
 def _refuse_empty(arguments: Namespace, sentence: str) -> None:

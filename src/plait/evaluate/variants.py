@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from plait.errors import UsageError
+from plait.errors import UsageError, refused_choice
 from plait.stores import Planner
 from plait.types import FUSIONS, MODES, Fusion, Mode
 from plait.types.records import NamedTuple
@@ -76,9 +76,7 @@ def check_options(options: EvaluationOptions) -> None:
     for option, names, allowed in choices:
         for name in names:
             if name not in allowed:
-                raise _bad_option(
-                    option, f"There is no '{name}'. Choose from: {', '.join(allowed)}."
-                )
+                raise refused_choice(option, name, allowed, code="bad_option")
     for weight in options.weights:
         if not 0.0 <= weight <= 1.0:
             raise _bad_option("weights", f"A keyword weight is {weight:g}; choose 0 to 1.")

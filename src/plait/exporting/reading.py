@@ -59,7 +59,8 @@ def read_path(path: str, max_bytes: int) -> Importable:
 
         snapshot = read_snapshot(path, max_bytes)
         others = snapshot.others
-        left_out = (f"{others:,} other Markdown files",) if others else ()
+        files = "file" if others == 1 else "files"
+        left_out = (f"{others:,} other Markdown {files}",) if others else ()
         return Importable(snapshot.parts, source="markdown", left_out=left_out)
     from plait.stores.sqlite.others import looks_like_database
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from plait.errors import Advice, AmbiguousId, NotFound, advise, quotable, quoted
 from plait.types import Document, Passage
-from plait.types.ids import ENTITY_SOURCE, ID_PREFIX, ITEM_FIELD, is_item_key
+from plait.types.ids import ENTITY_SOURCE, ID_PREFIX, ITEM_FIELD, SCOPE_PREFIX, is_item_key
 
 # How many matching documents an error lists.
 LISTED = 8
@@ -19,6 +19,8 @@ LISTED = 8
 MOST_FOLDERS = 12
 # The word for no project, as every interface takes it.
 PERSONAL = "personal"
+# The advice that names a user's scope.
+IN_SCOPE = "in_scope"
 # Characters of a file's name in a mark.
 MARK_CHARS = 24
 _NO_BRACKETS = str.maketrans("()[]", "    ")
@@ -99,17 +101,23 @@ def is_by_id(name: str, named: Named) -> bool:
     return len(name) >= ID_PREFIX and own.startswith(name.lower())
 
 
+def where_it_is(document: Document, act: str) -> Advice:
+    """Return the advice to do something in a document's project; no project is a user's scope."""
+    project = document.project or PERSONAL
+    if project.startswith(SCOPE_PREFIX):
+        return advise(IN_SCOPE, scope=project.removeprefix(SCOPE_PREFIX))
+    return advise(act, project=project)
+
+
 def out_of_reach(name: str, document: Document, reach: Reach) -> NotFound:
     """Return the error for a name that only another project has."""
-    project = document.project or PERSONAL
-    if reach == "read":
-        advice = advise("in_project", project=project)
-    elif reach == "anchor":
-        advice = advise("all_projects")
-    else:
-        advice = advise("act_in_project", project=project)
+    advice = where_it_is(document, "in_project" if reach == "read" else "act_in_project")
     # The name of a project is in the advice: whoever chose it must not speak to a model.
     other = "another project" if document.project else f"'{PERSONAL}'"
+    if advice.act == IN_SCOPE:
+        other = "a user's scope"
+    elif reach == "anchor":
+        advice = advise("all_projects")
     return NotFound(
         f"Nothing in this project is named '{name}', but {other} has one.",
         code="other_project",

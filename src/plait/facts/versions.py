@@ -7,7 +7,7 @@ with the moment at which it ended.
 from collections.abc import Iterable, Sequence
 
 from plait.errors import NotFound, UsageError, advise
-from plait.facts.names import is_item
+from plait.facts.names import is_item, where_it_is
 from plait.facts.trust import outranks
 from plait.protocols import Rivals, State, Store
 from plait.times import DAY_MS, LAST_MOMENT
@@ -195,7 +195,7 @@ def check_superseded(
             f"{old.id} belongs to another project than the new text.",
             code="other_project",
             subject=old.id,
-            advice=advise("store_in_project", project=old.project or "personal"),
+            advice=where_it_is(old, "store_in_project"),
         )
     if old.kind not in REPLACEABLE or is_item(old):
         kind = "an item of a program" if is_item(old) else f"of kind {old.kind}"

@@ -13,7 +13,7 @@ from plait.errors import EmbedderError, Notice, StoreDamaged, UsageError, advise
 from plait.graph.values import Entity
 from plait.protocols import Nearest, Scored, Store, Vector
 from plait.ranking import hybrid, use
-from plait.searching.search import MATCHES, because, vectors_can_answer
+from plait.searching.search import MATCHES, vectors_can_answer
 from plait.text import parse
 from plait.types import Document, Filter, Ref, check_range
 from plait.types.records import NamedTuple
@@ -120,7 +120,7 @@ class SemanticSearch:
                 lambda size: self._store.keyword(words, size, self._where), wanted
             )
         except StoreDamaged as error:
-            self.degraded.append(because("keyword search failed", error.notice))
+            self.degraded.append(error.notice.explaining("keyword search failed"))
             return {}
         matching: dict[str, list[Ref]] = {id_: [] for id_ in order}
         for ref, _ in scored:
@@ -142,9 +142,9 @@ class SemanticSearch:
             vector = cached or self._embedder.embed_safely([text], "query")[0]
             return {} if vector is None else self._nearest(vector, wanted, by_keyword)
         except EmbedderError as error:
-            self.degraded.append(because("vector search skipped", error.notice))
+            self.degraded.append(error.notice.explaining("vector search skipped"))
         except StoreDamaged as error:
-            self.degraded.append(because("vector search failed", error.notice))
+            self.degraded.append(error.notice.explaining("vector search failed"))
         return {}
 
     def _nearest(

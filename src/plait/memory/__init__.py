@@ -142,7 +142,7 @@ class Memory(StoringMemory):
             diverse=diverse,
             explain=explain,
         )
-        return self._answer(request, origins)
+        return self._with_changes(self._answer(request, origins))
 
     def _request(self, query: str, min_score: float | None, *, strict: bool) -> Request:
         """Return a search with the values of the settings."""
@@ -168,8 +168,6 @@ class Memory(StoringMemory):
             return Answer((), receipt._replace(degraded=(MEMORY_OFF,) if self.is_off else ()))
         store = self._store
         answer = search.search(store, lambda state: self._embedder_for(store, state), request)
-        if store.ahead is None or not store.ahead.kept:  # a recall tells it itself
-            answer = self._with_changes(answer)
         if changed(origins, OF_SEARCH):
             answer = self._noting_ignored(answer, request, origins)
         if self.config.settings.signals_count == "listed":
@@ -235,9 +233,9 @@ class Memory(StoringMemory):
             UsageError: The query is empty or a value is out of range.
         """
         from plait.searching import recall
+        from plait.searching.beside import one_question, with_beside
         from plait.searching.diversity import without_copies
         from plait.searching.openings import at_its_time, is_opening
-        from plait.searching.recalling import one_question, recalled
 
         if not query.strip():
             raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
@@ -255,7 +253,7 @@ class Memory(StoringMemory):
             # Only among the best: in a large memory, some passage further down is always near.
             return recall.without_weak(answer) if min_score is None and is_default else answer
 
-        home, store = self.config.project, self._store
+        store = self._store
         most_wanted = (limit, 2 * limit, 8 * limit)  # others take the places of copies
         with one_question(store, wanted, most_wanted) as ahead:
             for most in most_wanted:
@@ -264,9 +262,11 @@ class Memory(StoringMemory):
                 if len(distinct) >= limit or len(distinct) == len(answer):
                     break
             answer = Answer(distinct[:limit], answer.receipt)
-            shown = recalled(store, ahead, answer, wanted, budget, home, self._with_changes)
-        self.used(shown.refs)
-        return shown
+            hits, around, earlier = with_beside(store, ahead, answer, wanted, budget)
+            hits = self._with_changes(hits)
+        recalled = recall.recall(hits, around, budget, self.config.project, earlier)
+        self.used(recalled.refs)
+        return recalled
 
     def overview(
         self,

@@ -449,14 +449,11 @@ class OpenMemory:
     def _no_memory(self, name: str = "") -> NotFound:
         if self.is_off:
             return NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code, subject=name)
-        if not name:
-            text, advice = f"There is no memory at {self.path} yet.", Advice("store_first")
-            return NotFound(text, code="no_memory", subject=self.path, advice=advice)
-        return NotFound(
-            f"Nothing is named '{name}': there is no memory at {self.path} yet.",
-            code="no_memory",
-            subject=name,
-        )
+        text = f"There is no memory at {self.path} yet."
+        if name:
+            text = f"Nothing is named '{name}': there is no memory at {self.path} yet."
+        subject = name or self.path
+        return NotFound(text, code="no_memory", subject=subject, advice=Advice("store_first"))
 
     def _flush(self) -> None:
         """Write what was postponed while a caller waited for an answer."""

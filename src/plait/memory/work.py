@@ -12,7 +12,7 @@ from plait.memory.changes import changes_since, written_since
 from plait.searching.steps import stored_steps
 from plait.text import single_spaced
 from plait.text.commands import is_alike, program_of, words_of
-from plait.text.failures import failure_of, same_error, short_line, telling_line
+from plait.text.failures import failure_of, has_words, same_error, short_line, telling_line
 from plait.types import Document, Filter
 from plait.types.steps import FileSession, Fix, Invocation, Step, StepName, StepTaken
 
@@ -242,6 +242,7 @@ def fixed(memory: "Memory", error: str, *, limit: int = 3, all_projects: bool = 
     """Return what was run and edited after an error that did not come back, the surest first.
 
     ``error`` may be a whole output. An answer needs that what failed worked later in the session.
+    If no error is the same, those that have all the words are meant: people remember half a line.
     """
     line = short_line(telling_line(error))
     failure = failure_of(line)
@@ -251,6 +252,9 @@ def fixed(memory: "Memory", error: str, *, limit: int = 3, all_projects: bool = 
     rows = memory._required().steps(where, StepName(failure=failure), _MOST_STEPS)
     # A number of 32 bits may be that of another error.
     rows = [row for row in rows if same_error(row.step.error or "") == same_error(line)]
+    if not rows:
+        all_steps = memory._required().steps(where, limit=_MOST_SCANNED)
+        rows = [row for row in all_steps if has_words(row.step.error or "", line)]
     named = same_error(line, names=True)
     newest: dict[tuple[str | None, str | None], StepTaken] = {}
     for row in rows:

@@ -99,7 +99,7 @@ def fixed_text(rows: Sequence[Fix], home: str | None) -> str:
     """Return what ended an error, the surest first."""
     lines = []
     for row in rows:
-        similar = "" if row.is_same else " [other names]"
+        similar = "" if row.is_same else " [similar]"
         lines.append(f"{_head(row, home)}  {flattened(row.error)} [{UNTRUSTED}]{similar}")
         lines.append(f"  failed: {flattened(row.failed)}")
         steps = [step.shown for step in row.steps]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from plait.errors import AmbiguousId, PlaitError
 from plait.facts.messages import is_instruction
 from plait.facts.names import Named, out_of_reach
-from plait.protocols import Store
+from plait.protocols import Following, Store
 from plait.ranking.hybrid import ANSWER_SHARE
 from plait.searching.readable import load_readable, readable_passages, unreadable
-from plait.types import EVERYTHING, Answer, Document, Filter, Hit
+from plait.types import EVERYTHING, Answer, Document, Filter, Hit, Passage
 from plait.types.ids import AGENT_FIELD, IMPORTED_SESSION, SHORT_SESSION, short_session
 from plait.types.queries import asks
 
@@ -136,21 +136,17 @@ def with_replies(
         document = hit.document
         if document.turn is None or is_last_word(hit):
             continue
-        read = [] if ahead is None else ahead.following(document.id)
         if ahead is None:
-            following, visible = _following(store, document, where, damaged)
+            following = _following(store, document, where, damaged)
         else:
-            following = [row for row, _, _ in read]
-            visible = {row.id for row, _, passes in read if passes}
-        reply = _reply(document.turn, following, visible)
+            following = ahead.following(document.id)
+        reply, passage = _reply(document.turn, following)
         if reply is not None and reply.chunk_count == 1 and reply.id not in known:
             known.add(reply.id)
             score = hit.score * ANSWER_SHARE
-            passages = [own for row, own, _ in read if row is reply and own is not None]
-            if ahead is None:
-                passages = readable_passages(store, reply.id, 0, 0, damaged)
-            for passage in passages:
-                hits.append(Hit(passage, reply, score, 0.0, hit.source, passage.text))
+            whole = [passage] if passage is not None else []
+            for own in whole or readable_passages(store, reply.id, 0, 0, damaged):
+                hits.append(Hit(own, reply, score, 0.0, hit.source, own.text))
     notices = map(unreadable, dict.fromkeys(damaged))
     return Answer(hits, answer.receipt._replace(degraded=(*answer.receipt.degraded, *notices)))
 
@@ -162,8 +158,8 @@ def is_last_word(hit: Hit) -> bool:
 
 def _following(
     store: Store, document: Document, where: Filter, damaged: list[str]
-) -> tuple[list[Document], set[str]]:
-    """Return the next messages of a session, and the ids of those that pass the filter."""
+) -> list[Following]:
+    """Return the next messages of a session, and which of them pass the filter."""
 
     def scan(passing: Filter, damaged: list[str]) -> list[Document]:
         home = passing._replace(session=document.session, projects=(document.project,))
@@ -173,22 +169,30 @@ def _following(
 
     visible = {row.id for row in scan(where, damaged)}
     # Of what the filter hides, nothing is told, not even that it is damaged.
-    return (scan(EVERYTHING._replace(scopes=where.scopes), []) if visible else []), visible
+    rows = scan(EVERYTHING._replace(scopes=where.scopes), []) if visible else []
+    return [(row, None, row.id in visible) for row in rows]
 
 
-def _reply(turn: int, following: Sequence[Document], visible: set[str]) -> Document | None:
+def _reply(
+    turn: int, following: Sequence[Following]
+) -> tuple[Document, Passage | None] | tuple[None, None]:
     """Return the message that replies to a turn: the next one that is not in between.
 
     What is in between counts even if it is hidden. A hidden reply is none: the message after it
     replies to something else. A gap in the numbering is a gap in the conversation. Without a reply,
     the first of the visible tools and instructions is what there is.
     """
-    connected = [row for place, row in enumerate(following, turn + 1) if row.turn == place]
-    reply = next((row for row in connected if not _is_between(row)), None)
-    if reply is not None and reply.id in visible:
-        return reply
-    ahead = connected[: connected.index(reply)] if reply is not None else connected
-    return next((row for row in ahead if row.id in visible), None)
+    between: list[tuple[Document, Passage | None]] = []
+    for place, (row, passage, is_visible) in enumerate(following, turn + 1):
+        if row.turn != place:
+            break
+        if _is_between(row):
+            between += [(row, passage)] if is_visible else []
+        elif is_visible:
+            return row, passage
+        else:
+            break
+    return between[0] if between else (None, None)
 
 
 def _is_between(row: Document) -> bool:

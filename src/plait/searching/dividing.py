@@ -1,11 +1,13 @@
-"""Divide a word that the memory does not hold in two: a blank may be missing.
+"""Read a word that the memory does not hold in another way: as two, or in other letters.
+
+A blank may be missing, or a keyboard may lack a letter.
 
 Loaded only for a question with an unknown word.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, islice
 
 from plait.searching.scoring import Request
 from plait.text import capped, empty_words, is_unspaced, parts, words_in
@@ -17,7 +19,7 @@ from plait.types.queries import Group, Query, Term
 # or of a number that nobody writes in one piece.
 LEAST_OF_WORD = 2
 # What else may be a part: a single letter before a hyphen, and little words behind some verbs.
-_LETTERS = {"e": "", "x": "", "t": "shirt"}
+_LETTERS = {"e": "", "o": "", "x": "", "t": "shirt"}
 _VERBS = ("add", "built", "check", "drive", "log", "opt", "plug", "sign", "stand", "walk")
 _PARTICLES = ("by", "in", "on")
 # In so short a word another one is often an edit away: two that stand together are likelier.
@@ -26,8 +28,18 @@ THOUSANDS = 3
 LONG_NUMBER = 7
 DIVIDED_WORDS = 3  # of a question, the first ones
 
-# Words, and the pairs that each may be.
-Divided = Mapping[str, Sequence[tuple[str, str]]]
+# What people type for letters that the index keeps, because they are no letter with a mark, unlike
+# "é", which is stored as "e".
+_INSTEAD = (
+    *(("o", "ø"), ("oe", "ø"), ("l", "ł"), ("i", "\u0131"), ("d", "đ"), ("dj", "đ"), ("d", "ð")),
+    *(("ss", "ß"), ("ae", "æ"), ("oe", "œ"), ("th", "þ")),
+)
+LEAST_RESPELT = 4  # letters
+MOST_PLACES = 4  # in a word, where a letter may be another one
+RESPELT_WORDS = 8  # of a question, the first ones
+
+# Words, and what each may be: two, or one in other letters.
+Divided = Mapping[str, Sequence[tuple[str, ...]]]
 
 
 def divided_ones(request: Request, unknown: Sequence[str]) -> Divided:
@@ -37,7 +49,41 @@ def divided_ones(request: Request, unknown: Sequence[str]) -> Divided:
     divisible = {*words_in(without_exact(text))} - named
     whole = [word for word in unknown if word in divisible and len(word) <= LONGEST_CORRECTED]
     pairs = ((word, two) for word in whole if (two := divisions(word)))
-    return dict(islice(pairs, DIVIDED_WORDS))
+    read: dict[str, Sequence[tuple[str, ...]]] = dict(islice(pairs, DIVIDED_WORDS))
+    for word in whole[:RESPELT_WORDS]:
+        if respelt := respellings(word):
+            read[word] = [*zip(respelt, strict=True), *read.get(word, ())]
+    return read
+
+
+def respellings(word: str) -> list[str]:
+    """Return how a word may be stored that was typed on a keyboard without some letters, or with.
+
+    >>> respellings("strasse"), respellings("Ørsted".lower()), respellings("lodz")[0]
+    (['straße'], ['orsted', 'oersted'], 'lødz')
+    """
+    if len(word) < LEAST_RESPELT or not word.isalpha():
+        return []
+    if not word.isascii():
+        forms = (_typed(word, instead) for instead in (_INSTEAD, _INSTEAD[::-1]))
+        return [form for form in dict.fromkeys(forms) if form != word]
+    return list(chain.from_iterable(_with_letter(word, *pair) for pair in _INSTEAD))
+
+
+def _typed(word: str, instead: Sequence[tuple[str, str]]) -> str:
+    for typed, letter in instead:
+        word = word.replace(letter, typed)
+    return word
+
+
+def _with_letter(word: str, typed: str, letter: str) -> Iterator[str]:
+    """Yield a word with a letter in some of the places where another one was typed."""
+    pieces = word.split(typed)
+    places = range(len(pieces) - 1)[:MOST_PLACES]
+    for size in range(1, len(places) + 1):
+        for chosen in combinations(places, size):
+            joints = [letter if place in chosen else typed for place in range(len(pieces) - 1)]
+            yield "".join(chain.from_iterable(zip(pieces, [*joints, ""], strict=True)))
 
 
 def divisions(word: str) -> list[tuple[str, str]]:
@@ -68,8 +114,8 @@ def _may_be_two(first: str, second: str) -> bool:
     return enough and (first + second).isalpha() and not is_unspaced(first[:1])
 
 
-def together(pair: tuple[str, str]) -> Query:
-    """Return a query for passages in which two words stand together."""
+def together(pair: tuple[str, ...]) -> Query:
+    """Return a query for passages in which words stand together."""
     return Query("", pair, Term(pair), strict=True)
 
 
@@ -85,8 +131,8 @@ def pairs_of(divided: Divided) -> tuple[list[Query], list[str]]:
     return [together(pair) for pair in pairs], list(dict.fromkeys(chain.from_iterable(pairs)))
 
 
-def as_two(divided: Divided, count_of: Callable[[Query], int]) -> dict[str, str]:
-    """Return words as the two that most passages have together."""
+def read_otherwise(divided: Divided, count_of: Callable[[Query], int]) -> dict[str, str]:
+    """Return words as what most passages have: two together, or another spelling."""
     chosen: dict[str, str] = {}
     for word, pairs in divided.items():
         counts = {pair: count_of(together(pair)) for pair in pairs}

@@ -129,11 +129,16 @@ class Evidence:
             term: word for word in query.words for _, _, term in vocabulary.terms[word]
         }
         self.wanted = frozenset(self._word_of)
+        terms = vocabulary.terms
+        self._dates = [
+            (date, [term for word in date.words for _, _, term in terms.get(word, ())])
+            for date in query.dates
+        ]
+        self._dated: set[Ref] = set()  # passages that write one in another way
         # Which words begin like an inflected one is known only when all are read.
         others = (term for term, _ in vocabulary.forms.values())
         self.terms = None if vocabulary.beginnings else self.wanted.union(others)
-        # A single letter is rarely the word that was meant: "C++" is indexed as "c".
-        content = [word for word in query.words if word not in empty_words() and _tells(word)]
+        content = content_of(query.words)
         telling = frozenset(content or query.words)
         listed = frozenset(term for term, word in self._word_of.items() if word in telling)
         self._implied, counted = self._names_with_parts(listed)
@@ -144,7 +149,7 @@ class Evidence:
         # word in a sentence, as in "what time is it", tells half as much as one that was looked up,
         # but for a rare one: "when is our flight" is about whatever has "flight".
         self.rarity = rarity if content else 0.0
-        written = self.text.split()
+        written = [word for word in self.text.split() if any(map(str.isalnum, word))]
         chatty = len(content) == 1 and len(written) >= CHATTY_WORDS
         held = max((holding.get(term, 0) for term in self._telling), default=0)
         looked_up = chatty and 0 < held <= CHATTY_BUT_RARE
@@ -217,8 +222,22 @@ class Evidence:
                 from plait.searching.forms import as_own
 
                 rows = {ref: as_own(row, self._vocabulary) for ref, row in rows.items()}
+            if self._dates:
+                rows = {ref: self._with_dates(row) for ref, row in rows.items()}
             self._read |= {ref: in_base_forms(row, begun, self.wanted) for ref, row in rows.items()}
         return [self._read[ref] for ref in refs if ref in self._read]
+
+    def _with_dates(self, candidate: Candidate) -> Candidate:
+        """Return a candidate that has the words of the dates that it writes in another way."""
+        from plait.text.dates import is_in_other_words
+
+        passage, document = candidate.passage, candidate.document
+        text = "\n".join((document.title, document.key or "", passage.heading, passage.text))
+        written = [terms for date, terms in self._dates if is_in_other_words(date, text)]
+        if not written:
+            return candidate
+        self._dated.add(passage.ref)
+        return candidate._replace(name_terms=candidate.name_terms.union(*written))
 
     def _rows(self, refs: Sequence[Ref]) -> dict[Ref, Candidate]:
         ahead = self._ahead
@@ -261,8 +280,9 @@ class Evidence:
         across = self.is_across(passage)
         certainty = self._certainty if self.rarity or across else 0.0
         sentence = signals.sentence
-        return relevance(
-            signals.coverage * certainty,
+        covered = signals.coverage * certainty
+        likely = relevance(
+            covered,
             self.rarity,
             signals.cosine,
             chance,
@@ -270,6 +290,9 @@ class Evidence:
             lookup=self._lookup,
             across=across,
         )
+        # No embedder knows that two ways to write a date mean one day.
+        dated = passage.ref in self._dated
+        return max(likely, relevance(covered, self.rarity, None, chance)) if dated else likely
 
     @property
     def is_in_other_language(self) -> bool:
@@ -377,7 +400,13 @@ def _may_be_english(text: str) -> bool:
     return len(empty_words().intersection(re.findall("[a-z0-9]+", plain))) >= IN_PASSAGE
 
 
+def content_of(words: Iterable[str]) -> list[str]:
+    """Return the words that tell what a passage is about."""
+    return [word for word in words if word not in empty_words() and _tells(word)]
+
+
 def _tells(word: str) -> bool:
+    # A single letter is rarely the word that was meant: "C++" is indexed as "c".
     return len(word) > 1 or not word.isascii() or word.isdecimal()
 
 

@@ -4,6 +4,9 @@ Whoever writes operators wants what they match first. Where that is little, the 
 more; these hits come after, and the receipt says so.
 """
 
+import time
+from collections.abc import Iterable
+
 from plait.errors import DeadlineExceeded, Notice, advise
 from plait.searching.beginnings import with_completed_boosts
 from plait.searching.evidence import matched, unknown_in
@@ -21,8 +24,11 @@ ENOUGH_MATCHES = 3
 def matches_little(branches: Branches) -> bool:
     """Tell whether few passages match the operators; not if time ran out before that was known."""
     matches = branches.vector if branches.keyword is None else branches.keyword
-    in_time = all(notice.code != DeadlineExceeded.code for notice in branches.degraded)
-    return in_time and len(matches or ()) < ENOUGH_MATCHES
+    return len(matches or ()) < ENOUGH_MATCHES and not _is_late(branches.degraded)
+
+
+def _is_late(notices: Iterable[Notice]) -> bool:
+    return any(notice.code == DeadlineExceeded.code for notice in notices)
 
 
 def followed(plan: Plan, pool: int, branches: Branches) -> Ranked:
@@ -41,11 +47,14 @@ def followed(plan: Plan, pool: int, branches: Branches) -> Ranked:
 def told_of_not(plan: Plan, ranked: Ranked) -> Ranked:
     """Return what operators found; if it is nothing because of NOT, with a notice of that."""
     query = wanted_alone(plan.query)
-    late = any(notice.code == DeadlineExceeded.code for notice in ranked.degraded)
-    if query is None or ranked.candidates or plan.request.offset or late:
+    if query is None or ranked.candidates or plan.request.offset or _is_late(ranked.degraded):
         return ranked
-    if not plan.store.keyword(matched(query), 1, plan.request.where):
-        return ranked
+    deadline = time.monotonic() + plan.request.deadline
+    try:
+        if not plan.store.keyword(matched(query), 1, plan.request.where, deadline=deadline):
+            return ranked
+    except DeadlineExceeded:
+        return ranked  # nobody waits any longer to be told why there is nothing
     text = "NOT left out every passage with the other words."
     notice = Notice(text, NOT_LEFT_OUT, advice=advise("search_not"))
     return ranked._replace(degraded=(*ranked.degraded, notice))

@@ -72,8 +72,9 @@ def may_be_known_as(name: str, where: Filter) -> Filter | None:
 
     `nearest_known` tells them apart, in the order of writing.
     """
+    kinds = tuple(kind for kind in where.kinds or _LINKED if kind in _LINKED)
     parts = _parts_of([name]) if _folded(name) and len(name) <= _MAX_NAME else ()
-    return where._replace(named=parts) if parts else None
+    return where._replace(kinds=kinds, named=parts) if kinds and parts else None
 
 
 def nearest_known(name: str, candidates: Iterable[Document]) -> list[Document]:

@@ -4,6 +4,8 @@ Whoever types a name means the document, whatever others say about its words. Lo
 query that may be one.
 """
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from plait.errors import StoreDamaged
@@ -11,10 +13,10 @@ from plait.protocols import Store
 from plait.searching.joining import spans_of
 from plait.searching.links import may_be_known_as, nearest_known
 from plait.searching.scoring import Request
+from plait.searching.search import Plan, Ranked
 from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
 from plait.types import Document, Filter, Hit, Passage
-from plait.types.queries import may_be_name
 
 if TYPE_CHECKING:
     from plait.protocols import ReadAhead
@@ -24,10 +26,22 @@ Meant = tuple[Document, Passage | None]
 MOST_WITH_NAME = 3  # documents: more have no name of their own
 
 
-def with_named(
-    store: Store, ahead: "ReadAhead | None", request: Request, hits: list[Hit]
-) -> list[Hit]:
-    """Return the hits with those of the documents that the query names in front."""
+def with_named(plan: Plan, ranked: Ranked) -> Ranked:
+    """Return the hits with those of the documents that the query names in front.
+
+    What cannot be read is left out, and told once.
+    """
+    try:
+        return ranked._replace(hits=_with_named(plan, ranked.hits))
+    except StoreDamaged as error:
+        if any(notice.code == error.code for notice in ranked.degraded):
+            return ranked  # it is among what matches by its words, too
+        text = f"The document that the query names is left out: {error.notice.text}"
+        return ranked._replace(degraded=(*ranked.degraded, error.notice._replace(text=text)))
+
+
+def _with_named(plan: Plan, hits: list[Hit]) -> list[Hit]:
+    store, ahead, request = plan.store, plan.ahead, plan.request
     if not _lead(request):
         return hits
     first: list[Hit] = []
@@ -47,13 +61,15 @@ def with_named(
 
 def foresee_named(ahead: "ReadAhead", request: Request) -> None:
     """Read with the next trip which documents a query may name."""
-    if may_be_name(request.text) and _lead(request):
+    if _lead(request):
         ahead.expect_named(*_asked_for(request))
 
 
 def foresee_beginnings(ahead: "ReadAhead", request: Request) -> None:
     """Read with the next trip how the documents begin that were foreseen."""
-    if may_be_name(request.text) and _lead(request):
+    if not _lead(request):
+        return
+    with suppress(StoreDamaged):  # `with_named` tells it
         named = _told_apart(*ahead.named(*_asked_for(request)), request)
         ahead.expect_spans([_beginning_of(row) for row, passage in named if passage is None])
 
@@ -74,15 +90,30 @@ def _documents_of(store: Store, ahead: "ReadAhead | None", request: Request) -> 
     if ahead is not None:
         return _told_apart(*ahead.named(name, where, linked), request)
     own = store.find(name, where)
-    may_lead = [] if own or linked is None else store.scan(linked, by_writing=True, damaged=[])
-    return _told_apart(own, may_lead, request)
+    if linked is None or _trusted(own):
+        return _told_apart(own, [], request)
+    return _told_apart(own, store.scan(linked, by_writing=True, damaged=[]), request)
 
 
 def _told_apart(own: list[Meant], linked: list[Document], request: Request) -> list[Meant]:
-    """Return what a name refers to, else what a link with it leads to, if these are few."""
-    nearest = nearest_known(request.text.strip(), linked) if not own else []
-    named = own or [(document, None) for document in nearest]
+    """Return what a name refers to, else what a link with it leads to, if these are few.
+
+    What is untrusted takes no name of a trusted document.
+    """
+    named = own or _nearest(linked, request)
+    trusted = _trusted(named) or _nearest(
+        [row for row in linked if row.trust == "trusted"], request
+    )
+    named = trusted or named
     return named if len(named) <= MOST_WITH_NAME else []
+
+
+def _nearest(linked: Sequence[Document], request: Request) -> list[Meant]:
+    return [(document, None) for document in nearest_known(request.text.strip(), linked)]
+
+
+def _trusted(named: Sequence[Meant]) -> list[Meant]:
+    return [(document, passage) for document, passage in named if document.trust == "trusted"]
 
 
 def _beginning_of(document: Document) -> tuple[str, int, int]:
@@ -92,12 +123,9 @@ def _beginning_of(document: Document) -> tuple[str, int, int]:
 def _as_hit(
     store: Store, ahead: "ReadAhead | None", document: Document, passage: Passage | None
 ) -> Hit | None:
-    """Return a passage as a hit, or the first one of a document; nothing if it cannot be read."""
+    """Return a passage as a hit, or the first one of a document, if it has any."""
     if passage is None:
-        try:
-            [passages] = spans_of(store, ahead, [_beginning_of(document)])
-        except StoreDamaged:
-            return None  # as any other hit that cannot be read
+        [passages] = spans_of(store, ahead, [_beginning_of(document)])
         if not passages:
             return None
         passage = passages[0]

@@ -44,16 +44,14 @@ def pinned_hits(
     matching = {hit.document.id: hit for hit in reversed(list(hits))}
     chosen: list[Hit] = []
     left = int(budget * PINNED_SHARE)
-    first = {} if ahead is None else {row.id: (row, passage) for row, passage in ahead.pinned()}
-    documents = [row for row, _ in first.values()]
-    if ahead is None:
-        documents = store.scan(pinned_ones(where), limit=MOST_PINNED, damaged=[])
-    for document in documents:
-        hit = matching.get(document.id)
-        if hit is None and ahead is None:
-            hit = _first_passage(store, document)
-        elif hit is None and (passage := first[document.id][1]) is not None:
-            hit = _as_hit(document, passage)
+    rows: list[tuple[Document, Passage | None]]
+    if ahead is not None:
+        rows = ahead.pinned()
+    else:
+        pinned = store.scan(pinned_ones(where), limit=MOST_PINNED, damaged=[])
+        rows = [(document, None) for document in pinned]
+    for document, passage in rows:
+        hit = matching.get(document.id) or _beginning(store, document, passage)
         if hit is None:
             continue
         cost = HEAD_TOKENS + tokens_of(hit.passage.text)
@@ -63,15 +61,14 @@ def pinned_hits(
     return chosen
 
 
-def _first_passage(store: Store, document: Document) -> Hit | None:
-    """Return the beginning of a document; nothing if it cannot be read."""
-    try:
-        passages = store.passages(document.id, 0, 0)
-    except StoreDamaged:
-        return None  # `search` and `doctor` tell it; a recall of other things goes on
-    return _as_hit(document, passages[0]) if passages else None
-
-
-def _as_hit(document: Document, passage: Passage) -> Hit:
+def _beginning(store: Store, document: Document, passage: Passage | None) -> Hit | None:
+    """Return the beginning of a document as a hit; ``passage`` is its first one, if it was read."""
+    if passage is None and document.chunk_count:
+        try:
+            passage = next(iter(store.passages(document.id, 0, 0)), None)
+        except StoreDamaged:
+            return None  # `search` and `doctor` tell it; a recall of other things goes on
+    if passage is None:
+        return None
     shown, highlights = snippet(passage.text, (), frozenset())
     return Hit(passage, document, 0.0, 0.0, "keyword", shown, highlights)

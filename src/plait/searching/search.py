@@ -24,6 +24,7 @@ from plait.ranking.relevance import chance_among
 from plait.searching.evidence import Evidence, matched, survey, unknown_in
 from plait.searching.scoring import Branches, Request, Scorer
 from plait.text import parse
+from plait.text.asking import question_in
 from plait.types import Answer, Hit, Mode, Receipt, Ref, check_range
 from plait.types.guarding import weights_problem
 from plait.types.queries import Query, Vocabulary, may_be_name
@@ -39,6 +40,7 @@ KEYWORD_CANDIDATES = 200
 VECTOR_CANDIDATES = 100
 LONG_QUERY = "long_query"  # codes of notices
 MISREAD = "operators_misread"
+_AS_WORDS = "the operators are searched as words; to use them, put what follows them in quotes"
 # A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
 # about three quarters of a character. Tokenizers differ by a quarter around that.
 BYTES_PER_TOKEN = 4
@@ -81,6 +83,9 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
         from plait.searching.newest import newest
 
         return newest(store, request, store.state())
+    asked = request.text
+    if not request.strict:
+        request = request._replace(text=question_in(asked))
     query = parse(request.text, strict=request.strict)
     if query.misread and request.strict:
         raise UsageError(
@@ -117,7 +122,7 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
 
         hits = widened(store, ahead, hits, request.window)
     receipt = Receipt(
-        query=request.text,
+        query=asked,
         mode_asked=request.mode,
         mode_used=branches.mode_used,
         fusion=request.fusion,
@@ -156,7 +161,7 @@ def ranked(plan: Plan, pool: int) -> Ranked:
             return best
         from plait.searching.named import with_named
 
-        return best._replace(hits=with_named(plan.store, plan.ahead, plan.request, best.hits))
+        return with_named(plan, best)
     from plait.searching.following import followed, matches_little, told_of_not
 
     words_follow = not plan.request.strict and matches_little(branches)
@@ -303,9 +308,7 @@ def _confined(plan: Plan, branches: Branches) -> Branches:
 def _cut_off(plan: Plan) -> list[Notice]:
     """Return the notices that a query was not searched as it was written."""
     query = plan.query
-    notices = []
-    if query.misread:
-        notices.append(Notice("the operators cannot be read: all is searched as words", MISREAD))
+    notices = [Notice(_AS_WORDS, MISREAD)] if query.misread else []
     if query.left_out:
         used = f"keyword search used its first {len(query.words)} different words"
         notices.append(Notice(f"the query is too long: {used}", LONG_QUERY))
@@ -332,7 +335,7 @@ def _by_keyword(
     except DeadlineExceeded:
         degraded.append(stopped(request))
     except StoreDamaged as error:
-        degraded.append(because("keyword search failed", error.notice))
+        degraded.append(error.notice.explaining("keyword search failed"))
         return None, error
     return [], None
 
@@ -364,10 +367,10 @@ def _by_vector(
         )
     except EmbedderError as error:
         # Down, slow, or a vector that the store refuses: not finite, or of the wrong length.
-        degraded.append(because("vector search skipped", error.notice))
+        degraded.append(error.notice.explaining("vector search skipped"))
         return Branches()
     except StoreDamaged as error:
-        degraded.append(because("vector search failed", error.notice))
+        degraded.append(error.notice.explaining("vector search failed"))
         return Branches()
     return Branches(None, nearest.hits, nearest.cosines, nearest.among, nearest.approximate)
 
@@ -387,7 +390,7 @@ def vectors_can_answer(
         return False
     if embedder.dims == 0:
         if embedder.reason is not None and space is not None:
-            degraded.append(because("vector search skipped", embedder.reason))
+            degraded.append(embedder.reason.explaining("vector search skipped"))
         elif mode == "vector":
             text = "vector search skipped: no embedder is configured"
             degraded.append(Notice(text, "no_embedder"))
@@ -407,11 +410,6 @@ def vectors_can_answer(
         degraded.append(Notice(text, "other_embedder", advice=reindex))
         return False
     return True
-
-
-def because(consequence: str, reason: Notice) -> Notice:
-    """Return a notice with its consequence in front."""
-    return reason._replace(text=f"{consequence}: {reason.text}")
 
 
 def _start_embedding(plan: Plan) -> Callable[[], Vector | None]:

@@ -18,11 +18,11 @@ from plait.searching.dividing import (
     SHORT_WORD,
     Divided,
     any_together,
-    as_two,
     divided_ones,
     pairs_of,
+    read_otherwise,
 )
-from plait.searching.evidence import in_sight, unknown_in
+from plait.searching.evidence import content_of, in_sight, unknown_in
 from plait.searching.scoring import Request
 from plait.text import capped, empty_words, parts, spelling, words_in
 from plait.text.function_words import function_words_of, showing_words
@@ -322,7 +322,7 @@ def _chosen(
         whole = _without(divided, best)
         # One search tells that no pair of any word stands together, as a rule.
         if whole and store.keyword(any_together(whole), 1, where):
-            best |= as_two(whole, count_of)
+            best |= read_otherwise(whole, count_of)
         return best, store.vocabulary(_words_of(best)) if best else Vocabulary(0, {}, {})
     queries = [row.company for row in likely if row.company is not None]
     queries += [query for row in likely for query, _ in row.common]
@@ -337,17 +337,21 @@ def _chosen(
             terms |= vocabulary.terms
             holding |= vocabulary.holding
     best = _best(likely, counts.__getitem__)
-    best |= as_two(_without(divided, best), counts.__getitem__)
+    best |= read_otherwise(_without(divided, best), counts.__getitem__)
     return best, _restricted(Vocabulary(0, terms, holding), _words_of(best))
 
 
 def _without(divided: Divided, corrected: Collection[str]) -> Divided:
-    """Return the words that are not corrected, and short ones, which are rather two."""
+    """Return what words may be: of corrected long ones, other spellings, but no two words."""
     return {
-        word: pairs
-        for word, pairs in divided.items()
-        if word not in corrected or len(word) <= SHORT_WORD
+        word: kept
+        for word, read in divided.items()
+        if (kept := read if word not in corrected or len(word) <= SHORT_WORD else _spellings(read))
     }
+
+
+def _spellings(read: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    return [words for words in read if len(words) == 1]
 
 
 def _words_of(chosen: Mapping[str, str]) -> tuple[str, ...]:
@@ -434,7 +438,7 @@ def _weighed(vocabulary: Vocabulary, more: Vocabulary, chosen: Mapping[str, str]
     for typed, meant in chosen.items():
         weight = sum(
             hybrid.idf(passages, more.holding.get(term, 0))
-            for word in meant.split()
+            for word in content_of(meant.split()) or meant.split()
             for _, _, term in more.terms[word]
         )
         missing = weight * (1.0 - CERTAINTY) / CERTAINTY

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 
 from plait.types import Document
-from plait.types.queries import Expression, Group, Query, Term
+from plait.types.queries import Date, Expression, Group, Query, Term
 
 # Version of the splitting rules: raise it when `split` or `parts` change; users then reindex.
 SPLIT_VERSION = 2
@@ -42,7 +42,7 @@ _FIRST_VARIANT = "\U000e0100"
 _PIECE_OF_GROUP = (0, 2, 3, 1)
 
 # A text without any of these is plain words.
-_MARKS = ('"', "*", "AND", "OR", "NOT", "NEAR(", "\u201c", "\u201e", "\u00ab")
+OPERATOR_MARKS = ('"', "*", "AND", "OR", "NOT", "NEAR(", "\u201c", "\u201e", "\u00ab")
 
 # Letters of names and loanwords in English texts.
 _BORROWED = frozenset("abcdefghijklmnopqrstuvwxyzáàâäåãæçéèêëíìîïñóòôöøõœúùûüý")
@@ -337,7 +337,7 @@ def parse(text: str, *, strict: bool = False) -> Query:
     ('key', 'ssh', 'server')
     """
     text = capped(text)
-    if any(mark in text for mark in _MARKS):
+    if any(mark in text for mark in OPERATOR_MARKS):
         from plait.text import operators
 
         expression = operators.read(text, strict=strict)
@@ -364,10 +364,17 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
         # The engine divides `max_retries`, but passages with the whole name come first.
         names = [words_in(name) for name in re.findall(r"\w+", text) if "_" in name.strip("_")]
         phrases = (*phrases, *(Term(tuple(words)) for words in names if len(words) > 1))
-    begun = _prefixes(text, kept)
-    query = Query(text, kept, begun, left_out=left_out, boosts=boosts(kept, phrases))
-    if not text.isascii():
-        return query
+    dates: tuple[Date, ...] = ()
+    if re.search("[0-9]", text):
+        from plait.text.dates import dates_in, numbers_in
+
+        dates = dates_in(text)
+        written = [Term(phrase) for date in dates for phrase in date.phrases]
+        phrases = (*phrases, *numbers_in(text), *written)
+    begun, more = _prefixes(text, kept), boosts(kept, phrases)
+    query = Query(text, kept, begun, left_out=left_out, boosts=more, dates=dates)
+    if not all(map(str.isascii, kept)):
+        return query  # a mark beyond ASCII, as in "who\u2019s paying", makes no other language
     from plait.text.word_forms import joined_words, other_forms
 
     forms = (*other_forms(kept), *joined_words(text, kept))

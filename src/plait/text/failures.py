@@ -26,6 +26,7 @@ _EXIT = re.compile(r"(?:Command )?exit(?:ed with)? (?:code|status)\b|<?exited wi
 _QUOTED = re.compile(r"\"[^\"]{0,200}\"|'[^']{0,200}'|`[^`]{0,200}`|\u2018[^\u2019]{0,200}\u2019")
 _PATH = re.compile(r"(?:[A-Za-z]:)?[\w.~@+-]{0,80}+(?:[/\\][\w.@+-]{1,80}+)++[/\\]?")
 _HEX = re.compile(r"\b(?:0x[0-9a-f]{1,40}|[0-9a-f]{7,64})\b", re.I)
+_WORD = re.compile(r"\w++")
 _NUMBER = re.compile(r"\d++(?:[.:]\d++)*+")
 # Letters that are left of an error; fewer say nothing.
 _FEWEST_LETTERS = 8
@@ -77,6 +78,18 @@ def same_error(error: str, *, names: bool = False) -> str:
     text = error if names else _QUOTED.sub("''", error)
     text = _NUMBER.sub("0", _HEX.sub("0", _PATH.sub("/", text)))
     return " ".join(text.casefold().split())
+
+
+def has_words(error: str, words: str) -> bool:
+    """Tell whether an error has all the words of another text, in any order and case.
+
+    >>> has_words("TypeError: unsupported operand type(s) for +", "unsupported operand TypeError")
+    True
+    >>> has_words("KeyError: 'total'", "key"), has_words("KeyError: 'total'", "")
+    (False, False)
+    """
+    wanted = {*_WORD.findall(words.casefold())}
+    return bool(wanted) and wanted <= {*_WORD.findall(error.casefold())}
 
 
 def failure_of(error: str) -> int | None:

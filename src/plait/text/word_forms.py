@@ -33,6 +33,8 @@ _ENDINGS = (
     *(("", ""), ("s", ""), ("es", ""), ("ed", ""), ("d", ""), ("ing", ""), ("ing", "e")),
     *(("ies", "y"), ("ied", "y")),
 )
+# What may stand around a word of a sentence; what is in quotes is meant as it is written.
+_MARKS_AROUND = ".,;:!?()[]"
 # "verify verification", "notify notification".
 _VERB_IN_FY, _NOUN_OF_FY = ("ify", "ifies", "ified", "ifying"), ("ification", "ifications")
 
@@ -87,12 +89,13 @@ def other_forms(words: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]
 def joined_words(text: str, words: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
     """Return what others write as one word: two with a hyphen between, or two alone.
 
-    >>> joined_words("a wi-fi password", ["wi", "fi", "password"])
+    >>> joined_words("what is the wi-fi?", ["wi", "fi"])
     [('wifi', ('wi', 'fi'))]
     """
-    pairs = [part.split("-") for part in text.lower().split() if "-" in part]
+    parts = [part.strip(_MARKS_AROUND) for part in text.lower().split()]
+    pairs = [part.split("-") for part in parts if "-" in part]
     if not pairs and len(words) == 2:
-        pairs = [text.lower().split()]
+        pairs = [parts]
     return [
         ("".join(pair), tuple(word for word in pair if word in words))
         for pair in pairs

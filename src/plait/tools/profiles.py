@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib import import_module
 
-from plait.errors import UsageError
+from plait.errors import refused_choice
 from plait.tools.tool import Tool
 
 # Each is a module of this package, with the tools in NAME_TOOLS.
@@ -32,11 +32,7 @@ def check_profiles(profiles: Sequence[str]) -> None:
     """
     for name in profiles:
         if name not in PROFILES:
-            raise UsageError(
-                f"There is no profile '{name}'. Choose from: {', '.join(PROFILES)}.",
-                code="unknown_profile",
-                subject=name,
-            )
+            raise refused_choice("profile", name, PROFILES, subject=name, code="unknown_profile")
 
 
 def _loaded(profile: str) -> tuple[Tool, ...]:

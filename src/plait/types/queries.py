@@ -47,6 +47,18 @@ Expression = Term | Group
 Terms = frozenset[str] | None
 
 
+class Date(NamedTuple):
+    """A date in a question: its words, phrases that rank, and a pattern of all ways to write it.
+
+    All of these ways have the ``number``.
+    """
+
+    words: tuple[str, ...]
+    phrases: tuple[tuple[str, ...], ...]
+    pattern: str
+    number: str
+
+
 class Query(NamedTuple):
     """A parsed search string; every string is valid.
 
@@ -58,7 +70,8 @@ class Query(NamedTuple):
     limit. ``misread``: it has operators, but not as an expression, and is read as words.
     ``local``: how rare a word is among the passages that may be returned decides its weight, and
     nothing else does. ``rarest``: only passages with its rarest words are wanted. ``forms`` are
-    English words with other stems that count as words of it, each with these words.
+    English words with other stems that count as words of it, each with these words. ``dates`` are
+    found however a passage writes them.
     """
 
     text: str
@@ -71,6 +84,7 @@ class Query(NamedTuple):
     misread: bool = False
     rarest: bool = False
     forms: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    dates: tuple[Date, ...] = ()
 
 
 def asks(text: str) -> bool:

@@ -286,7 +286,8 @@ def _refuse_part(store: Store, name: str, document: Document) -> None:
     more = ""
     if document.kind == "entity":
         facts = len(store.scan(EVERYTHING._replace(parents=(document.id,))))
-        more = f"is the profile of an entity with {facts:,} facts" if facts else ""
+        known = "1 fact" if facts == 1 else f"{facts:,} facts"
+        more = f"is the profile of an entity with {known}" if facts else ""
     elif document.chunk_count > 1:
         more = f"is one of the {document.chunk_count:,} passages of a {document.kind}"
     if more:

@@ -5,10 +5,10 @@ The rules are in `plait.facts.trust`; these functions work inside a caller's tra
 
 from collections.abc import Sequence
 
-from plait.errors import UsageError, advise, quoted
+from plait.errors import UsageError, quoted
 from plait.facts import trash as trash_rules
 from plait.facts import trust as trust_rules
-from plait.facts.names import PERSONAL, is_item
+from plait.facts.names import is_item, where_it_is
 from plait.protocols import Entry, Transaction, Trashed
 from plait.types import DEFAULT_ENTITY_TYPE, Document
 from plait.types.ids import ARCHIVED_FIELD, new_id
@@ -108,12 +108,11 @@ def check_home(old: Document, document: Document) -> None:
     """
     personal_entity = old.kind == "entity" and old.project is None
     if old.project != document.project and old.kind != "file" and not personal_entity:
-        home = old.project or PERSONAL
         raise UsageError(
             f"{old.id} belongs to another project and is not changed from outside.",
             code="other_project",
             subject=old.id,
-            advice=advise("act_in_project", project=home),
+            advice=where_it_is(old, "act_in_project"),
         )
 
 

@@ -11,6 +11,7 @@ from plait.facts.fingerprints import fingerprint
 from plait.protocols import Store, Transaction, Trashed
 from plait.text import clean
 from plait.types import Document
+from plait.types.ids import SCOPE_PREFIX
 from plait.writing.changes import Changes
 from plait.writing.deleting import (
     SLICE_DOCUMENTS,
@@ -225,7 +226,9 @@ def _nothing_to_undo(trash: Sequence[Trashed], project: str) -> NotFound:
         "Nothing to undo in this project: nothing was deleted here in the last 30 days, or newer "
         "documents have taken the names."
     )
-    latest = trash_rules.latest_batch(trash)
+    # What was deleted in users' scopes is undone there, and nowhere else.
+    projects = [row for row in trash if not row.deleted_in.startswith(SCOPE_PREFIX)]
+    latest = trash_rules.latest_batch(projects)
     if not latest or latest[0].deleted_in == project:
         return NotFound(text, code="nothing_to_undo", advice=advise("not_superseded"))
     home = latest[0].deleted_in or names.PERSONAL

@@ -181,6 +181,33 @@ def test_muted_items_are_searchable_and_never_shown(home: Home, capsys: Any) -> 
     assert main(["mute", "nothing-like-this"]) == 3
 
 
+def test_the_log_offers_to_mute_only_what_is_there_and_not_muted(home: Home, capsys: Any) -> None:
+    home.ask("SessionStart")
+    home.ask()
+    log = ["log", "--injected", "--format", "text"]
+    main(log)
+    [shown_last] = home.entries()[-1].ids
+    assert f"plait mute {shown_last[:8]}  # never show it again" in capsys.readouterr().err
+    assert main(["mute", shown_last]) == 0
+    main(log)
+    offered = capsys.readouterr().err.partition("plait mute ")[2].split()[0]
+    assert offered and offered != shown_last[:8]
+    with home.open() as memory:
+        memory.delete(where={"trust": "trusted"})
+    main(log)
+    told = capsys.readouterr().err
+    assert "plait mute" not in told and "2 entries" in told and "gone or muted" in told
+
+
+def test_mute_answers_with_the_name_that_was_typed(home: Home, capsys: Any) -> None:
+    main(["mute", "keys", "--format", "text"])
+    told = capsys.readouterr()
+    assert told.out == "Muted keys: searchable, but no hook shows it.\n"
+    assert "plait unmute keys  #" in told.err
+    main(["unmute", "keys", "--format", "text"])
+    assert capsys.readouterr().out == "Unmuted keys.\n"
+
+
 def test_one_muted_item_leaves_the_rest_of_an_overview(home: Home) -> None:
     with home.open() as memory:
         memory.store("Mara reads mail at nine.", key="mail", pinned=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Literal, Protocol, cast
 
-from plait.errors import UsageError
+from plait.errors import refused_choice
 from plait.types.records import NamedTuple
 
 Role = Literal["user", "assistant"]
@@ -146,9 +146,5 @@ def reader_of(agent: str) -> Reader:
         UsageError: There is none.
     """
     if agent not in READERS:
-        raise UsageError(
-            f"agent is '{agent}'; choose one of: {', '.join(READERS)}.",
-            code="bad_value",
-            subject="agent",
-        )
+        raise refused_choice("agent", agent, READERS)
     return cast("Reader", import_module(f"{__name__}.{READERS[agent]}"))

@@ -17,7 +17,7 @@ from typing import IO, Any
 from plait.agents.histories import Bookmark, HistoryFile, Places, Reading, Session
 from plait.agents.histories.collecting import FULL
 from plait.agents.histories.files import history_file, is_unchanged, oldest_first, state_of
-from plait.agents.histories.values import Fields
+from plait.agents.histories.values import Fields, number
 
 _BLOCK = 1024 * 1024
 # Characters of one conversation.
@@ -49,7 +49,8 @@ def read_export(
     state = state_of(source.path)
     if is_unchanged(mark, state):
         return
-    done = mark["done"] if mark is not None and mark.get("partly") == state else 0
+    is_partly = mark is not None and mark.get("partly") == state
+    done = (number(mark, "done") or 0) if is_partly else 0
     sessions: list[Session] = []
     skipped: Counter[str] = Counter()
     place = 0

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +25,8 @@ FAR_BYTES = 200_000
 _BLOCK = 1024 * 1024
 _DIGEST = 16
 BOM = b"\xef\xbb\xbf"
+# What readers keep as texts, and as lists of texts.
+_TEXTS, _LISTS = ("branch", "id", "kind", "root"), ("folders", "turns")
 _DECODER = json.JSONDecoder()  # `json.loads` looks at its options for every line
 
 
@@ -47,7 +50,7 @@ class JsonLines:
         self._hash = blake2b(digest_size=_DIGEST)
         self._start = 0
         self._seen: tuple[int, int] | None = None
-        if mark is not None:
+        if mark is not None and _is_sound(mark):
             self._seen = mark["size"], mark["time"]
             if not self.is_unchanged:
                 self._continue(mark)
@@ -141,6 +144,18 @@ class JsonLines:
             "hash": hashed.hexdigest(),
             "state": dict(self.state),
         }
+
+
+def _is_sound(mark: Bookmark) -> bool:
+    """Tell whether a mark is of the form of `JsonLines.mark`: a damaged row may hold anything."""
+    offset, state = mark.get("offset"), mark.get("state")
+    if not isinstance(state, dict) or not mark.keys() >= {"size", "time", "hash"}:
+        return False
+    lists = [state.get(name, []) for name in _LISTS]
+    texts = [state[name] for name in _TEXTS if state.get(name) is not None]
+    if type(offset) is not int or offset < 0 or not all(isinstance(rows, list) for rows in lists):
+        return False
+    return all(isinstance(text, str) for text in chain(texts, *lists))
 
 
 def _opened(path: str) -> IO[bytes]:

@@ -42,6 +42,17 @@ def tokens(connection: apsw.Connection, text: str) -> list[Token]:
     return listed
 
 
+def one_of_each_stem(connection: apsw.Connection, counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of words without those that are indexed like one before them.
+
+    "commands" and "command" are no pair: each passage that has one has the other.
+    """
+    stems: dict[tuple[str, ...], str] = {}
+    for word in counts:
+        stems.setdefault(tuple(term for _, _, term in tokens(connection, word)), word)
+    return {word: counts[word] for word in stems.values()}
+
+
 def tokens_and_parts(connection: apsw.Connection, text: str) -> list[Token]:
     """Return the terms of a text, and of the parts of its names of code, in order."""
     listed = tokens(connection, text)

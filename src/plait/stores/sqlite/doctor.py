@@ -28,7 +28,7 @@ from plait.stores.sqlite.mending import has_own_types
 from plait.stores.sqlite.modes import NETWORK_FILE_SYSTEMS, file_system, sqlite_version, wal_is_safe
 from plait.stores.sqlite.remaking import can_remake, remake
 from plait.stores.sqlite.replaced import current, written_elsewhere
-from plait.stores.sqlite.state import Generation, generations
+from plait.stores.sqlite.state import TABLES, Generation, generations
 from plait.types import Ref
 from plait.types.reports import Finding
 
@@ -130,12 +130,8 @@ def _version() -> Finding:
     words = ".".join(map(str, version))
     if wal_is_safe(version):
         return Finding("sqlite", "ok", f"SQLite {words} (through APSW {apsw.apsw_version()})")
-    return Finding(
-        "sqlite",
-        "error",
-        f"SQLite {words} can lose writes of several processes.",
-        advice=advise("upgrade_package", package="apsw"),
-    )
+    text = f"SQLite {words} can lose writes of several processes."
+    return Finding("sqlite", "error", text, advice=advise("upgrade_package", package="apsw"))
 
 
 def _place(connections: Connections, *, fix: bool) -> Iterator[Finding]:
@@ -256,7 +252,11 @@ def _schema(connections: Connections, connection: apsw.Connection, *, fix: bool)
     others = [str(row) for row in listed if not row.is_table]
     tables = [str(row) for row in listed if row.is_table]
     if others and not fix:
-        return Finding("schema", "error", f"In the file {_some(others)}.", advice=FIX)
+        # A view in the place of a table may never come to an end: nothing more is read.
+        views = [row for row in listed if row.type == "view"]
+        is_endless = any(row.own or row.name.lower() in TABLES for row in views)
+        ends = StoreDamaged.code if is_endless else ""
+        return Finding("schema", "error", f"In the file {_some(others)}.", advice=FIX, code=ends)
     if others:
         with WriteLock(connections):
             objects.mend(connection, listed)

@@ -13,7 +13,7 @@ import apsw
 from plait.protocols import Scored, Token
 from plait.stores import Planner
 from plait.stores.sqlite import filters
-from plait.stores.sqlite.analysis import tokens
+from plait.stores.sqlite.analysis import one_of_each_stem, tokens
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.state import get_meta, get_number
 from plait.text import beginnings, empty_words
@@ -398,7 +398,7 @@ class KeywordSearch:
             words = paired.chosen(connection, query, counts, frequent, self.alone)
             if words and (hits := paired.best(connection, words, limit, where, values)):
                 return hits
-        anchored = self._anchors(query, counts, frequent, limit)
+        anchored = self._anchors(query, one_of_each_stem(connection, counts), frequent, limit)
         if anchored is None:
             return []
         sql = SIFTED.replace("/*where*/", _ANCHORED + where)
@@ -474,7 +474,7 @@ class KeywordSearch:
             for word in counts
         }
         frequency = {texts[word]: count for word, count in counts.items()}
-        return anchors(frequency, self.alone, {texts[word] for word in frequent}, limit)
+        return anchors(frequency, self.alone, {texts[w] for w in texts.keys() & frequent}, limit)
 
 
 # -- the index as a whole ------------------------------------------------------------------

@@ -12,7 +12,7 @@ import apsw
 
 from plait.protocols import Scored
 from plait.stores.sqlite import keyword
-from plait.stores.sqlite.analysis import tokens
+from plait.stores.sqlite.analysis import one_of_each_stem, tokens
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.frequent import FUNCTION, idf_of, prepare
 from plait.text import beginnings, empty_words
@@ -63,10 +63,14 @@ def chosen(
         frequent and len(set(words) - empty_words()) < 2
     ):
         return None
-    # Of a word with several terms, which is a phrase, nobody knows how many passages have it.
-    if query.boosts or beginnings(words) or any(len(tokens(connection, w)) != 1 for w in words):
+    if query.boosts or beginnings(words):
         return None
-    holding = {keyword.quote(word): counts[word] for word in words}
+    held = {word: counts[word] for word in words}
+    # Of a word with several terms, which is a phrase, nobody knows how many passages have it.
+    single = all(len(tokens(connection, word)) == 1 for word in words)
+    if not single or one_of_each_stem(connection, held) != held:
+        return None
+    holding = {keyword.quote(word): count for word, count in held.items()}
     rare, others = keyword.rarest(holding, alone)
     if len(others) > keyword.PAIRED_WORDS:
         return None

@@ -77,7 +77,8 @@ def _sharing(
     """
     if not refs:
         return []
-    listed = rows(connection, _TEXTS, (json.dumps(refs),))
+    read = rows(connection, _TEXTS, (json.dumps(refs),))
+    listed = [(ref, text) for ref, text in read if isinstance(text, str)]  # `doctor` tells others
     # One text of all: to look for a word in it takes less than in hundreds, one by one.
     whole = _BETWEEN.join([text for _, text in listed])
     # As lower() of SQLite, which changes only the letters of ASCII.

@@ -11,11 +11,10 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from urllib.parse import quote
 
 import apsw
 
-from plait.errors import StoreBusy, advise
+from plait.errors import PlaitError, StoreBusy, advise
 from plait.stores.sqlite import slack, stale_terms
 from plait.stores.sqlite.audit import KEY, is_key
 from plait.stores.sqlite.connection import (
@@ -39,6 +38,7 @@ PAUSE_S = 0.02
 SLICE_PAGES = 8_192
 READ_PAGES = 256
 SLICE_SEPARATORS = 200
+LONGEST_META = 1_000_000  # bytes that are read of the key of another memory
 # Bytes of a journal before its first frame, and of a frame before its page:
 # https://sqlite.org/fileformat2.html#walformat
 
@@ -202,10 +202,7 @@ def copies_beside(connections: Connections) -> tuple[str, ...]:
             entry.path
             for entry in others
             if entry.name.startswith((name + KEPT_ASIDE, name + "-wal" + KEPT_ASIDE))
-            or (
-                _is_backup(entry.path, connections.vfs)
-                and not _is_of_another(entry.path, key, connections.vfs)
-            )
+            or (_is_backup(entry.path, connections.vfs) and not _is_of_another(entry.path, key))
         )
     )
 
@@ -227,22 +224,19 @@ def _is_backup(path: str, vfs: str | None) -> bool:
     return header[68:72] == APPLICATION_ID.to_bytes(4, "big") and header[18:20] == b"\1\1"
 
 
-def _is_of_another(path: str, key: str | None, vfs: str | None) -> bool:
+def _is_of_another(path: str, key: str | None) -> bool:
     """Tell whether a backup surely is of another memory; false if it has no key, or is damaged."""
     if key is None or has_journal(path):
         return False
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    from plait.stores.sqlite.others import opened_live  # anybody may have put the file there
+
     try:
-        backup = apsw.Connection(f"file:{quote(path)}?mode=ro&immutable=1", flags=flags, vfs=vfs)
-    except (apsw.Error, OSError):
+        with opened_live(path, LONGEST_META) as backup:
+            rows = backup.select("meta", ("value",), "WHERE name = ? LIMIT 1", [KEY])
+    except (PlaitError, OSError):
         return False
-    try:
-        other = get_meta(backup, KEY)
-    except apsw.Error:
-        return False
-    finally:
-        backup.close(force=True)
-    return other is not None and is_key(other) and other != key
+    other = rows[0]["value"] if rows else None
+    return isinstance(other, str) and is_key(other) and other != key
 
 
 # -- the file ------------------------------------------------------------------------------

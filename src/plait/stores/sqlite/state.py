@@ -5,6 +5,7 @@ beside it, see `plait.stores.sqlite.generations`.
 """
 
 import json
+import re
 from collections.abc import Collection
 from functools import lru_cache
 
@@ -34,6 +35,18 @@ MOVING = "moving"  # there while another memory is being moved into this one
 _GENERATIONS = "SELECT id, space, dims, current, canary FROM generations ORDER BY current DESC, id"
 _PENDING_COUNT = "SELECT count(*) FROM unembedded WHERE generation = ? AND reason = 'pending'"
 _NEWEST = "SELECT max(indexed_at) FROM documents"
+TABLES = frozenset(
+    (
+        *("meta", "documents", "passages", "passages_fts", "passages_fts_data", "passages_fts_idx"),
+        *("passages_fts_docsize", "passages_fts_config", "passages_vocab", "frequent_terms"),
+        *("generations", "vector_blocks", "block_versions", "vector_signs", "vector_rows"),
+        *("unembedded", "trash", "trashed_relations", "relations", "signals", "signal_pairs"),
+        *("embedding_cache", "histories", "steps", "audit", "tallies", "document_tags"),
+    )
+)
+# Nothing in these is computed: no word of their statements ends so. In capitals, because that takes
+# a thirtieth of the time.
+_COMPUTED = re.compile(r"AS\b")
 _ANY_MESSAGE = "SELECT 1 FROM documents WHERE turn IS NOT NULL LIMIT 1"
 
 
@@ -226,16 +239,26 @@ def read_state(connection: apsw.Connection, analyzer: str) -> State:
     )
 
 
-def refuse_foreign_triggers(connection: apsw.Connection, own: Collection[str]) -> None:
-    """Refuse a file with a trigger that is not plait's: it would change what is stored next.
+def refuse_foreign_objects(connection: apsw.Connection, triggers: Collection[str]) -> None:
+    """Refuse a file whose schema would act: what it computes may take for ever, or all memory.
+
+    A trigger that is not plait's changes what is stored next. A view in the place of a table, or a
+    computed column, is run by every read.
 
     Raises:
         SchemaTooNew: It is a newer plait's.
-        apsw.CorruptError: There is one.
+        apsw.CorruptError: There is one of these.
     """
-    for name, sql in rows(connection, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"):
-        if sql not in own:
+    made = rows(connection, "SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    for name, kind, sql in made:
+        is_own = str(name).lower() in TABLES
+        is_foreign = (
+            (kind == "trigger" and sql not in triggers)
+            or (kind == "view" and is_own)
+            or (kind == "table" and is_own and _COMPUTED.search(str(sql).upper()) is not None)
+        )
+        if is_foreign:
             from plait.stores.sqlite.foreign import refuse_newer
 
             refuse_newer(connection, connection.filename)
-            raise apsw.CorruptError(f"its trigger {quoted(str(name))} is not plait's")
+            raise apsw.CorruptError(f"its {kind} {quoted(str(name))} is not plait's")

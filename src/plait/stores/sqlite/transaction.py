@@ -178,7 +178,7 @@ class SQLiteTransaction:
             waiting.get(row) if text is None else text
             for row, text in rows(self._documents, _OPENINGS, (json.dumps(list(ids)),))
         )
-        return [text for text in openings if text is not None]
+        return [text for text in openings if isinstance(text, str)]  # `doctor` tells the others
 
     def entities_changed(self, since: int, until: int) -> list[str]:
         """Return entities with an observation that began or ended in between."""
@@ -186,8 +186,9 @@ class SQLiteTransaction:
 
     def next_change(self, moment: int) -> int | None:
         """Return when the next observation of any entity begins or ends."""
+        # One that is no number is left out: every later read would fail on it.
         changes = [
-            at for (at,) in rows(self._connection, _NEXT_CHANGE, (moment,)) if at is not None
+            at for (at,) in rows(self._connection, _NEXT_CHANGE, (moment,)) if type(at) is int
         ]
         return min(changes, default=None)
 

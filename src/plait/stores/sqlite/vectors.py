@@ -31,8 +31,7 @@ INT8_MAX = 127
 NO_HIT = 1.0  # this distance is a cosine of 0
 # A process that may search again keeps this much of the blocks: 250,000 rows of 256 dims.
 KEPT_BYTES = 64 * 1024 * 1024
-# How many times the wanted number of neighbours is tested before a filter is listed in full.
-OVER_FETCH = 4
+OVER_FETCH = 4  # times the wanted neighbours are tested before a filter is listed in full
 
 _PLACES = (
     "SELECT b.block, b.rowid, CAST(v.version AS BLOB), s.rowid FROM vector_blocks AS b "
@@ -58,8 +57,7 @@ _HIDDEN = bytes([_FARTHEST, *[0] * 255])
 Distances = Callable[[bytes, memoryview, int], "memoryview[float]"]
 # The distances of all rows from one query, by block.
 Scan = dict[int, "memoryview[float]"]
-# Blocks by their numbers, each with its version.
-_Kept = dict[int, tuple[bytes, bytes]]
+_Kept = dict[int, tuple[bytes, bytes]]  # blocks by their numbers, each with its version
 # A block: its number, its row in the file, its version, and the row of its signs, if it has any.
 Place = tuple[int, int, bytes | None, int | None]
 # The nearest passages, of all or of flagged ones.
@@ -224,8 +222,7 @@ class Blocks:
     ) -> tuple[list[Ref], bytearray]:
         """Return the rows of some passages, except in blocks that do not exist, and of which."""
         singly, wanted, by_block = list[Ref](), list[Place](), dict[int, list[Ref]]()
-        places, known, wished = places_of(connection, generation), self._kept, sorted(refs)
-        last = 0
+        places, known, wished, last = places_of(connection, generation), self._kept, sorted(refs), 0
         for place in places:
             block, _, version, signed = place
             if wished[last] >= (block + 1) * BLOCK_ROWS:
@@ -258,7 +255,10 @@ class Blocks:
 
 def places_of(connection: apsw.Connection, generation: int) -> list[Place]:
     """Return where the blocks are, in order."""
-    return rows(connection, _PLACES, (generation,))
+    places: list[Place] = rows(connection, _PLACES, (generation,))
+    for block, *_ in places:
+        check_block(block, BLOCK_ROWS, dims=1)  # its size is checked when it is read
+    return places
 
 
 def nearest(scan: Scan, limit: int, flags: Mapping[int, bytearray] | None = None) -> list[Scored]:

@@ -30,7 +30,8 @@ try:
     from langgraph.store.base.embed import get_text_at_path, tokenize_path
 except ModuleNotFoundError as error:
     raise ImportError(
-        "plait.tools.adapters.langgraph needs LangGraph. Run: pip install 'plait[langgraph]'"
+        "plait.tools.adapters.langgraph needs LangGraph. "
+        "Run in a clone of plait: pip install '.[langgraph]'"
     ) from error
 
 from plait.errors import StoreReadOnly

@@ -15,7 +15,7 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError(
         "plait.tools.adapters.openai_agents needs the OpenAI Agents SDK. "
-        "Run: pip install 'plait[openai-agents]'"
+        "Run in a clone of plait: pip install '.[openai-agents]'"
     ) from error
 
 from plait.errors import NotFound

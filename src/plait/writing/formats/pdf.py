@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from plait.writing.formats.encodings import Converted, NotText
 
-NEEDS_PYPDF = "a PDF needs the package pypdf. Run: pip install 'plait[pdf]'"
+NEEDS_PYPDF = "a PDF needs the package pypdf. Run in a clone of plait: pip install '.[pdf]'"
 SECONDS = 60
 _MOST_MEMORY = 2 * 1024**3
 

@@ -1,15 +1,27 @@
-"""The rest of a recall, after its hits: replies, what is pinned, the passages around, the past."""
+"""What a recall shows beside its hits: replies, what is pinned, the passages around, the past."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from plait.facts.versions import MOST_EARLIER, count_earlier
 from plait.protocols import ReadAhead, Store
 from plait.searching.conversations import REPLY_WITHIN, is_last_word, with_replies
 from plait.searching.pinned import MOST_PINNED, pinned_hits, pinned_ones
-from plait.searching.recall import Recalled, recall, span_of, surroundings
-from plait.types import Answer, Filter
+from plait.searching.recall import span_of, surroundings
+from plait.types import Answer, Filter, Passage
 from plait.types.ids import AGENT_FIELD
+from plait.types.records import NamedTuple
+
+
+class RecallParts(NamedTuple):
+    """All hits that a recall shows, and what it shows beside them.
+
+    ``around`` has the passages around each hit, ``earlier`` how many documents came before one.
+    """
+
+    hits: Answer
+    around: Sequence[Sequence[Passage]] = ()
+    earlier: Mapping[str, int] = {}
 
 
 @contextmanager
@@ -27,16 +39,10 @@ def one_question(
         yield ahead
 
 
-def recalled(
-    store: Store | None,
-    ahead: ReadAhead | None,
-    answer: Answer,
-    where: Filter,
-    budget: int,
-    home: str | None,
-    marked: Callable[[Answer], Answer],
-) -> Recalled:
-    """Pack the hits of a search with what belongs to them.
+def with_beside(
+    store: Store | None, ahead: ReadAhead | None, answer: Answer, where: Filter, budget: int
+) -> RecallParts:
+    """Return the hits of a search with what belongs to them.
 
     Args:
         store: The memory; ``None`` if there is none yet.
@@ -44,11 +50,9 @@ def recalled(
         answer: The hits.
         where: Which documents count.
         budget: Maximum number of tokens of the text.
-        home: The current project; hits of another one name it.
-        marked: Tells of hits which files changed since.
     """
     if store is None:
-        return recall(answer, [], budget, home)
+        return RecallParts(answer)
     if ahead is not None:
         _read_beside(ahead, answer, where)
     if any(hit.document.turn is not None for hit in answer):
@@ -57,13 +61,13 @@ def recalled(
     first = {hit.document.id for hit in pinned}
     rest = [hit for hit in answer if hit.document.id not in first]
     around = surroundings(store, pinned, rest, ahead)
-    answer = marked(Answer([*pinned, *rest], answer.receipt))
+    answer = Answer([*pinned, *rest], answer.receipt)
     replacing = [hit.document for hit in answer if hit.document.supersedes is not None]
     known = {} if ahead is None else ahead.earlier()
     missing = [document for document in replacing if document.id not in known]
     counted = {id_: count for id_, count in known.items() if count}
     earlier = {**counted, **(count_earlier(store, missing) if missing else {})}
-    return recall(answer, around, budget, home, earlier)
+    return RecallParts(answer, around, earlier)
 
 
 def _read_beside(ahead: ReadAhead, answer: Answer, where: Filter) -> None:

@@ -1,0 +1,142 @@
+"""Dates in a question, and how notes may write them: "3 March" is "2026-03-03" in a journal.
+
+Loaded only for a question with a digit.
+"""
+
+import re
+from collections.abc import Sequence
+
+from plait.types.queries import Date, Term
+
+# English first, with what it is cut to; then German, French, Spanish, Italian, Dutch, Portuguese,
+# Russian and Turkish, as they stand in a date.
+_MONTHS = """
+january jan januar jänner janvier enero gennaio januari janeiro января ocak
+february feb februar février febrero febbraio februari fevereiro февраля şubat
+march mar märz mär mars marzo maart março марта mart
+april apr avril abril aprile апреля nisan
+may may mai mayo maggio mei maio мая mayıs
+june jun juni juin junio giugno junho июня haziran
+july jul juli juillet julio luglio julho июля temmuz
+august aug août agosto augustus августа ağustos
+september sep sept septembre septiembre settembre setembro сентября eylül
+october oct oktober okt octobre octubre ottobre outubro октября ekim
+november nov novembre noviembre novembro ноября kasım
+december dec dezember dez décembre diciembre dicembre dezembro декабря aralık
+"""
+_NAMES = [line.split() for line in _MONTHS.split("\n") if line]
+_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_NUMBER_OF = {name: number for number, names in enumerate(_NAMES, 1) for name in names}
+_MONTH = r"(?P<month>[^\W\d_]{3,10})\b\.?"
+_DAY = r"(?P<day>\d\d?)(?:st|nd|rd|th|er|º)?\b\.?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)\b"
+_OF = r"\s+(?:of\s+|de\s+)?"
+# "03/04/2026" is April in some countries and March in others: it is searched as it stands.
+_IN_NUMBERS = (
+    r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d?)-(?P<day>\d\d?)(?!\d)",
+    rf"\b(?P<day>\d\d?)\.\s?(?P<month>\d\d?)\.\s?{_YEAR}",
+)
+_WITH_NAMES = (
+    rf"\b{_DAY}{_OF}{_MONTH}(?:,?{_OF}{_YEAR})?",
+    rf"\b{_MONTH}\s+{_DAY}(?![-./:,]?\w)(?:,?\s+{_YEAR})?",
+    rf"\b{_MONTH}{_OF}{_YEAR}",
+)
+# Of a version, an address or a date each part has a digit; a hyphen also joins words.
+_PART = r"(?=[^\W\d_]*+\d)[^\W_]++"
+_NUMBER = rf"(?<!\w){_PART}(?:[.,:/-]{_PART})+(?!\w)"
+_ORDINALS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
+_MONTHS_IN_YEAR = 12  # beyond, a number is a day
+MOST_DATES = 3  # of a question, the first ones
+
+
+def numbers_in(text: str) -> list[Term]:
+    """Return the numbers with marks inside as phrases: the engine divides them.
+
+    >>> [number.words for number in numbers_in("ping 10.0.0.7 with v3.2, 1 or 2")]
+    [('10', '0', '0', '7'), ('v3', '2')]
+    """
+    numbers = re.findall(_NUMBER, text.lower())
+    return [Term(tuple(re.findall(r"[^\W_]+", number))) for number in numbers]
+
+
+def dates_in(text: str) -> tuple[Date, ...]:
+    """Return the dates of a text, each with its words and the phrases that others write it as.
+
+    >>> date = dates_in("What was decided on 3 March 2026?")[0]
+    >>> date.words, date.phrases[0], date.phrases[-1]
+    (('3', 'march', '2026'), ('2026', '03', '03'), ('mar', '3rd'))
+    """
+    text, dates = text.lower(), list[Date]()
+
+    def without(match: re.Match[str]) -> str:
+        date = _date_of(match)
+        if date is None:
+            return match[0]
+        dates.append(date)
+        return " "
+
+    names = not _NUMBER_OF.keys().isdisjoint(re.findall(r"[^\W\d_]+", text))
+    for shape in (*_IN_NUMBERS, *(_WITH_NAMES if names else ())):
+        # Each is taken out, lest a part of it counts as another date.
+        text = re.sub(shape, without, text)
+    return tuple(dates[:MOST_DATES])
+
+
+def is_in_other_words(date: Date, text: str) -> bool:
+    """Tell whether a text has a date, but not as it is written in the question.
+
+    >>> date = dates_in("3 March 2026")[0]
+    >>> texts = "a/2026-03-03.md", "Mar 3rd, 2026", "3 March, 2026"
+    >>> [is_in_other_words(date, text) for text in texts]
+    [True, True, False]
+    """
+    if date.number not in text or re.search(date.pattern, text, re.IGNORECASE) is None:
+        return False
+    typed = r"\W{1,2}".join(date.words)
+    return re.search(rf"\b{typed}\b", text, re.IGNORECASE) is None
+
+
+def _date_of(match: re.Match[str]) -> Date | None:
+    """Return the date of a match of one of the shapes; ``None`` if there is no such day."""
+    groups = match.groupdict()
+    name = groups["month"]
+    month = int(name) if name.isdecimal() else _NUMBER_OF.get(name, 0)
+    day, year = (int(groups.get(part) or 0) for part in ("day", "year"))
+    if not 1 <= month <= _MONTHS_IN_YEAR or day > _DAYS[month - 1] or ("day" in groups and not day):
+        return None
+    words = tuple(re.findall(r"[^\W_]+", match[0]))
+    names = dict.fromkeys((*_NAMES[month - 1][:2], *([name] if name in _NUMBER_OF else ())))
+    padded = f"{month:02}", f"{day:02}"
+    if not day:
+        numbers = [(str(year), padded[0])]
+        pairs = [(other, str(year)) for other in names]
+        return _date(words, numbers, pairs, str(year))
+    dated = _numbers_of(year, month, day) if year else [padded]
+    days = str(day), f"{day}{_ORDINALS.get(day, 'th')}"
+    pairs = [pair for other in names for form in days for pair in ((form, other), (other, form))]
+    return _date(words, dated, pairs, str(year or day), year)
+
+
+def _numbers_of(year: int, month: int, day: int) -> list[tuple[str, ...]]:
+    padded = f"{day:02}", f"{month:02}", str(year)
+    bare = str(day), str(month), str(year)
+    numbers = [padded[::-1], padded, bare]
+    if day > _MONTHS_IN_YEAR:
+        numbers += [(second, first, last) for first, second, last in (padded, bare)]
+    return list(dict.fromkeys(numbers))
+
+
+def _date(
+    words: tuple[str, ...],
+    numbers: Sequence[tuple[str, ...]],
+    pairs: Sequence[tuple[str, str]],
+    number: str,
+    year: int = 0,
+) -> Date:
+    """Return a date that is written in these numbers, or as one of these pairs with the year."""
+    written = [r"[-./_]\s?".join(phrase) for phrase in numbers]
+    after = rf"\W{{1,2}}(?:de )?{year}" if year else ""
+    written += [rf"{first}\W{{1,2}}(?:of |de )?{second}{after}" for first, second in pairs]
+    # subtle: the pairs are phrases without the year. With it, one date would count twice.
+    pattern = rf"(?<![^\W_])(?:{'|'.join(written)})(?![^\W_T])"
+    return Date(words, (*numbers, *pairs), pattern, number)

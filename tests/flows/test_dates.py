@@ -1,0 +1,107 @@
+"""A date in a question is found however a note writes it, and a number with marks as a whole."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from plait.memory import Memory
+from plait.text.dates import dates_in, is_in_other_words
+
+DAYS = {
+    "2026-03-03": "We decided to move the backup to half past four.",
+    "2026-03-04": "We decided to drop version 3 of the client in March.",
+    "2026-04-03": "We decided to paint the third door in March.",
+    "2025-11-21": "We decided nothing on that day of snow.",
+}
+LETTERS = {
+    "landlord": "The landlord came on 17 May 2024 to look at the roof.",
+    "roof": "The roof was mended in May, 17 tiles for 2024 euros.",
+    "printer": "The printer is 192.168.178.31 in the hall, tray 20.",
+    "router": "The router is 192.168.178.20 in the hall, channel 31.",
+}
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    with Memory.open(":memory:", project="") as opened:
+        for day, text in DAYS.items():
+            opened.store(f"# {day}\n\n{text}", key=f"daily/{day}.md")
+        for key, text in LETTERS.items():
+            opened.store(text, key=key)
+        for number in range(12):
+            opened.store(f"Log of {2020 + number % 7}: {number} visitors, 3 of them in March.")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("what did we decide on 3 March", "daily/2026-03-03.md"),
+        ("what was decided on March 3rd, 2026?", "daily/2026-03-03.md"),
+        ("Was wurde am 3. März 2026 beschlossen", "daily/2026-03-03.md"),
+        ("qu'avons-nous fait le 3 mars 2026", "daily/2026-03-03.md"),
+        ("decisiones del 3 de marzo de 2026", "daily/2026-03-03.md"),
+        ("3.3.2026", "daily/2026-03-03.md"),
+        ("decided 3.4.2026", "daily/2026-04-03.md"),
+        ("decided 21/11/2025 or 21.11.2025", "daily/2025-11-21.md"),
+        ("2024-05-17", "landlord"),
+        ("who came on May 17th", "landlord"),
+        ("what is 192.168.178.31", "printer"),
+        ("what is 192.168.178.20", "router"),
+    ],
+)
+def test_the_note_of_that_day_or_number_is_first(memory: Memory, query: str, key: str) -> None:
+    assert memory.search(query)[0].document.key == key
+
+
+@pytest.mark.parametrize("query", ["what did we decide on 3 March", "4.3.2026"])
+def test_a_date_in_other_words_counts_as_its_words(memory: Memory, query: str) -> None:
+    hit = memory.search(query)[0]
+    assert hit.signals.coverage == 1.0
+    assert not hit.is_weak
+    assert [item.hit.document.key for item in memory.recall(query).items][:1] == [hit.document.key]
+
+
+def test_a_month_finds_its_days(memory: Memory) -> None:
+    answer = memory.search("what did we decide in March 2026", limit=2)
+    assert {hit.document.key for hit in answer} == {"daily/2026-03-03.md", "daily/2026-03-04.md"}
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("on 3 March 2026", "2026-03-03"),
+        ("March 3, 2026", "3.3.2026"),
+        ("1st of April 2026", "01.04.2026"),
+        ("1er mars 2026", "2026_03_01"),
+        ("25 December 2026", "12/25/2026"),
+        ("2026-3-3", "03.03.2026"),
+        ("3 March", "2025-03-03"),
+        ("7 августа 2026", "2026-08-07"),
+        ("12 Şubat 2026", "12. 2. 2026"),
+    ],
+)
+def test_other_ways_to_write_a_date_are_known(text: str, written: str) -> None:
+    assert [is_in_other_words(date, f"Notes of {written}:") for date in dates_in(text)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("3 March 2026", "2026-03-30"),
+        ("3 March 2026", "13.3.2026"),
+        ("3 March 2026", "2025-03-03"),
+        ("3 March", "at 03:03"),
+    ],
+)
+def test_another_day_is_another_day(text: str, written: str) -> None:
+    (date,) = dates_in(text)
+    assert not is_in_other_words(date, written)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["31.02.2026", "0 March", "99 May", "the march of 3 people", "in 2026", "03/04/2026", "1.2.3"],
+)
+def test_no_other_number_is_a_date(text: str) -> None:
+    assert dates_in(text) == ()
