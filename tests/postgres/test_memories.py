@@ -11,6 +11,7 @@ from plait.errors import StoreError, UsageError
 from plait.memory import Memory
 from plait.stores.postgres.connection import number_of
 from plait.stores.postgres.memories import drop_memory, memories
+from plait.types import Document
 from plait.types.ids import new_id
 from tests.codes import has_code
 from tests.moves import furnish
@@ -84,3 +85,20 @@ def test_who_has_a_dropped_memory_open_is_told(database: str) -> None:
         with pytest.raises(StoreError):
             memory.store("The badger digs at night", key="badger")
     assert rows_of(database, "shop") == {}
+
+
+def test_a_memory_beside_a_larger_one_is_counted_when_it_was_filled(database: str) -> None:
+    """Otherwise the server expects a single row of it, and looks up all of them again and again."""
+    counted = (
+        "SELECT most_common_vals::text::bigint[] FROM pg_stats WHERE schemaname = 'plait' "
+        "AND tablename = 'postings' AND attname = 'ns'"
+    )
+    for name, number in (("large", 4_000), ("small", 200)):
+        with Memory.open(f"{database}&namespace={name}", embedder="none") as memory:
+            texts = (f"Plum {n} fell beside tree {n % 7} at noon." for n in range(number))
+            memory.store_many(Document(text=text, key=text) for text in texts)
+            memory.engine.tidy(keywords=True)
+        with psycopg.connect(database) as connection:
+            row = connection.execute(counted).fetchone()
+            assert row is not None
+            assert number_of(name) in row[0]

@@ -374,6 +374,7 @@ def test_what_is_read_together_is_what_is_read_apart(
 ) -> None:
     from plait.stores.postgres.store import PostgresStore
 
+    talking.write_down_use()  # or it is written down between the two
     at_once = talking.search(query, explain=True, **options)
     monkeypatch.setattr(PostgresStore, "ahead", None)
     apart = talking.search(query, explain=True, **options)

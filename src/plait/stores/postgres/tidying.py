@@ -9,13 +9,16 @@ from plait.stores.postgres.hnsw import Indexes
 from plait.stores.postgres.state import set_fact
 from plait.stores.sqlite.state import UNSCRUBBED
 
-# Rows that were written since the server last counted a table: more, and its plans are guesses.
+# Rows that were written since the server last counted a table: more, and its plans are guesses. The
+# share is one of the memory's own rows: of a memory that it has not counted, a server with much
+# larger ones expects a single row, and looks up all of them again and again.
 UNCOUNTED_ROWS = 1_000
 UNCOUNTED_SHARE = 0.2
 _OWN_TABLES = (
     "SELECT relname, n_mod_since_analyze, n_live_tup FROM pg_stat_user_tables "
     "WHERE schemaname = 'plait'"
 )
+_PASSAGES = "SELECT passages FROM plait.namespaces WHERE ns = %(ns)s"
 # subtle: whoever may not is only warned, and the table is left out.
 _MAY_VACUUM = (
     "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class "
@@ -34,13 +37,13 @@ def tidy(
     if compact or connections.wrote:
         with connections.lent() as session:
             may_vacuum = bool(session.value(_MAY_VACUUM))
-            for table, changed, rows in session.rows(_OWN_TABLES) if may_vacuum else ():
-                grown = changed > max(UNCOUNTED_ROWS, UNCOUNTED_SHARE * rows)
-                if compact or grown:
-                    # Until then, a search by words looks up every row twice. To give pages back
-                    # to the disk, others would have to wait.
-                    options = "ANALYZE" if compact else "ANALYZE, TRUNCATE false"
-                    session.connection.execute(f'VACUUM ({options}) plait."{table}"')
+            tables = session.rows(_OWN_TABLES) if may_vacuum else []
+            passages = max([1, *(rows for table, _, rows in tables if table == "passages")])
+            own = min(1.0, int(session.value(_PASSAGES) or 0) / passages)
+            for table, changed, rows in tables:
+                act = "VACUUM (ANALYZE)" if compact else _act_for(changed, rows, own)
+                if act:
+                    session.connection.execute(f'{act} plait."{table}"')
     if indexes is not None:
         # Only the owner of the tables makes indexes; without one, searches compare exactly.
         with connections.lent() as session, suppress(errors.InsufficientPrivilege):
@@ -49,6 +52,15 @@ def tidy(
         with connections.writing() as session:
             set_fact(session, UNSCRUBBED, None)
     return left_by_purge(connections.path) if purged and not may_vacuum else ()
+
+
+def _act_for(changed: int, rows: int, own: float) -> str | None:
+    """Return what a table needs of which so many rows were written, given the memory's share."""
+    if changed > max(UNCOUNTED_ROWS, UNCOUNTED_SHARE * rows):
+        # Until then, a search by words looks up every row twice. To give pages back to the disk,
+        # others would have to wait.
+        return "VACUUM (ANALYZE, TRUNCATE false)"
+    return "ANALYZE" if changed > max(UNCOUNTED_ROWS, UNCOUNTED_SHARE * rows * own) else None
 
 
 def left_by_purge(path: str) -> tuple[str, ...]:
