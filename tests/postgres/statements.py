@@ -40,6 +40,8 @@ EXCEPTIONS = {
     "make an index": "CREATE INDEX CONCURRENTLY ",
     "drop an index": "DROP INDEX CONCURRENTLY IF EXISTS plait.",
     "what the server has counted": "SELECT relname, n_mod_since_analyze, n_live_tup FROM",
+    "tell at once what was written": "SELECT pg_stat_force_next_flush()",
+    "count anew": "ANALYZE plait.",
     "are the tables fenced": "SELECT c.relname, c.relrowsecurity FROM pg_class",
     "may tables be vacuumed": "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class",
     "make the extension": "CREATE EXTENSION IF NOT EXISTS vector",

@@ -18,6 +18,8 @@ _OWN_TABLES = (
     "SELECT relname, n_mod_since_analyze, n_live_tup FROM pg_stat_user_tables "
     "WHERE schemaname = 'plait'"
 )
+# A server tells what this connection has written a second later, unless it is asked to.
+_TELL_NOW = "SELECT pg_stat_force_next_flush()"
 _PASSAGES = "SELECT passages FROM plait.namespaces WHERE ns = %(ns)s"
 # subtle: whoever may not is only warned, and the table is left out.
 _MAY_VACUUM = (
@@ -37,6 +39,7 @@ def tidy(
     if compact or connections.wrote:
         with connections.lent() as session:
             may_vacuum = bool(session.value(_MAY_VACUUM))
+            session.execute(_TELL_NOW)
             tables = session.rows(_OWN_TABLES) if may_vacuum else []
             passages = max([1, *(rows for table, _, rows in tables if table == "passages")])
             own = min(1.0, int(session.value(_PASSAGES) or 0) / passages)
