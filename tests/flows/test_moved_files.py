@@ -4,7 +4,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -649,9 +649,9 @@ def test_a_restored_document_that_meets_its_unchanged_file_again_is_unchanged(
     assert after == {id_: row._replace(indexed_at=0) for id_, row in before.items()}
 
 
-@pytest.mark.parametrize("removed", [COUNT, COUNT - 1, COUNT // 2])
+@pytest.mark.parametrize("slices", [(COUNT,), (COUNT - 1,), (COUNT // 2,), (COUNT - 2, 1), (1, 1)])
 def test_a_folder_that_another_process_removes_meanwhile_moves_all_the_same(
-    tmp_path: Path, notes: Path, removed: int
+    tmp_path: Path, notes: Path, slices: tuple[int, ...]
 ) -> None:
     for when in count():
         place = shutil.copytree(notes, tmp_path / f"place{when}")
@@ -660,7 +660,7 @@ def test_a_folder_that_another_process_removes_meanwhile_moves_all_the_same(
             before = documents(memory).keys()
             moved = place.rename(tmp_path / f"moved{when}")
             place.mkdir()
-            was_removed = _ingest_beside(memory, moved, [*before], removed, when)
+            was_removed = _ingest_beside(memory, moved, [*before], slices, when)
             assert documents(memory).keys() == before, when
             check_whole(memory)
         if not was_removed:
@@ -668,17 +668,22 @@ def test_a_folder_that_another_process_removes_meanwhile_moves_all_the_same(
     assert when > 3
 
 
-def _ingest_beside(memory: Memory, folder: Path, ids: list[str], removed: int, when: int) -> bool:
+def _ingest_beside(
+    memory: Memory, folder: Path, ids: list[str], slices: tuple[int, ...], when: int
+) -> bool:
     """Ingest a moved folder while its documents are removed; return whether they were.
 
-    Some go before a certain read of the search for moves, the others after the search.
+    A slice goes before a certain read of the search for moves, the next one before the read after
+    it, and what is left after the search.
     """
     reads, follow = count(), moves.follow
+    later = iter(ids)
+    turns = {when + place: [*islice(later, size)] for place, size in enumerate(slices)}
 
     def reading(read: Callable[..., Any]) -> Callable[..., Any]:
         def beside(*given: Any, **named: Any) -> Any:
-            if next(reads) == when:
-                memory.delete(*ids[:removed])
+            if turn := turns.get(next(reads)):
+                memory.delete(*turn)
             return read(*given, **named)
 
         return beside

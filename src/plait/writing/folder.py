@@ -158,7 +158,10 @@ class Ingest:
 
     def _take(self, file: sources.SourceFile, old: Document | None) -> None:
         self._seen.add(file.path)
-        former = self._moves.formers.get(file.path) if old is None else None
+        former = None
+        if old is None:
+            # In a folder that has just moved, another process has removed it since.
+            former = self._moves.formers.get(file.path) or self._moves.folders.get(file.path)
         file, project = self._placed(file, old, former)
         if project not in (None, self._project):  # what is personal is found everywhere
             self._elsewhere[file.path] = project

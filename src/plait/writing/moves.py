@@ -124,6 +124,10 @@ class _Search:
         for row in self._files(hashes=tuple({*self._hashes.values()})) if self._hashes else ():
             if self._is_missing(row.path or ""):
                 self._lost.setdefault(row.sha256 or "", []).append(row)
+        if self._lost:
+            # subtle: another process may be removing the files of a folder in slices. What it has
+            # removed since is in the trash by now; without it, the last one left would seem single.
+            self._trash = self._deleted()
         contents = {*self._hashes.values()}
         self._lost_inside = _by_folder(row for rows in self._lost.values() for row in rows)
         self._removed_inside = _by_folder(row for row in self._trash if row.sha256 in contents)
