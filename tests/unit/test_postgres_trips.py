@@ -17,6 +17,7 @@ from plait.testing.hashing import HashingEmbedder
 from plait.text import parse
 from plait.types import Document, Filter
 from plait.types.ids import AGENT_FIELD, new_id
+from plait.writing.documents import now_ms
 from tests import servers
 from tests.builders import memory_on
 
@@ -25,10 +26,24 @@ MOST_TRIPS = 6
 OF_KNOWN_WORDS = 3
 
 
+stopped_at: list[int] = []
+
+
+@pytest.fixture
+def stopped_clock() -> Iterator[None]:
+    """Both of two answers are of one moment: a read counts the less, the longer it is ago."""
+    stopped_at.append(now_ms())
+    yield
+    stopped_at.clear()
+
+
 def filled() -> Memory:
     from plait.stores.postgres.store import PostgresStore
 
-    opened = memory_on(PostgresStore(servers.address(new_id())), HashingEmbedder())
+    store = PostgresStore(
+        servers.address(new_id()), clock=lambda: stopped_at[0] if stopped_at else now_ms()
+    )
+    opened = memory_on(store, HashingEmbedder())
     texts = [f"We rotate key {number} on Fridays, and deploy with care." for number in range(60)]
     for number, text in enumerate(texts):
         opened.store(text, key=f"note-{number}", tags=["ops"])
@@ -264,6 +279,7 @@ def named(recalling: Memory) -> Memory:
     return recalling
 
 
+@pytest.mark.usefixtures("stopped_clock")
 @pytest.mark.parametrize("query", NAMES)
 def test_the_name_of_a_document_takes_no_more_trips_and_finds_the_same(
     named: Memory, query: str, monkeypatch: pytest.MonkeyPatch
@@ -318,6 +334,7 @@ def indexed() -> Iterator[Memory]:
 INDEXED = ("who fell", "plmu fele", "plum AND 7", "plum AND kyes", "7 AND 8 AND 9", "who watesr it")
 
 
+@pytest.mark.usefixtures("stopped_clock")
 @pytest.mark.parametrize("query", INDEXED)
 def test_an_index_of_the_vectors_takes_no_more_trips(
     indexed: Memory, query: str, monkeypatch: pytest.MonkeyPatch
@@ -342,6 +359,7 @@ def test_an_index_of_the_vectors_takes_no_more_trips(
     assert indexed.search("who fell").receipt.approximate
 
 
+@pytest.mark.usefixtures("stopped_clock")
 @pytest.mark.parametrize("query", RECALLED)
 def test_a_recall_takes_no_more_trips_and_says_the_same(
     recalling: Memory, query: str, monkeypatch: pytest.MonkeyPatch
@@ -368,6 +386,7 @@ def test_known_words_take_the_fewest_trips(memory: Memory, query: str) -> None:
     assert trips(memory, lambda: memory.search(query)) == OF_KNOWN_WORDS
 
 
+@pytest.mark.usefixtures("stopped_clock")
 @pytest.mark.parametrize(("query", "options"), [*KINDS, *OF_MISSPELT])
 def test_what_is_read_together_is_what_is_read_apart(
     talking: Memory, query: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch

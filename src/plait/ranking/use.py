@@ -225,7 +225,8 @@ def cooccurrence(
         * _decay(last, now, constants.lambda_hourly, constants.cooc_floor)
         for count, last in together
     )
-    return sum(boosts, 0.0)
+    # A file and a server list these in other orders: an exact sum is the same in any.
+    return math.fsum(boosts)
 
 
 def base_relevance(distance: float | None, rrf: float, lowest: float, highest: float) -> float:

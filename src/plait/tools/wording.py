@@ -80,12 +80,12 @@ FOR_MODELS: dict[str, str] = {
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
     "connect": "Only the user can do that: plait connect {agent:shell}",
-    "install": "Only the user can do that, in a clone of plait: pip install '.[{extra}]'",
+    "install": "Only the user can do that: pip install '.[{extra}]' in a clone of plait",
     "install_or_variable": (
-        "Only the user can do that, in a clone of plait: pip install '.[{extra}]'"
+        "Only the user can do that: pip install '.[{extra}]' in a clone of plait"
     ),
-    "reinstall": "Only the user can do that, in a clone of plait: pip install --force-reinstall .",
-    "upgrade": "Only the user can do that, in a clone of plait: git pull && pip install .",
+    "reinstall": "Only the user can do that: pip install --force-reinstall . in a clone of plait",
+    "upgrade": "Only the user can do that: git pull && pip install . in a clone of plait",
     "upgrade_package": "Only the user can do that: pip install --upgrade {package}",
     "pull_model": "Only the user can do that: plait models pull {model:shell}",
     "choose_chat_model": "Only the user can do that: plait config set chat_model NAME",

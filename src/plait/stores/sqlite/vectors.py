@@ -256,8 +256,8 @@ class Blocks:
 def places_of(connection: apsw.Connection, generation: int) -> list[Place]:
     """Return where the blocks are, in order."""
     places: list[Place] = rows(connection, _PLACES, (generation,))
-    for block, *_ in places:
-        check_block(block, BLOCK_ROWS, dims=1)  # its size is checked when it is read
+    if not all(is_block(block) for block, *_ in places):
+        raise apsw.CorruptError("a block without a number of the vectors cannot be read")
     return places
 
 
