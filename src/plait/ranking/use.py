@@ -356,6 +356,8 @@ def _status_factor(status: DocumentStatus | None, constants: Constants) -> float
 
 def _lift_of_use(history: History, now: int, constants: Constants, kind: Kind) -> float:
     """Count reads relative to full use, fading with time since the last one."""
+    if history.reads <= 0:
+        return NEUTRAL  # most passages of most answers
     most_reads = max(constants.full_reads, history.reads, 1)
     most_days = max(constants.full_days, history.days, 2)
     attainable = (1 + constants.beta_deg) * (1 + constants.alpha_cons)
