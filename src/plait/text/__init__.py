@@ -377,7 +377,7 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
         return query  # a mark beyond ASCII, as in "who\u2019s paying", makes no other language
     from plait.text.word_forms import joined_words, other_forms
 
-    forms = (*other_forms(kept), *joined_words(text, kept))
+    forms = (*other_forms(kept, text), *joined_words(text, kept))
     return query._replace(forms=forms[: MAX_TERMS - len(kept)])
 
 
