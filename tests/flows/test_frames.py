@@ -55,6 +55,7 @@ def test_a_frame_changes_neither_hit_nor_relevance(
     [
         *("Hey Jude", "please", "tell me", "tell me more", "hello world", "know your rights"),
         *("please review the request", "thank you notes", "the U.S.A.", "so long", "who am I?"),
+        *("hello, world", "Hello, World!", "hello - world program in Rust"),
         *('tell me "as written"', "please AND thanks", "tell me warni*"),
     ],
 )
@@ -64,6 +65,12 @@ def test_what_may_be_the_subject_stays(text: str) -> None:
 
 def test_a_song_is_found_by_its_greeting(memory: Memory) -> None:
     assert set(memory.search("Hey Jude")[0].signals.matched) == {"hey", "jude"}
+
+
+def test_the_first_program_is_no_greeting(memory: Memory) -> None:
+    memory.store("The world map hangs beside the map of the world.", key="map")
+    memory.store("A hello, world program prints one line.", key="program")
+    assert memory.search("Hello, World!")[0].document.key == "program"
 
 
 def test_a_strict_search_takes_every_word(memory: Memory) -> None:

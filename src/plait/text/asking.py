@@ -6,9 +6,9 @@ from functools import cache
 from plait.text import OPERATOR_MARKS, empty_words, words_in
 
 # What people say to others, and not of their subject, at the beginning of a question. A greeting
-# needs a mark or a question word behind it: "Hey Jude" is a song.
+# needs a mark or a question word behind it: "Hey Jude" is a song, and "hello, world" a program.
 _GREETING = (
-    r"(?:hey|hi|hello|hallo|ok|okay|so|well|sorry|please|bitte|question|frage|q)\b"
+    r"(?:hey|hi|hello(?!\W+world\b)|hallo|ok|okay|so|well|sorry|please|bitte|question|frage|q)\b"
     r"(?:\s(?:all|there|team|everyone|everybody|folks|guys|zusammen))?"
     r"(?:\s?[,!.:;\u2013\u2014-]+\s|\s(?=(?:what|who|whose|when|where|why|how|which|is|are|do|does|did"
     r"|can|could|would|please|tell|remind|was|wer|wann|wo|warum|wie|welche)\b))"
