@@ -85,6 +85,18 @@ def test_a_date_in_other_words_counts_as_its_words(memory: Memory, query: str) -
     assert [item.hit.document.key for item in memory.recall(query).items][:1] == [hit.document.key]
 
 
+@pytest.mark.parametrize("query", ["March 3rd", "3rd of March", "what happened on 3 March 2026?"])
+@pytest.mark.parametrize("embedder", ["none", "builtin"])
+def test_a_date_is_found_where_no_note_has_any_of_its_words(query: str, embedder: str) -> None:
+    with Memory.open(":memory:", project="", embedder=embedder) as opened:
+        opened.store("Sunny. We painted the fence.", key="2026-03-03.md")
+        for number in range(20):
+            opened.store(f"Row {number + 100} of the table has a blue lamp.")
+        assert opened.search(query)[0].relevance > 0.5
+        [item] = opened.recall(query).items
+        assert item.hit.document.key == "2026-03-03.md"
+
+
 def test_a_month_finds_its_days(memory: Memory) -> None:
     answer = memory.search("what did we decide in March 2026", limit=2)
     assert {hit.document.key for hit in answer} == {"daily/2026-03-03.md", "daily/2026-03-04.md"}
