@@ -36,6 +36,7 @@ _NOTHING = (
 )
 _FIRST_WORDS = frozenset(_FIRST.split())
 _LAST_WORDS = ("please", "pls", "thanks", "you", "thx", "bitte", "danke", "merci", "gracias")
+_BEFORE_SUBJECT = ("say", "saying", "said", "the", "a", "of", "for")
 _MARKS = " \t\r\n?!.,"
 _LAST_CHARS = 40  # of a text, enough for such an end
 
@@ -48,8 +49,10 @@ def _start() -> re.Pattern[str]:
 @cache
 def _end() -> re.Pattern[str]:
     polite = "please|pls|thanks|thank\\syou|thx|bitte|danke|merci|gracias"
-    gap = r"(?:\s|[,.!\u2013\u2014-]\s?)+"
-    return re.compile(rf"{gap}(?:{polite})$", re.IGNORECASE)
+    # "How to say thank you" is a question about it.
+    named = "".join(rf"(?<!\b{word})" for word in _BEFORE_SUBJECT)
+    mark = r"[,.!\u2013\u2014-]\s?"
+    return re.compile(rf"(?:{named}\s|{mark})(?:\s|{mark})*(?:{polite})$", re.IGNORECASE)
 
 
 def question_in(text: str) -> str:
