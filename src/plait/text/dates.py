@@ -28,6 +28,8 @@ december dec dezember dez décembre diciembre dicembre dezembro декабря a
 _NAMES = [line.split() for line in _MONTHS.split("\n") if line]
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _NUMBER_OF = {name: number for number, names in enumerate(_NAMES, 1) for name in names}
+# Others have no day behind the month, unless a year follows: "Mars 3" is a probe.
+_ENGLISH = {name for names in _NAMES for name in names[:2]} | {"sept"}
 _MONTH = r"(?P<month>[^\W\d_]{3,10})\b\.?"
 _DAY = r"(?P<day>\d\d?)(?:st|nd|rd|th|er|º)?\b\.?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)\b"
@@ -112,6 +114,8 @@ def _date_of(match: re.Match[str]) -> Date | None:
     day, year = (int(groups.get(part) or 0) for part in ("day", "year"))
     if not 1 <= month <= _MONTHS_IN_YEAR or day > _DAYS[month - 1] or ("day" in groups and not day):
         return None
+    if day and not year and match.start("month") < match.start("day") and name not in _ENGLISH:
+        return None
     words = tuple(re.findall(r"[^\W_]+", match[0]))
     known = _NAMES[month - 1]
     # Both orders are usual in English, and whatever was asked may be written the other way round.
@@ -128,7 +132,8 @@ def _date_of(match: re.Match[str]) -> Date | None:
     phrases += [(form, other) for other in known if other not in usual for form in bare]
     after = rf"\W{{1,2}}(?:de )?{year}" if year else ""
     form = rf"0?{day}(?:st|nd|rd|th|er|\u00ba)?"
-    both = rf"(?:{form}\W{{1,2}}(?:of |de )?(?:{names})|(?:{names})\W{{1,2}}{form}){after}"
+    first = names if year else "|".join(name for name in known if name in _ENGLISH)
+    both = rf"(?:{form}\W{{1,2}}(?:of |de )?(?:{names})|(?:{first})\W{{1,2}}{form}){after}"
     return _date(Date(words, tuple(numbers), "", str(year or day)), phrases, both)
 
 
