@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from plait.memory import Memory
+from plait.text import MAX_TERMS, beginnings, parse
 from plait.text.dates import dates_in, is_in_other_words
 
 DAYS = {
@@ -15,6 +16,10 @@ DAYS = {
 }
 LETTERS = {
     "landlord": "The landlord came on 17 May 2024 to look at the roof.",
+    "notary": "Am 07. Juni 2025 waren wir beim Notar.",
+    "plumber": "El 14 de abril de 2025 vino el fontanero.",
+    "lawyer": "On 09 August 2025 we saw the lawyer.",
+    "meeting": "Toplantı 12 Mayıs 2025 günü yapıldı.",
     "roof": "The roof was mended in May, 17 tiles for 2024 euros.",
     "printer": "The printer is 192.168.178.31 in the hall, tray 20.",
     "router": "The router is 192.168.178.20 in the hall, channel 31.",
@@ -46,6 +51,12 @@ def memory() -> Iterator[Memory]:
         ("decided 21/11/2025 or 21.11.2025", "daily/2025-11-21.md"),
         ("2024-05-17", "landlord"),
         ("who came on May 17th", "landlord"),
+        ("what happened on June 7, 2025", "notary"),
+        ("14 April 2025", "plumber"),
+        ("2025/04/14", "plumber"),
+        ("9 August 2025", "lawyer"),
+        ("12.5.2025", "meeting"),
+        ("2025-05-12", "meeting"),
         ("what is 192.168.178.31", "printer"),
         ("what is 192.168.178.20", "router"),
     ],
@@ -54,12 +65,36 @@ def test_the_note_of_that_day_or_number_is_first(memory: Memory, query: str, key
     assert memory.search(query)[0].document.key == key
 
 
-@pytest.mark.parametrize("query", ["what did we decide on 3 March", "4.3.2026"])
+def test_each_of_several_dates_and_every_word_has_a_place_in_the_query() -> None:
+    text = "Größere Änderungen am 3. März, am 21. November 2025 und am 4. April 2026"
+    query = parse(text)
+    assert {("2025", "11", "21"), ("2026", "04", "04"), ("03", "03")} <= {
+        term.words for term in query.boosts
+    }
+    assert {term.words for term in query.boosts if term.prefix} == {
+        (start,) for start in beginnings(query.words).values()
+    }
+    assert len(query.boosts) <= MAX_TERMS
+
+
+@pytest.mark.parametrize("query", ["what did we decide on 3 March", "4.3.2026", "2025-06-07"])
 def test_a_date_in_other_words_counts_as_its_words(memory: Memory, query: str) -> None:
     hit = memory.search(query)[0]
     assert hit.signals.coverage == 1.0
     assert not hit.is_weak
     assert [item.hit.document.key for item in memory.recall(query).items][:1] == [hit.document.key]
+
+
+@pytest.mark.parametrize("query", ["March 3rd", "3rd of March", "what happened on 3 March 2026?"])
+@pytest.mark.parametrize("embedder", ["none", "builtin"])
+def test_a_date_is_found_where_no_note_has_any_of_its_words(query: str, embedder: str) -> None:
+    with Memory.open(":memory:", project="", embedder=embedder) as opened:
+        opened.store("Sunny. We painted the fence.", key="2026-03-03.md")
+        for number in range(20):
+            opened.store(f"Row {number + 100} of the table has a blue lamp.")
+        assert opened.search(query)[0].relevance > 0.5
+        [item] = opened.recall(query).items
+        assert item.hit.document.key == "2026-03-03.md"
 
 
 def test_a_month_finds_its_days(memory: Memory) -> None:
@@ -77,8 +112,17 @@ def test_a_month_finds_its_days(memory: Memory) -> None:
         ("25 December 2026", "12/25/2026"),
         ("2026-3-3", "03.03.2026"),
         ("3 March", "2025-03-03"),
+        ("sept 3", "2025-09-03"),
+        ("3 de septiembre", "Sept 3"),
+        ("mars 3, 2026", "2026-03-03"),
         ("7 августа 2026", "2026-08-07"),
         ("12 Şubat 2026", "12. 2. 2026"),
+        ("2026/03/03", "March 03, 2026"),
+        ("3 March 2026", "03. März 2026"),
+        ("2026-03-01", "1er mars 2026"),
+        ("2026-03-03", "3 de marzo de 2026"),
+        ("March 2026", "Tuesday, 3. März 2026"),
+        ("März 2026", "March 3rd, 2026"),
     ],
 )
 def test_other_ways_to_write_a_date_are_known(text: str, written: str) -> None:
@@ -91,7 +135,11 @@ def test_other_ways_to_write_a_date_are_known(text: str, written: str) -> None:
         ("3 March 2026", "2026-03-30"),
         ("3 March 2026", "13.3.2026"),
         ("3 March 2026", "2025-03-03"),
+        ("3 March 2026", "3. März 2025"),
+        ("3 March 2026", "13. März 2026"),
+        ("March 2026", "3. Mai 2026"),
         ("3 March", "at 03:03"),
+        ("3 March", "Mars 3, a probe"),
     ],
 )
 def test_another_day_is_another_day(text: str, written: str) -> None:
@@ -101,7 +149,18 @@ def test_another_day_is_another_day(text: str, written: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["31.02.2026", "0 March", "99 May", "the march of 3 people", "in 2026", "03/04/2026", "1.2.3"],
+    [
+        *("Mars 3 probe", "mayo 5 eggs"),
+        *(
+            "31.02.2026",
+            "0 March",
+            "99 May",
+            "the march of 3 people",
+            "in 2026",
+            "03/04/2026",
+            "1.2.3",
+        ),
+    ],
 )
 def test_no_other_number_is_a_date(text: str) -> None:
     assert dates_in(text) == ()

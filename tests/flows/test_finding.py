@@ -348,6 +348,16 @@ def test_capitals_in_a_sentence_or_an_error_are_words(tmp_path: Path, key: str) 
         assert "operators_misread" not in codes
 
 
+UNREADABLE = 'vpn AND (cloud|vpn NOT "cloud|vpn AND OR cloud|NEAR(vpn cloud|NOT|vpn OR'
+
+
+@pytest.mark.parametrize("query", [*UNREADABLE.split("|"), " OR ".join(["vpn"] * 70)])
+def test_quotes_are_no_advice_where_they_do_not_help(memory: Memory, query: str) -> None:
+    [notice] = memory.search(query).receipt.degraded
+    assert notice.code == "operators_misread"
+    assert notice.text == "the operators cannot be read: all is searched as words"
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [

@@ -55,6 +55,8 @@ def test_a_frame_changes_neither_hit_nor_relevance(
     [
         *("Hey Jude", "please", "tell me", "tell me more", "hello world", "know your rights"),
         *("please review the request", "thank you notes", "the U.S.A.", "so long", "who am I?"),
+        *("how to say thank you", "the Japanese word for thanks", "who said please?"),
+        *("hello, world", "Hello, World!", "hello - world program in Rust"),
         *('tell me "as written"', "please AND thanks", "tell me warni*"),
     ],
 )
@@ -64,6 +66,19 @@ def test_what_may_be_the_subject_stays(text: str) -> None:
 
 def test_a_song_is_found_by_its_greeting(memory: Memory) -> None:
     assert set(memory.search("Hey Jude")[0].signals.matched) == {"hey", "jude"}
+
+
+def test_thanks_are_found_by_what_they_are(memory: Memory) -> None:
+    memory.store("Arigatou means thank you in Japanese.", key="japanese")
+    memory.store("People say that the lake freezes.", key="lake")
+    assert memory.search("how to say thank you")[0].document.key == "japanese"
+    assert question_in("what is the key for, thanks") == "what is the key for"
+
+
+def test_the_first_program_is_no_greeting(memory: Memory) -> None:
+    memory.store("The world map hangs beside the map of the world.", key="map")
+    memory.store("A hello, world program prints one line.", key="program")
+    assert memory.search("Hello, World!")[0].document.key == "program"
 
 
 def test_a_strict_search_takes_every_word(memory: Memory) -> None:

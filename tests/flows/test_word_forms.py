@@ -4,6 +4,7 @@ import pytest
 
 from plait.memory import Memory
 from plait.stores.sqlite import analysis, fileless
+from plait.text import parse
 from plait.text.word_forms import _lines, other_forms
 
 NOTES = {
@@ -75,3 +76,23 @@ def test_a_much_rarer_form_does_not_come_before_the_word(memory: Memory) -> None
 def test_a_word_that_is_asked_for_is_no_other_form() -> None:
     assert other_forms(["deploy", "deployments"]) == ()
     assert other_forms(["deploys"]) == (("deployment", ("deploys",)),)
+
+
+@pytest.mark.parametrize(
+    ("query", "form"),
+    [
+        *(("LED", ()), ("an LED strip", ()), ("FED and SAT", ())),
+        *(("who led it", ("lead",)), ("WHO LED THE TEAM", ("lead",)), ("DEPLOY", ("deployment",))),
+        *(("Led by whom", ("lead",)), ("the API was deployed", ("deployment",))),
+    ],
+)
+def test_an_abbreviation_has_no_other_forms(query: str, form: tuple[str, ...]) -> None:
+    assert tuple(other for other, _ in parse(query).forms) == form
+
+
+def test_an_abbreviation_that_no_note_has_finds_nothing(memory: Memory) -> None:
+    memory.store("Ana is the lead of the project.", key="lead")
+    assert memory.recall("LED").items == ()
+    assert [item.hit.document.key for item in memory.recall("who led the project").items] == [
+        "lead"
+    ]

@@ -23,6 +23,7 @@ _PORTER_ENDINGS = (
     "izes izing ly ment mental ments ness nesses ous ously ousness s tional y"
 )
 _ENDINGS = tuple(_PORTER_ENDINGS.split())
+_FOLLOWING = string.ascii_lowercase + string.digits
 _AFTER_TWICE = ("ed", "ing", "ings")  # which two equal consonants become one before
 LEAST_STEMMED = 3  # letters that the stemmer changes
 
@@ -43,31 +44,40 @@ def completed_words(start: str) -> list[str]:
     ]
     if start[-1] == start[-2]:
         words += [start + ending for ending in _AFTER_TWICE]
+    if start[-1] == "y":
+        words.append(f"{start}s")
     return list(dict.fromkeys(words))
 
 
 def longer_beginnings(start: str) -> list[str]:
     """Return beginnings with one character more, where the stem of this one begins other words.
 
-    >>> longer_beginnings("key")[:2], longer_beginnings("warni")
-    (['keya', 'keyb'], [])
+    "kei" begins "keine". What is stemmed like this one, as "keys", has two characters more.
+
+    >>> longer_beginnings("key")[:2], longer_beginnings("key")[-1], longer_beginnings("warni")
+    (['keya', 'keyb'], 'keys9', [])
     """
-    loses_last = start.endswith("y") or _loses_s(start)
-    if len(start) < LEAST_STEMMED or not loses_last or not start.isalpha():
+    if not _loses_last(start):
         return []
-    return [start + following for following in string.ascii_lowercase + string.digits]
+    longer = [start + following for following in _FOLLOWING]
+    if start.endswith("y"):
+        plural = f"{start}s"
+        longer.remove(plural)
+        longer += [plural + following for following in _FOLLOWING]
+    return longer
 
 
-def _loses_s(start: str) -> bool:
-    """Tell whether a beginning is stemmed like a plural: "nos" would begin "note"."""
-    return start.endswith("s") and not start.endswith("ss") and len(start) >= LEAST_STEMMED
+def _loses_last(start: str) -> bool:
+    """Tell whether the stemmer takes or changes the last letter: "nos" would begin "note"."""
+    is_plural = start.endswith("s") and not start.endswith("ss")
+    return (is_plural or start.endswith("y")) and len(start) >= LEAST_STEMMED and start.isalpha()
 
 
 def looked_up(prefixes: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Return the words to look up besides some prefixes, and all that are prefixes."""
     longer = [word for start in prefixes for word in longer_beginnings(start)]
     words = [*longer, *(word for start in prefixes for word in completed_words(start))]
-    return words, (*(start for start in prefixes if not _loses_s(start)), *longer)
+    return words, (*(start for start in prefixes if not _loses_last(start)), *longer)
 
 
 def with_completed(
@@ -112,6 +122,6 @@ def _completed(expression: Expression) -> Expression:
         return expression
     *before, start = expression.words
     longer = [Term((*before, word), prefix=True) for word in longer_beginnings(start)]
-    own = expression._replace(prefix=not _loses_s(start))
+    own = expression._replace(prefix=not _loses_last(start))
     words = [Term((*before, word)) for word in completed_words(start)]
     return Group("or", (own, *longer, *words)) if longer or words else own

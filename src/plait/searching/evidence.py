@@ -1,5 +1,6 @@
 """What the text of candidates tells: which words of the query they contain, alone and together."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
@@ -149,6 +150,8 @@ class Evidence:
         # word in a sentence, as in "what time is it", tells half as much as one that was looked up,
         # but for a rare one: "when is our flight" is about whatever has "flight".
         self.rarity = rarity if content else 0.0
+        # Of a date that a passage writes in another way, the memory need not have any word.
+        self._rarity_of_dated = math.fsum(self._telling.values()) if content else 0.0
         written = [word for word in self.text.split() if any(map(str.isalnum, word))]
         chatty = len(content) == 1 and len(written) >= CHATTY_WORDS
         held = max((holding.get(term, 0) for term in self._telling), default=0)
@@ -277,13 +280,14 @@ class Evidence:
 
     def relevance(self, passage: Passage, signals: Signals, chance: Chance) -> float:
         """Return how likely a passage is about the query; words without a subject tell nothing."""
-        across = self.is_across(passage)
-        certainty = self._certainty if self.rarity or across else 0.0
+        across, dated = self.is_across(passage), passage.ref in self._dated
+        rarity = self._rarity_of_dated if dated else self.rarity
+        certainty = self._certainty if rarity or across else 0.0
         sentence = signals.sentence
         covered = signals.coverage * certainty
         likely = relevance(
             covered,
-            self.rarity,
+            rarity,
             signals.cosine,
             chance,
             sentence=None if sentence is None else sentence * certainty,
@@ -291,8 +295,7 @@ class Evidence:
             across=across,
         )
         # No embedder knows that two ways to write a date mean one day.
-        dated = passage.ref in self._dated
-        return max(likely, relevance(covered, self.rarity, None, chance)) if dated else likely
+        return max(likely, relevance(covered, rarity, None, chance)) if dated else likely
 
     @property
     def is_in_other_language(self) -> bool:

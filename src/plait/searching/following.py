@@ -14,11 +14,19 @@ from plait.searching.recall import NOT_LEFT_OUT, WORDS_FOLLOW
 from plait.searching.scoring import Branches, Request
 from plait.searching.search import Plan, Ranked, candidates_for, rank
 from plait.searching.spelling import Corrected, corrected
-from plait.text.operators import loosened, wanted_alone
+from plait.text.operators import loosened, read, wanted_alone
 from plait.types import Hit
+from plait.types.queries import Query
 
 # As many passages are worth reading in any case, and nobody misses others.
 ENOUGH_MATCHES = 3
+_IN_A_SENTENCE = "the operators are searched as words; to use them, put what follows them in quotes"
+_UNREADABLE = "the operators cannot be read: all is searched as words"
+
+
+def why_misread(query: Query) -> str:
+    """Return why operators are words: they are in a sentence, or quotes would not help either."""
+    return _UNREADABLE if read(query.text, strict=True) is None else _IN_A_SENTENCE
 
 
 def matches_little(branches: Branches) -> bool:

@@ -40,7 +40,6 @@ KEYWORD_CANDIDATES = 200
 VECTOR_CANDIDATES = 100
 LONG_QUERY = "long_query"  # codes of notices
 MISREAD = "operators_misread"
-_AS_WORDS = "the operators are searched as words; to use them, put what follows them in quotes"
 # A token of English is about four bytes of UTF-8; one of Chinese or Thai, three bytes a character,
 # about three quarters of a character. Tokenizers differ by a quarter around that.
 BYTES_PER_TOKEN = 4
@@ -308,7 +307,11 @@ def _confined(plan: Plan, branches: Branches) -> Branches:
 def _cut_off(plan: Plan) -> list[Notice]:
     """Return the notices that a query was not searched as it was written."""
     query = plan.query
-    notices = [Notice(_AS_WORDS, MISREAD)] if query.misread else []
+    notices: list[Notice] = []
+    if query.misread:
+        from plait.searching.following import why_misread
+
+        notices.append(Notice(why_misread(query), MISREAD))
     if query.left_out:
         used = f"keyword search used its first {len(query.words)} different words"
         notices.append(Notice(f"the query is too long: {used}", LONG_QUERY))

@@ -366,25 +366,25 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
         phrases = (*phrases, *(Term(tuple(words)) for words in names if len(words) > 1))
     dates: tuple[Date, ...] = ()
     if re.search("[0-9]", text):
-        from plait.text.dates import dates_in, numbers_in
+        from plait.text.dates import dates_in, numbers_in, phrases_of
 
         dates = dates_in(text)
-        written = [Term(phrase) for date in dates for phrase in date.phrases]
-        phrases = (*phrases, *numbers_in(text), *written)
+        phrases = (*phrases, *numbers_in(text), *phrases_of(dates))
     begun, more = _prefixes(text, kept), boosts(kept, phrases)
     query = Query(text, kept, begun, left_out=left_out, boosts=more, dates=dates)
     if not all(map(str.isascii, kept)):
         return query  # a mark beyond ASCII, as in "who\u2019s paying", makes no other language
     from plait.text.word_forms import joined_words, other_forms
 
-    forms = (*other_forms(kept), *joined_words(text, kept))
+    forms = (*other_forms(kept, text), *joined_words(text, kept))
     return query._replace(forms=forms[: MAX_TERMS - len(kept)])
 
 
 def boosts(words: Sequence[str], phrases: Sequence[Term] = ()) -> tuple[Term, ...]:
     """Return what else raises a passage: phrases, and other forms of the words."""
     begun = [Term((start,), prefix=True) for start in beginnings(words).values()]
-    return tuple(dict.fromkeys([*phrases, *begun]))[:MAX_TERMS]
+    first = [*dict.fromkeys(phrases)][: max(0, MAX_TERMS - len(begun))]
+    return tuple(dict.fromkeys([*first, *begun]))
 
 
 def beginnings(words: Iterable[str], prefixes: Iterable[str] = ()) -> dict[str, str]:

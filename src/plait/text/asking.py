@@ -6,9 +6,9 @@ from functools import cache
 from plait.text import OPERATOR_MARKS, empty_words, words_in
 
 # What people say to others, and not of their subject, at the beginning of a question. A greeting
-# needs a mark or a question word behind it: "Hey Jude" is a song.
+# needs a mark or a question word behind it: "Hey Jude" is a song, and "hello, world" a program.
 _GREETING = (
-    r"(?:hey|hi|hello|hallo|ok|okay|so|well|sorry|please|bitte|question|frage|q)\b"
+    r"(?:hey|hi|hello(?!\W+world\b)|hallo|ok|okay|so|well|sorry|please|bitte|question|frage|q)\b"
     r"(?:\s(?:all|there|team|everyone|everybody|folks|guys|zusammen))?"
     r"(?:\s?[,!.:;\u2013\u2014-]+\s|\s(?=(?:what|who|whose|when|where|why|how|which|is|are|do|does|did"
     r"|can|could|would|please|tell|remind|was|wer|wann|wo|warum|wie|welche)\b))"
@@ -36,6 +36,7 @@ _NOTHING = (
 )
 _FIRST_WORDS = frozenset(_FIRST.split())
 _LAST_WORDS = ("please", "pls", "thanks", "you", "thx", "bitte", "danke", "merci", "gracias")
+_BEFORE_SUBJECT = ("say", "saying", "said", "the", "a", "of", "for")
 _MARKS = " \t\r\n?!.,"
 _LAST_CHARS = 40  # of a text, enough for such an end
 
@@ -48,8 +49,10 @@ def _start() -> re.Pattern[str]:
 @cache
 def _end() -> re.Pattern[str]:
     polite = "please|pls|thanks|thank\\syou|thx|bitte|danke|merci|gracias"
-    gap = r"(?:\s|[,.!\u2013\u2014-]\s?)+"
-    return re.compile(rf"{gap}(?:{polite})$", re.IGNORECASE)
+    # "How to say thank you" is a question about it.
+    named = "".join(rf"(?<!\b{word})" for word in _BEFORE_SUBJECT)
+    mark = r"[,.!\u2013\u2014-]\s?"
+    return re.compile(rf"(?:{named}\s|{mark})(?:\s|{mark})*(?:{polite})$", re.IGNORECASE)
 
 
 def question_in(text: str) -> str:

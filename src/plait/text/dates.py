@@ -5,6 +5,7 @@ Loaded only for a question with a digit.
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from plait.types.queries import Date, Term
 
@@ -27,13 +28,15 @@ december dec dezember dez décembre diciembre dicembre dezembro декабря a
 _NAMES = [line.split() for line in _MONTHS.split("\n") if line]
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _NUMBER_OF = {name: number for number, names in enumerate(_NAMES, 1) for name in names}
+# Others have no day behind the month, unless a year follows: "Mars 3" is a probe.
+_ENGLISH = {name for names in _NAMES for name in names[:2]} | {"sept"}
 _MONTH = r"(?P<month>[^\W\d_]{3,10})\b\.?"
 _DAY = r"(?P<day>\d\d?)(?:st|nd|rd|th|er|º)?\b\.?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)\b"
 _OF = r"\s+(?:of\s+|de\s+)?"
 # "03/04/2026" is April in some countries and March in others: it is searched as it stands.
 _IN_NUMBERS = (
-    r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d?)-(?P<day>\d\d?)(?!\d)",
+    r"\b(?P<year>(?:19|20)\d\d)(?P<mark>[-/])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)(?!\d)",
     rf"\b(?P<day>\d\d?)\.\s?(?P<month>\d\d?)\.\s?{_YEAR}",
 )
 _WITH_NAMES = (
@@ -45,6 +48,7 @@ _WITH_NAMES = (
 _PART = r"(?=[^\W\d_]*+\d)[^\W_]++"
 _NUMBER = rf"(?<!\w){_PART}(?:[.,:/-]{_PART})+(?!\w)"
 _ORDINALS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
+_ANY_DAY = r"\d\d?(?:st|nd|rd|th)?"
 _MONTHS_IN_YEAR = 12  # beyond, a number is a day
 MOST_DATES = 3  # of a question, the first ones
 
@@ -64,7 +68,7 @@ def dates_in(text: str) -> tuple[Date, ...]:
 
     >>> date = dates_in("What was decided on 3 March 2026?")[0]
     >>> date.words, date.phrases[0], date.phrases[-1]
-    (('3', 'march', '2026'), ('2026', '03', '03'), ('mar', '3rd'))
+    (('3', 'march', '2026'), ('2026', '03', '03'), ('03', 'mart'))
     """
     text, dates = text.lower(), list[Date]()
 
@@ -80,6 +84,12 @@ def dates_in(text: str) -> tuple[Date, ...]:
         # Each is taken out, lest a part of it counts as another date.
         text = re.sub(shape, without, text)
     return tuple(dates[:MOST_DATES])
+
+
+def phrases_of(dates: Sequence[Date]) -> list[Term]:
+    """Return how dates are written, the commonest ways of each one first."""
+    rows = zip_longest(*(date.phrases for date in dates))
+    return [Term(phrase) for row in rows for phrase in row if phrase is not None]
 
 
 def is_in_other_words(date: Date, text: str) -> bool:
@@ -104,17 +114,27 @@ def _date_of(match: re.Match[str]) -> Date | None:
     day, year = (int(groups.get(part) or 0) for part in ("day", "year"))
     if not 1 <= month <= _MONTHS_IN_YEAR or day > _DAYS[month - 1] or ("day" in groups and not day):
         return None
+    if day and not year and match.start("month") < match.start("day") and name not in _ENGLISH:
+        return None
     words = tuple(re.findall(r"[^\W_]+", match[0]))
-    names = dict.fromkeys((*_NAMES[month - 1][:2], *([name] if name in _NUMBER_OF else ())))
-    padded = f"{month:02}", f"{day:02}"
+    known = _NAMES[month - 1]
+    # Both orders are usual in English, and whatever was asked may be written the other way round.
+    usual = dict.fromkeys((*known[:2], *([name] if name in _NUMBER_OF else ())))
+    names, padded = "|".join(known), (f"{month:02}", f"{day:02}")
     if not day:
-        numbers = [(str(year), padded[0])]
-        pairs = [(other, str(year)) for other in names]
-        return _date(words, numbers, pairs, str(year))
-    dated = _numbers_of(year, month, day) if year else [padded]
-    days = str(day), f"{day}{_ORDINALS.get(day, 'th')}"
-    pairs = [pair for other in names for form in days for pair in ((form, other), (other, form))]
-    return _date(words, dated, pairs, str(year or day), year)
+        own = Date(words, ((str(year), padded[0]),), "", str(year))
+        phrases = [(other, str(year)) for other in dict.fromkeys((*usual, *known))]
+        return _date(own, phrases, rf"(?:{names})\W{{1,2}}(?:{_ANY_DAY}\W{{1,2}})?(?:de )?{year}")
+    numbers = _numbers_of(year, month, day) if year else [padded]
+    days = dict.fromkeys((str(day), f"{day}{_ORDINALS.get(day, 'th')}", padded[1]))
+    phrases = [pair for other in usual for form in days for pair in ((form, other), (other, form))]
+    bare = dict.fromkeys((str(day), padded[1]))
+    phrases += [(form, other) for other in known if other not in usual for form in bare]
+    after = rf"\W{{1,2}}(?:de )?{year}" if year else ""
+    form = rf"0?{day}(?:st|nd|rd|th|er|\u00ba)?"
+    first = names if year else "|".join(name for name in known if name in _ENGLISH)
+    both = rf"(?:{form}\W{{1,2}}(?:of |de )?(?:{names})|(?:{first})\W{{1,2}}{form}){after}"
+    return _date(Date(words, tuple(numbers), "", str(year or day)), phrases, both)
 
 
 def _numbers_of(year: int, month: int, day: int) -> list[tuple[str, ...]]:
@@ -126,17 +146,9 @@ def _numbers_of(year: int, month: int, day: int) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(numbers))
 
 
-def _date(
-    words: tuple[str, ...],
-    numbers: Sequence[tuple[str, ...]],
-    pairs: Sequence[tuple[str, str]],
-    number: str,
-    year: int = 0,
-) -> Date:
-    """Return a date that is written in these numbers, or as one of these pairs with the year."""
-    written = [r"[-./_]\s?".join(phrase) for phrase in numbers]
-    after = rf"\W{{1,2}}(?:de )?{year}" if year else ""
-    written += [rf"{first}\W{{1,2}}(?:of |de )?{second}{after}" for first, second in pairs]
-    # subtle: the pairs are phrases without the year. With it, one date would count twice.
-    pattern = rf"(?<![^\W_])(?:{'|'.join(written)})(?![^\W_T])"
-    return Date(words, (*numbers, *pairs), pattern, number)
+def _date(own: Date, phrases: Sequence[tuple[str, str]], with_names: str) -> Date:
+    """Return a date in numbers with phrases and a pattern that have the names of months, too."""
+    written = "|".join([*(r"[-./_]\s?".join(numbers) for numbers in own.phrases), with_names])
+    # subtle: the phrases with names lack the year. With it, one date would count twice.
+    pattern = rf"(?<![^\W_])(?:{written})(?![^\W_T])"
+    return own._replace(phrases=(*own.phrases, *phrases), pattern=pattern)

@@ -5,6 +5,7 @@ words of its line, in all their regular forms. The list is closed and was measur
 and lines such as "produce production" or "child children", found fewer right passages.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
@@ -35,6 +36,7 @@ _ENDINGS = (
 )
 # What may stand around a word of a sentence; what is in quotes is meant as it is written.
 _MARKS_AROUND = ".,;:!?()[]"
+LONGEST_ABBREVIATION = 3  # letters, where a text has capitals only: "LED" is one, "DEPLOY" is not
 # "verify verification", "notify notification".
 _VERB_IN_FY, _NOUN_OF_FY = ("ify", "ifies", "ified", "ifying"), ("ification", "ifications")
 
@@ -71,19 +73,32 @@ def _others(word: str) -> tuple[str, ...]:
     return (f"{stem}ification",) if stem and word.endswith(_VERB_IN_FY) else ()
 
 
-def other_forms(words: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def other_forms(words: Sequence[str], text: str = "") -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the words that belong to some words, but have other stems, each with its word.
+
+    What is an abbreviation in the text that they are from has no forms: an LED leads nobody.
 
     >>> other_forms(["deploying", "notified", "kubernetes"])
     (('deployment', ('deploying',)), ('notification', ('notified',)))
     """
     listed: dict[str, tuple[str, ...]] = {}
     known = {*words, *filter(None, map(_base_of, words))}
+    abbreviations = _abbreviations_in(text)
     for word in words:
+        if word in abbreviations:
+            continue
         for other in _others(word):
             if other not in known:
                 listed.setdefault(other, (word,))
     return tuple(listed.items())
+
+
+def _abbreviations_in(text: str) -> set[str]:
+    """Return the words in capitals, in small letters; none of a text that is shouted."""
+    written = re.findall(r"\w+", text)
+    if text.isupper() and max(map(len, written)) > LONGEST_ABBREVIATION:
+        return set()
+    return {word.lower() for word in written if word.isupper()}
 
 
 def joined_words(text: str, words: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
