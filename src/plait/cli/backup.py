@@ -45,8 +45,8 @@ def restore_run(arguments: Namespace, out: Output) -> int:
         done = Memory.restore(arguments.source, undo=arguments.undo, config=out.config)
     except NotFound as error:
         if arguments.source is None or error.code != "no_backup":
-            path = out.config.settings.db_path
-            out.result({**dict.fromkeys(Restored._fields), "path": path, "undoable": False}, "")
+            if arguments.undo:
+                out.result(Restored(out.config.settings.db_path, None)._asdict(), "")
             raise
         # A file that is missing is a failure, as for import and ingest.
         text = f"{error.notice.text} Check the path."
