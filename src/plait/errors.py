@@ -367,8 +367,12 @@ def refused_choice(
 
     choices = list(allowed)
     word = quotable(str(value)).lower()
-    close = [name for name in (others or {}).get(word, ()) if name in choices]
-    close = close or get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
+    meant = dict(zip(choices, choices, strict=True))
+    for other, names in (others or {}).items():
+        ours = next((name for name in names if name in choices), None)
+        if ours is not None:
+            meant.setdefault(other, ours)
+    close = [meant[name] for name in get_close_matches(word, meant, n=1, cutoff=SIMILAR_CHOICE)]
     return kind(
         f"{name} is {quoted(str(value))}; choose one of: {', '.join(choices)}.",
         code=code,

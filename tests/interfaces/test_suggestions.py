@@ -219,6 +219,8 @@ def test_an_alias_is_suggested_too(plait, work):
         (["entity", "update", "Ann"], "Did you mean 'observe'?"),
         (["entity", "rm", "Ann"], "Did you mean 'delete'?"),
         (["config", "list"], "Did you mean 'show'?"),
+        (["config", "lst"], "Did you mean 'show'?"),
+        (["entity", "delte", "Ann"], "Did you mean 'delete'?"),
         (["config", "remove", "limit"], "Did you mean 'unset'?"),
         (["team", "rm", "ann"], "Did you mean 'remove'?"),
         (["postgres", "remove", "notes"], "Did you mean 'drop'?"),

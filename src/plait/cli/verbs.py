@@ -287,6 +287,7 @@ OTHER_VERBS = {
     "settings": "config",
     "setup": "connect",
     "show": "get",
+    "snapshot": "export --format markdown",
     "status": "stats",
     "summary": "overview",
     "sync": "ingest",
