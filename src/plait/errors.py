@@ -272,7 +272,7 @@ IN_PYTHON: dict[str, str] = {
     "restore_dump": "Use pg_restore, or import what export() wrote: memory.import_from(path).",
     "add_vectors": "Have it added there (CREATE EXTENSION vector), then call memory.reindex().",
     "hide_password": "Leave the password to ~/.pgpass or PGPASSWORD.",
-    "import_history": "Import it in a shell: plait import {agent} FILE",
+    "import_history": "Import it in a shell: plait import {agent:shell} FILE",
     "store_messages": "Add it to a session: memory.add_messages(messages, session='s1').",
     "export_other": "Open it with Memory.open({path!r}), and import the lines of its export().",
     "give_source": "Name one: memory.ingest('~/notes').",
