@@ -272,6 +272,7 @@ IN_PYTHON: dict[str, str] = {
     "restore_dump": "Use pg_restore, or import what export() wrote: memory.import_from(path).",
     "add_vectors": "Have it added there (CREATE EXTENSION vector), then call memory.reindex().",
     "hide_password": "Leave the password to ~/.pgpass or PGPASSWORD.",
+    "import_history": "Import it in a shell: plait import {agent:shell} FILE",
     "store_messages": "Add it to a session: memory.add_messages(messages, session='s1').",
     "export_other": "Open it with Memory.open({path!r}), and import the lines of its export().",
     "give_source": "Name one: memory.ingest('~/notes').",
@@ -366,8 +367,12 @@ def refused_choice(
 
     choices = list(allowed)
     word = quotable(str(value)).lower()
-    close = [name for name in (others or {}).get(word, ()) if name in choices]
-    close = close or get_close_matches(word, choices, n=1, cutoff=SIMILAR_CHOICE)
+    meant = dict(zip(choices, choices, strict=True))
+    for other, names in (others or {}).items():
+        ours = next((name for name in names if name in choices), None)
+        if ours is not None:
+            meant.setdefault(other, ours)
+    close = [meant[name] for name in get_close_matches(word, meant, n=1, cutoff=SIMILAR_CHOICE)]
     return kind(
         f"{name} is {quoted(str(value))}; choose one of: {', '.join(choices)}.",
         code=code,

@@ -17,7 +17,7 @@ from plait.agents.importing import (
     sources_of,
 )
 from plait.agents.undoing import undo_import
-from plait.errors import UsageError
+from plait.errors import NotFound, UsageError
 from plait.facts.credentials import secret_kinds
 from plait.memory import Memory
 from plait.times import parse_time
@@ -307,7 +307,7 @@ def test_a_whole_import_can_be_undone_and_made_again(memory, tmp_path):
     assert texts(memory) == ["one"]
     assert undo_import(memory, first) == (first, 1)
     assert imported(memory, tmp_path).messages == 2
-    with pytest.raises(UsageError, check=has_code("no_import")):
+    with pytest.raises(NotFound, check=has_code("no_import")):
         undo_import(memory, "nothing")
 
 
@@ -375,7 +375,7 @@ def test_an_import_whose_undo_was_taken_back_can_be_undone_again(memory, tmp_pat
     run = imported(memory, tmp_path).run
     for name in (None, run):
         assert undo_import(memory) == (run, 2)
-        with pytest.raises(UsageError, check=has_code("no_import")):
+        with pytest.raises(NotFound, check=has_code("no_import")):
             undo_import(memory, name)
         assert len(memory.undo()) == 2
         assert undo_import(memory, name) == (run, 2)

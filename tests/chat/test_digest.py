@@ -119,9 +119,19 @@ def test_without_a_chat_model_it_is_off(plait, talk):
     assert ran.code == 2 and "No chat model is set." in ran.err
 
 
-def test_an_unknown_session_is_told(plait, server, work):
+def test_an_unknown_session_is_told(plait, server, talk):
     ran = plait("digest", "nobody", *server.options("openai"))
     assert ran.code == 3 and "There is no session 'nobody'. Search for it: plait" in ran.err
+    empty = {"session": "nobody", "model": server.model("openai"), "proposals": [], "stored": []}
+    assert ran.json == empty
+    assert server.requests == []
+
+
+def test_a_digest_without_a_memory_names_the_next_step(plait, server, work):
+    absent = ("--db", str(work / "absent.db"))
+    ran = plait("digest", "s1", *absent, *server.options("openai"))
+    assert ran.code == 3 and "There is no memory at" in ran.err and " ingest FOLDER" in ran.err
+    assert ran.json["proposals"] == []
     assert server.requests == []
 
 

@@ -24,10 +24,16 @@ UNKNOWN = [
     (["entity", "show", "nope"], NO_GRAPH),
     (["entity", "delete", "nope"], {"deleted": [], "not_found": ["nope"], "chunks_deleted": 0}),
     (["entity", "unrelate", "a", "knows", "b"], {"deleted": 0}),
+    (["mute", "nope"], {"muted": []}),
+    (["unmute", "nope"], {"unmuted": []}),
+    (["import", "--undo", "nope"], {"run": "nope", "messages": 0, "dry_run": False}),
+    (["disconnect", "zed"], {"agent": "zed", "scope": "user", "files": [], "backups": []}),
 ]
 ABSENT = [
     *UNKNOWN,
     (["delete", "--undo"], {"restored": [], "dry_run": False}),
+    (["import", "--undo"], {"run": None, "messages": 0, "dry_run": False}),
+    (["restore", "--undo"], {"source": None, "kept": None, "documents": None, "undoable": False}),
     (["reindex"], {"status": "ok", "chunks": 0, "embedded": 0, "swapped": False}),
     (["search", "nope"], {"results": []}),
     (["recall", "nope"], {"results": [], "text": "", "tokens": 0, "overview": False}),

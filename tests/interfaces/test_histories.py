@@ -136,7 +136,8 @@ def test_one_file_and_an_undo(plait, home, tmp_path):
     run = plait("import", "claude-code", str(file)).json["run"]
     undone = plait("import", "--undo").json
     assert undone == {"run": run, "messages": 1, "dry_run": False}
-    assert plait("import", "--undo").code == 2
+    again = plait("import", "--undo")
+    assert (again.code, again.json) == (3, {"run": None, "messages": 0, "dry_run": False})
 
 
 @pytest.mark.parametrize(

@@ -89,3 +89,11 @@ def exported(plait) -> str:
 def test_every_field_of_an_answer_is_documented(answers):
     fields = {verb: sorted(answer) for verb, answer in answers.items()}
     assert fields == {verb: sorted(documented(verb)) for verb in answers}
+
+
+def test_a_hit_has_the_documented_fields(plait):
+    plait("store", "Herons fish at dawn")
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    [listed] = re.findall(r"^A hit has (.*?) and `signals`", page, re.M | re.S)
+    [hit] = plait("search", "herons").json["results"]
+    assert sorted([*re.findall(r"`(\w+)`", listed), "signals"]) == sorted(hit)

@@ -138,3 +138,44 @@ def test_a_name_that_begins_no_session_is_a_session_of_its_own(sessions, name):
     with Memory.open(project="elsewhere") as memory:
         STORING["a message"](memory, SHORT)
         assert memory.timeline(limit=1)[0].session == SHORT
+
+
+def test_a_short_name_is_known_after_an_undo_that_was_taken_back(sessions):
+    undone = sessions("import", "--undo").json
+    assert undone["messages"] == 6
+    assert sessions("get", SHORT, *IN_SHOP).code == 3
+    assert sessions("delete", "--undo").code == 0
+    assert sessions("timeline", "--session", SHORT, *IN_SHOP).code == 0
+    assert "zebra 1" in sessions("get", SHORT, *IN_SHOP).out
+    assert sessions("import", "--undo").json["messages"] == 6
+
+
+@pytest.mark.parametrize("form", ["lines", "folder"])
+def test_a_short_name_is_known_where_an_export_was_imported(sessions, home, form):
+    words, place = (["--format", "markdown"], "md") if form == "folder" else ([], "all.jsonl")
+    assert sessions("export", *words, str(home / place), *IN_SHOP).code == 0
+    other = ("--db", str(home / "other.db"))
+    assert sessions("import", str(home / place), *other).code == 0
+    read = sessions("get", SHORT, *IN_SHOP, *other)
+    assert (read.code, "zebra 1" in read.out, "zebra 2" in read.out) == (0, True, False)
+    assert sessions("get", TWO, *IN_SHOP, *other).code == 2
+    # What the export brought is no import of an agent's history.
+    assert sessions("import", "--undo", *other).code == 3
+    assert sessions("import", str(home / place), *other).code == 0
+
+
+def test_a_session_that_only_looks_imported_is_not_named_in_short(plait, home):
+    name = f"claude-code:{OURS}"
+    for metadata in ({}, {"agent": "codex"}):
+        turn = {"kind": "message", "text": "hi", "session": name, "role": "user", "turn": 1}
+        (home / "e.jsonl").write_text(json.dumps({**turn, "metadata": metadata}), encoding="utf-8")
+        assert plait("import", str(home / "e.jsonl")).code == 0
+    assert plait("get", SHORT).code == 3
+
+
+def test_a_scope_imports_the_sessions_of_an_export(sessions, home):
+    assert sessions("export", str(home / "all.jsonl"), *IN_SHOP).code == 0
+    lines = (home / "all.jsonl").read_text(encoding="utf-8").splitlines()
+    with Memory.open(":memory:", project="") as memory:
+        assert memory.scope("user:7").import_lines(lines).added == 6
+        assert memory.scope("user:7").conversation(f"claude-code:{OURS}")

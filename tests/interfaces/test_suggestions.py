@@ -219,6 +219,8 @@ def test_an_alias_is_suggested_too(plait, work):
         (["entity", "update", "Ann"], "Did you mean 'observe'?"),
         (["entity", "rm", "Ann"], "Did you mean 'delete'?"),
         (["config", "list"], "Did you mean 'show'?"),
+        (["config", "lst"], "Did you mean 'show'?"),
+        (["entity", "delte", "Ann"], "Did you mean 'delete'?"),
         (["config", "remove", "limit"], "Did you mean 'unset'?"),
         (["team", "rm", "ann"], "Did you mean 'remove'?"),
         (["postgres", "remove", "notes"], "Did you mean 'drop'?"),
@@ -291,3 +293,11 @@ def test_a_copy_of_a_memory_can_be_restored_rather_than_imported(plait):
     assert ran.code == 2
     assert "If it is a backup: plait restore copy.db." in ran.err
     assert "plait --db copy.db export FILE.jsonl" in ran.err
+
+
+def test_a_type_that_only_a_replaced_fact_has_is_meant_and_no_other_word(plait):
+    plait("store", "We deploy on Fridays", "--type", "decision", "--topic", "deploys")
+    plait("store", "We deploy on Mondays", "--type", "person", "--topic", "deploys")
+    assert "Did you mean --type decision?" in plait("search", "deploy", "--type", "decison").err
+    for typed in ("decision", "pensioner"):
+        assert "Did you mean" not in plait("search", "deploy", "--type", typed).err

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from plait.agents.histories import READERS
 from plait.errors import NotFound, PlaitError, UsageError, advise
 from plait.exporting import markdown
 from plait.exporting.snapshot import in_order
@@ -458,10 +459,25 @@ TRANSCRIPTS = {
 }
 
 
+AGENTS = {
+    "Claude Code": "claude-code",
+    "Codex": "codex",
+    "ChatGPT": "chatgpt",
+    "export of Claude": "claude",
+    "a conversation": None,
+}
+
+
 @pytest.mark.parametrize("name", TRANSCRIPTS)
-def test_a_transcript_is_called_what_it_is(other: Memory, name: str) -> None:
-    with pytest.raises(UsageError, match=name, check=has_code("transcript")):
+def test_a_transcript_is_called_what_it_is_with_the_command_that_imports_it(
+    other: Memory, name: str
+) -> None:
+    with pytest.raises(UsageError, match=name, check=has_code("transcript")) as caught:
         other.import_lines([json.dumps(TRANSCRIPTS[name]), "{}"])
+    agent = AGENTS[name]
+    if agent is not None:
+        assert agent in READERS
+        assert caught.value.notice.advice == advise("import_history", agent=agent)
 
 
 MESSAGES = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
@@ -482,7 +498,6 @@ def test_a_conversation_is_to_be_stored_in_a_session(other: Memory, lines: list[
     with pytest.raises(UsageError, check=has_code("transcript")) as caught:
         other.import_lines(lines)
     assert caught.value.notice.advice == advise("store_messages")
-    assert "yet" not in str(caught.value)
 
 
 def test_a_memory_fills_itself_only_if_the_setting_says_so(memory: Memory, tmp_path: Path) -> None:

@@ -204,8 +204,8 @@ class Ledger:
         for session, tokens in of_sessions.items():
             name = f"{IMPORTED_SESSION}{session}"
             row = self._store.remembered(name).get(name, "")
-            left = "".join(part for part in _parts(row) if part not in tokens)
-            values[name] = left or None
+            # Without a token, too, it tells the session by a short name if they are restored.
+            values[name] = "".join(part for part in _parts(row) if part not in tokens)
         return values
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from plait.agents.importing import LIVE, RUN_FIELD
 from plait.agents.ledger import Ledger, token_of
-from plait.errors import UsageError
+from plait.errors import NotFound
 from plait.memory import Memory
 from plait.types import Document
 from plait.types.audit import acting
@@ -22,7 +22,7 @@ def undo_import(
     can be undone again. The next import of the same files brings them again.
 
     Raises:
-        UsageError: There is no such import, or nothing is left to undo.
+        NotFound: There is no such import, or nothing is left to undo.
     """
     ledger = Ledger(memory.engine)
     runs = ledger.runs()
@@ -35,7 +35,7 @@ def undo_import(
         left = [name for name in runs if (run or name in listed) and not ledger.undone(name)]
         known = f" There are: {', '.join(left)}." if left else " No import is left to undo."
         known = known if run else " No sessions were imported, or all of them are undone."
-        raise UsageError(
+        raise NotFound(
             (f"There is no import named '{run}'." if run else "There is no import to undo.")
             + known,
             code="no_import",

@@ -41,11 +41,12 @@ def propose(memory: Memory, model: Model, session: str, *, most: int = MOST_PROP
     """Ask the model for facts from a session; the conversation is sent without its secrets.
 
     Raises:
-        NotFound: There is no such session.
+        NotFound: There is no memory, or no such session.
         ChatError: The model does not answer, or not with a list.
     """
     messages = memory.conversation(session, damaged=[])
     if not messages:
+        _ = memory.engine  # where there is none, this says how to begin
         raise NotFound(
             f"There is no session '{flattened(session)}'.", subject=session, advice=advise("search")
         )

@@ -8,6 +8,7 @@ from plait.cli.shared import open_existing
 from plait.errors import NotFound, SourceError
 from plait.memory import Memory
 from plait.present.text import counted
+from plait.types.reports import Restored
 
 
 def backup_options(parser: ArgumentParser) -> None:
@@ -44,6 +45,8 @@ def restore_run(arguments: Namespace, out: Output) -> int:
         done = Memory.restore(arguments.source, undo=arguments.undo, config=out.config)
     except NotFound as error:
         if arguments.source is None or error.code != "no_backup":
+            if arguments.undo:
+                out.result(Restored(out.config.settings.db_path, None)._asdict(), "")
             raise
         # A file that is missing is a failure, as for import and ingest.
         text = f"{error.notice.text} Check the path."

@@ -344,7 +344,8 @@ def digest_run(arguments: Namespace, out: Output) -> int:
     check_range("--timeout", arguments.timeout, 0.1, MOST_QUIET_S)
     check_range("--limit", arguments.limit, 1, MOST_OF_A_DIGEST)
     spec = chosen_model(out)
-    with open_existing(out) as memory:
+    answer = {"session": arguments.session, "model": str(spec), "proposals": [], "stored": []}
+    with open_existing(out) as memory, or_empty(out, answer):
         with closing(open_model(spec, out.config, [], quiet_s=arguments.timeout)) as model:
             proposals = propose(memory, model, arguments.session, most=arguments.limit)
         if proposals.left_out:
@@ -357,12 +358,7 @@ def digest_run(arguments: Namespace, out: Output) -> int:
 
             stored = accept_facts(memory, proposals.facts, arguments.session, str(spec), out)
     facts = "\n".join(proposals.facts)
-    answer = {
-        "session": arguments.session,
-        "model": str(spec),
-        "proposals": list(proposals.facts),
-        "stored": stored,
-    }
+    answer |= {"proposals": list(proposals.facts), "stored": stored}
     out.result(answer, "" if is_asked else facts)
     if not proposals.facts:
         out.warn("the model proposes nothing to remember")

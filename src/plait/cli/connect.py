@@ -19,6 +19,7 @@ from plait.agents.connecting.planning import (
 )
 from plait.agents.connecting.texts import SNIPPETS, snippet
 from plait.cli import Output, to_run, write_error
+from plait.cli.shared import or_empty
 from plait.cli.trust import YES
 from plait.errors import NotFound, UsageError, advise
 from plait.settings.file import write_value
@@ -109,9 +110,10 @@ def disconnect_run(arguments: Namespace, out: Output) -> int:
         return plan_disconnect(agent, machine, scope, read_in(scope, machine), records)
 
     changes, backups = _applied(plan, arguments)
-    if not changes:
-        raise NotFound(f"{agent.title} is not connected ({scope} scope).", subject=agent.name)
     answer = {"agent": agent.name, "scope": scope, **_as_json(changes, backups, arguments)}
+    if not changes:
+        with or_empty(out, answer):
+            raise NotFound(f"{agent.title} is not connected ({scope} scope).", subject=agent.name)
     done = "would be disconnected" if arguments.dry_run else "is disconnected"
     out.result(answer, "\n".join([*_lines(changes, arguments), f"{agent.title} {done}."]))
     return 0

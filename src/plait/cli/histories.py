@@ -15,7 +15,7 @@ from plait.agents.undoing import undo_import
 from plait.cli import INTERRUPTED, NOTHING_FOUND, Output, to_run
 from plait.cli.maintain import Upkeep
 from plait.cli.pace import Pace
-from plait.cli.shared import open_existing, open_to_write, vectors_missing
+from plait.cli.shared import open_existing, open_to_write, or_empty, vectors_missing
 from plait.errors import PlaitError, SourceError, UsageError, advise, flattened, quoted
 from plait.facts.names import PERSONAL
 from plait.memory import Memory
@@ -268,7 +268,8 @@ def _undo(arguments: Namespace, out: Output) -> int:
         )
     _refuse_options(arguments, "--undo takes back a whole import, and goes without {option}.")
     run = None if arguments.undo is True else arguments.undo
-    with open_existing(out) as memory:
+    empty = {"run": run, "messages": 0, "dry_run": arguments.dry_run}
+    with or_empty(out, empty), open_existing(out) as memory:
         chosen, count = undo_import(memory, run, dry_run=arguments.dry_run)
     verb = "Would delete" if arguments.dry_run else "Deleted"
     text = f"{verb} {counted(count, 'message')} of the import {chosen}"

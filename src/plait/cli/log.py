@@ -245,7 +245,7 @@ def mute_run(arguments: Namespace, out: Output) -> int:
         if not muted:
             out.warn("nothing is muted")
         return 0 if muted else NOTHING_FOUND
-    with open_existing(out) as memory:
+    with or_empty(out, {"muted": []}), open_existing(out) as memory:
         ids = [_id_of(memory, name) for name in arguments.names]
     record.change_muted(folder, add=list(dict.fromkeys(ids)))
     text = f"Muted {_listed(arguments.names)}: searchable, but no hook shows it."
@@ -279,12 +279,13 @@ def unmute_run(arguments: Namespace, out: Output) -> int:
     for name in arguments.names:
         meant = [id_ for id_ in muted if len(name) >= 6 and id_.startswith(name)]
         if not meant:
-            with open_existing(out) as memory:
+            with or_empty(out, {"unmuted": []}), open_existing(out) as memory:
                 document, passage = memory.lookup(name)
             meant = [id_ for id_ in (document.id, passage and passage.id) if id_ in muted]
         ids += meant
         names += [name] if meant else []
     record.change_muted(folder, remove=ids)
-    text = f"Unmuted {_listed(names)}." if ids else "It was not muted."
-    out.result({"unmuted": ids}, text)
+    out.result({"unmuted": ids}, f"Unmuted {_listed(names)}." if ids else "")
+    if not ids:
+        out.warn("it was not muted")
     return 0 if ids else NOTHING_FOUND

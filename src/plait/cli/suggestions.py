@@ -23,6 +23,8 @@ UNKNOWN_NAME = "unknown_name"
 NAMES_COMPARED = 20_000
 NAMES_OFFERED = 3
 NEARLY_EQUAL = 0.8  # share of letters in common
+# Values are short: of four letters, two may be swapped.
+SIMILAR_VALUE = 0.7
 
 
 def with_suggestion(memory: Memory, error: PlaitError) -> Notice:
@@ -53,14 +55,17 @@ def similar_values(
     asked = {field: values for field in _STORED if (values := wanted.get(field))}
     if not asked:
         return ""
-    rows = _newest(memory, {}, all_projects=all_projects)
+    # A search may want what was valid once: replaced facts have types and topics, too.
+    rows = _newest(memory, {"all_versions": True}, all_projects=all_projects)
     meant = []
     for field, values in asked.items():
         option, values_of = _STORED[field]
         known = {value for row in rows for value in values_of(row) if value}
         folded = {value.casefold() for value in known}
         for value in values:
-            similar = None if value.casefold() in folded else closest(value, sorted(known))
+            if value.casefold() in folded:
+                continue
+            similar = closest(value, sorted(known), SIMILAR_VALUE)
             if similar is not None:
                 meant.append(f"{option} {shell_word(similar, 'NAME')}")
     return f" Did you mean {' '.join(meant)}?" if meant else ""

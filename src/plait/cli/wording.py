@@ -59,6 +59,7 @@ SHELL: dict[str, str] = {
     "add_vectors": "Have it added there (CREATE EXTENSION vector), then run: plait reindex",
     "hide_password": "Leave the password to ~/.pgpass or PGPASSWORD, or keep the address in "
     "plait's own settings: plait config set db_path ADDRESS",
+    "import_history": "Import it as such: plait import {agent:shell} FILE",
     "store_messages": "Add it to a session: plait store --session NAME --messages FILE",
     "export_other": "Or export it first: plait --db {path:shell} export FILE.jsonl",
     "add_member": "An owner can run: plait team add {member:shell}",

@@ -16,6 +16,7 @@ from plait.graph.edges import relate
 from plait.protocols import Entry, Store
 from plait.text.normal_form import composed
 from plait.types import EVERYTHING, Document, Trust
+from plait.types.ids import AGENT_FIELD, IMPORTED_SESSION, SCOPE_PREFIX
 from plait.types.relations import Relation
 from plait.types.reports import Imported
 from plait.types.visibility import TEAM, Visibility, visible_to, wanted_visibility
@@ -107,6 +108,8 @@ def import_export(
     relations = _without(copying, relations)
     changed_at = max(changes, default=None)
     imported = import_entries(writer, entries, changed_at=changed_at, dry_run=dry_run)
+    if not dry_run:
+        _note_sessions(writer.store, entries)
     are_new: list[bool] = []
     if dry_run:
         are_new = _are_new(writer.store, relations)
@@ -117,6 +120,24 @@ def import_export(
         with visible_to(visibility):
             are_new += relate(writer.store, at_home, project)
     return imported._replace(relations=sum(are_new), untrusted_relations=sum(copying))
+
+
+def _note_sessions(store: Store, entries: Iterable[Entry]) -> None:
+    """Note the sessions of agents that an import brought: answers name them in short.
+
+    What is noted is about the whole memory: a user's scope has none.
+    """
+    messages = (row.document for row in entries if row.document.kind == "message")
+    names = {
+        f"{IMPORTED_SESSION}{message.session}"
+        for message in messages
+        if (message.session or "").startswith(f"{message.metadata.get(AGENT_FIELD, '')}:")
+        and not (message.project or "").startswith(SCOPE_PREFIX)
+    }
+    new = dict.fromkeys((name for name in sorted(names) if not store.remembered(name)), "")
+    if new:
+        with store.transaction() as transaction:
+            transaction.remember(**new)
 
 
 def _are_new(store: Store, relations: Sequence[jsonl.ExportedRelation]) -> list[bool]:

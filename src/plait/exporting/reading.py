@@ -20,12 +20,17 @@ _LINES_LOOKED_AT = 5
 # Characters: where an object over several lines shows that it has messages.
 _OPENING_CHARS = 200
 _CONVERSATION = "a conversation"
+# What a record of another program is, whose import reads it, and the signs by which it is known.
 _TRANSCRIPTS = (
-    ("a transcript of Claude Code", ({"sessionId", "type"}, {"type", "leafUuid"}, {"messageId"})),
-    ("a transcript of Codex", ({"payload", "type"}, {"instructions", "timestamp", "id"})),
-    ("an export of ChatGPT", ({"mapping"},)),
-    ("an export of Claude", ({"chat_messages"},)),
-    (_CONVERSATION, ({"role", "content"}, {"messages"})),
+    (
+        "a transcript of Claude Code",
+        "claude-code",
+        ({"sessionId", "type"}, {"type", "leafUuid"}, {"messageId"}),
+    ),
+    ("a transcript of Codex", "codex", ({"payload", "type"}, {"instructions", "timestamp", "id"})),
+    ("an export of ChatGPT", "chatgpt", ({"mapping"},)),
+    ("an export of Claude", "claude", ({"chat_messages"},)),
+    (_CONVERSATION, "", ({"role", "content"}, {"messages"})),
 )
 
 
@@ -93,24 +98,17 @@ def _refuse_transcript(lines: Sequence[str]) -> None:
     for record in _first_records(lines):
         if "format" in record or "text" in record:
             continue
-        for what, signs in _TRANSCRIPTS:
+        for what, agent, signs in _TRANSCRIPTS:
             if any(sign <= record.keys() for sign in signs):
-                raise _transcript(what)
+                raise _transcript(what, agent)
 
 
-def _transcript(what: str) -> UsageError:
-    if what == _CONVERSATION:
-        return UsageError(
-            f"This is {what}, which belongs to a session. Nothing was imported.",
-            code="transcript",
-            subject=what,
-            advice=advise("store_messages"),
-        )
+def _transcript(what: str, agent: str) -> UsageError:
     return UsageError(
-        f"This is {what}. plait cannot import conversations of other programs yet. Nothing was "
-        "imported.",
+        f"This is {what}, which belongs to a session. Nothing was imported.",
         code="transcript",
         subject=what,
+        advice=advise("import_history", agent=agent) if agent else advise("store_messages"),
     )
 
 

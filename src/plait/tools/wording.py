@@ -55,6 +55,7 @@ FOR_MODELS: dict[str, str] = {
     "restore_dump": "Only the user can do that: pg_restore, or plait import",
     "add_vectors": "Only the user can have it added.",
     "hide_password": "Only the user can do that.",
+    "import_history": "Only the user can do that: plait import {agent:shell} FILE",
     "store_messages": "Only the user can do that: plait store --session NAME --messages FILE",
     "export_other": "Only the user can do that: plait --db {path:shell} export FILE.jsonl",
     "add_member": "Only an owner of the memory can add a member.",
