@@ -14,14 +14,11 @@ from plait.errors import StoreDamaged, advise, quoted
 from plait.stores.sqlite.connection import SCHEMA_VERSION, rows, version_of
 from plait.stores.sqlite.failures import too_new
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
+from plait.stores.sqlite.state import made_objects
 
 # Of what plait makes, without the keyword index, which can be made again from the passages.
 OWN_SCHEMA = "f1d8adb0a73ecf607938b1473833514a4ff6fee6366430b1a3673fb4d641cb5b"
 _LEFT_OUT = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4", *KEYWORD_TABLES)
-_MADE = f"""
-SELECT name, type, tbl_name, sql FROM sqlite_schema
-WHERE sql IS NOT NULL AND name NOT IN {_LEFT_OUT} ORDER BY name
-"""  # noqa: S608
 # By the version that SQLite itself goes by: it reads a schema again only when that has changed.
 _PROVEN: WeakKeyDictionary[apsw.Connection, int] = WeakKeyDictionary()
 _PARENTS = 'SELECT "table" FROM pragma_foreign_key_list(?)'
@@ -29,7 +26,13 @@ _PARENTS = 'SELECT "table" FROM pragma_foreign_key_list(?)'
 
 def schema_mark(connection: apsw.Connection) -> str:
     """Return a mark of tables, indexes, triggers and views."""
-    return sha256(repr(rows(connection, _MADE)).encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(repr(_made(connection)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _made(connection: apsw.Connection) -> list[tuple[str, str, str, str]]:
+    # A trigger may have the name of a table.
+    made = made_objects(connection)
+    return sorted(row for row in made if row[0] not in _LEFT_OUT or row[1] == "trigger")
 
 
 def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
@@ -52,14 +55,14 @@ def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
     from plait.stores.sqlite.objects import own_objects
 
     own = own_objects()
-    made = rows(connection, _MADE)
+    made = _made(connection)
     _refuse_missing_triggers(own, [name for name, *_ in made])
     for name, kind, table, sql in made:
         if own.get(name) == (kind, sql):
             continue
         if kind == "table" and name.lower() in own:
             raise _refusal(path, f"its table {quoted(name)} was altered")
-        touched = {str(table).lower()}
+        touched = {table.lower()}
         if kind == "table":
             touched = {str(parent).lower() for (parent,) in rows(connection, _PARENTS, (name,))}
         if kind == "trigger" or not touched.isdisjoint(own):
