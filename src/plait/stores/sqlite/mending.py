@@ -149,7 +149,7 @@ def _is_of_histories(row: Row) -> bool:
 
 def _generation_is_sound(row: Row) -> bool:
     fields = (row["id"], row["space"], row["dims"], row["current"], row["canary"])
-    return Generation(*fields).is_sound() and row["current"] in (0, 1)
+    return Generation(*fields).is_sound()
 
 
 def _cache_is_sound(row: Row) -> bool:

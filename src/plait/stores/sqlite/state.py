@@ -64,7 +64,7 @@ class Generation(NamedTuple):
 
     def is_sound(self) -> bool:
         """Tell whether every field has a value that plait writes."""
-        return _are_sound(self.space, self.dims, self.sample)
+        return self.current in (0, 1) and _are_sound(self.space, self.dims, self.sample)
 
     @property
     def named(self) -> Space:
