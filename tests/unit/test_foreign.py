@@ -397,3 +397,22 @@ def test_a_migration_runs_no_trigger_of_somebody_else(
         with pytest.raises(StoreDamaged, match="its trigger 'evil' is not plait's"):
             act(path)
     assert dict(Memory.salvage(path, tmp_path / "salvaged.db").kept)["documents"] == 1
+
+
+# -- the numbers of rows -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", ["9223372036854775807", "1e300", "'many'", "x'00'", "NULL"])
+@pytest.mark.parametrize("table", ["documents", "passages", "audit"])
+def test_a_number_behind_which_no_row_has_one_is_damage_and_no_full_disk(
+    path: str, table: str, number: str
+) -> None:
+    run(path, f"UPDATE sqlite_sequence SET seq = {number} WHERE name = '{table}'")
+    with Memory.open(path) as memory:
+        assert memory.search("friend").hits
+        with pytest.raises(StoreDamaged, match="the number of a last row cannot be read"):
+            memory.store("Another note", key="other")
+        assert [row.check for row in memory.doctor() if row.level == "error"] == ["values"]
+        memory.doctor(fix=True)
+        assert not [row for row in memory.doctor() if row.level == "error"]
+        assert memory.store("Another note", key="other").id

@@ -21,6 +21,9 @@ OWN_SCHEMA = "f1d8adb0a73ecf607938b1473833514a4ff6fee6366430b1a3673fb4d641cb5b"
 _LEFT_OUT = ("sqlite_sequence", "sqlite_stat1", "sqlite_stat4", *KEYWORD_TABLES)
 # By the version that SQLite itself goes by: it reads a schema again only when that has changed.
 _PROVEN: WeakKeyDictionary[apsw.Connection, int] = WeakKeyDictionary()
+# No table gets there. Behind the last number that SQLite has, it reports a full disk.
+LAST_ROW = 1 << 53
+_LAST_ROWS = "SELECT seq FROM sqlite_sequence"
 _PARENTS = 'SELECT "table" FROM pragma_foreign_key_list(?)'
 
 
@@ -43,11 +46,13 @@ def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
     Raises:
         SchemaTooNew: A newer plait has migrated the file since this process opened it.
         StoreDamaged: A table is altered, or another program's table refers to one of plait's.
-        apsw.CorruptError: An index, trigger or view is not plait's, or a trigger is missing.
+        apsw.CorruptError: An index, trigger or view is not plait's, or a trigger is missing; or
+            there is no number for a new row.
     """
     version = connection.execute("PRAGMA schema_version").get
     if _PROVEN.get(connection) == version:
         return
+    _refuse_last_rows(connection)
     if schema_mark(connection) == OWN_SCHEMA:
         _PROVEN[connection] = version
         return
@@ -72,6 +77,16 @@ def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
             if name.lower().startswith("sqlite_"):  # SQLite removes nothing of that name
                 raise _refusal(path, problem)
             raise apsw.CorruptError(problem)
+
+
+def _refuse_last_rows(connection: apsw.Connection) -> None:
+    if not all(is_last_row(number) for (number,) in rows(connection, _LAST_ROWS)):
+        raise apsw.CorruptError("the number of a last row cannot be read")
+
+
+def is_last_row(number: object) -> bool:
+    """Tell whether a value can be the number of a table's latest row."""
+    return isinstance(number, int) and number <= LAST_ROW
 
 
 def _refuse_missing_triggers(own: Mapping[str, tuple[str, str]], made: Collection[str]) -> None:

@@ -22,6 +22,7 @@ from plait.stores.sqlite.documents import (
     document_from,
     passage_from,
 )
+from plait.stores.sqlite.foreign import is_last_row
 from plait.stores.sqlite.histories import PREFIX
 from plait.stores.sqlite.state import (
     CHANGED_AT,
@@ -197,6 +198,8 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
         and isinstance(row["data"], bytes)
     ),
     "vector_rows": lambda row: isinstance(row["data"], bytes),
+    # Without its row, a table goes on behind the highest number that it has.
+    "sqlite_sequence": lambda row: isinstance(row["name"], str) and is_last_row(row["seq"]),
 }
 CHECKED_TABLES = tuple(_CHECKS)
 # What is damaged in these is dropped: it comes again with use, or is told by a text as well.
