@@ -129,6 +129,28 @@ def test_other_projects_and_quarantined_texts_are_not_linked(tmp_path):
         assert links(memory, "mine") == (["(target)"], [])
 
 
+@pytest.mark.parametrize("key", ["Plan", "x/Plan", "a/x/plan.md"])
+def test_an_untrusted_text_takes_no_alias_of_a_trusted_note(memory, tmp_path, key):
+    folder = tmp_path / "vault"
+    write(folder, "plans.md", "---\naliases: [Plan]\n---\nThe plan.")
+    write(folder, "a/from.md", "[[Plan]]")
+    memory.ingest(folder)
+    memory.store("Another plan.", key=key, trust="untrusted", origin="web")
+    memory.store("[[Plan]]", key="doubtful", trust="untrusted", origin="web")
+    assert links(memory, "a/from.md")[0] == ["plans.md"]
+    assert links(memory, "plans.md")[1] == ["a/from.md"]
+    assert links(memory, "doubtful")[0] == [key]
+    assert memory.get("plan").key == "plans.md"
+
+
+def test_an_untrusted_text_takes_no_file_name_of_a_trusted_note_elsewhere(memory):
+    memory.store("The plan.", key="ops/plan.md")
+    memory.store("Another plan.", key="plan.txt", trust="untrusted", origin="web")
+    memory.store("[[plan]]", key="from")
+    assert links(memory, "from")[0] == ["ops/plan.md"]
+    assert memory.get("Plan").key == "ops/plan.md"
+
+
 def test_of_several_notes_of_one_name_the_nearest_is_linked(memory, tmp_path):
     folder = tmp_path / "vault"
     for name in ("a/note.md", "b/note.md", "note.md"):

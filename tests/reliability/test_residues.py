@@ -1,6 +1,8 @@
 """Whatever keeps a text beside its document: purged with it, or named in the answer."""
 
+import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -192,6 +194,19 @@ def test_a_purge_names_nothing_else(path: Path) -> None:
             memory.store(TEXT, key="doomed")
             backup_in_the_folder(path)
             assert memory.delete("doomed").copies == ()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names that are no text, pipes")
+def test_a_purge_ends_whatever_else_is_in_the_folder(path: Path) -> None:
+    copy = backup_in_the_folder(path)
+    folder = path.parent
+    (folder / "itself").symlink_to("itself")
+    (folder / "nowhere").symlink_to("gone")
+    os.mkfifo(folder / "pipe")
+    for name in (b"caf\xe9.txt", b"caf\xe9.db", b"line\nbreak.txt"):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).touch()
+    with memories.open_memory(path, durability="normal") as memory:
+        assert memory.delete("doomed", purge=True).copies == (copy,)
 
 
 def test_the_command_line_says_it_in_one_sentence(path: Path) -> None:

@@ -79,7 +79,7 @@ def columns_of(path: Path, table: str) -> list[str]:
     return names
 
 
-def crafted(path: Path, table: str, column: str, value: str | bytes | int) -> bool:
+def crafted(path: Path, table: str, column: str, value: str | bytes | float) -> bool:
     """Write a value into a column of a file, past all that guards it; tell whether it is there."""
     file = apsw.Connection(str(path))
     file.execute("PRAGMA ignore_check_constraints = ON").fetchall()
@@ -291,3 +291,20 @@ def test_a_block_of_vectors_without_a_number_stops_no_search(
             found = memory.search(query)
             assert found.hits
             assert "block without a number" in " ".join(row.text for row in found.receipt.degraded)
+
+
+@pytest.mark.parametrize("value", ["", b"", "no", 2, -1.5])
+def test_vectors_that_are_neither_current_nor_old_are_damage_and_no_bug(
+    whole: bytes, tmp_path: Path, value: str | bytes | float
+) -> None:
+    path = tmp_path / "foreign.db"
+    path.write_bytes(whole)
+    assert crafted(path, "generations", "current", value)
+    for tool, reply in replies(path):
+        assert "a bug in plait" not in outside(reply), tool
+    with Memory.open(path, embedder="hashing", project=PROJECT) as memory:
+        with pytest.raises(StoreDamaged):
+            memory.undo()
+        assert errors(memory)
+        assert not errors(memory, fix=True)
+        assert memory.undo()

@@ -279,3 +279,140 @@ def test_views_and_computed_columns_of_others_stay(path: str) -> None:
     with Memory.open(path) as memory:
         assert memory.search("friend").hits
         assert memory.store("Another note")
+
+
+ENDLESS = "WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT {} FROM r"
+
+
+def columns(path: str, table: str) -> list[str]:
+    file = apsw.Connection(path)
+    names = [row[1] for row in file.execute(f"PRAGMA table_info({table})")]
+    file.close()
+    return [name for name in names if name != "rowid"]
+
+
+def make_virtual(path: str, table: str) -> None:
+    """Replace a table by one whose rows come from a view without an end."""
+    names = columns(path, table)
+    listed = ", ".join(["x AS place", *(f"'a' || x AS {name}" for name in names)])
+    run(
+        path,
+        f"DROP TABLE {table}",
+        f"CREATE VIEW endless AS {ENDLESS.format(listed)}",
+        f"CREATE VIRTUAL TABLE {table} "
+        f"USING fts5 ({', '.join(names)}, content = 'endless', content_rowid = 'place')",
+    )
+
+
+@pytest.mark.parametrize("name", ["meta", "documents", "generations", "signals", "frequent_terms"])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_virtual_table_in_the_place_of_a_table_is_not_read(
+    path: str, name: str, read_only: bool, tmp_path: Path
+) -> None:
+    make_virtual(path, name)
+    with pytest.raises(StoreDamaged, match=f"its table '{name}' is not plait's"):
+        Memory.open(path, read_only=read_only)
+    assert (Memory.examine(path)[-1].check, Memory.examine(path)[-1].level) == ("schema", "error")
+    with pytest.raises(StoreDamaged, match=f"the table '{name}' is not plait's"):
+        Memory.restore(path, tmp_path / "restored.db")
+    assert dict(Memory.salvage(path, tmp_path / "salvaged.db").kept)["passages"] == 1
+
+
+def test_what_the_keyword_index_is_made_from_is_not_read_if_it_is_not_plaits(path: str) -> None:
+    endless = ENDLESS.format("x AS rowid, 'a' AS title, 'b' AS heading, 'c' AS text")
+    run(
+        path,
+        "DROP VIEW passages_terms",
+        f"CREATE VIEW passages_terms AS {endless}",
+        "DELETE FROM passages_fts_docsize",  # so that opening would rebuild the index
+    )
+    with pytest.raises(StoreDamaged, match="its view 'passages_terms' is not plait's"):
+        Memory.open(path)
+    Memory.examine(path, fix=True)
+    with Memory.open(path) as memory:
+        assert [hit.document.key for hit in memory.search("friend").hits] == ["seed"]
+
+
+def test_an_index_of_another_view_is_not_read(path: str) -> None:
+    run(path, f"CREATE VIEW endless AS {ENDLESS.format('x AS rowid')}")
+    rewrite(path, "passages_fts", "passages_terms", "endless")
+    with pytest.raises(StoreDamaged, match="its table 'passages_fts' is not plait's"):
+        Memory.open(path)
+
+
+# -- triggers that hide --------------------------------------------------------------------------
+
+DELETES = "AFTER INSERT ON documents BEGIN DELETE FROM documents WHERE rowid < new.rowid; END"
+
+
+@pytest.mark.parametrize("hidden", ["type", "name", "tbl_name", "sql"])
+def test_a_trigger_whose_words_are_bytes_is_found(path: str, hidden: str, tmp_path: Path) -> None:
+    run(
+        path,
+        f"CREATE TRIGGER evil {DELETES}",
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_schema SET {hidden} = CAST({hidden} AS BLOB) WHERE name = 'evil'",
+    )
+    with pytest.raises(StoreDamaged, match="a value that is no text"):
+        Memory.open(path)
+    findings = Memory.examine(path, fix=True)
+    assert [row.level for row in findings if "no text" in row.message] == ["error"]
+    assert dict(Memory.salvage(path, tmp_path / "salvaged.db").kept)["documents"] == 1
+
+
+@pytest.mark.parametrize("name", ["documents", "passages_fts_data", "sqlite_stat1"])
+def test_a_trigger_with_the_name_of_a_table_is_found_and_removed(path: str, name: str) -> None:
+    with Memory.open(path) as memory:
+        run(path, f"CREATE TRIGGER evil {DELETES}")
+        rewrite(path, "evil", "evil", name)
+        run(
+            path,
+            "PRAGMA writable_schema = ON",
+            f"UPDATE sqlite_schema SET name = '{name}' WHERE name = 'evil'",
+        )
+        with pytest.raises(StoreDamaged, match=f"its trigger '{name}' is not plait's"):
+            memory.store("Another note")
+    Memory.examine(path, fix=True)
+    with Memory.open(path) as memory:
+        assert [row.key for row in memory.timeline()] == ["seed"]
+        assert not [row for row in memory.doctor() if row.level == "error"]
+
+
+@pytest.mark.parametrize("version", [1, 8, 9])
+@pytest.mark.parametrize("event", ["UPDATE ON documents", "UPDATE ON meta", "INSERT ON meta"])
+def test_a_migration_runs_no_trigger_of_somebody_else(
+    tmp_path: Path, version: int, event: str
+) -> None:
+    path = str(tmp_path / "old.db")
+    run(
+        path,
+        *schema.MIGRATIONS[:version],
+        f"PRAGMA user_version = {version}",
+        f"PRAGMA application_id = {opening.APPLICATION_ID}",
+        "INSERT INTO documents (id, key, kind, created_at, updated_at, event_at, indexed_at) "
+        "VALUES ('abcdefghijklm', 'seed', 'note', 1, 1, 1, 1)",
+        f"CREATE TRIGGER evil AFTER {event} BEGIN DELETE FROM documents; END",
+    )
+    for act in (Memory.open, lambda place: Memory.restore(place, tmp_path / "restored.db")):
+        with pytest.raises(StoreDamaged, match="its trigger 'evil' is not plait's"):
+            act(path)
+    assert dict(Memory.salvage(path, tmp_path / "salvaged.db").kept)["documents"] == 1
+
+
+# -- the numbers of rows -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", ["9223372036854775807", "1e300", "'many'", "x'00'", "NULL"])
+@pytest.mark.parametrize("table", ["documents", "passages", "audit"])
+def test_a_number_behind_which_no_row_has_one_is_damage_and_no_full_disk(
+    path: str, table: str, number: str
+) -> None:
+    run(path, f"UPDATE sqlite_sequence SET seq = {number} WHERE name = '{table}'")
+    with Memory.open(path) as memory:
+        assert memory.search("friend").hits
+        with pytest.raises(StoreDamaged, match="the number of a last row cannot be read"):
+            memory.store("Another note", key="other")
+        assert [row.check for row in memory.doctor() if row.level == "error"] == ["values"]
+        memory.doctor(fix=True)
+        assert not [row for row in memory.doctor() if row.level == "error"]
+        assert memory.store("Another note", key="other").id

@@ -138,3 +138,11 @@ def test_salvage_does_not_wait_for_a_pipe(tmp_path: Path) -> None:
             Memory.salvage(tmp_path / "pipe.db", tmp_path / "new.db")
     finally:
         os.close(writer)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_pipe_that_is_opened_to_write_is_no_full_disk(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.db")
+    for place in (tmp_path / "pipe.db", Path("/dev/null")):
+        with pytest.raises(PlaitError, check=has_code("not_a_file")):
+            Memory.open(place, embedder="none")

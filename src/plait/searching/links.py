@@ -28,6 +28,9 @@ _BEFORE = ("[[", "[[ ", "/", "(", "<")
 _MAX_NAME = 300
 # How a name belongs to a document: it is its key, the end of its key, or an alias.
 _IS_KEY, _IS_END, _IS_ALIAS = 1, 2, 3
+# What counts before what: a key or its end, of anybody or of a trusted document, and an alias.
+_TRUSTED_NAME, _NAME, _ALIAS, _DOUBTFUL_ALIAS = "trusted name", "name", "alias", "doubtful alias"
+_OF_TRUSTED = (_TRUSTED_NAME, _ALIAS)
 # How many links of a document are resolved, and how many documents are read for links to it.
 MOST_RESOLVED = 200
 MOST_READ = 2_000
@@ -81,10 +84,10 @@ def nearest_known(name: str, candidates: Iterable[Document]) -> list[Document]:
     """Return those of the candidates that `known_as` returns."""
     wanted = _folded(name)
     ranked = _Targets(candidates, {wanted}).ranked(wanted)
-    best = min((rank for rank, _ in ranked), default=0)
-    nearest = [document for rank, document in ranked if rank == best]
     # What is untrusted takes no name of a trusted document, and does not make it ambiguous.
-    return [document for document in nearest if document.trust == "trusted"] or nearest
+    ranked = [pair for pair in ranked if pair[1].trust == "trusted"] or ranked
+    best = min((rank for rank, _ in ranked), default=0)
+    return [document for rank, document in ranked if rank == best]
 
 
 def _outgoing(store: Store, document: Document, scope: Filter) -> Iterable[Relation]:
@@ -190,8 +193,11 @@ class _Targets:
             self._near[wanted] = self._grouped(wanted)
         near = self._near[wanted]
         # A note beside the text is nearer than one at the top; an alias counts last, and one that
-        # an untrusted document gives itself after all others.
-        places = ((claim, *place) for claim in range(3) for place in _places(source))
+        # an untrusted document gives itself after all others. From a trusted text, what is
+        # untrusted takes no name of a trusted document.
+        first = _OF_TRUSTED if source.trust == "trusted" else ()
+        claims = (*first, _NAME, _ALIAS, _DOUBTFUL_ALIAS)
+        places = ((claim, *place) for claim in claims for place in _places(source))
         return next((near[place] for place in places if place in near), None)
 
     def _grouped(self, wanted: str) -> dict[tuple[object, ...], Document]:
@@ -199,9 +205,16 @@ class _Targets:
         groups: dict[tuple[object, ...], Document] = {}
         for rank, document in sorted(self.ranked(wanted), key=lambda pair: _length(pair[1])):
             for place in _places(document):
-                claim = (1 + (document.trust != "trusted")) if rank == _IS_ALIAS else 0
-                groups.setdefault((claim, *place), document)
+                for claim in _claims(document, is_alias=rank == _IS_ALIAS):
+                    groups.setdefault((claim, *place), document)
         return groups
+
+
+def _claims(document: Document, *, is_alias: bool) -> tuple[str, ...]:
+    """Return in which ways a name is a document's."""
+    if document.trust != "trusted":
+        return (_DOUBTFUL_ALIAS if is_alias else _NAME,)
+    return (_ALIAS,) if is_alias else (_TRUSTED_NAME, _NAME)
 
 
 def _places(document: Document) -> list[tuple[object, ...]]:

@@ -19,6 +19,18 @@ _SEPARATORS = "\ufe0e\ufe0f"
 TOKENIZER = (
     f"porter unicode61 remove_diacritics 2 categories '{_CATEGORIES}' separators '{_SEPARATORS}'"
 )
+# The keyword index, its terms, and what it indexes: the text itself, or its pre-split form where a
+# script has no spaces. Part of migration 1: never edit them.
+INDEX = f"""CREATE VIRTUAL TABLE passages_fts USING fts5 (
+    title, heading, text,
+    content = 'passages_terms', content_rowid = 'rowid', tokenize = "{TOKENIZER}"
+)"""
+INDEX_TERMS = "CREATE VIRTUAL TABLE passages_vocab USING fts5vocab ('passages_fts', 'row')"
+INDEXED_VIEW = """CREATE VIEW passages_terms AS
+    SELECT rowid, title_terms AS title, coalesce(heading_terms, heading) AS heading,
+           coalesce(text_terms, text) AS text
+    FROM passages"""
+INDEXING = (INDEX, INDEX_TERMS, INDEXED_VIEW)
 _UNICODE = ("remove_diacritics", "2", "categories", _CATEGORIES, "separators", _SEPARATORS)
 _TOKENIZER_ARGUMENTS = ("porter", ["unicode61", *_UNICODE])
 ANALYZER = f"porter unicode61, marks kept, 1; split {SPLIT_VERSION}"

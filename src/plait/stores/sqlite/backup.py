@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from urllib.parse import quote
 
 import apsw
@@ -15,16 +15,17 @@ from plait.errors import (
     lacks_descriptors,
     too_many_files,
 )
-from plait.stores.sqlite import journal, scratch
+from plait.stores.sqlite import journal, objects, scratch
 from plait.stores.sqlite.connection import (
     APPLICATION_ID,
     PRIVATE_FILE,
     SCHEMA_VERSION,
     Connections,
+    WriteLock,
     has_journal,
     version_of,
 )
-from plait.stores.sqlite.failures import too_new
+from plait.stores.sqlite.failures import told, too_new
 
 
 def copy_to(connections: Connections, target: str) -> None:
@@ -87,6 +88,55 @@ def opened_to_read(source: str) -> Iterator[apsw.Connection]:
         yield connection
     finally:
         connection.close(force=True)
+
+
+def copy_from(source: str, copy: str, timeout: float) -> int:
+    """Check a backup and copy it; return how many documents it has."""
+    os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
+    with ExitStack() as stack:
+        try:
+            backup = stack.enter_context(opened_to_read(source))
+            check(backup, source)
+        except apsw.NotADBError as error:
+            raise not_a_memory(source) from error
+        except (apsw.CantOpenError, PermissionError) as error:
+            if os.access(source, os.R_OK):
+                raise  # this process has too many files open
+            raise StoreError(
+                f"Cannot read the backup {source}. Check its permissions. Nothing was replaced.",
+                code="unreadable_backup",
+                subject=source,
+            ) from error
+        except apsw.Error as error:
+            raise damaged(source, str(error)) from error
+        backup.execute("VACUUM INTO ?", (copy,))
+    try:
+        return _open_copy(copy, source, timeout)
+    except apsw.CorruptError as error:
+        raise damaged(source, told(error)) from error
+    except StoreDamaged as error:
+        if not isinstance(error.__cause__, apsw.Error):
+            raise
+        raise damaged(source, told(error.__cause__)) from error  # does not name the copy
+
+
+def _open_copy(copy: str, source: str, timeout: float) -> int:
+    """Migrate and mend the copy of a backup; return how many documents it has."""
+    connections = Connections(copy, create=False, timeout=timeout)
+    try:
+        # subtle: not under the lock of writers, which reads a table. Nobody else has the file.
+        with connections.get() as connection:
+            listed = objects.differences(connection)
+            for difference in listed:
+                if difference.is_table and difference.own is not None:
+                    raise damaged(source, str(difference))
+            objects.mend(connection, listed)
+        with WriteLock(connections) as connection:
+            # The commit gets a number of its own, which no journal continues.
+            journal.mark_changed(connection)
+        return int(connection.execute("SELECT count(*) FROM documents").get)
+    finally:
+        connections.close()  # this syncs it
 
 
 def check(backup: apsw.Connection, source: str) -> None:

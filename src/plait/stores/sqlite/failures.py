@@ -111,8 +111,7 @@ def _ours(error: Exception, path: str) -> PlaitError:
     if isinstance(error, apsw.FullError):
         return StoreFull(f"No space is left for {path}. {_free(path)} and retry.", subject=path)
     if isinstance(error, apsw.IOError):
-        words = f"Cannot read or write {path}: {told(error)}. Is the disk full or over quota?"
-        return StoreFull(words, code="disk_failed", subject=path)
+        return _unreadable(error, path)
     for kind, ours, words, advice in _FAILURES:
         if isinstance(error, kind):
             return ours(words.format(path=path, error=told(error)), subject=path, advice=advice)
@@ -128,6 +127,17 @@ def _ours(error: Exception, path: str) -> PlaitError:
     if broken or any(sign in sql for sign in _DAMAGE_SIGNS):
         return _damaged(path, told(error))
     return StoreError(f"{path}: {told(error)}", subject=path)
+
+
+def _unreadable(error: apsw.IOError, path: str) -> StoreError:
+    from plait.stores.sqlite.journal import check_kind
+
+    try:
+        check_kind(path)
+    except StoreError as pipe:
+        return pipe
+    words = f"Cannot read or write {path}: {told(error)}. Is the disk full or over quota?"
+    return StoreFull(words, code="disk_failed", subject=path)
 
 
 def _kept_out(error: apsw.Error, path: str) -> StoreError | None:

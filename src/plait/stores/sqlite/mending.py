@@ -22,6 +22,7 @@ from plait.stores.sqlite.documents import (
     document_from,
     passage_from,
 )
+from plait.stores.sqlite.foreign import is_last_row
 from plait.stores.sqlite.histories import PREFIX
 from plait.stores.sqlite.state import (
     CHANGED_AT,
@@ -149,7 +150,7 @@ def _is_of_histories(row: Row) -> bool:
 
 def _generation_is_sound(row: Row) -> bool:
     fields = (row["id"], row["space"], row["dims"], row["current"], row["canary"])
-    return Generation(*fields).is_sound() and row["current"] in (0, 1)
+    return Generation(*fields).is_sound()
 
 
 def _cache_is_sound(row: Row) -> bool:
@@ -197,6 +198,8 @@ _CHECKS: dict[str, Callable[[Row], bool]] = {
         and isinstance(row["data"], bytes)
     ),
     "vector_rows": lambda row: isinstance(row["data"], bytes),
+    # Without its row, a table goes on behind the highest number that it has.
+    "sqlite_sequence": lambda row: isinstance(row["name"], str) and is_last_row(row["seq"]),
 }
 CHECKED_TABLES = tuple(_CHECKS)
 # What is damaged in these is dropped: it comes again with use, or is told by a text as well.

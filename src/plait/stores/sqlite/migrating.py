@@ -16,6 +16,7 @@ from plait.stores.sqlite.connection import (
 from plait.stores.sqlite.failures import too_new
 from plait.stores.sqlite.journal import mark_changed
 from plait.stores.sqlite.modes import journal_mode
+from plait.stores.sqlite.state import refuse_foreign_objects
 
 
 def migrate(connections: Connections, connection: apsw.Connection, version: int) -> None:
@@ -24,6 +25,7 @@ def migrate(connections: Connections, connection: apsw.Connection, version: int)
     Raises:
         SchemaTooNew: A newer plait wrote it.
         StoreDamaged: It is another program's database.
+        apsw.CorruptError: It is older, and somebody else's objects would act in the migration.
     """
     path = connections.path
     if version and connection.execute("PRAGMA application_id").get != APPLICATION_ID:
@@ -33,6 +35,9 @@ def migrate(connections: Connections, connection: apsw.Connection, version: int)
         raise too_new(path, version, newest)
     schema.refuse_torso(connection)
     _refuse_stranger(path, connection, version)
+    if 0 < version < newest:
+        # A migration would run them, and some begin with a look at a table.
+        refuse_foreign_objects(connection, schema.ACTING)
     try:
         if not connections.in_memory:
             _set_journal_mode(connection, journal_mode(path))

@@ -8,14 +8,10 @@ import apsw
 
 from plait.errors import quoted
 from plait.stores.sqlite import schema
-from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.journal import mark_changed
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
+from plait.stores.sqlite.state import made_objects
 from plait.types.records import NamedTuple
-
-_OBJECTS = "SELECT name, type, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite^_%' ESCAPE '^'"
-# A name that begins like SQLite's own protects neither a trigger nor a view.
-_OBJECTS += " OR type IN ('trigger', 'view')"
 
 
 class Difference(NamedTuple):
@@ -43,17 +39,19 @@ def differences(connection: apsw.Connection) -> list[Difference]:
 
     The tables of the keyword index are left out if they are missing: it is checked by itself.
     """
-    own = own_objects()
-    present = _objects(connection)
-    listed = [
-        Difference(name, kind, own[name][1] if name in own else None, present=True)
-        for name, (kind, sql) in present.items()
-        if own.get(name) != (kind, sql)
-    ]
+    own, present = own_objects(), _objects(connection)
+    listed = []
+    for name, kind, sql in present:
+        own_kind, own_sql = own.get(name, ("", None))
+        if (kind, sql) != (own_kind, own_sql):
+            # A trigger may have the name of a table, and is not in its place.
+            replaces = (kind == "trigger") == (own_kind == "trigger")
+            listed.append(Difference(name, kind, own_sql if replaces else None, present=True))
+    names = {(name, kind == "trigger") for name, kind, _ in present}
     return listed + [
         Difference(name, kind, sql, present=False)
         for name, (kind, sql) in own.items()
-        if name not in present and name not in KEYWORD_TABLES
+        if (name, kind == "trigger") not in names and name not in KEYWORD_TABLES
     ]
 
 
@@ -62,13 +60,21 @@ def own_objects() -> dict[str, tuple[str, str]]:
     fresh = apsw.Connection(":memory:")
     try:
         schema.migrate(fresh)
-        return _objects(fresh)
+        return {name: (kind, sql) for name, kind, sql in _objects(fresh)}
     finally:
         fresh.close()
 
 
-def _objects(connection: apsw.Connection) -> dict[str, tuple[str, str]]:
-    return {str(name): (str(kind), str(sql)) for name, kind, sql in rows(connection, _OBJECTS)}
+def _objects(connection: apsw.Connection) -> list[tuple[str, str, str]]:
+    """Return name, type and SQL of what is not SQLite's own.
+
+    A name that begins like SQLite's protects neither a trigger nor a view.
+    """
+    return [
+        (name, kind, sql)
+        for name, kind, _, sql in made_objects(connection)
+        if kind in ("trigger", "view") or not name.startswith("sqlite_")
+    ]
 
 
 def mend(connection: apsw.Connection, listed: list[Difference]) -> None:

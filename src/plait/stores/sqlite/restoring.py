@@ -33,20 +33,16 @@ from plait.errors import (
     too_many_files,
 )
 from plait.stores import exists
-from plait.stores.sqlite import journal, objects, scratch
+from plait.stores.sqlite import journal, scratch
 from plait.stores.sqlite.backup import (
     can_be_restored,
-    check,
-    damaged,
-    not_a_memory,
+    copy_from,
     opened_to_read,
 )
 from plait.stores.sqlite.connection import (
     KEPT_ASIDE,
     PRIVATE_FILE,
     RESTORING,
-    Connections,
-    WriteLock,
     checkpoint,
     has_journal,
     patiently,
@@ -77,7 +73,7 @@ def restore(path: str, source: str, *, timeout: float) -> Restored:
     _check_source(path, source)
     with _failures(path), scratch.beside(path) as folder:
         copy = os.path.join(folder, "memory.db")
-        documents = _copy(source, copy, timeout)
+        documents = copy_from(source, copy, timeout)
         kept, aside = _swap(path, copy, timeout)
     if kept is not None:
         _tidy(kept)
@@ -168,41 +164,6 @@ def _check_source(path: str, source: str) -> None:
     from plait.stores.sqlite.creating import make_folder
 
     make_folder(path)
-
-
-def _copy(source: str, copy: str, timeout: float) -> int:
-    """Check a backup and copy it; return how many documents it has."""
-    os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
-    with ExitStack() as stack:
-        try:
-            backup = stack.enter_context(opened_to_read(source))
-            check(backup, source)
-        except apsw.NotADBError as error:
-            raise not_a_memory(source) from error
-        except (apsw.CantOpenError, PermissionError) as error:
-            if os.access(source, os.R_OK):
-                raise  # this process has too many files open
-            raise StoreError(
-                f"Cannot read the backup {source}. Check its permissions. Nothing was replaced.",
-                code="unreadable_backup",
-                subject=source,
-            ) from error
-        except apsw.Error as error:
-            raise damaged(source, str(error)) from error
-        backup.execute("VACUUM INTO ?", (copy,))
-    # Opening migrates it. A commit gives it a number of its own, which no journal continues.
-    connections = Connections(copy, create=False, timeout=timeout)
-    try:
-        with WriteLock(connections) as connection:
-            listed = objects.differences(connection)
-            for difference in listed:
-                if difference.is_table and difference.own is not None:
-                    raise damaged(source, str(difference))
-            objects.mend(connection, listed)
-        documents = int(connection.execute("SELECT count(*) FROM documents").get)
-    finally:
-        connections.close()  # this syncs it
-    return documents
 
 
 # -- the swap ------------------------------------------------------------------------------

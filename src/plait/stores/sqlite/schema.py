@@ -8,7 +8,7 @@ import os
 
 import apsw
 
-from plait.stores.sqlite.analysis import TOKENIZER
+from plait.stores.sqlite.analysis import INDEX, INDEX_TERMS, INDEXED_VIEW, INDEXING
 from plait.stores.sqlite.connection import APPLICATION_ID, version_of
 from plait.stores.sqlite.filters import FIRST_TAG_TRIGGERS, LIST_TAGS
 from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, TRIGGERS
@@ -16,12 +16,9 @@ from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, TRIGGERS
 SMALLEST_FILE = 512  # of any database
 # Apart, because it can be rebuilt from the passages.
 _KEYWORD_INDEX = f"""
-CREATE VIRTUAL TABLE passages_fts USING fts5 (
-    title, heading, text,
-    content = 'passages_terms', content_rowid = 'rowid', tokenize = "{TOKENIZER}"
-);
+{INDEX};
 INSERT INTO passages_fts (passages_fts, rank) VALUES ('secure-delete', 1);
-CREATE VIRTUAL TABLE passages_vocab USING fts5vocab ('passages_fts', 'row');
+{INDEX_TERMS};
 """  # noqa: S608
 
 # subtle: FTS5 opens an index before it drops it, and opening needs a readable version number.
@@ -34,6 +31,8 @@ DROP TABLE IF EXISTS passages_fts;
 """ + "".join(f"DROP TABLE IF EXISTS {name};\n" for name in KEYWORD_SHADOWS)
 
 _TRIGGERS = "".join(f"{sql};\n" for sql in TRIGGERS)
+# All that acts in the schema of some version.
+ACTING = TRIGGERS + FIRST_TAG_TRIGGERS + INDEXING
 
 _M001 = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -106,11 +105,7 @@ CREATE TABLE passages (
 );
 CREATE INDEX passages_by_document ON passages (document, ordinal);
 
--- What FTS5 indexes: the text itself, or its pre-split form where a script has no spaces.
-CREATE VIEW passages_terms AS
-    SELECT rowid, title_terms AS title, coalesce(heading_terms, heading) AS heading,
-           coalesce(text_terms, text) AS text
-    FROM passages;
+{INDEXED_VIEW};
 
 {_KEYWORD_INDEX}
 {_TRIGGERS}

@@ -196,7 +196,8 @@ def copies_beside(connections: Connections) -> tuple[str, ...]:
     folder, name = os.path.split(connections.real)
     own = {name, *(name + ending for ending in ("-wal", "-shm", "-journal"))}
     with os.scandir(folder) as entries:
-        others = [entry for entry in entries if entry.name not in own and entry.is_file()]
+        # subtle: unlike `entry.is_file()`, this is no error for a link that leads to itself.
+        others = [row for row in entries if row.name not in own and os.path.isfile(row.path)]
     return tuple(
         sorted(
             entry.path
@@ -212,7 +213,7 @@ def _is_backup(path: str, vfs: str | None) -> bool:
     try:
         # Opened by SQLite: this process may be using the file as another memory.
         file = apsw.VFSFile(vfs or "", path, flags)
-    except (apsw.Error, OSError):
+    except (apsw.Error, OSError, UnicodeEncodeError):  # SQLite opens no name that is not UTF-8
         return False
     try:
         header = bytes(file.xRead(HEADER_BYTES, 0))

@@ -44,9 +44,12 @@ TABLES = frozenset(
         *("embedding_cache", "histories", "steps", "audit", "tallies", "document_tags"),
     )
 )
-# Nothing in these is computed: no word of their statements ends so. In capitals, because that takes
-# a thirtieth of the time.
-_COMPUTED = re.compile(r"AS\b")
+# What a read of these computes is plait's own.
+_READ = TABLES | {"passages_terms"}
+# Nothing else in these is computed, or comes from anywhere else: no word of their statements ends
+# so. In capitals, because that takes a thirtieth of the time.
+_COMPUTED = re.compile(r"(?:AS|VIRTUAL)\b")
+_SCHEMA = "SELECT name, type, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _ANY_MESSAGE = "SELECT 1 FROM documents WHERE turn IS NOT NULL LIMIT 1"
 
 
@@ -61,7 +64,7 @@ class Generation(NamedTuple):
 
     def is_sound(self) -> bool:
         """Tell whether every field has a value that plait writes."""
-        return _are_sound(self.space, self.dims, self.sample)
+        return self.current in (0, 1) and _are_sound(self.space, self.dims, self.sample)
 
     @property
     def named(self) -> Space:
@@ -239,26 +242,39 @@ def read_state(connection: apsw.Connection, analyzer: str) -> State:
     )
 
 
-def refuse_foreign_objects(connection: apsw.Connection, triggers: Collection[str]) -> None:
+def made_objects(connection: apsw.Connection) -> list[tuple[str, str, str, str]]:
+    """Return name, type, table and SQL of all that the schema makes.
+
+    Raises:
+        apsw.CorruptError: One of these is no text. SQLite reads it as one, so that a trigger may
+            act whose type is no 'trigger' to whoever compares it.
+    """
+    made: list[tuple[str, str, str, str]] = rows(connection, _SCHEMA)
+    if not all(isinstance(value, str) for row in made for value in row):
+        raise apsw.CorruptError("its schema has a value that is no text")
+    return made
+
+
+def refuse_foreign_objects(connection: apsw.Connection, own: Collection[str]) -> None:
     """Refuse a file whose schema would act: what it computes may take for ever, or all memory.
 
-    A trigger that is not plait's changes what is stored next. A view in the place of a table, or a
-    computed column, is run by every read.
+    A trigger that is not plait's changes what is stored next. A view or a virtual table in the
+    place of a table, or a computed column, is run by every read. ``own`` has the SQL of all that
+    acts in plait's own schema.
 
     Raises:
         SchemaTooNew: It is a newer plait's.
         apsw.CorruptError: There is one of these.
     """
-    made = rows(connection, "SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL")
-    for name, kind, sql in made:
-        is_own = str(name).lower() in TABLES
-        is_foreign = (
-            (kind == "trigger" and sql not in triggers)
-            or (kind == "view" and is_own)
-            or (kind == "table" and is_own and _COMPUTED.search(str(sql).upper()) is not None)
+    for name, kind, _, sql in made_objects(connection):
+        is_read = name.lower() in _READ
+        acts = (
+            kind == "trigger"
+            or (kind == "view" and is_read)
+            or (kind == "table" and is_read and _COMPUTED.search(sql.upper()) is not None)
         )
-        if is_foreign:
+        if acts and sql not in own:
             from plait.stores.sqlite.foreign import refuse_newer
 
             refuse_newer(connection, connection.filename)
-            raise apsw.CorruptError(f"its {kind} {quoted(str(name))} is not plait's")
+            raise apsw.CorruptError(f"its {kind} {quoted(name)} is not plait's")

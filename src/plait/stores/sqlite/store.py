@@ -63,7 +63,7 @@ class SQLiteStore:
 
     analyzer = analysis.ANALYZER
     ahead = None  # a read is no trip
-    triggers = keyword.TRIGGERS + filters.TAG_TRIGGERS
+    acting = keyword.TRIGGERS + filters.TAG_TRIGGERS + analysis.INDEXING
     # Sizes from which the keyword index is tidied, and no longer rebuilt without need.
     tidied_passages = keyword.TIDY_PASSAGES
     rebuilt_passages = keyword.REBUILT_PASSAGES
@@ -115,7 +115,7 @@ class SQLiteStore:
     def state(self) -> State:
         """Return the state of the memory."""
         with self._guard, self._connections.get() as connection:
-            state.refuse_foreign_objects(connection, self.triggers)
+            state.refuse_foreign_objects(connection, self.acting)
             present = read_state(connection, self.analyzer)
         return present
 
@@ -443,7 +443,7 @@ class SQLiteStore:
         """Rebuild the keyword index if it is lost or lists other passages than the memory has."""
         connection = self._connections.get()
         try:
-            state.refuse_foreign_objects(connection, self.triggers)
+            state.refuse_foreign_objects(connection, self.acting)
             # A `meta` without this row is another table's page, and the terms' may be `meta`'s.
             if keyword.is_complete(connection) or not keyword.is_counted(connection):
                 return
