@@ -8,6 +8,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+# How the names of files begin.
+FILE = "file "
 # All texts that a name may have; nothing is `None`.
 Allowed = dict[str, set[str | None]]
 Line = dict[str, Any]
@@ -76,6 +78,7 @@ class Oracle:
     def __init__(self, acts: Sequence[Act], restores: Sequence[Restore]) -> None:
         self._acts, self._restores = acts, restores
         self._ever: Allowed = {}
+        self._undone: set[str] = set()
         self.purged: set[str] = set()
         self.allowed = self._possible(END)
         self.acknowledged = sum(act.acknowledged for act in acts)
@@ -87,7 +90,9 @@ class Oracle:
             latest = list(self._restores)
         allowed: Allowed = {}
         since = Window(-math.inf, -math.inf)
+        self._undone = set()
         if latest:
+            # subtle: with what undo had brought back by then, which a backup keeps.
             allowed, since = self._possible(latest[-1].backup), latest[-1].window
         self.purged = set()
         before: Allowed = {}
@@ -112,7 +117,11 @@ class Oracle:
         for name, text in act.outcome.items():
             known = allowed.get(name, {None})
             before[name] = known
-            allowed[name] = {text} if sure else known | {text}
+            # A file that is not there stays as undo brought it back, until it is there again.
+            stays = text is None and name in self._undone
+            allowed[name] = {text} if sure and not stays else known | {text}
+            if sure and not stays:
+                self._undone.discard(name)
         if "back" in act.more:
             self._bring_back(act, allowed, before, sure=sure)
         if "any" in act.more:
@@ -125,6 +134,7 @@ class Oracle:
         if any(overlap(span, restore.window) for restore in self._restores):
             for name, texts in self._ever.items():
                 allowed[name] = texts | {None}
+            self._undone |= {name for name in self._ever if name.startswith(FILE)}
             return
         name = act.more["back"]
         known = before.get(name, self._ever.get(name, set())) - {None}
