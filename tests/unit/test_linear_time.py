@@ -49,6 +49,7 @@ from plait.text import (
     spelling,
     split,
     visible,
+    word_forms,
 )
 from plait.text.front_matter import front_matter
 from plait.text.links import inline_tags, links_in
@@ -642,6 +643,11 @@ SCANNERS: dict[str, Scanner] = {
     "text.parts": Scanner(
         parts,
         ("text/__init__.py:placed_parts", "text/__init__.py:_parts_of"),
+    ),
+    "word_forms.other_forms": Scanner(
+        lambda text: word_forms.other_forms(text.lower().split(), text),
+        ("text/word_forms.py:_abbreviations_in",),
+        more={"abbreviations": repeated("LED "), "forms": repeated("notified ")},
     ),
     "asking.question_in": Scanner(
         asking.question_in,
