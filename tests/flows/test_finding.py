@@ -459,6 +459,11 @@ def test_what_names_no_document_has_hits_for_its_words(files: Memory, query: str
     assert "the query is its name" not in reasons
 
 
+@pytest.mark.parametrize("query", ["gifts/\ud800", "a/\0b", "\ud800.md", "x/" + "long/" * 2_000])
+def test_what_nobody_can_name_a_document_is_searched_as_words(files: Memory, query: str) -> None:
+    assert all(hit.relevance < 1.0 for hit in files.search(query))
+
+
 def test_a_fact_or_a_message_takes_no_name(files: Memory) -> None:
     named = {"aliases": "fridge-note"}
     files.store("We were there.", metadata=named)

@@ -82,6 +82,7 @@ def test_a_word_that_is_asked_for_is_no_other_form() -> None:
     ("query", "form"),
     [
         *(("LED", ()), ("an LED strip", ()), ("FED and SAT", ())),
+        *(("\u24b6", ()), ("\u24b6 LED", ())),  # a letter in a circle is in capitals, and no word
         *(("who led it", ("lead",)), ("WHO LED THE TEAM", ("lead",)), ("DEPLOY", ("deployment",))),
         *(("Led by whom", ("lead",)), ("the API was deployed", ("deployment",))),
     ],

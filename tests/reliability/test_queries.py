@@ -41,6 +41,7 @@ operators = st.sampled_from(
     [
         *("AND", "OR", "NOT", "NEAR(", "NEAR", "(", ")", '"', "*", "^", "+", "-", ":", ",", "{"),
         *("}", "text:", "title :", "rowid", "a*", "* a", "''", "\0", "\ud800", "5)", "--", ";"),
+        *("\u24b6", "\u216b", "\u2160\u2161", "LED", "wi-fi", "2026-03-03", "03/04", "thanks"),
     ]
 )
 anything = st.text(st.characters(exclude_categories=()), max_size=40)

@@ -16,6 +16,7 @@ from plait.searching.scoring import Request
 from plait.searching.search import Plan, Ranked
 from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
+from plait.text import capped
 from plait.types import Document, Filter, Hit, Passage
 
 if TYPE_CHECKING:
@@ -81,8 +82,13 @@ def _lead(request: Request) -> bool:
 
 def _asked_for(request: Request) -> tuple[str, Filter, Filter | None]:
     """Return what is looked for, where, and where a link with this name may lead."""
-    name, where = request.text.strip(), happenings(request.where)
+    name, where = _name_in(request), happenings(request.where)
     return name, where, may_be_known_as(name, where)
+
+
+def _name_in(request: Request) -> str:
+    # As words are searched for: no store looks up half of a character.
+    return capped(request.text).strip()
 
 
 def _documents_of(store: Store, ahead: "ReadAhead | None", request: Request) -> list[Meant]:
@@ -109,7 +115,7 @@ def _told_apart(own: list[Meant], linked: list[Document], request: Request) -> l
 
 
 def _nearest(linked: Sequence[Document], request: Request) -> list[Meant]:
-    return [(document, None) for document in nearest_known(request.text.strip(), linked)]
+    return [(document, None) for document in nearest_known(_name_in(request), linked)]
 
 
 def _trusted(named: Sequence[Meant]) -> list[Meant]:

@@ -96,7 +96,8 @@ def other_forms(words: Sequence[str], text: str = "") -> tuple[tuple[str, tuple[
 def _abbreviations_in(text: str) -> set[str]:
     """Return the words in capitals, in small letters; none of a text that is shouted."""
     written = re.findall(r"\w+", text)
-    if text.isupper() and max(map(len, written)) > LONGEST_ABBREVIATION:
+    # subtle: a text may be in capitals without any word, as "\u24b6" is: a letter in a circle.
+    if text.isupper() and any(len(word) > LONGEST_ABBREVIATION for word in written):
         return set()
     return {word.lower() for word in written if word.isupper()}
 
