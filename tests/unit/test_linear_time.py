@@ -794,6 +794,16 @@ def test_every_scanner_takes_linear_time(name: str) -> None:
     assert slow == {}
 
 
+@pytest.mark.parametrize("unit", [", ", "- ", ". , "])
+def test_the_end_of_a_question_is_read_in_one_way_only(unit: str) -> None:
+    # Only the last characters are looked at: work that doubles with each mark shows within them.
+    few, many = (f"foo{unit * (count // len(unit))}you" for count in (18, 36))
+    times = [(cpu_time(asking.question_in, many), cpu_time(asking.question_in, few))]
+    while (ratio := _ratio(times)) > MOST_GROWTH and len(times) < TRIES:
+        times.append((cpu_time(asking.question_in, many), cpu_time(asking.question_in, few)))
+    assert ratio <= MOST_GROWTH or min(large for large, _ in times) <= MEASURABLE_NS
+
+
 def test_a_long_page_takes_linear_time() -> None:
     act, sizes = tolerant(partial(_converted, "html")), (8_192, 32_768, 131_072)
     slow = {shape: growth(act, make, sizes) for shape, make in LONG_PAGES.items()}

@@ -51,8 +51,9 @@ def _end() -> re.Pattern[str]:
     polite = "please|pls|thanks|thank\\syou|thx|bitte|danke|merci|gracias"
     # "How to say thank you" is a question about it.
     named = "".join(rf"(?<!\b{word})" for word in _BEFORE_SUBJECT)
-    mark = r"[,.!\u2013\u2014-]\s?"
-    return re.compile(rf"(?:{named}\s|{mark})(?:\s|{mark})*(?:{polite})$", re.IGNORECASE)
+    marks = r",.!\u2013\u2014-"
+    # Blanks and marks in one class: of alternatives, each blank could be either one's.
+    return re.compile(rf"(?:{named}\s|[{marks}])[\s{marks}]*(?:{polite})$", re.IGNORECASE)
 
 
 def question_in(text: str) -> str:
