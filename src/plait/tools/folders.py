@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 
 from plait.errors import NotFound, UsageError
 from plait.tools.paths import ROOT, folded, is_plain
-from plait.types.ids import ID_LENGTH, new_id
+from plait.types.ids import is_id, new_id
 from plait.types.records import NamedTuple
 
 FILE_MODE = 0o600
@@ -336,7 +336,7 @@ class ConfinedFolder:
 def _sweep(place: _Place) -> None:
     """Delete what a process that was killed has left behind; nobody else writes while we do."""
     for name in place.names():
-        if name.startswith(_ASIDE) and len(name) == len(_ASIDE) + ID_LENGTH:
+        if name.startswith(_ASIDE) and is_id(name.removeprefix(_ASIDE)):
             with suppress(OSError):  # a folder of that name is not ours
                 os.unlink(place.target(name), dir_fd=place.handle)
 
