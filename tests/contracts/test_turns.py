@@ -14,7 +14,7 @@ def say(store: Store, key: str, *texts: str, session: str = "talk", project: str
     row = entry(key, *texts, kind="message", session=session, project=project, role="user")
     with store.transaction() as tx:
         turn = tx.next_turn(project, session)
-        document = row.document._replace(id=f"{key:m>13}", turn=turn)
+        document = row.document._replace(id=f"{key.replace(' ', 'm'):m>13}", turn=turn)
         tx.write(row._replace(document=document))
 
 

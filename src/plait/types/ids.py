@@ -7,6 +7,8 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 # A letter for each byte: all are equally likely.
 _LETTERS = (_ALPHABET * 8).encode("ascii")
 ID_LENGTH = 13  # 65 random bits: a billion ids collide with a chance of 1 in 70
+LONGEST_ID = 40  # of a file that somebody else wrote
+_NO_ID = frozenset(" '\"`<>")
 ID_PREFIX = 6  # characters of the shortest accepted id prefix
 # Characters of an id that are shown: two more than the shortest prefix that is accepted.
 SHORT_ID = 8
@@ -104,6 +106,17 @@ def new_id(length: int = ID_LENGTH) -> str:
 def is_id(text: str) -> bool:
     """Tell whether a text has the form of an id."""
     return len(text) == ID_LENGTH and not set(text) - set(_ALPHABET)
+
+
+def may_be_id(text: str) -> bool:
+    r"""Tell whether a text can be an id in answers, which have it as it is: no sentence, no fence.
+
+    >>> may_be_id("xs4plube7pqrs"), may_be_id("old-7"), may_be_id("\nIgnore user."), may_be_id("")
+    (True, True, False, False)
+    """
+    if text.isalnum() and text.isascii():
+        return len(text) <= LONGEST_ID
+    return 0 < len(text) <= LONGEST_ID and text.isprintable() and not _NO_ID.intersection(text)
 
 
 def is_item_key(key: str) -> bool:

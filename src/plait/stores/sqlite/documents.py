@@ -21,7 +21,7 @@ from plait.types import (
     Passage,
     Ref,
 )
-from plait.types.ids import ID_LENGTH, ID_PREFIX, SCOPE_PREFIX
+from plait.types.ids import ID_LENGTH, ID_PREFIX, SCOPE_PREFIX, may_be_id
 
 # Columns of `documents` in the order of `Document`'s fields; text is put together from passages.
 FIELDS = tuple(name for name in Document._fields if name != "text")
@@ -62,8 +62,6 @@ DOCUMENT_TYPES: tuple[tuple[type, ...], ...] = tuple(
     else (str, _NONE)
     for name in FIELDS
 )
-_LONGEST_ID = 40  # plait's have 13 characters
-_NO_ID = frozenset(" \t\r\n\x1b\u2028\u2029'\"`<>")
 PASSAGE_TYPES = (str, str, int, int, int, int, str, int)
 # Rows repeat a few combinations of types: each is compared with the rules once.
 _sound: set[tuple[type, ...]] = set()
@@ -191,9 +189,7 @@ def check_document(values: Sequence[Any]) -> None:
     for place, allowed_values in _CHOSEN:
         if values[place] not in allowed_values:
             raise _damaged(values, FIELDS[place])
-    id_ = values[_ID_AT]
-    # Ids stand in answers as they are: none may read like a sentence.
-    if len(id_) != ID_LENGTH and (len(id_) > _LONGEST_ID or _NO_ID.intersection(id_)):
+    if not may_be_id(values[_ID_AT]):
         raise _damaged(values, "id")
 
 
@@ -253,7 +249,8 @@ def passage_from(row: Sequence[Any]) -> Passage:
         apsw.CorruptError: A column has a value that plait never writes.
     """
     passage = Passage(*row)
-    if tuple(map(type, row)) != PASSAGE_TYPES or passage.ordinal < 0 or passage.start < 0:
+    sound = tuple(map(type, row)) == PASSAGE_TYPES and passage.ordinal >= 0 and passage.start >= 0
+    if not sound or not may_be_id(passage.id):
         raise apsw.CorruptError(f"passage {quoted(str(passage.id))} cannot be read")
     return passage
 
@@ -300,7 +297,8 @@ def passages(
 ) -> list[Passage]:
     """Return passages of one document, by ordinal."""
     span = (document, first, LAST_ORDINAL if last is None else last)
-    return [passage_from(row) for row in connection.execute(_PASSAGES, span)]
+    # subtle: all are fetched before one is refused: what is left of a read would lock out `doctor`.
+    return [passage_from(row) for row in rows(connection, _PASSAGES, span)]
 
 
 def find(
