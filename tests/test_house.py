@@ -19,6 +19,7 @@ from plait.cli import main
 from plait.cli.verbs import VERBS
 from plait.protocols import Store
 from plait.settings.schema import SETTINGS
+from plait.text import STOP_WORDS
 from tests.interfaces.command import ROOT, SAMPLE, environment
 from tests.walk import crossings_of, files_visited, methods
 
@@ -309,6 +310,15 @@ def test_a_search_visits_few_files(tmp_path):
     assert "searching/search.py" in visited
     # Nobody reads how a named tuple works to follow a search.
     assert len({*visited} - {"types/records.py"}) <= MOST_FILES_OF_A_SEARCH, visited
+
+
+def test_the_page_on_the_design_has_the_numbers_of_today():
+    page = " ".join((ROOT / "docs" / "design" / "README.md").read_text(encoding="utf-8").split())
+    assert f"A search for three words visits at most {MOST_FILES_OF_A_SEARCH} files" in page
+    assert f"`Store` has {MOST_STORE_METHODS} methods" in page
+    assert f"is a protocol of {MOST_STORE_METHODS} methods" in page
+    assert f"Few stop words: {len(STOP_WORDS)} " in page
+    assert f"`agents` is the {MOST_TOP_LEVEL_NAMES}st name" in page
 
 
 def test_every_folder_says_what_belongs_in_it_and_what_does_not():
