@@ -168,12 +168,20 @@ def in_all_projects(words: Sequence[str]) -> str:
 
 
 def typed_again(words: Iterable[str]) -> str:
-    """Return words of a command line as a command for a shell."""
+    """Return words of a command line as a command for a shell, without the passwords in them.
+
+    >>> typed_again(["--db", "postgresql://ana:geheim@db/team", "timeline"])
+    'plait --db postgresql://ana@db/team timeline'
+    """
     return " ".join(["plait", *map(_typed_word, words)])
 
 
 def _typed_word(word: str) -> str:
     """Return a word of a command line as a shell takes it."""
+    if "://" in word:
+        from plait.settings.databases import without_passwords
+
+        word = without_passwords(word)
     if not word.startswith("-"):
         return shell_word(word, "VALUE")
     name, equals, value = word.partition("=")
