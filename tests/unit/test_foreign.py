@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -272,6 +273,47 @@ def test_a_table_that_computes_a_column_is_not_read(path: str, computed: str) ->
     rewrite(path, "documents", "summary TEXT", f"summary TEXT {computed}")
     with pytest.raises(StoreDamaged, match="its table 'documents' is not plait's"):
         Memory.open(path)
+
+
+@pytest.mark.parametrize("kind", ["trigger", "view", "table"])
+def test_what_acts_is_found_whatever_the_letters_of_its_type(
+    path: str, kind: str, tmp_path: Path
+) -> None:
+    run(
+        path,
+        f"CREATE TRIGGER evil {DELETES}",
+        f"CREATE VIEW listed AS {ROWS.format(VIEWS['frequent_terms'])}",
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_schema SET type = upper(type) WHERE type = '{kind}'",
+    )
+    for act in (Memory.open, partial(Memory.restore, path=tmp_path / "restored.db")):
+        with pytest.raises(StoreDamaged, match="a type that SQLite never writes"):
+            act(path)
+    findings = Memory.examine(path, fix=True)
+    assert [row.level for row in findings if "never writes" in row.message] == ["error"]
+
+
+@pytest.mark.parametrize("name", ["sqlite_sequence", "SQLite_Sequence"])
+def test_a_view_in_the_place_of_the_numbers_of_rows_is_not_read(
+    path: str, name: str, tmp_path: Path
+) -> None:
+    with Memory.open(path, embedder="none") as memory:
+        run(
+            path,
+            "PRAGMA writable_schema = ON",
+            "UPDATE sqlite_schema SET name = 'x', tbl_name = 'x', sql = 'CREATE TABLE x (a, b)' "
+            "WHERE name = 'sqlite_sequence'",
+            f"INSERT INTO sqlite_schema VALUES ('view', '{name}', '{name}', 0, "
+            f"'CREATE VIEW {name} (name, seq) AS {ROWS.format('1, x')}')",
+        )
+        with pytest.raises(StoreDamaged, match=f"its view '{name}' is not plait's"):
+            memory.store("Another note", key="other")
+    for act in (Memory.open, partial(Memory.restore, path=tmp_path / "restored.db")):
+        with pytest.raises(StoreDamaged, match=f"its view '{name}' is not plait's"):
+            act(path)
+    assert (Memory.examine(path)[-1].check, Memory.examine(path)[-1].level) == ("schema", "error")
+    assert [row.level for row in Memory.examine(path, fix=True)][-1] == "error"
+    assert dict(Memory.salvage(path, tmp_path / "salvaged.db").kept)["documents"] == 1
 
 
 def test_views_and_computed_columns_of_others_stay(path: str) -> None:

@@ -26,6 +26,7 @@ from plait.stores.sqlite.connection import (
     version_of,
 )
 from plait.stores.sqlite.failures import told, too_new
+from plait.stores.sqlite.state import refuse_foreign_sequence
 
 
 def copy_to(connections: Connections, target: str) -> None:
@@ -145,12 +146,14 @@ def check(backup: apsw.Connection, source: str) -> None:
     Raises:
         SchemaTooNew: A newer plait wrote it.
         StoreDamaged: It is damaged, or no memory.
+        apsw.CorruptError: A copy would run what somebody else put into its schema.
     """
     version = version_of(backup)
     if not version or backup.execute("PRAGMA application_id").get != APPLICATION_ID:
         raise not_a_memory(source)
     if version > SCHEMA_VERSION:
         raise too_new(source, version, SCHEMA_VERSION)
+    refuse_foreign_sequence(backup)
     for (answer,) in backup.execute("PRAGMA integrity_check"):
         # A damaged keyword index is rebuilt when the memory is opened or repaired.
         if answer != "ok" and "fts5" not in str(answer).lower():

@@ -28,7 +28,7 @@ from plait.stores.sqlite.mending import has_own_types
 from plait.stores.sqlite.modes import NETWORK_FILE_SYSTEMS, file_system, sqlite_version, wal_is_safe
 from plait.stores.sqlite.remaking import can_remake, remake
 from plait.stores.sqlite.replaced import current, written_elsewhere
-from plait.stores.sqlite.state import TABLES, Generation, generations
+from plait.stores.sqlite.state import READ_NAMES, Generation, generations
 from plait.types import Ref
 from plait.types.reports import Finding
 
@@ -254,7 +254,7 @@ def _schema(connections: Connections, connection: apsw.Connection, *, fix: bool)
     if others and not fix:
         # A view in the place of a table may never come to an end: nothing more is read.
         views = [row for row in listed if row.type == "view"]
-        is_endless = any(row.own or row.name.lower() in TABLES for row in views)
+        is_endless = any(row.own or row.name.lower() in READ_NAMES for row in views)
         ends = StoreDamaged.code if is_endless else ""
         return Finding("schema", "error", f"In the file {_some(others)}.", advice=FIX, code=ends)
     if others:

@@ -14,7 +14,7 @@ from plait.errors import StoreDamaged, advise, quoted
 from plait.stores.sqlite.connection import SCHEMA_VERSION, rows, version_of
 from plait.stores.sqlite.failures import too_new
 from plait.stores.sqlite.keyword import KEYWORD_TABLES
-from plait.stores.sqlite.state import made_objects
+from plait.stores.sqlite.state import made_objects, refuse_foreign_sequence
 
 # Of what plait makes, without the keyword index, which can be made again from the passages.
 OWN_SCHEMA = "f1d8adb0a73ecf607938b1473833514a4ff6fee6366430b1a3673fb4d641cb5b"
@@ -80,6 +80,7 @@ def refuse_altered_tables(connection: apsw.Connection, path: str) -> None:
 
 
 def _refuse_last_rows(connection: apsw.Connection) -> None:
+    refuse_foreign_sequence(connection)
     if not all(is_last_row(number) for (number,) in rows(connection, _LAST_ROWS)):
         raise apsw.CorruptError("the number of a last row cannot be read")
 

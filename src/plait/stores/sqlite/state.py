@@ -44,12 +44,14 @@ TABLES = frozenset(
         *("embedding_cache", "histories", "steps", "audit", "tallies", "document_tags"),
     )
 )
-# What a read of these computes is plait's own.
-_READ = TABLES | {"passages_terms"}
+# What a read of these computes is plait's own, or SQLite's.
+_SEQUENCE = "sqlite_sequence"  # where SQLite keeps the number of each table's last row
+READ_NAMES = TABLES | {"passages_terms", _SEQUENCE}
 # Nothing else in these is computed, or comes from anywhere else: no word of their statements ends
 # so. In capitals, because that takes a thirtieth of the time.
 _COMPUTED = re.compile(r"(?:AS|VIRTUAL)\b")
 _SCHEMA = "SELECT name, type, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
+_TYPES = frozenset(("table", "index", "trigger", "view"))
 _ANY_MESSAGE = "SELECT 1 FROM documents WHERE turn IS NOT NULL LIMIT 1"
 
 
@@ -246,13 +248,26 @@ def made_objects(connection: apsw.Connection) -> list[tuple[str, str, str, str]]
     """Return name, type, table and SQL of all that the schema makes.
 
     Raises:
-        apsw.CorruptError: One of these is no text. SQLite reads it as one, so that a trigger may
-            act whose type is no 'trigger' to whoever compares it.
+        apsw.CorruptError: One of these is no text, or a type is not as SQLite writes it. It reads
+            them all the same, so that what acts may be no 'trigger' to whoever compares its type.
     """
     made: list[tuple[str, str, str, str]] = rows(connection, _SCHEMA)
     if not all(isinstance(value, str) for row in made for value in row):
         raise apsw.CorruptError("its schema has a value that is no text")
+    if not _TYPES.issuperset(kind for _, kind, _, _ in made):
+        raise apsw.CorruptError("its schema has a type that SQLite never writes")
     return made
+
+
+def refuse_foreign_sequence(connection: apsw.Connection) -> None:
+    """Refuse a view in the place of the numbers of last rows, which a write and a copy read.
+
+    Raises:
+        apsw.CorruptError: There is one.
+    """
+    for name, kind, _, _ in made_objects(connection):
+        if kind != "table" and name.lower() == _SEQUENCE:
+            raise apsw.CorruptError(f"its {kind} {quoted(name)} is not plait's")
 
 
 def refuse_foreign_objects(connection: apsw.Connection, own: Collection[str]) -> None:
@@ -267,7 +282,7 @@ def refuse_foreign_objects(connection: apsw.Connection, own: Collection[str]) ->
         apsw.CorruptError: There is one of these.
     """
     for name, kind, _, sql in made_objects(connection):
-        is_read = name.lower() in _READ
+        is_read = name.lower() in READ_NAMES
         acts = (
             kind == "trigger"
             or (kind == "view" and is_read)
