@@ -44,6 +44,27 @@ def test_nonsense_finds_nothing(memory: Memory, fusion: FusionName) -> None:
     assert memory.search("qqqqzzzz", fusion=fusion) == ()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "what\u2019s quantum entanglement",  # the apostrophe of a phone
+        "quantum\u00a0entanglement",
+        "quantum \u2013 entanglement\u2026",
+        "quantum \U0001f680 entanglement",
+        "\u20ac5 quantum",
+    ],
+)
+def test_marks_beyond_ascii_make_no_other_language_of_a_question(
+    memory: Memory, query: str
+) -> None:
+    plain = query.encode("ascii", "replace").decode().replace("?", " ")
+    assert memory.search(plain) == memory.search(query) == ()
+
+
+def test_words_of_another_alphabet_are_no_nonsense(memory: Memory) -> None:
+    assert memory.search("\u043a\u0432\u0430\u043d\u0442 \u0438 \u0446\u0430\u043f\u043b\u044f")
+
+
 def test_a_hit_with_little_evidence_is_marked_weak(memory: Memory) -> None:
     for hit in memory.search("zebra unicorn quartz dance lyrics"):
         assert hit.is_weak == (hit.relevance < 0.25)
