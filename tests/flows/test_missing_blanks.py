@@ -15,7 +15,11 @@ NOTES = {
     "piano": "The choir buys a Yamaha P-525, because the stand is included.",
     "insurance": "The household is insured for 62,000, liability for less.",
     "plumber": "Reach the plumber at 0171 5550142 before noon.",
-    "nothing": "To get her home, call us now here in 18 minutes or 500 seconds.",
+    "movers": "The contract with the movers is A-2209.",
+    "lawyer": "The contract with the lawyer is I-771.",
+    "fiddle": "The fiddle of O'Reilly is in the attic.",
+    "post": "Whoever sent the first e-mail was polite.",
+    "nothing": "To get her home, call us now here in 18 minutes or 500 seconds, at a 18 mm drill.",
 }
 
 
@@ -35,6 +39,11 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         ("Yamaha P525", "p525", "p 525", "piano"),
         ("insured for 62000", "62000", "62 000", "insurance"),
         ("who has 01715550142", "01715550142", "0171 5550142", "plumber"),
+        ("A2209", "a2209", "a 2209", "movers"),  # "a" is an article, too
+        ("which contract is I771", "i771", "i 771", "lawyer"),
+        # In capitals and small letters as in small ones, with one part of several letters.
+        ("OReilly", "oreilly", "o reilly", "fiddle"),
+        ("who sent the eMail", "email", "e mail", "post"),
     ],
 )
 def test_a_missing_blank_is_put_in_and_told(
@@ -57,6 +66,8 @@ def test_a_missing_blank_is_put_in_and_told(
         "torch NOT earplugs",
         "earpl*",
         "2026",
+        "A18",  # "a 18 mm" and the like are no names
+        "GetHer",
     ],
 )
 def test_words_are_only_divided_where_the_two_stand_together(memory: Memory, query: str) -> None:

@@ -25,6 +25,8 @@ _PARTICLES = ("by", "in", "on")
 # In so short a word another one is often an edit away: two that stand together are likelier.
 SHORT_WORD = 5
 THOUSANDS = 3
+# Letters that are words, too: "A-2209" is a contract, but "a 4" may begin "a 4 GB card".
+_ARTICLES = ("a", "i")
 LONG_NUMBER = 7
 DIVIDED_WORDS = 3  # of a question, the first ones
 
@@ -45,7 +47,8 @@ Divided = Mapping[str, Sequence[tuple[str, ...]]]
 def divided_ones(request: Request, unknown: Sequence[str]) -> Divided:
     """Return those of the words that the memory does not hold that may be two."""
     text = capped(request.text)
-    named = {word.lower() for word in re.findall(r"\w+", text) if parts(word)}
+    # "OReilly" and "eMail" have a single letter beside their part: people write them as two, too.
+    named = {word.lower() for word in re.findall(r"\w+", text) if len(parts(word)) > 1}
     divisible = {*words_in(without_exact(text))} - named
     whole = [word for word in unknown if word in divisible and len(word) <= LONGEST_CORRECTED]
     pairs = ((word, two) for word in whole if (two := divisions(word)))
@@ -104,6 +107,8 @@ def _may_be_two(first: str, second: str) -> bool:
         return long or (len(second) == THOUSANDS >= len(first))
     if second in _PARTICLES:
         return first in _VERBS
+    if first in _ARTICLES and second.isdecimal():
+        return len(second) >= THOUSANDS
     if not empty_words().isdisjoint((first, second)):
         return False
     if first in _LETTERS and len(second) > LEAST_OF_WORD:
