@@ -540,6 +540,32 @@ def test_a_hit_carries_what_every_seed_promised(filled: Memory) -> None:
     assert (hit.signals.keyword_rank, hit.signals.vector_rank) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("#todo call the plumber\nand buy milk", "plumber"),
+        ("#include <stdio.h>\nint main(void);", "stdio"),
+        ("# Plan\n\n#1 paint the fence\n#2 repair the gate", "fence"),
+        ("#ops #urgent\n\nRestart the gateway.", "urgent"),
+        ("####### seven marks\n\nNo heading.", "seven"),
+    ],
+)
+def test_a_line_that_begins_with_a_number_sign_is_shown(
+    memory: Memory, text: str, word: str
+) -> None:
+    memory.store(text, key="a")
+    [hit] = memory.search(word, mode="keyword")
+    assert word in [hit.snippet[start:end].lower() for start, end in hit.highlights]
+    body = text.removeprefix("# Plan\n\n")
+    assert hit.snippet == " ".join(body.split())
+
+
+@pytest.mark.parametrize("heading", ["# Plan", "###### Plan", "#\tPlan", "# A\n\n## Plan"])
+def test_a_heading_is_shown_beside_the_snippet_only(memory: Memory, heading: str) -> None:
+    memory.store(f"{heading}\n\nPaint the fence.", key="a")
+    assert memory.search("fence", mode="keyword")[0].snippet == "Paint the fence."
+
+
 def test_words_of_title_heading_and_tags_count_as_found(memory: Memory) -> None:
     memory.store("# Servers\n\nPort 22.", key="a", title="Gateway", tags=["ssh"])
     hit = memory.search("gateway servers ssh")[0]
