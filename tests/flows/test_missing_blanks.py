@@ -221,6 +221,9 @@ def test_two_words_that_stand_together_are_not_joined(written: Memory) -> None:
         ("Boats are mended by Ægir.", "Aegir", "ægir"),
         ("Tennis with Đoković is at nine.", "Djokovic", "đokovic"),
         ("The fiddle belongs to O'Reilly.", "oreilly", "o reilly"),
+        ("Ёжик спит в саду.", "ежик", "ёжик"),
+        ("Переплётчик пришёл в мастерскую.", "переплетчик", "переплётчик"),
+        ("Елка стоит в зале.", "ёлка", "елка"),
     ],
 )
 def test_a_letter_that_a_keyboard_lacks_is_put_in_and_told(
@@ -233,9 +236,10 @@ def test_a_letter_that_a_keyboard_lacks_is_put_in_and_told(
     assert not answer[0].is_weak
 
 
-@pytest.mark.parametrize("query", ['"Lukasz"', "Lukas*", "lodger", "dinner"])
+@pytest.mark.parametrize("query", ['"Lukasz"', "Lukas*", "lodger", "dinner", "все", '"ежик"'])
 def test_no_letter_is_put_in_where_none_is_missing(memory: Memory, query: str) -> None:
     memory.store("The plumber is called Łukasz, from Łódź.", key="letter")
+    memory.store("Ёжик знает всё, и все знают ёжика.", key="hedgehog")
     assert memory.search(query).receipt.corrections == ()
 
 

@@ -32,9 +32,10 @@ DIVIDED_WORDS = 3  # of a question, the first ones
 
 # What people type for letters that the index keeps, because they are no letter with a mark, unlike
 # "é", which is stored as "e".
+_DOTLESS = "\u0435"  # the Cyrillic letter, not the Latin one
 _INSTEAD = (
     *(("o", "ø"), ("oe", "ø"), ("l", "ł"), ("i", "\u0131"), ("d", "đ"), ("dj", "đ"), ("d", "ð")),
-    *(("ss", "ß"), ("ae", "æ"), ("oe", "œ"), ("th", "þ")),
+    *(("ss", "ß"), ("ae", "æ"), ("oe", "œ"), ("th", "þ"), (_DOTLESS, "ё")),
 )
 LEAST_RESPELT = 4  # letters
 MOST_PLACES = 4  # in a word, where a letter may be another one
@@ -64,11 +65,16 @@ def respellings(word: str) -> list[str]:
 
     >>> respellings("strasse"), respellings("Ørsted".lower()), respellings("lodz")[0]
     (['straße'], ['orsted', 'oersted'], 'lødz')
+    >>> respellings("ежик"), respellings("ёлка")
+    (['ёжик'], ['елка'])
     """
     if len(word) < LEAST_RESPELT or not word.isalpha():
         return []
     if not word.isascii():
-        forms = (_typed(word, instead) for instead in (_INSTEAD, _INSTEAD[::-1]))
+        forms = [_typed(word, instead) for instead in (_INSTEAD, _INSTEAD[::-1])]
+        # Most Russians leave out the dots of "ё", of which a word has one at most, as a rule.
+        bare = [place for place, letter in enumerate(word) if letter == _DOTLESS]
+        forms += [f"{word[:place]}ё{word[place + 1 :]}" for place in bare[:MOST_PLACES]]
         return [form for form in dict.fromkeys(forms) if form != word]
     return list(chain.from_iterable(_with_letter(word, *pair) for pair in _INSTEAD))
 
