@@ -296,6 +296,9 @@ def _confined(plan: Plan, branches: Branches) -> Branches:
         vector = vector[: over_fetch(plan.request, VECTOR_CANDIDATES)]
         if plan.query.strict:
             allowed = {ref for ref, _ in keyword or ()}
+            if plan.mode == "vector":
+                # Alone it ranks all that matches, however far: the nearest may be other passages.
+                vector = sorted(branches.cosines.items(), key=lambda pair: (-pair[1], pair[0]))
             vector = [pair for pair in vector if pair[0] in allowed]
     if plan.mode == "vector" and vector is not None:
         keyword = None
