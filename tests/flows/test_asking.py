@@ -72,6 +72,31 @@ def test_a_hit_with_little_evidence_is_marked_weak(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "is_evidence"),
+    [
+        ('"to be or not to be"', True),
+        ('+"to be or not to be"', True),
+        ('"to be or not to be" NOT herons', True),
+        ('"to be"', False),  # many a sentence has two little words side by side
+        ("to be or not to be", False),
+        ('"to be or not to be" OR that', False),
+        ("NEAR(to be not, 5)", False),
+    ],
+)
+def test_a_quoted_phrase_of_little_words_is_evidence(
+    memory: Memory, query: str, is_evidence: bool
+) -> None:
+    for number in range(60):
+        memory.store(f"Gull {number} steals a herring of {number} grams.", key=f"gull {number}")
+    memory.store("To be or not to be, that is what he asked.", key="monologue")
+    memory.store("Not all of it is to be read, or so they say.", key="other")
+    hits = memory.search(query, mode="keyword")
+    assert hits[0].document.key == "monologue"
+    assert (not hits[0].is_weak) is is_evidence
+    assert all(hit.is_weak for hit in hits[1:])
+
+
+@pytest.mark.parametrize(
     ("query", "told"),
     [
         (" ".join(f"w{n}" for n in range(64)), False),
