@@ -23,7 +23,7 @@ CHATTY_CERTAINTY = 0.5
 CHATTY_BUT_RARE = 3  # passages: a word in so few of them is looked up, whatever words are around it
 LOOKED_UP_WORDS = 2  # so many, all of them telling, are no question: they are looked up
 LOOKED_UP_CHARACTERS = 6  # and so many of a script without blanks
-PHRASE_WORDS = 3  # little words that rarely stand side by side but in the phrase that is meant
+LEAST_QUOTED = 3  # little words that rarely stand side by side but in the phrase that is meant
 MOST_GATHERED = 1_000  # candidates at once
 IN_PASSAGE = 2  # function words of a language, in a passage that is in it
 # Beyond ASCII, but words of ASCII can be written with them: the sign of kelvin, full-width letters.
@@ -418,7 +418,7 @@ def _has_phrase(query: Query) -> bool:
     if isinstance(asked, Group) and asked.operator != "or":
         required = asked.parts if asked.operator == "and" else asked.parts[:1]
     return query.strict and any(
-        isinstance(part, Term) and not part.near and len(part.words) >= PHRASE_WORDS
+        isinstance(part, Term) and not part.near and len(part.words) >= LEAST_QUOTED
         for part in required
     )
 
