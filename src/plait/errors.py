@@ -216,6 +216,7 @@ IN_PYTHON: dict[str, str] = {
     "choose_embedder": "If it is yours, name it: Memory.open(path, embedder=NAME).",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean {name!r}?",
+    "list_settings": "List them in a shell: plait config show",
     "connect": "Connect it again in a shell: plait connect {agent:shell}",
     "install": "Install it, in a clone of plait: pip install '.[{extra}]'",
     "install_or_variable": (

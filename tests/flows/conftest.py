@@ -18,6 +18,7 @@ ON_POSTGRES: dict[str, tuple[str, ...]] = {
         "test_the_receipt_tells_what_the_answer_cost",
         "test_words_of_title_heading_and_tags_count_as_found",
         "test_min_score_tests_relevance_not_order",
+        "test_vectors_alone_find_all_that_operators_match",
     ),
     "test_memory": (
         "test_text_without_a_key_is_an_observation_and_kept_once",

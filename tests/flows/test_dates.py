@@ -22,6 +22,10 @@ LETTERS = {
     "meeting": "Toplantı 12 Mayıs 2025 günü yapıldı.",
     "roof": "The roof was mended in May, 17 tiles for 2024 euros.",
     "printer": "The printer is 192.168.178.31 in the hall, tray 20.",
+    "sensor": "Firmware v1.4.2 of the sensor ends the naps.",
+    "client": "Since 2.7.0 the client naps no longer.",
+    "decoys": "Of 1 or 2 radiators and 4 doors in the hall, the attic and the shed, none was "
+    "painted, because the whole afternoon went by with tea and cake and talk of the weather.",
     "router": "The router is 192.168.178.20 in the hall, channel 31.",
 }
 
@@ -63,6 +67,14 @@ def memory() -> Iterator[Memory]:
 )
 def test_the_note_of_that_day_or_number_is_first(memory: Memory, query: str, key: str) -> None:
     assert memory.search(query)[0].document.key == key
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [("1.4.2", "sensor"), ("v1.4.2", "sensor"), ("2.7.0", "client"), ("naps in v2.7.0", "client")],
+)
+def test_a_version_is_found_with_a_v_or_without(memory: Memory, query: str, key: str) -> None:
+    assert memory.search(query, mode="keyword")[0].document.key == key
 
 
 def test_each_of_several_dates_and_every_word_has_a_place_in_the_query() -> None:

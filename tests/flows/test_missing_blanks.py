@@ -15,7 +15,11 @@ NOTES = {
     "piano": "The choir buys a Yamaha P-525, because the stand is included.",
     "insurance": "The household is insured for 62,000, liability for less.",
     "plumber": "Reach the plumber at 0171 5550142 before noon.",
-    "nothing": "To get her home, call us now here in 18 minutes or 500 seconds.",
+    "movers": "The contract with the movers is A-2209.",
+    "lawyer": "The contract with the lawyer is I-771.",
+    "fiddle": "The fiddle of O'Reilly is in the attic.",
+    "post": "Whoever sent the first e-mail was polite.",
+    "nothing": "To get her home, call us now here in 18 minutes or 500 seconds, at a 18 mm drill.",
 }
 
 
@@ -35,6 +39,11 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         ("Yamaha P525", "p525", "p 525", "piano"),
         ("insured for 62000", "62000", "62 000", "insurance"),
         ("who has 01715550142", "01715550142", "0171 5550142", "plumber"),
+        ("A2209", "a2209", "a 2209", "movers"),  # "a" is an article, too
+        ("which contract is I771", "i771", "i 771", "lawyer"),
+        # In capitals and small letters as in small ones, with one part of several letters.
+        ("OReilly", "oreilly", "o reilly", "fiddle"),
+        ("who sent the eMail", "email", "e mail", "post"),
     ],
 )
 def test_a_missing_blank_is_put_in_and_told(
@@ -57,6 +66,8 @@ def test_a_missing_blank_is_put_in_and_told(
         "torch NOT earplugs",
         "earpl*",
         "2026",
+        "A18",  # "a 18 mm" and the like are no names
+        "GetHer",
     ],
 )
 def test_words_are_only_divided_where_the_two_stand_together(memory: Memory, query: str) -> None:
@@ -210,6 +221,9 @@ def test_two_words_that_stand_together_are_not_joined(written: Memory) -> None:
         ("Boats are mended by Ægir.", "Aegir", "ægir"),
         ("Tennis with Đoković is at nine.", "Djokovic", "đokovic"),
         ("The fiddle belongs to O'Reilly.", "oreilly", "o reilly"),
+        ("Ёжик спит в саду.", "ежик", "ёжик"),
+        ("Переплётчик пришёл в мастерскую.", "переплетчик", "переплётчик"),
+        ("Елка стоит в зале.", "ёлка", "елка"),
     ],
 )
 def test_a_letter_that_a_keyboard_lacks_is_put_in_and_told(
@@ -222,9 +236,10 @@ def test_a_letter_that_a_keyboard_lacks_is_put_in_and_told(
     assert not answer[0].is_weak
 
 
-@pytest.mark.parametrize("query", ['"Lukasz"', "Lukas*", "lodger", "dinner"])
+@pytest.mark.parametrize("query", ['"Lukasz"', "Lukas*", "lodger", "dinner", "все", '"ежик"'])
 def test_no_letter_is_put_in_where_none_is_missing(memory: Memory, query: str) -> None:
     memory.store("The plumber is called Łukasz, from Łódź.", key="letter")
+    memory.store("Ёжик знает всё, и все знают ёжика.", key="hedgehog")
     assert memory.search(query).receipt.corrections == ()
 
 

@@ -523,6 +523,34 @@ def test_relevance_does_not_depend_on_the_other_hits(filled: Memory) -> None:
     assert not filled.search("ssh", mode="keyword")[0].is_weak
 
 
+@pytest.mark.parametrize("limit", [5, 50])
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("river AND invoice", 4),
+        ("river AND invoice NOT xylophone", 4),
+        ("riv* AND invoi*", 4),
+        ("(river OR creek) AND (invoice OR bill)", 4),
+        ("river AND xylophone", 0),
+    ],
+)
+def test_vectors_alone_find_all_that_operators_match(
+    tmp_path: Path, query: str, expected: int, limit: int
+) -> None:
+    # More are nearer than are looked at, and none of them matches.
+    notes = [f"{word} {n}: the {word}." for word in ("River", "Invoice") for n in range(120)]
+    bread = "Grandmother bakes bread with rye and caraway on Saturday, while the cat sleeps. "
+    notes += [f"{bread * 3} The river rose. An invoice of {n} came." for n in range(4)]
+    with Memory.open(tmp_path / "m.db", project="") as memory:
+        memory.store_many(Document(key=str(n), text=text) for n, text in enumerate(notes))
+        answer = memory.search(query, mode="vector", strict=True, limit=limit)
+    assert len(answer) == expected
+    scores = [hit.score for hit in answer]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0.0 <= score <= 1.0 for score in scores)
+    assert {hit.signals.vector_rank for hit in answer} == {*range(1, expected + 1)}
+
+
 # What a hit carries
 
 
@@ -538,6 +566,32 @@ def test_a_hit_carries_what_every_seed_promised(filled: Memory) -> None:
     assert shown == ["ssh", "keys"]
     assert hit.signals.matched == ("keys", "ssh")
     assert (hit.signals.keyword_rank, hit.signals.vector_rank) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("#todo call the plumber\nand buy milk", "plumber"),
+        ("#include <stdio.h>\nint main(void);", "stdio"),
+        ("# Plan\n\n#1 paint the fence\n#2 repair the gate", "fence"),
+        ("#ops #urgent\n\nRestart the gateway.", "urgent"),
+        ("####### seven marks\n\nNo heading.", "seven"),
+    ],
+)
+def test_a_line_that_begins_with_a_number_sign_is_shown(
+    memory: Memory, text: str, word: str
+) -> None:
+    memory.store(text, key="a")
+    [hit] = memory.search(word, mode="keyword")
+    assert word in [hit.snippet[start:end].lower() for start, end in hit.highlights]
+    body = text.removeprefix("# Plan\n\n")
+    assert hit.snippet == " ".join(body.split())
+
+
+@pytest.mark.parametrize("heading", ["# Plan", "###### Plan", "#\tPlan", "# A\n\n## Plan"])
+def test_a_heading_is_shown_beside_the_snippet_only(memory: Memory, heading: str) -> None:
+    memory.store(f"{heading}\n\nPaint the fence.", key="a")
+    assert memory.search("fence", mode="keyword")[0].snippet == "Paint the fence."
 
 
 def test_words_of_title_heading_and_tags_count_as_found(memory: Memory) -> None:

@@ -88,6 +88,7 @@ def test_doctor_of_an_existing_memory_is_done(plait):
     ("words", "sentence"),
     [
         (["keep_dayss", "3"], "Unknown setting 'keep_dayss'. Did you mean 'keep_days'?"),
+        (["nope", "1"], "Unknown setting 'nope'. See: plait config show"),
         (["limit", "abc"], "limit must be a whole number from 1 to 1000, got 'abc'."),
         (
             ["fusion", "rff"],
@@ -98,6 +99,16 @@ def test_doctor_of_an_existing_memory_is_done(plait):
 def test_what_was_only_typed_is_not_blamed_on_the_file(plait, words, sentence):
     ran = plait("config", "set", *words)
     assert (ran.code, ran.err) == (2, f"plait: {sentence}\n")
+
+
+@pytest.mark.parametrize("name", ["plan.md", "Plan.TXT", "plan.html"])
+def test_an_import_of_a_note_says_how_to_index_it(plait, tmp_path, name):
+    note = tmp_path / name
+    note.write_text("# Plan\n\nPaint the shed.\n", encoding="utf-8")
+    ran = plait("import", str(note))
+    assert ran.code == 2
+    assert "is no export: its lines are not JSON. Nothing was imported." in ran.err
+    assert ran.err.endswith(f"Index it with: plait ingest {note}\n")
 
 
 def test_an_import_without_sessions_says_so_once(plait, work, monkeypatch):

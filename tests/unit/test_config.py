@@ -336,7 +336,7 @@ def test_an_unknown_name_is_refused_with_the_closest(
 ) -> None:
     refused = refusal(house, {name: 3})
     assert (refused.code, refused.subject) == ("unknown_setting", name)
-    assert refused.advice == (None if hint is None else meant(hint))
+    assert refused.advice == (Advice("list_settings") if hint is None else meant(hint))
 
 
 @pytest.mark.parametrize(

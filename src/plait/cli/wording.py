@@ -86,6 +86,7 @@ SHELL: dict[str, str] = {
     "choose_embedder": "If it is yours, name it: plait config set embedding_provider NAME",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
+    "list_settings": "See: plait config show",
     "connect": "Run: plait connect {agent:shell}",
     "install": "Run in a clone of plait: pip install '.[{extra}]'",
     "install_or_variable": (

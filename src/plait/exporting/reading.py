@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from plait.errors import UsageError, advise
+from plait.errors import UsageError, advise, quoted
 from plait.exporting import jsonl, reference
 from plait.types.ids import is_address
 from plait.types.records import NamedTuple
@@ -20,6 +20,8 @@ _LINES_LOOKED_AT = 5
 # Characters: where an object over several lines shows that it has messages.
 _OPENING_CHARS = 200
 _CONVERSATION = "a conversation"
+# Endings of files that are read to be searched, not imported.
+_NOTES = frozenset((".md", ".markdown", ".txt", ".rst", ".org", ".html", ".htm"))
 # What a record of another program is, whose import reads it, and the signs by which it is known.
 _TRANSCRIPTS = (
     (
@@ -76,7 +78,12 @@ def read_path(path: str, max_bytes: int) -> Importable:
         other = read_database(path, max_bytes, status.st_mtime_ns // 1_000_000)
         return Importable([*other.parts], source=other.system, left_out=other.left_out)
     with Path(path).open(encoding="utf-8") as lines:
-        return read_lines(lines)
+        try:
+            return read_lines(lines)
+        except UsageError as error:
+            if error.code == "bad_export" and Path(path).suffix.lower() in _NOTES:
+                raise _notes(path) from error
+            raise
 
 
 def read_lines(lines: Iterable[str]) -> Importable:
@@ -92,6 +99,15 @@ def read_lines(lines: Iterable[str]) -> Importable:
     if is_reference:
         return Importable(graph=reference.read_graph_file(rest), source="graph")
     return Importable(list(jsonl.read_export(rest)))
+
+
+def _notes(path: str) -> UsageError:
+    return UsageError(
+        f"{quoted(path)} is no export: its lines are not JSON. Nothing was imported.",
+        code="bad_export",
+        subject=path,
+        advice=advise("ingest", path=path),
+    )
 
 
 def _refuse_transcript(lines: Sequence[str]) -> None:

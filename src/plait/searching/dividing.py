@@ -25,14 +25,17 @@ _PARTICLES = ("by", "in", "on")
 # In so short a word another one is often an edit away: two that stand together are likelier.
 SHORT_WORD = 5
 THOUSANDS = 3
+# Letters that are words, too: "A-2209" is a contract, but "a 4" may begin "a 4 GB card".
+_ARTICLES = ("a", "i")
 LONG_NUMBER = 7
 DIVIDED_WORDS = 3  # of a question, the first ones
 
 # What people type for letters that the index keeps, because they are no letter with a mark, unlike
 # "é", which is stored as "e".
+_DOTLESS = "\u0435"  # the Cyrillic letter, not the Latin one
 _INSTEAD = (
     *(("o", "ø"), ("oe", "ø"), ("l", "ł"), ("i", "\u0131"), ("d", "đ"), ("dj", "đ"), ("d", "ð")),
-    *(("ss", "ß"), ("ae", "æ"), ("oe", "œ"), ("th", "þ")),
+    *(("ss", "ß"), ("ae", "æ"), ("oe", "œ"), ("th", "þ"), (_DOTLESS, "ё")),
 )
 LEAST_RESPELT = 4  # letters
 MOST_PLACES = 4  # in a word, where a letter may be another one
@@ -45,7 +48,8 @@ Divided = Mapping[str, Sequence[tuple[str, ...]]]
 def divided_ones(request: Request, unknown: Sequence[str]) -> Divided:
     """Return those of the words that the memory does not hold that may be two."""
     text = capped(request.text)
-    named = {word.lower() for word in re.findall(r"\w+", text) if parts(word)}
+    # "OReilly" and "eMail" have a single letter beside their part: people write them as two, too.
+    named = {word.lower() for word in re.findall(r"\w+", text) if len(parts(word)) > 1}
     divisible = {*words_in(without_exact(text))} - named
     whole = [word for word in unknown if word in divisible and len(word) <= LONGEST_CORRECTED]
     pairs = ((word, two) for word in whole if (two := divisions(word)))
@@ -61,11 +65,16 @@ def respellings(word: str) -> list[str]:
 
     >>> respellings("strasse"), respellings("Ørsted".lower()), respellings("lodz")[0]
     (['straße'], ['orsted', 'oersted'], 'lødz')
+    >>> respellings("ежик"), respellings("ёлка")
+    (['ёжик'], ['елка'])
     """
     if len(word) < LEAST_RESPELT or not word.isalpha():
         return []
     if not word.isascii():
-        forms = (_typed(word, instead) for instead in (_INSTEAD, _INSTEAD[::-1]))
+        forms = [_typed(word, instead) for instead in (_INSTEAD, _INSTEAD[::-1])]
+        # Most Russians leave out the dots of "ё", of which a word has one at most, as a rule.
+        bare = [place for place, letter in enumerate(word) if letter == _DOTLESS]
+        forms += [f"{word[:place]}ё{word[place + 1 :]}" for place in bare[:MOST_PLACES]]
         return [form for form in dict.fromkeys(forms) if form != word]
     return list(chain.from_iterable(_with_letter(word, *pair) for pair in _INSTEAD))
 
@@ -104,6 +113,8 @@ def _may_be_two(first: str, second: str) -> bool:
         return long or (len(second) == THOUSANDS >= len(first))
     if second in _PARTICLES:
         return first in _VERBS
+    if first in _ARTICLES and second.isdecimal():
+        return len(second) >= THOUSANDS
     if not empty_words().isdisjoint((first, second)):
         return False
     if first in _LETTERS and len(second) > LEAST_OF_WORD:

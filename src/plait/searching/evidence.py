@@ -12,7 +12,7 @@ from plait.ranking.relevance import relevance
 from plait.searching.snippets import in_base_forms
 from plait.text import STOP_WORDS, empty_words, has_runs, parts, prefixes_of, words_in
 from plait.types import EVERYTHING, Filter, Hit, Passage, Ref, Signals
-from plait.types.queries import Chance, Query, Vocabulary
+from plait.types.queries import Chance, Expression, Group, Query, Term, Vocabulary
 
 if TYPE_CHECKING:
     from plait.protocols import ReadAhead
@@ -23,6 +23,7 @@ CHATTY_CERTAINTY = 0.5
 CHATTY_BUT_RARE = 3  # passages: a word in so few of them is looked up, whatever words are around it
 LOOKED_UP_WORDS = 2  # so many, all of them telling, are no question: they are looked up
 LOOKED_UP_CHARACTERS = 6  # and so many of a script without blanks
+LEAST_QUOTED = 3  # little words that rarely stand side by side but in the phrase that is meant
 MOST_GATHERED = 1_000  # candidates at once
 IN_PASSAGE = 2  # function words of a language, in a passage that is in it
 # Beyond ASCII, but words of ASCII can be written with them: the sign of kelvin, full-width letters.
@@ -149,7 +150,9 @@ class Evidence:
         # "Do it" has no subject that a passage could have words of: only nearness tells. A single
         # word in a sentence, as in "what time is it", tells half as much as one that was looked up,
         # but for a rare one: "when is our flight" is about whatever has "flight".
-        self.rarity = rarity if content else 0.0
+        # A phrase of little words that stands in the passage is no chance: "to be or not to be".
+        telling_enough = content or _has_phrase(query)
+        self.rarity = rarity if telling_enough else 0.0
         # Of a date that a passage writes in another way, the memory need not have any word.
         self._rarity_of_dated = math.fsum(self._telling.values()) if content else 0.0
         written = [word for word in self.text.split() if any(map(str.isalnum, word))]
@@ -406,6 +409,18 @@ def _may_be_english(text: str) -> bool:
 def content_of(words: Iterable[str]) -> list[str]:
     """Return the words that tell what a passage is about."""
     return [word for word in words if word not in empty_words() and _tells(word)]
+
+
+def _has_phrase(query: Query) -> bool:
+    """Tell whether whatever matches a query has a phrase of several words, as it was quoted."""
+    asked = query.expression
+    required: Sequence[Expression | None] = (asked,)
+    if isinstance(asked, Group) and asked.operator != "or":
+        required = asked.parts if asked.operator == "and" else asked.parts[:1]
+    return query.strict and any(
+        isinstance(part, Term) and not part.near and len(part.words) >= LEAST_QUOTED
+        for part in required
+    )
 
 
 def _tells(word: str) -> bool:

@@ -391,7 +391,9 @@ class Scorer:
             return False
         best = max((hit.relevance for hit in hits[: hybrid.RERANKED]), default=0.0)
         text = self._request.text
-        return best < NONSENSE and (text.isascii() or not self._embedder.knows(text))
+        # A curly apostrophe, a dash or a hard space from a phone or a page is no other alphabet.
+        is_plain = all(letter.isascii() for letter in text if letter.isalpha())
+        return best < NONSENSE and (is_plain or not self._embedder.knows(text))
 
     # -- the final order -------------------------------------------------------------------
 

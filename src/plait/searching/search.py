@@ -242,14 +242,12 @@ def check(request: Request) -> None:
     check_range("window", request.window, 0, MAX_WINDOW)
     check_range("min_score", request.min_score, 0, 1)
     keyword, vector = request.keyword_weight, request.vector_weight
-    if keyword is not None:
-        check_range("keyword_weight", keyword, 0, 1)
-    if vector is not None:
-        check_range("vector_weight", vector, 0, 1)
-    if keyword is not None and vector is not None:
-        problem = weights_problem(keyword, vector)
-        if problem:
-            raise UsageError(problem, code="bad_weights", subject="keyword_weight")
+    for name, weight in (("keyword_weight", keyword), ("vector_weight", vector)):
+        if weight is not None:
+            check_range(name, weight, 0, 1)
+    problem = None if keyword is None or vector is None else weights_problem(keyword, vector)
+    if problem:
+        raise UsageError(problem, code="bad_weights", subject="keyword_weight")
 
 
 # -- the two branches --------------------------------------------------------------------------
@@ -296,7 +294,9 @@ def _confined(plan: Plan, branches: Branches) -> Branches:
         vector = vector[: over_fetch(plan.request, VECTOR_CANDIDATES)]
         if plan.query.strict:
             allowed = {ref for ref, _ in keyword or ()}
-            vector = [pair for pair in vector if pair[0] in allowed]
+            # Alone, vectors rank all that matches, however far: the nearest may be others.
+            near = branches.cosines.items() if plan.mode == "vector" else vector
+            vector = sorted((row for row in near if row[0] in allowed), key=lambda row: -row[1])
     if plan.mode == "vector" and vector is not None:
         keyword = None
     elif keyword is not None:

@@ -9,6 +9,7 @@ from plait.text import is_unspaced, single_spaced
 SNIPPET_CHARS = 200  # two lines of a terminal
 # Files of other endings, such as code and tables, mean something by their lines.
 PROSE = (".md", ".markdown", ".txt", ".rst", ".org", ".html", ".htm", ".docx", ".pdf", ".ipynb")
+MAX_HEADING_MARKS = 6
 FENCES = ("```", "~~~")
 CODE_INDENT = ("    ", "\t")
 
@@ -56,12 +57,21 @@ def snippet_of(candidate: Candidate, wanted: frozenset[str]) -> Snippet:
 def _after_headings(text: str) -> int:
     """Return where the body of a passage begins; 0 if it has only headings."""
     place = 0
-    while place < len(text) and text[place] in "#\n":
+    while place < len(text) and (text[place] == "\n" or _is_heading(text, place)):
         end = text.find("\n", place)
         if end < 0:
             return 0
         place = end + 1
     return place
+
+
+def _is_heading(text: str, place: int) -> bool:
+    """Tell whether a heading begins here: "#todo", "#1" and "#include" are text of the body."""
+    marks = 0
+    while text.startswith("#", place + marks):
+        marks += 1
+    after = text[place + marks : place + marks + 1]
+    return 1 <= marks <= MAX_HEADING_MARKS and (not after or after.isspace())
 
 
 def snippet(

@@ -1,5 +1,6 @@
 """Documents by event time, or in the order of a session: a page of them, or those around one."""
 
+import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -8,6 +9,8 @@ from plait.searching.readable import load_readable
 from plait.types import KINDS, Document, Filter
 
 SUMMARY_CHARS = 100
+# Not the sign of "C#", "#12" and "#todo".
+_HEADING_MARKS = re.compile(r"^ {0,3}#{1,6}(?!\S)", re.MULTILINE)
 
 
 def happenings(where: Filter) -> Filter:
@@ -68,8 +71,8 @@ def outlined(
 def summary_of(document: Document) -> str:
     r"""Return the summary of a whole document, else its first words, on one line.
 
-    >>> summary_of(Document(text="# Deploys\n\nWe deploy on Fridays."))
-    'Deploys We deploy on Fridays.'
+    >>> summary_of(Document(text="# Deploys\n\nWe deploy C# on Fridays, see #12."))
+    'Deploys We deploy C# on Fridays, see #12.'
     """
     if document.summary:
         return document.summary
@@ -77,5 +80,5 @@ def summary_of(document: Document) -> str:
 
     text = document.text
     front = 0 if document.kind == "message" else front_matter(text)[1]
-    first = " ".join(text[front : front + 4 * SUMMARY_CHARS].replace("#", " ").split())
+    first = " ".join(_HEADING_MARKS.sub("", text[front : front + 4 * SUMMARY_CHARS]).split())
     return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"

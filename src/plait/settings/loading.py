@@ -356,7 +356,9 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
             f"Unknown setting '{name}'{'' if is_typed else f' in {origin}'}.",
             code="unknown_setting",
             subject=name,
-            advice=advise("did_you_mean", name=meant) if meant else suggestion(name, SETTINGS),
+            advice=advise("did_you_mean", name=meant)
+            if meant
+            else suggestion(name, SETTINGS) or advise("list_settings"),
         )
     if name == "db_path" and isinstance(raw, str) and may_be_address(raw):
         from plait.settings.databases import parse_address

@@ -56,11 +56,23 @@ MOST_DATES = 3  # of a question, the first ones
 def numbers_in(text: str) -> list[Term]:
     """Return the numbers with marks inside as phrases: the engine divides them.
 
-    >>> [number.words for number in numbers_in("ping 10.0.0.7 with v3.2, 1 or 2")]
-    [('10', '0', '0', '7'), ('v3', '2')]
+    A version is written with a "v" before it or without, and is meant either way.
+
+    >>> [number.words for number in numbers_in("ping 10:0 with v3.2, 1 or 2")]
+    [('10', '0'), ('v3', '2'), ('3', '2')]
     """
     numbers = re.findall(_NUMBER, text.lower())
-    return [Term(tuple(re.findall(r"[^\W_]+", number))) for number in numbers]
+    written = [tuple(re.findall(r"[^\W_]+", number)) for number in numbers]
+    versions = [words for words, number in zip(written, numbers, strict=True) if "." in number]
+    return [*map(Term, written), *map(Term, filter(None, map(_as_version, versions)))]
+
+
+def _as_version(words: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return a number with a "v" before it, or without; the engine joins it to the first part."""
+    first, *rest = words
+    if first[:1] == "v" and first[1:].isdecimal():
+        return (first[1:], *rest)
+    return (f"v{first}", *rest) if all(map(str.isdecimal, words)) else None
 
 
 def dates_in(text: str) -> tuple[Date, ...]:
