@@ -93,6 +93,26 @@ def test_what_was_purged_does_not_return_when_aiders_project_moves(memory, tmp_p
     assert PURGED.encode() not in bytes_of(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "a <private>{} <private>b</private> {}</private> z",
+        "a <private>{}</private> b <PRIVATE >{}</Private > z",
+        'a <private why="tax">{}</private> z <private>b <private>c</private> {}',
+        "a <private>\n<private>\n{}\n</private>\n{}\n</private>\nz",
+    ],
+)
+def test_a_private_block_ends_where_the_outermost_one_does(memory, tmp_path, words):
+    said = words.replace("{}", SALARY)
+    used = test_claude_code.call("t1", "Bash", command=f"make {said}")
+    rows = test_claude_code.user("u1", said), test_claude_code.answer("a1", used)
+    test_claude_code.transcript(tmp_path, *rows)
+    assert imported(memory, tmp_path, "claude-code").messages == 2
+    assert SALARY.encode() not in bytes_of(tmp_path)
+    for text in stored(memory):
+        assert {"a", "z"} <= set(text.split())
+
+
 LONG = [
     f"{'y' * 148} GH={TOKEN} make",
     f"{'y ' * 75}https://bob:Hx92kqVeryLongPasswordHere7788@git.example/x",

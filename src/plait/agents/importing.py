@@ -19,8 +19,9 @@ from plait.agents.histories import (
     reader_of,
 )
 from plait.agents.histories.files import database_state
-from plait.agents.histories.stripping import without_own, without_private
+from plait.agents.histories.stripping import without_own
 from plait.agents.ledger import Ledger, Overtaken, token_of
+from plait.agents.private import without_private
 from plait.agents.projects import Home, Projects
 from plait.agents.reports import HistoryReport
 from plait.agents.sessions import session_name
