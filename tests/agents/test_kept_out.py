@@ -1,6 +1,7 @@
 """What must not be kept is in no byte of the memory's files, and does not come back."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -188,6 +189,18 @@ def test_names_of_tools_sessions_and_files_are_no_place_for_a_secret(memory, tmp
     test_claude_code.transcript(tmp_path, *rows, session=f"s-{TOKEN}")
     assert imported(memory, tmp_path, "claude-code").messages == 2
     assert imported(memory, tmp_path, "claude-code", Wanted(again=True)).messages == 0
+    assert TOKEN.encode() not in bytes_of(tmp_path)
+
+
+@pytest.mark.parametrize("write", [claude_code, codex, copilot])
+def test_the_name_of_a_folder_that_is_gone_is_no_place_for_a_secret(memory, tmp_path, write):
+    folder, agent = f"/home/ann/job-{TOKEN}/src", write.__name__.replace("_", "-")
+    write(tmp_path, "why?", "who?")
+    for path in filter(Path.is_file, tmp_path.rglob("*.jsonl")):
+        path.write_text(path.read_text("utf-8").replace("/home/ann/shop", folder), "utf-8")
+    report = imported(memory, tmp_path, agent)
+    assert {project for project, _ in report.by_month} == {folder.replace(TOKEN, "[secret]")}
+    assert imported(memory, tmp_path, agent, Wanted(again=True)).messages == 0
     assert TOKEN.encode() not in bytes_of(tmp_path)
 
 
