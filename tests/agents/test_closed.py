@@ -1,5 +1,8 @@
 """Folders and files that may not be read: an import says so, and takes them once they are open."""
 
+import codecs
+import contextlib
+import io
 import json
 import os
 import stat
@@ -10,6 +13,7 @@ import pytest
 
 from plait.agents.histories import Places
 from plait.agents.importing import import_histories, sources_of
+from plait.cli import main
 from plait.memory import Memory
 from tests.agents import test_readers
 from tests.reliability.test_strange_trees import as_nobody, open_folder
@@ -29,12 +33,15 @@ def written(agent: str, home: Path) -> None:
         path.chmod(0o777 if path.is_dir() else 0o666)
 
 
-def imported(agent: str, home: Path) -> tuple[int, dict[str, str]]:
+def imported(
+    agent: str, home: Path, files: tuple[str, ...] = (), projects: tuple[str, ...] = ()
+) -> tuple[int, dict[str, str]]:
     """What an import of a user without rights brings, and what it cannot read."""
 
     def work() -> tuple[int, dict[str, str]]:
         with Memory.open(home.parent / "data" / "m.db", embedder="none") as memory:
-            report = import_histories(memory, sources_of(Places(str(home), {}), [agent]))
+            places = Places(str(home), {}, projects, files)
+            report = import_histories(memory, sources_of(places, [agent]))
         return report.messages, dict(report.unreadable)
 
     told = as_nobody(work)
@@ -108,3 +115,47 @@ def test_a_closed_file_of_one_json_value_is_no_broken_one(home: Path) -> None:
     assert imported("gemini", home) == (0, {str(file): DENIED})
     file.chmod(0o666)
     assert imported("gemini", home) == (1, {})
+
+
+@posix_only
+@pytest.mark.parametrize("inside", ["", "deeper"])
+def test_a_closed_folder_of_an_export_is_named(home: Path, inside: str) -> None:
+    folder = home / "export" / inside
+    folder.mkdir(parents=True)
+    test_readers.chatgpt(folder)
+    for path in (home, home / "export", folder):
+        path.chmod(0o755)
+    files = (str(home / "export"),)
+    codecs.lookup("utf-8-sig")  # nobody may be refused the modules of this Python
+    folder.chmod(0)
+    assert imported("chatgpt", home, files) == (0, {str(folder): DENIED})
+    folder.chmod(0o755)
+    assert imported("chatgpt", home, files) == (2, {})
+
+
+@posix_only
+def test_a_closed_working_folder_stops_no_import(home: Path) -> None:
+    written("codex", home)
+    (home / "shop" / ".git").mkdir(parents=True)
+    (home / "shop" / "sub").mkdir()
+    (home / "shop").chmod(0)
+    projects = (str(home / "shop" / "sub"),)
+    _, unreadable = imported("aider", home, projects=projects)
+    assert set(unreadable.values()) <= {DENIED}
+    assert imported("codex", home, projects=projects)[0] > 0
+
+
+@posix_only
+def test_a_file_behind_a_closed_folder_is_not_called_missing(home: Path) -> None:
+    written("codex", home)
+    home.chmod(0)
+    words = ["--db", str(home.parent / "data" / "m.db"), "import", "codex"]
+
+    def said() -> str:
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            main([*words, str(home / "x.jsonl")])
+            main([*words, str(home.parent / "none.jsonl")])
+        return err.getvalue()
+
+    told = str(as_nobody(said))
+    assert DENIED in told.splitlines()[0] and "no such file" in told.splitlines()[1], told
