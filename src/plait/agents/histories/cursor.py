@@ -77,14 +77,18 @@ def _transcripts(places: Places) -> Iterator[Path]:
 
 
 def _among(database: str, transcripts: list[Path]) -> Iterator[str]:
-    """Yield the sessions of these transcripts that a database has."""
+    """Yield the sessions of these transcripts that a database has, or may have.
+
+    All of them if it cannot be read now: taken in from a transcript too, a session would be there
+    twice. The import names the database, and the next one asks it again.
+    """
     try:
         with opened_history(database) as opened:
             for path in transcripts:
                 if opened.select(_TABLE, ["key"], "WHERE key = ?", [f"composerData:{path.stem}"]):
                     yield path.stem
     except OSError:
-        return
+        yield from (path.stem for path in transcripts)
 
 
 def read(source: HistoryFile, mark: Bookmark | None) -> Iterator[Reading]:
