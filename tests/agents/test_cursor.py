@@ -8,6 +8,8 @@ import pytest
 
 from plait.agents.histories import Places
 from plait.agents.histories.cursor import find, read
+from plait.agents.importing import import_histories, sources_of
+from plait.memory import Memory
 from tests.agents import hostile
 
 START = 1793606400000
@@ -212,6 +214,24 @@ def test_a_transcript_of_a_session_in_the_database_is_not_read_twice(tmp_path):
     assert sorted((row.id, row.kind, row.utterances[0].text) for row in sessions) == [
         *(("T1", "main", "one"), ("T2", "main", "two"), ("T3", "subagent", "go")),
     ]
+
+
+def test_a_transcript_waits_for_a_database_that_cannot_be_read_now(tmp_path):
+    put(tmp_path, "T1", composer(bubble(1)), bubble(1, "one")).close()
+    transcript(tmp_path, line("user", "one"))
+    transcript(tmp_path, line("user", "two"), id="T2")
+    writing = apsw.Connection(str(next(tmp_path.rglob("state.vscdb"))))
+    with Memory.open(tmp_path / "memory.db", embedder="none") as memory:
+
+        def brought():
+            return import_histories(memory, sources_of(places(tmp_path), ["cursor"]))
+
+        writing.execute("BEGIN EXCLUSIVE").fetchall()
+        locked = brought()
+        assert (locked.messages, list(locked.unreadable.values())) == (0, ["database is locked"])
+        writing.execute("ROLLBACK").fetchall()
+        writing.close()
+        assert (brought().messages, brought().messages) == (2, 0)
 
 
 def test_hostile_values_are_skipped(tmp_path):

@@ -1,6 +1,7 @@
 """What must not be kept is in no byte of the memory's files, and does not come back."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,26 @@ def test_what_was_purged_does_not_return_when_aiders_project_moves(memory, tmp_p
     assert PURGED.encode() not in bytes_of(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "a <private>{} <private>b</private> {}</private> z",
+        "a <private>{}</private> b <PRIVATE >{}</Private > z",
+        'a <private why="tax">{}</private> z <private>b <private>c</private> {}',
+        "a <private>\n<private>\n{}\n</private>\n{}\n</private>\nz",
+    ],
+)
+def test_a_private_block_ends_where_the_outermost_one_does(memory, tmp_path, words):
+    said = words.replace("{}", SALARY)
+    used = test_claude_code.call("t1", "Bash", command=f"make {said}")
+    rows = test_claude_code.user("u1", said), test_claude_code.answer("a1", used)
+    test_claude_code.transcript(tmp_path, *rows)
+    assert imported(memory, tmp_path, "claude-code").messages == 2
+    assert SALARY.encode() not in bytes_of(tmp_path)
+    for text in stored(memory):
+        assert {"a", "z"} <= set(text.split())
+
+
 LONG = [
     f"{'y' * 148} GH={TOKEN} make",
     f"{'y ' * 75}https://bob:Hx92kqVeryLongPasswordHere7788@git.example/x",
@@ -168,6 +189,18 @@ def test_names_of_tools_sessions_and_files_are_no_place_for_a_secret(memory, tmp
     test_claude_code.transcript(tmp_path, *rows, session=f"s-{TOKEN}")
     assert imported(memory, tmp_path, "claude-code").messages == 2
     assert imported(memory, tmp_path, "claude-code", Wanted(again=True)).messages == 0
+    assert TOKEN.encode() not in bytes_of(tmp_path)
+
+
+@pytest.mark.parametrize("write", [claude_code, codex, copilot])
+def test_the_name_of_a_folder_that_is_gone_is_no_place_for_a_secret(memory, tmp_path, write):
+    folder, agent = f"/home/ann/job-{TOKEN}/src", write.__name__.replace("_", "-")
+    write(tmp_path, "why?", "who?")
+    for path in filter(Path.is_file, tmp_path.rglob("*.jsonl")):
+        path.write_text(path.read_text("utf-8").replace("/home/ann/shop", folder), "utf-8")
+    report = imported(memory, tmp_path, agent)
+    assert {project for project, _ in report.by_month} == {folder.replace(TOKEN, "[secret]")}
+    assert imported(memory, tmp_path, agent, Wanted(again=True)).messages == 0
     assert TOKEN.encode() not in bytes_of(tmp_path)
 
 

@@ -643,6 +643,30 @@ def test_a_folder_that_cannot_be_written_is_named_and_no_file_is_changed(
 
 
 @pytest.mark.parametrize("verb", ["connect", "disconnect"])
+@pytest.mark.parametrize("ending", ["", "-3"])
+def test_a_backup_that_cannot_be_made_is_named_and_no_file_is_changed(
+    plait, proved, home, verb, ending
+):
+    """Not the files before it either: a server without its hooks is half a connection."""
+    (home / ".claude").mkdir()
+    (home / ".claude.json").write_text('{"b": 1}', encoding="utf-8")
+    settings = home / ".claude" / "settings.json"
+    settings.write_text('{"a": 1}', encoding="utf-8")
+    if verb == "disconnect":
+        plait("connect", "claude-code")
+    backup = Path(f"{settings}{BACKUP_ENDING}")
+    backup.unlink(missing_ok=True)
+    if ending:
+        for name in (backup, f"{backup}-2"):
+            Path(name).write_text("older", encoding="utf-8")
+    Path(f"{backup}{ending}", "mine").mkdir(parents=True)
+    before = files_in(home)
+    ran = plait(verb, "claude-code")
+    assert ran.code == 2 and f"{backup}{ending}" in ran.err, ran
+    assert files_in(home) == before
+
+
+@pytest.mark.parametrize("verb", ["connect", "disconnect"])
 @pytest.mark.parametrize("name", [".claude/settings.json", ".claude/skills/plait/SKILL.md"])
 def test_a_file_that_nobody_may_write_is_named_and_no_file_is_changed(
     plait, proved, home, verb, name

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
+from plait.agents import private
 from plait.agents.histories import acts, stripping
 from plait.agents.hooks import injecting, speaking
 from plait.embedders.builtin import Builtin
@@ -599,8 +600,9 @@ SCANNERS: dict[str, Scanner] = {
             "lines": repeated("hook:\n"),
         },
     ),
-    "stripping.without_private": Scanner(
-        stripping.without_private, more={"openings": repeated("<private>")}
+    "private.without_private": Scanner(
+        private.without_private,
+        more={"openings": repeated("<private>"), "blanks": repeated("<private ")},
     ),
     "stripping.holds_block": Scanner(lambda text: stripping.holds_block(text, ["note"])),
     "acts.ended": Scanner(_ended, more={"keys": repeated("-----BEGIN PRIVATE KEY-----\n")}),

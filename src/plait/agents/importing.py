@@ -18,9 +18,10 @@ from plait.agents.histories import (
     Utterance,
     reader_of,
 )
-from plait.agents.histories.files import database_state
-from plait.agents.histories.stripping import without_own, without_private
+from plait.agents.histories.files import database_state, refuse_closed
+from plait.agents.histories.stripping import without_own
 from plait.agents.ledger import Ledger, Overtaken, token_of
+from plait.agents.private import without_private
 from plait.agents.projects import Home, Projects
 from plait.agents.reports import HistoryReport
 from plait.agents.sessions import session_name
@@ -241,6 +242,7 @@ class _Import:
         is_foreign = self._named and mark is None
         number = 0
         try:
+            refuse_closed(source)
             last = self._last_times(source, mark)
             for reading in reader_of(source.agent).read(source, mark):
                 number += 1

@@ -4,6 +4,7 @@ from os.path import isdir
 from pathlib import PurePosixPath, PureWindowsPath
 
 from plait.errors import ConfigError
+from plait.facts.masking import masked
 from plait.settings.loading import find_project, load, project_name, repository_of
 from plait.types import EVERYTHING
 from plait.types.records import NamedTuple
@@ -52,7 +53,8 @@ class Projects:
                 # Unlike a Path, this raises for no name, however long.
                 is_here = isdir(folder)  # noqa: PTH112
                 root = find_project(folder) if is_here else folder
-                name = (_named_in(folder) or repository_of(root)) if is_here else root
+                # A folder that is gone is only a text of the history, where secrets are masked.
+                name = (_named_in(folder) or repository_of(root)) if is_here else masked(folder)[0]
                 home = Home(self._writer.home_of(project_name(name)), root)
             self._of_folders[folder] = home
         return self._of_folders[folder]

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Iterable
 
 from plait.agents.histories import Act
 from plait.agents.histories.acts import relative_path
-from plait.agents.histories.stripping import without_own, without_private
+from plait.agents.histories.stripping import without_own
+from plait.agents.private import without_private
 from plait.facts.credentials import secret_values
 from plait.facts.masking import MASK, masked
 from plait.text import clean

@@ -125,7 +125,8 @@ def _below_a_label(text: str) -> str:
     >>> _below_a_label("Rotate the keys.\n[semantic:policy:1-2]")
     'Rotate the keys.\n [semantic:policy:1-2]'
     """
-    return "\n".join(f" {line}" if line.startswith("[") else line for line in text.split("\n"))
+    lines = text.splitlines(keepends=True)
+    return "".join(f" {line}" if line.startswith("[") else line for line in lines)
 
 
 def instructions(memory: Memory, today: str, *, is_local: bool) -> ChatContext:

@@ -68,7 +68,7 @@ def _line(message: Document) -> str:
     'tool: Done.\n  user: Delete it.'
     """
     claimed = " (so a program says)" if speaks_as_another(message) else ""
-    text = message.text.strip().replace("\n", "\n  ")
+    text = "  ".join(message.text.strip().splitlines(keepends=True))
     return f"{flattened(message.role or '')}{claimed}: {text}"
 
 

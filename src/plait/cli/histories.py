@@ -177,10 +177,21 @@ def _warn_of_unreadable(report: HistoryReport, out: Output) -> None:
         out.warn(f"{counted(left, 'more file')} cannot be read; --json names all.")
 
 
+def _missing(file: str) -> str:
+    """Return why a path is no file to be read."""
+    try:
+        os.lstat(file)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return "there is no such file"
+    except OSError as error:
+        return error.strerror or "there is no such file"
+    return "it is no file"
+
+
 def _places(file: str | None, *, may_be_folder: bool = False) -> Places:
     """Return where to look: everywhere, or only at one file, or the folder of an export."""
     if file and not (os.path.isfile(file) or (may_be_folder and os.path.isdir(file))):
-        what = "it is no file" if os.path.lexists(file) else "there is no such file"
+        what = _missing(file)
         raise SourceError(f"Cannot read {file}: {what}. Check the path.")
     files = (os.path.abspath(file),) if file else ()
     environ = environment()

@@ -56,13 +56,20 @@ def on_a_line(name: str) -> str:
     return flat if len(flat) <= NAME_CHARS else f"{flat[: NAME_CHARS - 1]}…"
 
 
+# Whatever begins a new line somewhere, as `str.splitlines` knows it, and how it is written.
+_BREAKS = {
+    ord(sign): sign.encode("unicode_escape").decode("ascii")
+    for sign in "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+}
+
+
 def as_lines(rows: Iterable[str]) -> str:
     r"""Return one line for each row: a line break inside a name must not look like another row.
 
     >>> as_lines(["a.md", "b\nc.md"])
     'a.md\nb\\nc.md'
     """
-    return "\n".join(row.replace("\n", "\\n") for row in rows)
+    return "\n".join(row.translate(_BREAKS) for row in rows)
 
 
 def _named(project: str) -> str:

@@ -319,9 +319,9 @@ def _below_a_head(text: str) -> str:
     >>> _below_a_head("Rotate the keys.\n[2] abcdefgh policy (pinned)")
     'Rotate the keys.\n [2] abcdefgh policy (pinned)'
     """
-    return "\n".join(
+    return "".join(
         f" {line}" if line.startswith("[") and line[1:].partition("]")[0].isdecimal() else line
-        for line in text.split("\n")
+        for line in text.splitlines(keepends=True)
     )
 
 

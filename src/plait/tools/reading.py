@@ -294,8 +294,8 @@ def _more_facts(notice: Notice | None) -> dict[str, int]:
 
 def _below_a_head(text: str) -> str:
     """Return a document in which only the first line can be taken for a head of plait's."""
-    first, *others = text.split("\n")
-    return "\n".join([first, *(f" {line}" if is_id(line[:ID_LENGTH]) else line for line in others)])
+    first, *others = text.splitlines(keepends=True)
+    return "".join([first, *(f" {line}" if is_id(line[:ID_LENGTH]) else line for line in others)])
 
 
 def _readable_text(

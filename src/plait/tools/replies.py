@@ -66,4 +66,4 @@ def on_one_line(*parts: str) -> str:
 
 def below_a_row(text: str) -> str:
     """Return a text with its lines indented: none of them can look like another row."""
-    return "  " + text.replace("\n", "\n  ")
+    return "  " + "  ".join(text.splitlines(keepends=True))

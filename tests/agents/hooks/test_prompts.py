@@ -146,3 +146,16 @@ def test_hooks_keep_the_first_answers_of_recall(memory: Memory) -> None:
 )
 def test_what_is_asked_with_is_what_a_person_typed(prompt: str, query: str) -> None:
     assert query_of(prompt) == query
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        ("when do we rotate keys? <private>Bob is ill</private>", "when do we rotate keys?"),
+        ("<private>Bob\nis ill</private> when do we rotate keys?", "when do we rotate keys?"),
+        ("how do we deploy the heron <private>Bob is ill", "how do we deploy the heron"),
+        ("<private>where does Bob keep the heron?</private>", ""),
+    ],
+)
+def test_what_is_private_is_not_asked_with(prompt: str, asked: str) -> None:
+    assert query_of(prompt) == asked

@@ -141,10 +141,10 @@ def _write_all(changes: Sequence[FileChange], *, private: bool) -> list[str]:
         for change in changes:
             if change.before is not None and change.after is not None:
                 backups.append(back_up(change.path, change.before))
-            done.append(change)
             replace_settings(change.path, change.before, change.after, private=private)
+            done.append(change)
     except (ChangedMeanwhile, ConfigError):
-        for change in reversed(done[:-1]):
+        for change in reversed(done):
             with contextlib.suppress(ChangedMeanwhile, ConfigError):
                 replace_settings(change.path, change.after, change.before, private=private)
         raise
@@ -297,8 +297,12 @@ def back_up(path: str, data: bytes) -> str:
     names = [f"{target}{BACKUP_ENDING}{ending}" for ending in endings]
     if read_settings(names[0]) != data:
         for newer, older in reversed(list(pairwise(names))):
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 os.replace(newer, older)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise cannot("write", older, error) from error
         aside = _write_aside(names[0], data)
         try:
             os.chmod(aside, PRIVATE_MODE)

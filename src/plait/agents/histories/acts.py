@@ -167,7 +167,8 @@ def _kept(text: str) -> str:
     """Return a text without private blocks and without what plait itself put in."""
     if "<" not in text and "plait-recall" not in text:
         return text
-    from plait.agents.histories.stripping import without_own, without_private
+    from plait.agents.histories.stripping import without_own
+    from plait.agents.private import without_private
 
     return without_own(without_private(text))
 

@@ -7,6 +7,7 @@ The file lies in the project, where anyone may have written it, and an answer ma
 none of its words are known to be the user's.
 """
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -57,7 +58,8 @@ def _of_project(project: Path) -> list[Path]:
     aider writes nowhere else in a repository: what lies in its other folders was brought by it.
     """
     tops = (project, *project.parents)
-    top = next((folder for folder in tops if (folder / ".git").exists()), None)
+    # Unlike that of a Path, this raises for no folder.
+    top = next((row for row in tops if os.path.exists(row / ".git")), None)  # noqa: PTH110
     if top is not None:
         return [] if _may_be_tracked(top) else [top / _NAME]
     return [folder / _NAME for folder in tops]

@@ -74,13 +74,20 @@ def _retention_days(folder: Path) -> int:
 
 
 def _transcripts(folder: Path) -> Iterator[Path]:
-    for top, folders, names in os.walk(folder):
+    refused: list[Path] = []
+
+    def note(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            refused.append(Path(error.filename))
+
+    for top, folders, names in os.walk(folder, onerror=note):
         folders[:] = (
             name
             for name in folders
             if name not in ("tool-results", "memory") and not any(tool in name for tool in _FOREIGN)
         )
         yield from (Path(top, name) for name in names if name.endswith(".jsonl"))
+    yield from refused
 
 
 def _source(path: Path, days: int | None) -> list[HistoryFile]:

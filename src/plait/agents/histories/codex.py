@@ -62,7 +62,7 @@ def find(places: Places) -> Iterator[HistoryFile]:
     if not paths:
         home = Path(places.environ.get("CODEX_HOME") or Path(places.home, ".codex"))
         for name in ("sessions", "archived_sessions"):
-            paths += below(home / name, (".jsonl", _COMPRESSED))
+            paths += below(home / name, (".jsonl", _COMPRESSED), closed=True)
     plain = {str(path) for path in paths}
     sources = (
         history_file(_AGENT, path, _thread(path))

@@ -14,7 +14,7 @@ from plait.agents.histories import Bookmark, HistoryFile, Places, Reading, Sessi
 from plait.agents.histories import vscode_chats as chats
 from plait.agents.histories.acts import act_of
 from plait.agents.histories.collecting import Utterances
-from plait.agents.histories.files import history_file, oldest_first
+from plait.agents.histories.files import history_file, matching, oldest_first
 from plait.agents.histories.lines import JsonLines
 from plait.agents.histories.values import (
     Fields,
@@ -46,7 +46,7 @@ def find(places: Places) -> Iterator[HistoryFile]:
         sources += history_file(_AGENT, Path(file), _session_of(Path(file)))
     if not places.files:
         home = Path(places.environ.get("COPILOT_HOME") or Path(places.home, ".copilot"))
-        for path in (home / "session-state").glob(f"*/{_EVENTS}"):
+        for path in matching(home / "session-state", f"*/{_EVENTS}"):
             sources += history_file(_AGENT, path, _session_of(path))
         for path in chats.chat_files(places):
             sources += history_file(_AGENT, path, path.stem)

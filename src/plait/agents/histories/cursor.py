@@ -4,6 +4,7 @@ In the database, a session ("composer") lists its messages ("bubbles"), each und
 Transcripts have no ids and no times; one whose session is in the database is left out.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from plait.agents.histories.files import (
     database_state,
     history_file,
     is_unchanged,
+    matching,
     oldest_first,
     opened_history,
     workspace_folder,
@@ -70,19 +72,23 @@ def _source(path: Path) -> list[HistoryFile]:
 
 def _transcripts(places: Places) -> Iterator[Path]:
     home = Path(places.environ.get("CURSOR_CONFIG_DIR") or Path(places.home, ".cursor"))
-    for top in (home / "projects").glob(f"*/{TRANSCRIPTS}"):
-        yield from below(top, (".jsonl",))
+    for top in matching(home / "projects", f"*/{TRANSCRIPTS}"):
+        yield from below(top, (".jsonl",), closed=True)
 
 
 def _among(database: str, transcripts: list[Path]) -> Iterator[str]:
-    """Yield the sessions of these transcripts that a database has."""
+    """Yield the sessions of these transcripts that a database has, or may have.
+
+    All of them if it cannot be read now: taken in from a transcript too, a session would be there
+    twice. The import names the database, and the next one asks it again.
+    """
     try:
         with opened_history(database) as opened:
             for path in transcripts:
                 if opened.select(_TABLE, ["key"], "WHERE key = ?", [f"composerData:{path.stem}"]):
                     yield path.stem
     except OSError:
-        return
+        yield from (path.stem for path in transcripts)
 
 
 def read(source: HistoryFile, mark: Bookmark | None) -> Iterator[Reading]:
@@ -153,7 +159,7 @@ def _folders(database: Path) -> dict[str, str]:
     folders: dict[str, str] = {}
     for path in sorted((database.parent.parent / "workspaceStorage").glob(f"*/{_DATABASE}")):
         place = workspace_folder(path.parent)
-        if not place or not path.is_file():
+        if not place or not os.path.isfile(path):  # noqa: PTH113
             continue
         try:
             with opened_history(str(path)) as opened:

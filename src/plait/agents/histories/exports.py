@@ -5,6 +5,7 @@ unpacked: members of a zip are only read, and one that would become absurdly lar
 """
 
 import json
+import os
 import stat
 import zipfile
 import zlib
@@ -16,9 +17,17 @@ from typing import IO, Any
 
 from plait.agents.histories import Bookmark, HistoryFile, Places, Reading, Session
 from plait.agents.histories.collecting import FULL
-from plait.agents.histories.files import history_file, is_unchanged, oldest_first, state_of
+from plait.agents.histories.files import (
+    below,
+    history_file,
+    is_unchanged,
+    oldest_first,
+    state_of,
+)
 from plait.agents.histories.values import Fields, number
 
+# How the names of lists begin.
+_LISTS = "conversations"
 _BLOCK = 1024 * 1024
 # Characters of one conversation.
 _LONGEST_CONVERSATION = 128 * 1024 * 1024
@@ -36,7 +45,13 @@ def exported_files(agent: str, places: Places) -> Iterator[HistoryFile]:
     sources: list[HistoryFile] = []
     for file in places.files:
         path = Path(file)
-        members = sorted(path.glob("**/conversations*.json")) if path.is_dir() else [path]
+        members = [path]
+        if os.path.isdir(path):  # noqa: PTH112 - raises for no folder
+            rows = below(path, (".json",), closed=True)
+            # One without that ending is a folder that cannot be looked into.
+            members = sorted(
+                row for row in rows if row.name.startswith(_LISTS) or row.suffix != ".json"
+            )
         for member in members:
             sources += history_file(agent, member)
     yield from oldest_first(sources)
@@ -90,7 +105,7 @@ def _conversations(path: str, skipped: Counter[str]) -> Iterator[Any]:
 def _is_list(member: zipfile.ZipInfo) -> bool:
     name = PurePosixPath(member.filename.replace("\\", "/"))
     is_file = not member.is_dir() and not stat.S_ISLNK(member.external_attr >> 16)
-    is_named = name.name.startswith("conversations") and name.suffix == ".json"
+    is_named = name.name.startswith(_LISTS) and name.suffix == ".json"
     return is_file and is_named and "__MACOSX" not in name.parts
 
 

@@ -3,11 +3,14 @@
 Databases are read while their program may be writing to them; nothing is created beside them.
 """
 
+import errno
+import fnmatch
 import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -27,14 +30,46 @@ _LARGEST_VALUE = 64 * 1024 * 1024
 _MAIN: SessionKind = "main"
 
 
-def below(top: Path, endings: tuple[str, ...], leave_out: Sequence[str] = ()) -> Iterator[Path]:
+def below(
+    top: Path, endings: tuple[str, ...], leave_out: Sequence[str] = (), *, closed: bool = False
+) -> Iterator[Path]:
     """Yield the files of a folder, and of those in it, that end so.
 
     Links to folders are not followed: they may lead in a circle, or out of the agent's folder.
+    With ``closed``, also the folders that cannot be looked into: nobody knows what is in them.
     """
-    for place, folders, names in os.walk(top):
+    refused: list[Path] = []
+
+    def note(error: OSError) -> None:
+        if closed and isinstance(error, PermissionError):
+            refused.append(Path(error.filename))
+
+    for place, folders, names in os.walk(top, onerror=note):
         folders[:] = [name for name in folders if name not in leave_out]
         yield from (Path(place, name) for name in names if name.endswith(endings))
+    yield from refused
+
+
+def matching(top: Path, pattern: str) -> Iterator[Path]:
+    """Yield what a pattern names in a folder, and the folders that cannot be looked into.
+
+    `Path.glob` says nothing of these.
+    """
+    part, _, rest = pattern.partition("/")
+    names = [part]
+    if "*" in part:
+        try:
+            names = sorted(fnmatch.filter((row.name for row in top.iterdir()), part))
+        except PermissionError:
+            yield top
+            return
+        except OSError:
+            return
+    for name in names:
+        if rest:
+            yield from matching(top / name, rest)
+        else:
+            yield top / name
 
 
 def history_file(
@@ -44,18 +79,37 @@ def history_file(
     kind: SessionKind = _MAIN,
     days: int | None = None,
 ) -> list[HistoryFile]:
-    """Return a regular file as a source; nothing if it is none, or cannot be looked at.
+    """Return a regular file as a source; nothing if it is none.
 
+    A folder that cannot be looked into is one too, so that an import can say so.
     ``days`` is how long after its last use the agent deletes it.
     """
     try:
         status = path.stat()
+    except PermissionError:
+        around = (folder for folder in path.parents if os.path.isdir(folder))  # noqa: PTH112
+        return [HistoryFile(agent, str(folder)) for folder in islice(around, 1)]
     except (OSError, ValueError):
         return []
+    if stat.S_ISDIR(status.st_mode) and not os.access(path, os.R_OK | os.X_OK):
+        return [HistoryFile(agent, str(path))]
     if not stat.S_ISREG(status.st_mode):
         return []  # opening a pipe would wait for ever
     expires_at = None if days is None else round(status.st_mtime * 1000) + days * DAY_MS
     return [HistoryFile(agent, str(path), kind, session, status.st_size, expires_at)]
+
+
+def refuse_closed(source: HistoryFile) -> None:
+    """Raise for what may not be read, whatever its reader would make of that.
+
+    Raises:
+        PermissionError: It is a closed file, or a folder: only a closed one is a source.
+    """
+    # Unlike those of a Path, these raise for no name, however odd.
+    is_folder = not source.size and os.path.isdir(source.path)  # noqa: PTH112
+    is_closed = os.path.exists(source.path) and not os.access(source.path, os.R_OK)  # noqa: PTH110
+    if is_folder or is_closed:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source.path)
 
 
 def oldest_first(sources: Iterable[HistoryFile]) -> list[HistoryFile]:
@@ -113,7 +167,8 @@ def data_folders(places: Places, name: str) -> list[Path]:
     if environ.get("WSL_DISTRO_NAME"):
         windows = Path("/mnt/c/Users")
         folders += sorted(windows.glob(f"*/AppData/Roaming/{name}/User"))
-    return [path for path in dict.fromkeys(folders) if path.is_dir()]
+    # Unlike that of a Path, this raises for no folder.
+    return [path for path in dict.fromkeys(folders) if os.path.isdir(path)]  # noqa: PTH112
 
 
 def workspace_folder(storage: Path) -> str:

@@ -5,6 +5,7 @@ So a file that changed is read whole. Older sessions are one JSON file; it may c
 A compression, or results that are cut short, write the messages anew under other ids.
 """
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -78,9 +79,12 @@ def find(places: Places) -> Iterator[HistoryFile]:
     top = Path(places.environ.get("GEMINI_CLI_HOME") or places.home, ".gemini")
     days = _retention_days(top / "settings.json")
     sources: list[HistoryFile] = []
-    for path in below(top / "tmp", (_LOG, _WHOLE), ("checkpoints", "memory", "shell_history")):
+    others = ("checkpoints", "memory", "shell_history")
+    for path in below(top / "tmp", (_LOG, _WHOLE), others, closed=True):
         parts = path.relative_to(top / "tmp").parts
-        if "chats" not in parts or (path.suffix == _WHOLE and path.with_suffix(_LOG).exists()):
+        is_file = path.suffix in (_LOG, _WHOLE)
+        is_old = path.suffix == _WHOLE and os.path.exists(path.with_suffix(_LOG))  # noqa: PTH110
+        if is_file and ("chats" not in parts or is_old):
             continue
         # A subagent's file is in a folder named after the session that called it.
         kind: SessionKind = "main" if path.parent.name == "chats" else _SUBAGENT

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from plait.agents.histories import Bookmark
+from plait.facts.masking import masked
 from plait.types.records import NamedTuple
 
 # Bytes. A longer line holds an image or a whole file, and is left out; it is never held in memory.
@@ -142,8 +143,13 @@ class JsonLines:
             "time": time,
             "offset": offset,
             "hash": hashed.hexdigest(),
-            "state": dict(self.state),
+            "state": {**self.state, **_safe_folders(self.state)},
         }
+
+
+def _safe_folders(state: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the folders of a session without the secrets in their names."""
+    return {"folders": [masked(path)[0] for path in state["folders"]]} if "folders" in state else {}
 
 
 def _is_sound(mark: Bookmark) -> bool:

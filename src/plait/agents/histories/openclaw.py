@@ -17,6 +17,7 @@ from plait.agents.histories.files import (
     database_state,
     history_file,
     is_unchanged,
+    matching,
     oldest_first,
     opened_history,
     read_json,
@@ -76,9 +77,9 @@ def find(places: Places) -> Iterator[HistoryFile]:
         sources += history_file(_AGENT, Path(file))
     if not places.files:
         home = Path(places.environ.get("OPENCLAW_STATE_DIR") or Path(places.home, ".openclaw"))
-        for path in (home / "agents").glob(f"*/agent/{_DATABASE}"):
+        for path in matching(home / "agents", f"*/agent/{_DATABASE}"):
             sources += history_file(_AGENT, path, days=_RETENTION_DAYS)
-        for path in (home / "agents").glob("*/sessions/*.jsonl*"):
+        for path in matching(home / "agents", "*/sessions/*.jsonl*"):
             name, _, rest = path.name.partition(".jsonl")
             is_own = not rest or rest.startswith(".reset.")
             if is_own and ".checkpoint" not in name:

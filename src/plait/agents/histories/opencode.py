@@ -23,6 +23,7 @@ from plait.agents.histories.files import (
     database_state,
     history_file,
     is_unchanged,
+    matching,
     oldest_first,
     opened_history,
     read_json,
@@ -75,9 +76,9 @@ def find(places: Places) -> Iterator[HistoryFile]:
     if environ.get("OPENCODE_DB"):
         sources += history_file(_AGENT, tops[0] / environ["OPENCODE_DB"])
     for top in tops:
-        for path in (*top.glob("opencode.db"), *top.glob("opencode-*.db")):
+        for path in (top / "opencode.db", *matching(top, "opencode-*.db")):
             sources += history_file(_AGENT, path)
-        for path in below(top / "storage" / "session", (".json",)):
+        for path in below(top / "storage" / "session", (".json",), closed=True):
             sources += history_file(_AGENT, path, path.stem)
     yield from oldest_first(sources)
 

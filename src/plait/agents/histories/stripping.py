@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from html import unescape
 
 from plait.agents.hooks.prompts import OPENING_TAG
+from plait.agents.private import without_private
 from plait.facts.echo import unfenced
 
 # What plait puts around recalled text, as Gemini CLI stores it.
 _ESCAPED_FENCE = re.compile(r"&lt;&lt;(/?)plait-recall ([a-z2-7]{8})&gt;&gt;")
 # Halves of a fence may be left that are one together. Nobody writes so: a text with more is none.
 _MOST_NESTED = 8
-_PRIVATE = re.compile(r"<private>(?:[^<]|<(?!/private>))*+(?:</private>)?", re.I)
 # Before a plan that a model wrote and the user only agreed to: it goes into a new session as the
 # user's words.
 _PLANS = (
@@ -43,14 +43,6 @@ def without_own(text: str) -> str:
         if text == before:
             return text.strip()
     return ""
-
-
-def without_private(text: str) -> str:
-    """Return a text without the blocks that its author wants nobody to keep."""
-    if "<" not in text or "<private>" not in text.lower():
-        return text
-    # A blank, or the words before and after a block could be a tag together.
-    return _PRIVATE.sub(" ", text)
 
 
 def without_head(text: str, tags: Sequence[str], lines: Sequence[str] = ()) -> str:

@@ -4,6 +4,7 @@ It is one JSON value, or a log whose first line is the whole and whose others ch
 writes both anew now and then, so a file that changed is read whole.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from plait.agents.histories.collecting import Utterances
 from plait.agents.histories.files import (
     data_folders,
     is_unchanged,
+    matching,
     read_json,
     state_of,
     workspace_folder,
@@ -41,9 +43,10 @@ def chat_files(places: Places) -> Iterator[Path]:
     """Yield the files of chats, of all editors of the family."""
     for top in (row for name in VSCODE_FOLDERS for row in data_folders(places, name)):
         for pattern in ("workspaceStorage/*/chatSessions", "globalStorage/emptyWindowChatSessions"):
-            for path in top.glob(f"{pattern}/*.json*"):
-                is_old = path.suffix == ".json" and path.with_suffix(".jsonl").exists()
-                if path.suffix in (".json", ".jsonl") and not is_old:
+            for path in matching(top, f"{pattern}/*.json*"):
+                newer = path.with_suffix(".jsonl")
+                is_old = path.suffix == ".json" and os.path.exists(newer)  # noqa: PTH110
+                if path.suffix in ("", ".json", ".jsonl") and not is_old:
                     yield path
 
 

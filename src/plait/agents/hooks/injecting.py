@@ -198,27 +198,30 @@ def _sorted_out(
 def _withheld(hit: Hit, muted: Collection[str], context: InContext) -> str:
     """Return why a hit is not shown; empty if it is."""
     document = hit.document._replace(text=hit.passage.text)
-    why = _withheld_text(document, (hit.id, document.id), muted)
+    why = _withheld_text(document, (hit.id, document.id), muted, hit.heading)
     if not why and context.holds(document):
         return "own_session"
     return why or ("shown_before" if hit.id in context.shown else "")
 
 
-def _withheld_text(document: Document, ids: Iterable[str], muted: Collection[str]) -> str:
-    """Return why the text of a document, or a part of it, is shown to no agent."""
-    from plait.facts.credentials import document_secrets
+def _withheld_text(
+    document: Document, ids: Iterable[str], muted: Collection[str], heading: str = ""
+) -> str:
+    """Return why the text of a document, or a part of it below a heading, is shown to no agent."""
+    from plait.facts.credentials import document_secrets, secret_kinds
 
     if any(id_ in muted for id_ in ids):
         return "muted"
     tags = {tag.strip(" #").casefold() for tag in document.tags}
     if document.trust == "quarantined" or not FLAG_TAGS.isdisjoint(tags):
         return "flagged"
-    # A line of an overview is a summary, and a recalled text has its name before it.
+    # A line of an overview is a summary, and a recalled text has its name and its headings, or
+    # the entity that it is about, before it.
     told = [document.text, document.title, document.key, document.summary, document.topic]
-    told.append(document.session)
+    told += [document.session, document.type, document.role, document.path, heading]
     if document.trust != "trusted" and any(map(orders_a_model, filter(None, told))):
         return "flagged"
-    return "secret" if document_secrets(document) else ""
+    return "secret" if document_secrets(document) or secret_kinds(heading) else ""
 
 
 def orders_a_model(text: str) -> bool:

@@ -124,8 +124,14 @@ def query_of(prompt: str) -> str:
     ('', '', '')
     >>> query_of("why this? We use Postgres.\nTypeError: x is not a function")
     'why this? We use Postgres.'
+
+    What stands in ``<private>`` is not asked with: the embedder may be a server.
     """
     text = prompt.strip()
+    if "<private" in prompt.lower():
+        from plait.agents.private import without_private
+
+        text = without_private(prompt).strip()
     if _COMMAND.match(text) or text.startswith(MESSAGES_OF_AGENTS):
         return ""
     typed = _typed_lines(_request(text))
