@@ -22,9 +22,14 @@ from plait.stores.postgres.connection import (
 )
 from plait.stores.postgres.labels import WHO, Membership, not_a_member, recognised
 from plait.stores.postgres.pool import milliseconds
+from plait.stores.postgres.requirements import (
+    OPEN_TO_MEMBERS,
+    refuse_few_characters,
+    refuse_old_server,
+    refuse_open_schemas,
+)
 from plait.stores.sqlite.analysis import ANALYZER
 
-OLDEST_SERVER = 15
 VECTOR_TABLE = "plait.embeddings"
 
 _TABLES: LiteralString = """
@@ -329,8 +334,8 @@ def prepare(connections: Connections, namespace: str, *, create: bool, read_only
         StoreReadOnly: An older plait made the tables, and nothing is to be changed.
     """
     with connections.lent() as session:
-        _refuse_old_server(session, connections.path)
-        _refuse_few_characters(session, connections.path)
+        refuse_old_server(session, connections.path)
+        refuse_few_characters(session, connections.path)
         version = _version(session, connections.path)
         connections.refuse_newer(version)
         known = _is_known(session, namespace, connections.path) if version else False
@@ -362,29 +367,6 @@ def prepare(connections: Connections, namespace: str, *, create: bool, read_only
         has_vectors = _has_vectors(session, create=not read_only, timeout=connections.timeout)
         connections.vectors_in = session.vectors_in
         return has_vectors
-
-
-def _refuse_old_server(session: Channel, path: str) -> None:
-    number = session.connection.info.server_version // 10_000
-    if number < OLDEST_SERVER:
-        raise StoreError(
-            f"{path} is on PostgreSQL {number}; plait needs {OLDEST_SERVER} or newer. Upgrade the "
-            "server, or choose another one.",
-            code="old_server",
-            subject=path,
-        )
-
-
-def _refuse_few_characters(session: Channel, path: str) -> None:
-    encoding = session.connection.info.parameter_status("server_encoding")
-    if encoding not in (None, "UTF8"):
-        raise StoreError(
-            f"The database of {path} has the encoding {encoding}, which lacks most characters; "
-            "plait needs UTF8. Create another one, in SQL: CREATE DATABASE name ENCODING 'UTF8' "
-            "TEMPLATE template0;",
-            code="database_encoding",
-            subject=path,
-        )
 
 
 def refresh(connections: Connections) -> None:
@@ -420,9 +402,12 @@ def _membership(session: Channel, path: str, *, known: bool) -> Membership:
     """Return what the role of this session is in the memory.
 
     Raises:
-        StoreError: It is nothing, and sees only what its members are to see.
+        StoreError: It is nothing, and sees only what its members are to see; or others may add
+            functions to a schema in which it looks for them.
     """
-    membership = recognised(session.rows(WHO), session.ns, path)
+    who, schemas = session.together((WHO, {}), (OPEN_TO_MEMBERS, {}))
+    refuse_open_schemas(schemas, path)
+    membership = recognised(who, session.ns, path)
     if not known and not membership.is_administrator:
         raise not_a_member(membership.name, path)
     return membership
