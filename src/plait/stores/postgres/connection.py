@@ -317,7 +317,9 @@ class Connections:
 
     def read(self, act: Callable[[Channel], _Result]) -> _Result:
         """Read something; if the connection is lost meanwhile, read it again on another one."""
-        patience, attempt = Patience(self.timeout), 0
+        return self.repeated(partial(self._read, act))
+
+    def _read(self, act: Callable[[Channel], _Result]) -> _Result:
         while True:
             try:
                 since = time.monotonic() - self._recognised_at
@@ -329,9 +331,18 @@ class Connections:
             except _AnotherMembershipError:
                 continue  # what was read may be too little by now, or too much
             except StoreError as error:
-                attempt += 1
                 if error.code == "no_memory":
                     self.recognise()  # who is no member any more sees none
+                raise
+
+    def repeated(self, act: Callable[[], _Result]) -> _Result:
+        """Do what may be done twice; if the connection is lost meanwhile, do it again."""
+        patience, attempt = Patience(self.timeout), 0
+        while True:
+            try:
+                return act()
+            except StoreError as error:
+                attempt += 1
                 repeatable = error.code == "connection_lost" or failures.is_rivalry(error.__cause__)
                 if not repeatable or attempt == READ_TRIES or not patience.wait():
                     raise
