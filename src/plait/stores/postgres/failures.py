@@ -79,8 +79,8 @@ def reason(error: BaseException) -> str:
         return error.diag.message_primary
     lines = [line for line in str(error).splitlines() if line.strip() and line[0] not in "\t "]
     last = lines[-1] if lines else type(error).__name__
-    said = last.rpartition(" failed: ")[2].removeprefix("connection is bad: ")
-    return said.removeprefix(_REFUSED).strip().rstrip(".")
+    words = last.rpartition(" failed: ")[2].removeprefix("connection is bad: ")
+    return words.removeprefix(_REFUSED).strip().rstrip(".")
 
 
 def translate(error: Exception, path: str) -> PlaitError:
