@@ -233,6 +233,7 @@ IN_PYTHON: dict[str, str] = {
     "log_in": "Check the user's name in the address, and the password in ~/.pgpass or PGPASSWORD.",
     "ask_for_grant": "Ask the owner of the tables for the right to do so.",
     "reach_server": "Check that it runs and that the network reaches it.",
+    "check_options": "Check the options of the address, such as sslmode, and the files they name.",
     "wait_longer": "Wait longer with a larger timeout.",
     "set_address": "Set the address that it redirects to.",
     "set_key": "Set the key in a shell: plait config set-key {provider}",

@@ -1,12 +1,15 @@
 """Conversations on the command line: in one by one or by a file, out in their order."""
 
 import json
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plait.cli import main
+from plait.cli.messages import _OF_ONE_TEXT
+from plait.cli.store import store_options
 from plait.memory import Memory
 from tests.interfaces.command import spawn
 
@@ -136,6 +139,13 @@ def test_options_of_one_text_do_not_fit_a_file(
 ) -> None:
     error = plait("store", "--session", "s1", "--messages", str(file), *words, code=2)
     assert told in error
+
+
+def test_every_option_of_store_is_heeded_or_refused_beside_a_file_of_messages() -> None:
+    parser = ArgumentParser(add_help=False)
+    store_options(parser)
+    heeded = {"messages", "session", "origin", "trust", "allow_secret", "visibility"}
+    assert {action.dest for action in parser._actions} == heeded | set(_OF_ONE_TEXT)
 
 
 def test_a_session_must_be_named(plait: Shell, file: Path) -> None:

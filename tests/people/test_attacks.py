@@ -281,6 +281,50 @@ def test_a_writer_cannot_make_others_drop_the_memory(trio: Trio, opened: Opened)
     assert trio.team.as_administrator("SELECT count(*) FROM plait.documents") == [(1,)]
 
 
+# With types that fit a multiplication of plait's better than those of the server's own do.
+TRAP = (
+    "CREATE TABLE public.loot (reader text, text text); GRANT ALL ON public.loot TO PUBLIC; "
+    "CREATE FUNCTION public.trap(a bigint, b float8) RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN "
+    "INSERT INTO public.loot SELECT current_user, text FROM plait.passages; "
+    "RETURN a::float8 * b; END $$; "
+    "CREATE OPERATOR public.* (LEFTARG = bigint, RIGHTARG = float8, FUNCTION = public.trap)"
+)
+
+
+@pytest.mark.parametrize("allowed", ["PUBLIC", "one role"])
+def test_a_member_cannot_put_an_operator_before_the_servers_own(
+    team: Team, opened: Opened, allowed: str
+) -> None:
+    ana, ben = team.member("ana"), team.member("ben")
+    opened(ana).store("heron", visibility="private")
+    grantee = ben if allowed == "one role" else allowed
+    team.as_administrator(f"GRANT CREATE ON SCHEMA public TO {grantee}")
+    team.as_role(ben, TRAP)
+    check = has_code("open_search_path")
+    for role in (ana, None):
+        with pytest.raises(StoreError, check=check) as refused:
+            team.memory(role)
+        told = refused.value.notice.text
+        assert f"REVOKE CREATE ON SCHEMA public FROM {grantee};" in told
+        plain = f"ALTER ROLE {role or 'CURRENT_USER'} IN DATABASE {team.database} SET search_path"
+        team.as_administrator(f"{plain} = ''")
+        with team.memory(role) as memory:
+            assert len(memory.search("heron").hits) == 1
+        team.as_administrator(f"{plain} TO DEFAULT")
+    assert team.as_administrator("SELECT * FROM public.loot") == []
+
+
+def test_where_others_may_add_functions_there_are_no_members(team: Team) -> None:
+    ana = team.person("ana")
+    team.as_administrator("GRANT CREATE ON SCHEMA public TO PUBLIC")
+    with team.memory() as memory:
+        with pytest.raises(StoreError, check=has_code("open_search_path")):
+            memory.team.add(ana)
+        assert memory.team.members() == []
+        team.as_administrator("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        memory.team.add(ana)
+
+
 def test_functions_tell_nobody_about_others(trio: Trio, opened: Opened) -> None:
     stored_privately(trio, opened)
     labels = trio.team.as_role(trio.owner, "SELECT plait.my_labels()")[0][0]

@@ -66,6 +66,27 @@ def test_visibility_is_stored_shown_and_changed(team: Team, run: Run) -> None:
     assert (code, "secret" in told) == (2, True)
 
 
+def test_whatever_store_writes_can_be_private(team: Team, run: Run, tmp_path: Path) -> None:
+    ana, ben = team.member("ana"), team.member("ben")
+    talk, note = tmp_path / "talk.json", tmp_path / "note.md"
+    talk.write_text('[{"role": "user", "content": "plums in a talk"}]', encoding="utf-8")
+    note.write_text("# Plums\n\nplums in a file\n", encoding="utf-8")
+    ways = (
+        ("plums without a key",),
+        ("plums of a plan", "--key", "plan"),
+        ("plums of Ana", "--entity", "Ana"),
+        ("plums that were said", "--session", "s", "--role", "user"),
+        ("--messages", str(talk), "--session", "s"),
+        ("--file", str(note)),
+    )
+    for words in ways:
+        assert run(ana, "store", *words, "--visibility", "private")[0] == 0
+        assert run(ben, "search", "plums", "--mode", "keyword")[0] == 3, words
+    assert len(run(ana, "search", "plums", "--limit", "20")[1]["results"]) >= len(ways)
+    assert run(ben, "get", "s")[0] == 3
+    assert run(ben, "stats")[1]["doc_count"] == 0
+
+
 def test_files_of_a_folder_can_be_private(team: Team, run: Run, tmp_path: Any) -> None:
     ana, ben = team.member("ana"), team.member("ben")
     (tmp_path / "a.md").write_text("# Plums\n\nRipe plums.\n", "utf-8")

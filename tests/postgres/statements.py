@@ -34,6 +34,7 @@ EXCEPTIONS = {
     "version of the tables": "SELECT max(version) FROM plait.schema_version",
     "note the version": "INSERT INTO plait.schema_version",
     "may vectors be added": "SELECT EXISTS (SELECT 1 FROM pg_available_extensions",
+    "may others add functions": "SELECT pg_catalog.quote_ident(n.nspname",
     "version of an extension": "SELECT extversion FROM pg_extension",
     "is there Citus": "SELECT 1 FROM pg_extension WHERE extname = 'citus'",
     "which indexes there are": "SELECT c.relname, i.indisvalid, c.oid IN",

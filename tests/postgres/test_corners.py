@@ -1,6 +1,7 @@
 """Corners where a server differs from a file: addresses, long names, snapshots, logs."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 
 from plait.errors import StoreError, UsageError
 from plait.exporting.migrating import drop
+from plait.memory import Memory
 from plait.stores.postgres import audit, pool
 from plait.stores.postgres.address import parse
 from plait.stores.postgres.connection import Channel
 from plait.stores.postgres.distributing import distribute
 from plait.stores.postgres.store import PostgresStore
 from plait.text import plain
+from plait.types import Document
 from plait.types.audit import AuditQuery
 from plait.types.ids import new_id
 from tests import servers
@@ -42,6 +45,20 @@ def test_a_password_with_a_lone_percent_sign_is_not_repeated(address: str) -> No
     with pytest.raises(UsageError, check=has_code("bad_address")) as refused:
         parse(address)
     assert "heim" not in str(refused.value)
+
+
+@pytest.mark.parametrize("in_a_file", [True, False])
+def test_a_key_that_no_engine_can_keep_is_cleaned_in_each(tmp_path: Path, in_a_file: bool) -> None:
+    address = str(tmp_path / "memory.db") if in_a_file else servers.address(new_id())
+    (tmp_path / "a b").write_text("the text of a file", encoding="utf-8")
+    with Memory.open(address, embedder="none", project=None) as memory:
+        assert memory.store("half", key="half \ud83d").doc_id == "half \ufffd"
+        assert memory.store_many([Document(key="\udc80", text="other")])[0].doc_id == "\ufffd"
+        assert memory.get("half \ufffd").text == "half"
+        # It is looked for as it is kept, so that no file has the same name.
+        memory.ingest(str(tmp_path), patterns=["a b"])
+        with pytest.raises(UsageError, check=has_code("name_of_file")):
+            memory.store("of an agent", key="a\0b", origin="agent")
 
 
 def test_an_unknown_option_is_refused_without_its_value() -> None:

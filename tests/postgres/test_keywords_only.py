@@ -7,7 +7,7 @@ import pytest
 from plait.cli import main
 from plait.errors import StoreError
 from plait.memory import Memory
-from plait.stores.postgres import schema
+from plait.stores.postgres import requirements, schema
 from plait.testing.hashing import HashingEmbedder
 from plait.tools.calling import run
 from plait.types import TextKind
@@ -126,7 +126,7 @@ def test_the_vectors_are_made_once_the_extension_is_there(
 def test_an_older_server_is_refused_in_one_sentence(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "OLDEST_SERVER", 16)
+    monkeypatch.setattr(requirements, "OLDEST_SERVER", 16)
     with pytest.raises(StoreError, check=has_code("old_server")) as refused:
         Memory.open(address)
     assert "PostgreSQL 15; plait needs 16 or newer" in str(refused.value)

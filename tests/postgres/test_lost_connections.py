@@ -10,7 +10,9 @@ from plait.errors import PlaitError
 from plait.protocols import Store
 from plait.stores.postgres import commits
 from plait.stores.postgres.connection import Channel
+from plait.stores.postgres.store import PostgresStore
 from plait.text import parse
+from plait.types.ids import new_id
 from tests.builders import EVERYTHING, entry
 from tests.codes import has_code
 from tests.postgres.conftest import Opening
@@ -206,6 +208,38 @@ def test_a_read_is_repeated(
     assert proxy.cuts == []
     proxy.cut()
     assert store.hydrate([ref])[ref].document.key == "first"
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize(
+    "needle", ["max(version)", "SELECT name FROM", "INSERT INTO plait.namespaces", "to_regtype"]
+)
+def test_an_opening_is_repeated(
+    server: OwnServer, proxy: Proxy, opening: Opening, needle: str, where: str
+) -> None:
+    opening(server.dsn).close()  # the tables are there
+    proxy.cuts.append(Cut("up", needle.encode(), where))  # type: ignore[arg-type]
+    store = PostgresStore(f"{proxy.dsn}&namespace={new_id()}", timeout=5.0)
+    try:
+        assert proxy.cuts == []
+        put(store, "first")
+        assert names(store) == ["first"]
+    finally:
+        store.close()
+
+
+def test_tables_are_made_once_though_the_answer_was_lost(server: OwnServer, proxy: Proxy) -> None:
+    server.execute("CREATE DATABASE cut_while_made")
+    proxy.cuts.append(Cut("up", b"COMMIT", "after"))
+    address = proxy.dsn.replace("/postgres?", "/cut_while_made?")
+    store = PostgresStore(address, timeout=5.0)
+    try:
+        assert proxy.cuts == []
+        assert store.has_vectors
+        put(store, "first")
+        assert names(store) == ["first"]
+    finally:
+        store.close()
 
 
 def test_all_idle_connections_may_be_dead(

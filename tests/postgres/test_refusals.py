@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from plait.errors import PlaitError
+from plait.errors import PlaitError, advise
 from plait.stores.postgres import failures
 
 AT = 'connection failed: connection to server at "10.0.0.7", port 5432 failed: '
@@ -34,6 +34,12 @@ AT = 'connection failed: connection to server at "10.0.0.7", port 5432 failed: '
         (f"{AT}timeout expired", "no_connection", None),
         ("connection timeout expired", "no_connection", None),
         ("failed to resolve host 'db': [Errno -2] unknown", "no_connection", None),
+        (f"{AT}server does not support SSL, but SSL was required", "no_connection", False),
+        (f"{AT}SSL error: certificate verify failed", "no_connection", False),
+        (f'{AT}root certificate file "/x.crt" does not exist', "no_connection", False),
+        (f"{AT}channel binding required, but server did not offer it", "no_connection", False),
+        ('definition of service "team" not found', "no_connection", False),
+        (f"{AT}SSL connection has been closed unexpectedly", "no_connection", None),
     ],
 )
 def test_a_failed_login_has_a_sentence_and_a_code(
@@ -44,6 +50,9 @@ def test_a_failed_login_has_a_sentence_and_a_code(
     assert told.code == code
     assert "\n" not in told.notice.text
     assert "10.0.0.7" not in told.notice.text
+    assert ("as its address wants it" in told.notice.text) == (
+        told.notice.advice == advise("check_options")
+    )
     expected = (False, True) if comes_back is None else (comes_back, comes_back)
     waits = [failures.is_passing(error, was_reached=known) for known in (False, True)]
     assert tuple(waits) == expected

@@ -72,7 +72,7 @@ def test_an_address_has_a_place_a_memory_and_a_form_to_show(
 @pytest.mark.parametrize(
     "address",
     [
-        *(f"postgresql://ana:gehe{sign}im@db/team" for sign in "/?#"),
+        *(f"postgresql://ana:gehe{sign}im@db/team" for sign in "/?#@"),
         "postgresql://ana:geheim/team",
         "postgresql://ana:12345678/team",
         "postgresql://ana:geheim[@db/team",

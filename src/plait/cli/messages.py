@@ -47,6 +47,7 @@ def add_messages(arguments: Namespace, out: Output) -> int:
             origin=arguments.origin,
             trust=arguments.trust,
             allow_secret=arguments.allow_secret,
+            visibility=arguments.visibility,
         )
     project = out.config.project
     out.result(

@@ -105,6 +105,7 @@ SHELL: dict[str, str] = {
     "log_in": "Check the user's name in the address, and the password in ~/.pgpass or PGPASSWORD.",
     "ask_for_grant": "Ask the owner of the tables for the right to do so.",
     "reach_server": "Check that it runs and that the network reaches it.",
+    "check_options": "Check the options of the address, such as sslmode, and the files they name.",
     "wait_longer": "To wait longer, add: --timeout SECONDS",
     "set_address": "Set the address that it redirects to.",
     "set_key": "Run: plait config set-key {provider}",

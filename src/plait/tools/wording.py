@@ -97,6 +97,7 @@ FOR_MODELS: dict[str, str] = {
     "log_in": "Only the user can change the address or the password.",
     "ask_for_grant": "Only the user can ask for that right.",
     "reach_server": "Only the user can start it or check the network.",
+    "check_options": "Only the user can change the options of the address.",
     "wait_longer": "Try again later.",
     "set_address": "Only the user can set the address.",
     "set_key": "Only the user can do that: plait config set-key {provider}",

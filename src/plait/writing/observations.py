@@ -8,6 +8,7 @@ from plait.facts.credentials import secret_kinds
 from plait.facts.names import entity_named, is_item
 from plait.facts.trust import RAISING, at_least
 from plait.protocols import Candidate, Entry, State, Store
+from plait.text import clean
 from plait.types import KINDS, TRUSTS, Document, Filter, Ref
 from plait.types.reports import Near, Stored
 from plait.writing import echoes
@@ -80,6 +81,11 @@ def _in_place_of_files(writer: Writer, documents: Sequence[Document]) -> list[Do
         UsageError: A text is not a person's. Files are their owner's, and only ingest or a person
             replaces what is known of them.
     """
+    # As they will be stored: no engine can be asked for other names, nor has a file one.
+    documents = [
+        document._replace(key=clean(document.key)) if document.key else document
+        for document in documents
+    ]
     keys = {document.key for document in documents if _may_name_file(document)}
     named = Filter(kinds=("file",), keys=tuple(key for key in keys if key), trusts=TRUSTS)
     files: dict[tuple[str | None, str | None], list[Document]] = {}

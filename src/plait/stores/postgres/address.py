@@ -78,7 +78,9 @@ def parse(address: str) -> DatabaseAddress:
         raise _bad("it has brackets or characters that no address has") from None
     login, at, hosts = parts.netloc.rpartition("@")
     # A password with one of these ends before its end, and the rest would be shown as a place.
-    if "@" in parts.path + parts.query or parts.fragment or not _are_hosts(hosts):
+    # subtle: libpq ends it at the first @, this function at the last one.
+    misplaced = "@" in login + parts.path + parts.query
+    if misplaced or parts.fragment or not _are_hosts(hosts):
         raise _bad(
             "write @ : / ? # and % in a user name or a password as %40 %3A %2F %3F %23 and %25"
         )

@@ -63,7 +63,7 @@ class Write(Channel):
     """A transaction that has the memory's row to itself."""
 
     def __init__(self, connections: Connections, patience: Patience, *, patient: bool) -> None:
-        super().__init__(connections.take(patience), connections.membership)
+        super().__init__(connections.take(patience), connections.membership, connections.vectors_in)
         # What marks a memory that another one is being moved into.
         self.moving: str | None = None
         self._connections = connections

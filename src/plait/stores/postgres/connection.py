@@ -6,6 +6,7 @@ statement to one of them.
 """
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ VERSION = "SELECT max(version) FROM plait.schema_version"
 # So long a member's reads go by what it was in the memory; a write asks anew.
 RECOGNISED_FOR_S = 1.0
 _LIMIT_TIME = "SELECT set_config('statement_timeout', %(left)s, true)"
+# What the statements of this package use of pgvector.
+_OF_PGVECTOR = re.compile(r"(?<![\w.])(halfvec)|<=>")
 
 
 def number_of(namespace: str) -> int:
@@ -64,11 +67,30 @@ def number_of(namespace: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
+def located(sql: str, schema: str | None) -> str:
+    """Return a statement that finds pgvector in a schema that the search path lacks.
+
+    subtle: it is named in each statement, because behind a pooler no session keeps a search path.
+
+    >>> located("SELECT e.v <=> %(v)s::halfvec(3)", "extensions")
+    'SELECT e.v OPERATOR(extensions.<=>) %(v)s::extensions.halfvec(3)'
+    """
+    if schema is None:
+        return sql
+    return _OF_PGVECTOR.sub(
+        lambda match: f"{schema}.halfvec" if match[1] else f"OPERATOR({schema}.<=>)", sql
+    )
+
+
 class Channel:
     """Runs statements of one memory on one connection; with a ``deadline``, only until then."""
 
-    def __init__(self, connection: Connection, membership: Membership) -> None:
+    def __init__(
+        self, connection: Connection, membership: Membership, vectors_in: str | None = None
+    ) -> None:
         self._connection = connection
+        # The schema of pgvector, quoted, if the search path lacks it.
+        self.vectors_in = vectors_in
         self.ns = membership.ns
         self.joined_as(membership)
         self.deadline: float | None = None
@@ -132,6 +154,8 @@ class Channel:
 
     def _send(self, sql: str, values: Mapping[str, Any]) -> "psycopg.Cursor[SQLRow]":
         # Statements are put together from constants of this package; values are always bound.
+        if self.vectors_in is not None:
+            sql = located(sql, self.vectors_in.replace("%", "%%"))
         if self._labels is None:
             return self._connection.execute(sql, {"ns": self.ns, **values})
         return self._connection.execute(
@@ -156,6 +180,7 @@ class Connections:
     def __init__(self, address: DatabaseAddress, *, timeout: float, durability: str) -> None:
         self.path = address.shown
         self.membership = Membership(number_of(address.namespace))
+        self.vectors_in: str | None = None  # see `Channel.vectors_in`
         self.timeout = timeout
         self.durability = durability
         self.wrote = False
@@ -235,7 +260,7 @@ class Connections:
         connection = self.take(Patience(self.timeout))
         try:
             with self._errors():
-                yield Channel(connection, self.membership)
+                yield Channel(connection, self.membership, self.vectors_in)
         except StoreError as error:
             if error.code == "connection_lost":
                 self._pool.forget()
@@ -292,7 +317,9 @@ class Connections:
 
     def read(self, act: Callable[[Channel], _Result]) -> _Result:
         """Read something; if the connection is lost meanwhile, read it again on another one."""
-        patience, attempt = Patience(self.timeout), 0
+        return self.repeated(partial(self._read, act))
+
+    def _read(self, act: Callable[[Channel], _Result]) -> _Result:
         while True:
             try:
                 since = time.monotonic() - self._recognised_at
@@ -304,9 +331,18 @@ class Connections:
             except _AnotherMembershipError:
                 continue  # what was read may be too little by now, or too much
             except StoreError as error:
-                attempt += 1
                 if error.code == "no_memory":
                     self.recognise()  # who is no member any more sees none
+                raise
+
+    def repeated(self, act: Callable[[], _Result]) -> _Result:
+        """Do what may be done twice; if the connection is lost meanwhile, do it again."""
+        patience, attempt = Patience(self.timeout), 0
+        while True:
+            try:
+                return act()
+            except StoreError as error:
+                attempt += 1
                 repeatable = error.code == "connection_lost" or failures.is_rivalry(error.__cause__)
                 if not repeatable or attempt == READ_TRIES or not patience.wait():
                     raise

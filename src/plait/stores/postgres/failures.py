@@ -34,6 +34,12 @@ _WORDS = {
     "too_many": ("too many", "connection slots"),
     "no_database": ('FATAL:  database "',),
     "login": ("authentication failed", "no password supplied", 'role "', "no pg_hba.conf entry"),
+    # The way there is not as the address, or a file of the user, wants it: libpq says so.
+    "option": (
+        *("server does not support SSL", "certificate", "private key file", "channel binding"),
+        *("GSSAPI encryption required", "definition of service", "service file"),
+        *("did not complete authentication", "authentication method"),
+    ),
 }
 
 
@@ -73,7 +79,8 @@ def reason(error: BaseException) -> str:
         return error.diag.message_primary
     lines = [line for line in str(error).splitlines() if line.strip() and line[0] not in "\t "]
     last = lines[-1] if lines else type(error).__name__
-    return last.rpartition(" failed: ")[2].removeprefix(_REFUSED).strip().rstrip(".")
+    words = last.rpartition(" failed: ")[2].removeprefix("connection is bad: ")
+    return words.removeprefix(_REFUSED).strip().rstrip(".")
 
 
 def translate(error: Exception, path: str) -> PlaitError:
@@ -146,6 +153,13 @@ def unconnected(error: Exception, path: str) -> PlaitError:
             code="login_refused",
             subject=path,
             advice=advise("log_in"),
+        )
+    if why == "option":
+        return StoreError(
+            f"No connection to {path} as its address wants it: {words}.",
+            code="no_connection",
+            subject=path,
+            advice=advise("check_options"),
         )
     return StoreError(
         f"The server of {path} does not answer: {words}.",

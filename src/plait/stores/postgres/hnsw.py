@@ -12,7 +12,7 @@ from psycopg import errors
 
 from plait.protocols import Nearest, Vector
 from plait.stores.postgres import vectors
-from plait.stores.postgres.connection import Channel, SQLRow, SQLStatement
+from plait.stores.postgres.connection import Channel, SQLRow, SQLStatement, located
 from plait.stores.postgres.filters import Conditions
 from plait.stores.postgres.state import GENERATIONS, answering, current_of
 from plait.stores.sqlite.state import Generation, space_text
@@ -125,7 +125,7 @@ class Indexes:
             name=wanted, dims=int(current.dims), ns=int(session.ns), generation=int(current.id)
         )
         try:
-            session.connection.execute(sql)
+            session.connection.execute(located(sql, session.vectors_in))
         except errors.DuplicateTable:
             return  # another process makes it
 

@@ -54,7 +54,8 @@ def options_of(dsn: str) -> dict[str, Any]:
     own = {name: value for name, value in _OPTIONS.items() if name not in theirs}
     # Only libpq reads the service that an address names, and what is given here would hide it.
     own = {} if "service" in given else own
-    return {"fallback_application_name": "plait", **own, **given}
+    # Any other encoding lacks characters, whatever the machine has for its other programs.
+    return {"fallback_application_name": "plait", **own, **given, "client_encoding": "UTF8"}
 
 
 def _unreadable(dsn: str) -> UsageError:

@@ -13,12 +13,23 @@ from psycopg import errors
 from plait.errors import StoreError, StoreReadOnly, advise
 from plait.stores.postgres import distributing, fences
 from plait.stores.postgres.commits import LOCK
-from plait.stores.postgres.connection import SCHEMA_VERSION, VERSION, Channel, Connections
+from plait.stores.postgres.connection import (
+    SCHEMA_VERSION,
+    VERSION,
+    Channel,
+    Connections,
+    located,
+)
 from plait.stores.postgres.labels import WHO, Membership, not_a_member, recognised
 from plait.stores.postgres.pool import milliseconds
+from plait.stores.postgres.requirements import (
+    OPEN_TO_MEMBERS,
+    refuse_few_characters,
+    refuse_old_server,
+    refuse_open_schemas,
+)
 from plait.stores.sqlite.analysis import ANALYZER
 
-OLDEST_SERVER = 15
 VECTOR_TABLE = "plait.embeddings"
 
 _TABLES: LiteralString = """
@@ -288,6 +299,12 @@ CREATE TABLE IF NOT EXISTS plait.embeddings (
     label bigint NOT NULL DEFAULT 0, PRIMARY KEY (ns, generation, ref, label)
 )
 """
+# The schema of the extension only if it is none of those in which this role looks for types.
+_VECTORS_THERE = (
+    "SELECT to_regclass(%(name)s), CASE WHEN to_regtype('halfvec') IS NULL THEN ("
+    "SELECT quote_ident(n.nspname) FROM pg_extension AS e JOIN pg_namespace AS n "
+    "ON n.oid = e.extnamespace WHERE e.extname = 'vector') END"
+)
 # A database that was restored without the extension has lost its vectors, not what tells of them.
 _AWAIT_VECTORS = (
     "INSERT INTO plait.unembedded (ns, generation, ref, reason, label) "
@@ -317,7 +334,8 @@ def prepare(connections: Connections, namespace: str, *, create: bool, read_only
         StoreReadOnly: An older plait made the tables, and nothing is to be changed.
     """
     with connections.lent() as session:
-        _refuse_old_server(session, connections.path)
+        refuse_old_server(session, connections.path)
+        refuse_few_characters(session, connections.path)
         version = _version(session, connections.path)
         connections.refuse_newer(version)
         known = _is_known(session, namespace, connections.path) if version else False
@@ -346,18 +364,9 @@ def prepare(connections: Connections, namespace: str, *, create: bool, read_only
             if not known:
                 session.execute(_ADD_NAMESPACE, name=namespace, analyzer=ANALYZER)
                 _is_known(session, namespace, connections.path)
-        return _has_vectors(session, create=not read_only, timeout=connections.timeout)
-
-
-def _refuse_old_server(session: Channel, path: str) -> None:
-    number = session.connection.info.server_version // 10_000
-    if number < OLDEST_SERVER:
-        raise StoreError(
-            f"{path} is on PostgreSQL {number}; plait needs {OLDEST_SERVER} or newer. Upgrade the "
-            "server, or choose another one.",
-            code="old_server",
-            subject=path,
-        )
+        has_vectors = _has_vectors(session, create=not read_only, timeout=connections.timeout)
+        connections.vectors_in = session.vectors_in
+        return has_vectors
 
 
 def refresh(connections: Connections) -> None:
@@ -393,9 +402,12 @@ def _membership(session: Channel, path: str, *, known: bool) -> Membership:
     """Return what the role of this session is in the memory.
 
     Raises:
-        StoreError: It is nothing, and sees only what its members are to see.
+        StoreError: It is nothing, and sees only what its members are to see; or others may add
+            functions to a schema in which it looks for them.
     """
-    membership = recognised(session.rows(WHO), session.ns, path)
+    who, schemas = session.together((WHO, {}), (OPEN_TO_MEMBERS, {}))
+    refuse_open_schemas(schemas, path)
+    membership = recognised(who, session.ns, path)
     if not known and not membership.is_administrator:
         raise not_a_member(membership.name, path)
     return membership
@@ -433,9 +445,16 @@ def _migrate(connection: "psycopg.Connection[tuple[object, ...]]", timeout: floa
     fences.clear(connection, rewritten)
 
 
+def _look_for_vectors(session: Channel) -> bool:
+    """Tell whether there is a table of vectors; note where pgvector is."""
+    session.vectors_in = None  # or it would be looked for there, and found
+    ((table, session.vectors_in),) = session.rows(_VECTORS_THERE, name=VECTOR_TABLE)
+    return table is not None
+
+
 def _has_vectors(session: Channel, *, create: bool, timeout: float) -> bool:
     """Tell whether there is a table of vectors; make it where the extension can be had."""
-    if session.value("SELECT to_regclass(%(name)s)", name=VECTOR_TABLE) is not None:
+    if _look_for_vectors(session):
         return True
     if not create or not session.value(_MAY_ADD_VECTORS):
         return False
@@ -445,7 +464,8 @@ def _has_vectors(session: Channel, *, create: bool, timeout: float) -> bool:
             session.execute("SELECT set_config('lock_timeout', %(wait)s, true)", wait=wait)
             session.execute("SELECT pg_advisory_xact_lock(%(lock)s)", lock=LOCK)
             session.connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-            session.connection.execute(_VECTORS)
+            _look_for_vectors(session)
+            session.connection.execute(located(_VECTORS, session.vectors_in))
             session.connection.execute(_AWAIT_VECTORS)
             if distributing.is_spread(session.connection):
                 distributing.spread(session.connection)
@@ -455,6 +475,7 @@ def _has_vectors(session: Channel, *, create: bool, timeout: float) -> bool:
         errors.InsufficientPrivilege,
         errors.UndefinedObject,
         errors.UndefinedColumn,  # tables that an older plait has just made
+        errors.InvalidSchemaName,  # the search path has no schema for the extension
         errors.ReadOnlySqlTransaction,
         errors.LockNotAvailable,
     ):

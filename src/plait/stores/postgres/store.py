@@ -81,8 +81,10 @@ class PostgresStore:
         self._asked = local()  # what a thread reads ahead
         self._connections = Connections(place, timeout=timeout, durability=durability)
         try:
-            self.has_vectors = prepare(
-                self._connections, place.namespace, create=create, read_only=read_only
+            self.has_vectors = self._connections.repeated(
+                lambda: prepare(
+                    self._connections, place.namespace, create=create, read_only=read_only
+                )
             )
         except BaseException:
             self._connections.close()

@@ -17,6 +17,7 @@ from plait.stores.postgres.commits import LOCK, Write
 from plait.stores.postgres.connection import Channel, Connections
 from plait.stores.postgres.labels import Membership
 from plait.stores.postgres.pool import milliseconds
+from plait.stores.postgres.requirements import OPEN_SCHEMAS, refuse_open_schemas
 from plait.text.normal_form import composed
 from plait.types.audit import acting
 from plait.types.visibility import MemberRole, TeamMember
@@ -58,7 +59,8 @@ def admit(
     Without ``role`` a member keeps its own, and a new one is a writer. Projects are added.
 
     Raises:
-        StoreError: The caller is neither an owner nor the administrator, or may not give rights.
+        StoreError: The caller is neither an owner nor the administrator, or may not give rights;
+            or others may add functions to a schema that is searched for them.
         UsageError: It is the caller, or the last owner, or the tables are spread.
         NotFound: The server has no such role.
     """
@@ -200,6 +202,7 @@ def _let_in(connections: Connections, name: str) -> None:
             if not session.value(_MAY_ENTER, member=name):
                 raise _not_granted(name, path)
             return
+        refuse_open_schemas(session.rows(OPEN_SCHEMAS), path)
     rewritten: list[str] = []
     try:
         with _alone(connections) as connection:
