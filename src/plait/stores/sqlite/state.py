@@ -6,7 +6,6 @@ beside it, see `plait.stores.sqlite.generations`.
 
 import json
 import re
-from collections.abc import Collection
 from functools import lru_cache
 
 import apsw
@@ -270,7 +269,7 @@ def refuse_foreign_sequence(connection: apsw.Connection) -> None:
             raise apsw.CorruptError(f"its {kind} {quoted(name)} is not plait's")
 
 
-def refuse_foreign_objects(connection: apsw.Connection, own: Collection[str]) -> None:
+def refuse_foreign_objects(connection: apsw.Connection, own: tuple[str, ...]) -> None:
     """Refuse a file whose schema would act: what it computes may take for ever, or all memory.
 
     A trigger that is not plait's changes what is stored next. A view or a virtual table in the
@@ -281,7 +280,21 @@ def refuse_foreign_objects(connection: apsw.Connection, own: Collection[str]) ->
         SchemaTooNew: It is a newer plait's.
         apsw.CorruptError: There is one of these.
     """
-    for name, kind, _, sql in made_objects(connection):
+    foreign = _foreign_object(tuple(made_objects(connection)), own)
+    if foreign is not None:
+        from plait.stores.sqlite.foreign import refuse_newer
+
+        name, kind = foreign
+        refuse_newer(connection, connection.filename)
+        raise apsw.CorruptError(f"its {kind} {quoted(name)} is not plait's")
+
+
+@lru_cache(maxsize=8)  # Every search asks, and a schema hardly ever changes.
+def _foreign_object(
+    made: tuple[tuple[str, str, str, str], ...], own: tuple[str, ...]
+) -> tuple[str, str] | None:
+    """Return name and type of the first object that acts and is not plait's."""
+    for name, kind, _, sql in made:
         is_read = name.lower() in READ_NAMES
         acts = (
             kind == "trigger"
@@ -289,7 +302,5 @@ def refuse_foreign_objects(connection: apsw.Connection, own: Collection[str]) ->
             or (kind == "table" and is_read and _COMPUTED.search(sql.upper()) is not None)
         )
         if acts and sql not in own:
-            from plait.stores.sqlite.foreign import refuse_newer
-
-            refuse_newer(connection, connection.filename)
-            raise apsw.CorruptError(f"its {kind} {quoted(name)} is not plait's")
+            return name, kind
+    return None
