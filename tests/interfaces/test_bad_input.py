@@ -106,7 +106,7 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["eval", ".", "--notes", "nowhere"], 1, ["nowhere"]),
     (["import", "nowhere.jsonl"], 1, ["nowhere.jsonl"]),
     (["import", "."], 2, [" .", "plait ingest"]),
-    (["import", "garbage.txt"], 2, ["Line 1", "JSON"]),
+    (["import", "garbage.txt"], 2, ["garbage.txt", "JSON", "plait ingest"]),
     (["import", "binary.bin"], 1, ["binary.bin", "UTF-8"]),
     (["import", "other.jsonl"], 2, ["Line 1"]),
     (["import", "chat.jsonl"], 2, ["a conversation", "--messages"]),

@@ -111,6 +111,14 @@ def test_an_import_of_a_note_says_how_to_index_it(plait, tmp_path, name):
     assert ran.err.endswith(f"Index it with: plait ingest {note}\n")
 
 
+def test_an_export_in_a_text_file_is_told_its_broken_line(plait, tmp_path):
+    export = tmp_path / "export.txt"
+    export.write_text('\n{"key": "a", "kind": "note", "text": "x"}\nbroken\n', encoding="utf-8")
+    ran = plait("import", str(export))
+    assert ran.code == 2
+    assert "Line 3 is not JSON" in ran.err
+
+
 def test_an_import_without_sessions_says_so_once(plait, work, monkeypatch):
     monkeypatch.setenv("HOME", str(work))
     for form in ("json", "text"):

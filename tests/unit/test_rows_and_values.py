@@ -49,10 +49,12 @@ def test_a_piece_inside_another_adds_nothing() -> None:
 
 
 def test_a_document_survives_its_row_and_its_record() -> None:
-    full = document("k", tags=("a", "b"), metadata={"x": "y"}, project="p", pinned=True)
+    full = document(
+        "k", id=new_id(), tags=("a", "b"), metadata={"x": "y"}, project="p", pinned=True
+    )
     assert document_from(document_row(full)) == full
     assert document_from_record({**full._asdict(), "tags": list(full.tags)}) == full
-    bare = document(None)
+    bare = document(None, id=new_id())
     assert document_from(document_row(bare)) == bare
     assert len(document_row(bare)) == len(FIELDS)
 

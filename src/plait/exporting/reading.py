@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from plait.errors import UsageError, advise, quoted
 from plait.exporting import jsonl, reference
@@ -78,12 +78,9 @@ def read_path(path: str, max_bytes: int) -> Importable:
         other = read_database(path, max_bytes, status.st_mtime_ns // 1_000_000)
         return Importable([*other.parts], source=other.system, left_out=other.left_out)
     with Path(path).open(encoding="utf-8") as lines:
-        try:
-            return read_lines(lines)
-        except UsageError as error:
-            if error.code == "bad_export" and Path(path).suffix.lower() in _NOTES:
-                raise _notes(path) from error
-            raise
+        if Path(path).suffix.lower() in _NOTES:
+            _refuse_notes(path, lines)
+        return read_lines(lines)
 
 
 def read_lines(lines: Iterable[str]) -> Importable:
@@ -101,13 +98,17 @@ def read_lines(lines: Iterable[str]) -> Importable:
     return Importable(list(jsonl.read_export(rest)))
 
 
-def _notes(path: str) -> UsageError:
-    return UsageError(
-        f"{quoted(path)} is no export: its lines are not JSON. Nothing was imported.",
-        code="bad_export",
-        subject=path,
-        advice=advise("ingest", path=path),
-    )
+def _refuse_notes(path: str, lines: TextIO) -> None:
+    """Refuse a text that begins with no object of JSON, as every export does."""
+    first = next(filter(str.strip, lines), "{")
+    lines.seek(0)
+    if not first.lstrip().startswith("{"):
+        raise UsageError(
+            f"{quoted(path)} is no export: its lines are not JSON. Nothing was imported.",
+            code="bad_export",
+            subject=path,
+            advice=advise("ingest", path=path),
+        )
 
 
 def _refuse_transcript(lines: Sequence[str]) -> None:
