@@ -80,7 +80,7 @@ FOR_MODELS: dict[str, str] = {
     "choose_embedder": "Only the user can do that: plait config set embedding_provider NAME",
     "choose": "Choose one of: {choices}.",
     "did_you_mean": "Did you mean '{name}'?",
-    "list_settings": "Only the user can change a setting: plait config show",
+    "list_settings": "Only the user can do that: plait config show lists the settings.",
     "connect": "Only the user can do that: plait connect {agent:shell}",
     "install": "Only the user can do that: pip install '.[{extra}]' in a clone of plait",
     "install_or_variable": (
