@@ -265,6 +265,7 @@ SUSPECT = {
 }
 OWN_TEXT = {
     "agents/connecting/toml.py:parse_toml": "settings of an agent, at most a million characters",
+    "agents/histories/files.py:matching": "names of at most 255 bytes, by our own patterns",
     "settings/project.py:_untrusted": "a file of at most 16 KB and 1,000 bytes a line",
     "cli/help.py:unknown_verb": "a command that its user typed",
     "embedders/transport.py:without_key": "one character again and again, NUL",
