@@ -733,3 +733,30 @@ def test_the_first_files_of_a_memory_are_read_once(
 
     monkeypatch.setattr(sources, "hash_file", never)
     assert counts(memory.ingest(notes)) == {"added": COUNT}
+
+
+@pytest.mark.parametrize("how", ["out and back", "back under another name", "back with more text"])
+def test_a_file_that_comes_back_keeps_its_status_and_its_feedback(
+    memory: Memory, tmp_path: Path, how: str
+) -> None:
+    todo = write(tmp_path / "n/todo.md", 1)
+    write(tmp_path / "n/other.md", 2)
+    memory.ingest(tmp_path / "n")
+    before = memory.lookup("todo.md")[0]
+    memory.mark("todo.md", status="done")
+    memory.feedback("todo.md", "good")
+    shutil.move(todo, tmp_path / "todo.md")
+    assert memory.ingest(tmp_path / "n").count("removed") == 1
+    back = todo.with_name("name.md") if how == "back under another name" else todo
+    shutil.move(tmp_path / "todo.md", back)
+    if how == "back with more text":
+        back.write_text(f"{back.read_text('utf-8')}\n# More\n\nMore.\n", encoding="utf-8")
+    memory.ingest(tmp_path / "n")
+    document = memory.lookup(back.name)[0]
+    assert (document.id, document.status) == (before.id, "done")
+    if how == "back with more text":  # that is another passage
+        return
+    passage = memory.passages_of(document.id)[0]
+    (candidate,) = memory.engine.hydrate([passage.ref], ranking=True).values()
+    assert candidate.use is not None
+    assert candidate.use.good == 1
