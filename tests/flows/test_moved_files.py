@@ -760,3 +760,40 @@ def test_a_file_that_comes_back_keeps_its_status_and_its_feedback(
     (candidate,) = memory.engine.hydrate([passage.ref], ranking=True).values()
     assert candidate.use is not None
     assert candidate.use.good == 1
+
+
+def test_a_file_moved_to_the_name_of_a_deleted_one_stays_itself(
+    memory: Memory, tmp_path: Path
+) -> None:
+    plan, draft = write(tmp_path / "n/plan.md", 1), write(tmp_path / "n/draft.md", 2)
+    write(tmp_path / "n/other.md", 3)
+    memory.ingest(tmp_path / "n")
+    memory.mark("plan.md", status="done")
+    first, second = (memory.lookup(name)[0] for name in ("plan.md", "draft.md"))
+    plan.unlink()
+    assert memory.ingest(tmp_path / "n").count("removed") == 1
+    draft.rename(plan)
+    report = memory.ingest(tmp_path / "n")
+    assert (report.count("moved"), report.count("removed")) == (1, 0)
+    now = memory.lookup("plan.md")[0]
+    assert (now.id, now.status) == (second.id, None)
+    # What was deleted is not lost: it comes back once the name is free.
+    plan.rename(draft)
+    memory.ingest(tmp_path / "n")
+    [back] = memory.undo(first.id)
+    assert (back.key, back.status) == ("plan.md", "done")
+
+
+def test_a_moved_file_is_the_document_that_is_there_and_not_its_deleted_copy(
+    memory: Memory, tmp_path: Path
+) -> None:
+    copy, file = write(tmp_path / "n/sub/a.md", 1), write(tmp_path / "n/b.md", 1)
+    write(tmp_path / "n/other.md", 3)
+    memory.ingest(tmp_path / "n")
+    memory.mark("b.md", status="done")
+    copy.unlink()
+    memory.ingest(tmp_path / "n")
+    file.rename(tmp_path / "n/a.md")
+    report = memory.ingest(tmp_path / "n")
+    assert (report.count("moved"), report.count("removed")) == (1, 0)
+    assert memory.lookup("a.md")[0].status == "done"
