@@ -797,3 +797,57 @@ def test_a_moved_file_is_the_document_that_is_there_and_not_its_deleted_copy(
     report = memory.ingest(tmp_path / "n")
     assert (report.count("moved"), report.count("removed")) == (1, 0)
     assert memory.lookup("a.md")[0].status == "done"
+
+
+@pytest.mark.parametrize("more", ["", "x"], ids=["of one size", "of several sizes"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("ab", {"a": "b", "b": "a"}, id="swapped"),
+        pytest.param("abc", {"a": "b", "b": "c", "c": "a"}, id="in a ring"),
+        pytest.param("ab", {"b": "a", "c": "b"}, id="each to the next name"),
+        pytest.param("abc", {"a": "new", "b": "a", "c": "b", "d": "c"}, id="one put before"),
+    ],
+)
+def test_files_that_exchange_their_names_keep_their_ids(
+    memory: Memory, tmp_path: Path, before: str, after: dict[str, str], more: str
+) -> None:
+    folder = tmp_path / "n"
+    for number, name in enumerate(before):
+        write(folder / f"{name}.md", number, more * number)
+    write(folder / "other.md", 99)
+    memory.ingest(folder)
+    memory.mark("b.md", status="done")
+    ids = {name: memory.lookup(f"{name}.md")[0].id for name in before}
+    texts = {name: (folder / f"{name}.md").read_text("utf-8") for name in before}
+    for name in before:
+        (folder / f"{name}.md").rename(tmp_path / name)
+    for name, content in after.items():
+        if content in texts:
+            (tmp_path / content).rename(folder / f"{name}.md")
+        else:
+            (folder / f"{name}.md").write_text("Something new stands here.\n", encoding="utf-8")
+    report = memory.ingest(folder)
+    assert (report.count("moved"), report.count("removed")) == (len(before), 0)
+    for name, content in after.items():
+        document = memory.lookup(f"{name}.md")[0]
+        if content in ids:
+            assert (document.id, document.text) == (ids[content], texts[content])
+            assert document.status == ("done" if content == "b" else None)
+            assert document.title == f"Note {before.index(content)}"
+    again = memory.ingest(folder)
+    assert again.count("unchanged") == len(after) + 1
+
+
+def test_a_copy_of_a_file_that_was_edited_since_is_no_exchange(
+    memory: Memory, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "n/a.md", 1)
+    write(tmp_path / "n/other.md", 2)
+    memory.ingest(tmp_path / "n")
+    before = memory.lookup("a.md")[0]
+    shutil.copy2(file, tmp_path / "n/copy.md")
+    write(file, 1, "More of it.")
+    report = memory.ingest(tmp_path / "n")
+    assert (report.count("added"), report.count("changed")) == (1, 1)
+    assert memory.lookup("a.md")[0].id == before.id
