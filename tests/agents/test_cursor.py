@@ -9,6 +9,7 @@ import pytest
 from plait.agents.histories import Places
 from plait.agents.histories.cursor import find, read
 from plait.agents.importing import import_histories, sources_of
+from plait.agents.undoing import undo_import
 from plait.memory import Memory
 from tests.agents import hostile
 
@@ -203,17 +204,83 @@ def test_the_folder_of_a_transcript_is_one_that_exists(tmp_path):
     assert session.cwd is None
 
 
-def test_a_transcript_of_a_session_in_the_database_is_not_read_twice(tmp_path):
-    put(tmp_path, "T1", composer(bubble(1)), bubble(1, "one"))
+def brought(memory, home):
+    return import_histories(memory, sources_of(places(home), ["cursor"]))
+
+
+def stored(memory):
+    rows = memory.delete(where={"kinds": ("message",)}, all_projects=True, dry_run=True).ids
+    return sorted(row.text for row in memory.engine.load(list(rows)))
+
+
+SHELL = {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}
+# Each once as the database has it, and once as a transcript has it; each lacks something.
+BUBBLES = [
+    bubble(1, "yes"),
+    tool("run_terminal_cmd", result={"exitCode": 0}, command="ls"),
+    bubble(1, "why is\n the total off?"),
+    bubble(2, "A float is used."),
+    bubble(2, "I mend it."),
+    bubble(1, "yes"),
+    bubble(2, "Only the database has this."),
+]
+LINES = [
+    line("user", "<user_query>\nyes\n</user_query>"),
+    line("assistant", SHELL),
+    line("user", "<user_query>why is the total off?</user_query>"),
+    line("assistant", "A float is used.", "I mend it.\n\n[REDACTED]"),
+    line("assistant", "[REDACTED]"),
+    line("user", "<user_query>yes</user_query>"),
+    line("user", "<user_query>Only the transcript has this.</user_query>"),
+]
+
+
+@pytest.mark.parametrize("first", ["database", "transcript", "both"])
+def test_a_session_of_both_sources_is_stored_once(tmp_path, first):
+    with Memory.open(tmp_path / "memory.db", embedder="none") as memory:
+        if first != "transcript":
+            put(tmp_path, "T1", composer(*BUBBLES), *BUBBLES).close()
+        if first != "database":
+            transcript(tmp_path, *LINES)
+        brought(memory, tmp_path)
+        put(tmp_path, "T1", composer(*BUBBLES, updated=START + 1), *BUBBLES).close()
+        transcript(tmp_path, *LINES)
+        brought(memory, tmp_path)
+        texts = stored(memory)
+        assert sum(text.startswith("yes") for text in texts) == 2
+        for words in ("total off", "A float", "I mend", "Only the database", "Only the trans"):
+            assert sum(words in text for text in texts) == 1, (words, texts)
+        assert not any("REDACTED" in text for text in texts)
+        assert len(texts) == (7 if first == "transcript" else 8)
+        again = brought(memory, tmp_path)
+        assert (again.messages, again.replaced) == (0, 0)
+
+
+def test_a_message_that_was_deleted_does_not_return_from_the_other_source(tmp_path):
+    with Memory.open(tmp_path / "memory.db", embedder="none") as memory:
+        transcript(tmp_path, *LINES)
+        brought(memory, tmp_path)
+        memory.delete(where={"kinds": ("message",)}, all_projects=True)
+        put(tmp_path, "T1", composer(*BUBBLES), *BUBBLES).close()
+        brought(memory, tmp_path)
+        assert stored(memory) == ["Only the database has this."]
+
+
+def test_what_was_undone_comes_from_either_source_again(tmp_path):
+    with Memory.open(tmp_path / "memory.db", embedder="none") as memory:
+        transcript(tmp_path, line("user", "one"))
+        brought(memory, tmp_path)
+        undo_import(memory)
+        put(tmp_path, "T1", composer(bubble(1)), bubble(1, "one")).close()
+        assert (brought(memory, tmp_path).messages, stored(memory)) == (1, ["one"])
+
+
+def test_a_session_that_the_database_lost_comes_from_its_transcript(tmp_path):
+    put(tmp_path, "T1", composer())
     transcript(tmp_path, line("user", "one"))
-    transcript(tmp_path, line("user", "two"), id="T2")
     transcript(tmp_path, line("user", "go"), id="T3", inside="subagents")
-    sessions = [
-        row for reading in hostile.read_all("cursor", places(tmp_path)) for row in reading.sessions
-    ]
-    assert sorted((row.id, row.kind, row.utterances[0].text) for row in sessions) == [
-        *(("T1", "main", "one"), ("T2", "main", "two"), ("T3", "subagent", "go")),
-    ]
+    with Memory.open(tmp_path / "memory.db", embedder="none") as memory:
+        assert (brought(memory, tmp_path).messages, stored(memory)) == (1, ["one"])
 
 
 def test_a_transcript_waits_for_a_database_that_cannot_be_read_now(tmp_path):
@@ -222,16 +289,12 @@ def test_a_transcript_waits_for_a_database_that_cannot_be_read_now(tmp_path):
     transcript(tmp_path, line("user", "two"), id="T2")
     writing = apsw.Connection(str(next(tmp_path.rglob("state.vscdb"))))
     with Memory.open(tmp_path / "memory.db", embedder="none") as memory:
-
-        def brought():
-            return import_histories(memory, sources_of(places(tmp_path), ["cursor"]))
-
         writing.execute("BEGIN EXCLUSIVE").fetchall()
-        locked = brought()
+        locked = brought(memory, tmp_path)
         assert (locked.messages, list(locked.unreadable.values())) == (0, ["database is locked"])
         writing.execute("ROLLBACK").fetchall()
         writing.close()
-        assert (brought().messages, brought().messages) == (2, 0)
+        assert [brought(memory, tmp_path).messages for _ in range(2)] == [2, 0]
 
 
 def test_hostile_values_are_skipped(tmp_path):

@@ -87,6 +87,7 @@ ON_POSTGRES: dict[str, tuple[str, ...]] = {
         "test_a_file_is_archived_then_removed_and_stays_out_until_it_is_written",
         "test_in_a_scope_only_its_own_documents_count",
     ),
+    "test_moved_files": ("test_files_that_exchange_their_names_keep_their_ids",),
     "test_trust": ("test_only_a_person_raises_the_trust_of_a_note",),
     "test_overview": ("test_each_section_has_its_lines",),
 }

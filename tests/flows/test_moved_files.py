@@ -733,3 +733,121 @@ def test_the_first_files_of_a_memory_are_read_once(
 
     monkeypatch.setattr(sources, "hash_file", never)
     assert counts(memory.ingest(notes)) == {"added": COUNT}
+
+
+@pytest.mark.parametrize("how", ["out and back", "back under another name", "back with more text"])
+def test_a_file_that_comes_back_keeps_its_status_and_its_feedback(
+    memory: Memory, tmp_path: Path, how: str
+) -> None:
+    todo = write(tmp_path / "n/todo.md", 1)
+    write(tmp_path / "n/other.md", 2)
+    memory.ingest(tmp_path / "n")
+    before = memory.lookup("todo.md")[0]
+    memory.mark("todo.md", status="done")
+    memory.feedback("todo.md", "good")
+    shutil.move(todo, tmp_path / "todo.md")
+    assert memory.ingest(tmp_path / "n").count("removed") == 1
+    back = todo.with_name("name.md") if how == "back under another name" else todo
+    shutil.move(tmp_path / "todo.md", back)
+    if how == "back with more text":
+        back.write_text(f"{back.read_text('utf-8')}\n# More\n\nMore.\n", encoding="utf-8")
+    memory.ingest(tmp_path / "n")
+    document = memory.lookup(back.name)[0]
+    assert (document.id, document.status) == (before.id, "done")
+    if how == "back with more text":  # that is another passage
+        return
+    passage = memory.passages_of(document.id)[0]
+    (candidate,) = memory.engine.hydrate([passage.ref], ranking=True).values()
+    assert candidate.use is not None
+    assert candidate.use.good == 1
+
+
+def test_a_file_moved_to_the_name_of_a_deleted_one_stays_itself(
+    memory: Memory, tmp_path: Path
+) -> None:
+    plan, draft = write(tmp_path / "n/plan.md", 1), write(tmp_path / "n/draft.md", 2)
+    write(tmp_path / "n/other.md", 3)
+    memory.ingest(tmp_path / "n")
+    memory.mark("plan.md", status="done")
+    first, second = (memory.lookup(name)[0] for name in ("plan.md", "draft.md"))
+    plan.unlink()
+    assert memory.ingest(tmp_path / "n").count("removed") == 1
+    draft.rename(plan)
+    report = memory.ingest(tmp_path / "n")
+    assert (report.count("moved"), report.count("removed")) == (1, 0)
+    now = memory.lookup("plan.md")[0]
+    assert (now.id, now.status) == (second.id, None)
+    # What was deleted is not lost: it comes back once the name is free.
+    plan.rename(draft)
+    memory.ingest(tmp_path / "n")
+    [back] = memory.undo(first.id)
+    assert (back.key, back.status) == ("plan.md", "done")
+
+
+def test_a_moved_file_is_the_document_that_is_there_and_not_its_deleted_copy(
+    memory: Memory, tmp_path: Path
+) -> None:
+    copy, file = write(tmp_path / "n/sub/a.md", 1), write(tmp_path / "n/b.md", 1)
+    write(tmp_path / "n/other.md", 3)
+    memory.ingest(tmp_path / "n")
+    memory.mark("b.md", status="done")
+    copy.unlink()
+    memory.ingest(tmp_path / "n")
+    file.rename(tmp_path / "n/a.md")
+    report = memory.ingest(tmp_path / "n")
+    assert (report.count("moved"), report.count("removed")) == (1, 0)
+    assert memory.lookup("a.md")[0].status == "done"
+
+
+@pytest.mark.parametrize("more", ["", "x"], ids=["of one size", "of several sizes"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("ab", {"a": "b", "b": "a"}, id="swapped"),
+        pytest.param("abc", {"a": "b", "b": "c", "c": "a"}, id="in a ring"),
+        pytest.param("ab", {"b": "a", "c": "b"}, id="each to the next name"),
+        pytest.param("abc", {"a": "new", "b": "a", "c": "b", "d": "c"}, id="one put before"),
+    ],
+)
+def test_files_that_exchange_their_names_keep_their_ids(
+    memory: Memory, tmp_path: Path, before: str, after: dict[str, str], more: str
+) -> None:
+    folder = tmp_path / "n"
+    for number, name in enumerate(before):
+        write(folder / f"{name}.md", number, more * number)
+    write(folder / "other.md", 99)
+    memory.ingest(folder)
+    memory.mark("b.md", status="done")
+    ids = {name: memory.lookup(f"{name}.md")[0].id for name in before}
+    texts = {name: (folder / f"{name}.md").read_text("utf-8") for name in before}
+    for name in before:
+        (folder / f"{name}.md").rename(tmp_path / name)
+    for name, content in after.items():
+        if content in texts:
+            (tmp_path / content).rename(folder / f"{name}.md")
+        else:
+            (folder / f"{name}.md").write_text("Something new stands here.\n", encoding="utf-8")
+    report = memory.ingest(folder)
+    assert (report.count("moved"), report.count("removed")) == (len(before), 0)
+    for name, content in after.items():
+        document = memory.lookup(f"{name}.md")[0]
+        if content in ids:
+            assert (document.id, document.text) == (ids[content], texts[content])
+            assert document.status == ("done" if content == "b" else None)
+            assert document.title == f"Note {before.index(content)}"
+    again = memory.ingest(folder)
+    assert again.count("unchanged") == len(after) + 1
+
+
+def test_a_copy_of_a_file_that_was_edited_since_is_no_exchange(
+    memory: Memory, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "n/a.md", 1)
+    write(tmp_path / "n/other.md", 2)
+    memory.ingest(tmp_path / "n")
+    before = memory.lookup("a.md")[0]
+    shutil.copy2(file, tmp_path / "n/copy.md")
+    write(file, 1, "More of it.")
+    report = memory.ingest(tmp_path / "n")
+    assert (report.count("added"), report.count("changed")) == (1, 1)
+    assert memory.lookup("a.md")[0].id == before.id

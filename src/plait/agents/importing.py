@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from plait.agents.choosing import Wanted, excluded_folders, is_excluded, with_whole_session
+from plait.agents.copies import Copies
 from plait.agents.histories import (
     Bookmark,
     HistoryFile,
@@ -124,6 +125,7 @@ class _Row(NamedTuple):
     token: str
     session: str
     is_new: bool
+    twins: Sequence[str]
 
 
 class _Import:
@@ -339,10 +341,14 @@ class _Import:
         for row in rows:
             if row.is_new:
                 new.setdefault(row.session, []).append(row.token)
+        twins: dict[str, dict[str, str]] = {}
+        for row in rows:
+            twins.setdefault(row.session, {}).update(dict.fromkeys(row.twins, row.token))
         if self._dry_run:
+            self._ledger.took_twins(twins)
             self._ledger.took({}, new)  # copies in later batches are copies all the same
             return
-        values = self._ledger.message_values(new)
+        values = self._ledger.message_values(new) | self._ledger.twin_values(twins)
         for source, reading, is_whole in batch:
             if is_whole:
                 kinds = self._wanted.kinds
@@ -352,6 +358,7 @@ class _Import:
             values |= self._ledger.run_values(self._run, at=now_ms())
         with acting("import", door="import"):
             self._writer.write_texts(changes, values, check=self._ledger.check)
+        self._ledger.took_twins(twins)
         self._ledger.took(values, new)
 
     def _rows(
@@ -362,7 +369,7 @@ class _Import:
         ``aliases`` gets the ids of copies: a copy of a copy names one of them.
         """
         rows: dict[tuple[str, str], _Row] = {}
-        owners: dict[str, str] = {}
+        copies = Copies(self._ledger, aliases)
         for session in chain.from_iterable(reading.sessions for _, reading, _ in batch):
             name = session_name(session.agent, session.id)
             home = self._projects.of(name, session.cwd)
@@ -371,10 +378,11 @@ class _Import:
                 # As they are stored: an undo knows a message by its key.
                 ids = [clean(id_) for id_ in (utterance.copy_of, utterance.id) if id_]
                 tokens = [token_of(session.agent, id_) for id_ in dict.fromkeys(ids)]
-                if self._is_copy(tokens, name, owners, aliases):
+                twins = [token_of(session.agent, twin) for twin in utterance.twins]
+                if copies.is_copy(tokens, name) or copies.is_twin(tokens[0], twins, name):
                     self._skipped["copy"] += 1
                     continue
-                owners[tokens[0]] = name
+                copies.note(tokens[0], twins, name)
                 is_known = utterance.at is not None and FIRST_MOMENT <= utterance.at <= self._latest
                 last = utterance.at if is_known else last
                 made = self._document(session, name, home, utterance, last)
@@ -386,27 +394,8 @@ class _Import:
                 if before is not None and len(before.document.text) > len(document.text):
                     continue
                 is_new = self._ledger.owner(token) is None
-                rows[name, token] = _Row(document, steps, token, name, is_new)
+                rows[name, token] = _Row(document, steps, token, name, is_new, twins)
         return list(rows.values())
-
-    def _is_copy(
-        self,
-        tokens: list[str],
-        session: str,
-        owners: dict[str, str],
-        aliases: dict[str, list[str]],
-    ) -> bool:
-        """Tell whether a message is another session's; note the ids by which it may be named."""
-        if len(tokens) == 1:  # nearly always; it has no other name
-            owner = owners.get(tokens[0]) or self._ledger.owner(tokens[0])
-            return owner is not None and owner != session
-        known = {token: owners.get(token) or self._ledger.owner(token) for token in tokens}
-        is_copy = not {None, session}.issuperset(known.values())
-        for token in tokens if is_copy else tokens[1:]:
-            if known[token] is None:
-                owners[token] = session
-                aliases.setdefault(session, []).append(token)
-        return is_copy
 
     def _document(
         self,

@@ -3,6 +3,8 @@
 * A mark for each source: where its last reading ended.
 * For each session the ids of its messages, hashed. They stay when a message is deleted, so that it
   does not return; a copy of a message in another session is known by them.
+* For each session that two sources may have under other ids: by what each message is known in the
+  other, hashed, with its id.
 * A number that every import raises, by which two at the same time notice each other.
 
 The rows are small texts under names that begin with ``history:``. They are written in the
@@ -21,7 +23,7 @@ from plait.protocols import Store
 from plait.types.ids import IMPORTED_SESSION
 from plait.types.records import NamedTuple
 
-_MARKS, _RUNS = "history:mark:", "history:run:"
+_MARKS, _RUNS, _TWINS = "history:mark:", "history:run:", "history:twin:"
 _NUMBER = "history:number"
 # Of a run that was undone: its tokens.
 _UNDONE = "undone"
@@ -69,6 +71,7 @@ class Ledger:
         self._number = self._read_number()
         self._marks = self._store.remembered(_MARKS)
         self._owners: dict[str, str] | None = None
+        self._twins: dict[str, dict[str, str]] = {}
 
     def _read_number(self) -> str:
         return self._store.remembered(_NUMBER).get(_NUMBER, "0")
@@ -135,6 +138,29 @@ class Ledger:
             before = self._store.remembered(name).get(name, "")
             values[name] = before + "".join(tokens)
         return values
+
+    def twins(self, session: str) -> Mapping[str, str]:
+        """Return by what messages of a session are known in its other source, with their tokens."""
+        if session not in self._twins:
+            name = f"{_TWINS}{session}"
+            parts = list(_parts(self._store.remembered(name).get(name, "")))
+            self._twins[session] = dict(zip(parts[::2], parts[1::2], strict=False))
+        return self._twins[session]
+
+    def twin_values(self, new: Mapping[str, Mapping[str, str]]) -> Values:
+        """Return the rows of sessions whose messages got these twins."""
+        return {
+            f"{_TWINS}{session}": "".join(
+                twin + token for twin, token in {**self.twins(session), **twins}.items()
+            )
+            for session, twins in new.items()
+            if not twins.items() <= self.twins(session).items()
+        }
+
+    def took_twins(self, new: Mapping[str, Mapping[str, str]]) -> None:
+        """Note the twins that were written."""
+        for session, twins in new.items():
+            self._twins[session] = {**self.twins(session), **twins}
 
     def took(self, values: Values, new: Mapping[str, Sequence[str]]) -> None:
         """Note what was written, so that it need not be read again."""

@@ -125,7 +125,10 @@ def is_detached(document: Document) -> bool:
 
 
 def continued(entry: Entry, row: Trashed) -> Entry:
-    """Return a file that came back with the ids of its deleted document and its passages."""
+    """Return a file that came back with the ids of its deleted document and its passages.
+
+    What is known of the use of these passages comes back with them.
+    """
     known: dict[tuple[str, str], list[str]] = {}
     for passage in row.passages:
         known.setdefault((passage.heading, passage.text), []).append(passage.id)
@@ -136,4 +139,6 @@ def continued(entry: Entry, row: Trashed) -> Entry:
     before = row.document
     trust = when_joined(before, entry.document)
     document = entry.document._replace(id=before.id, created_at=before.created_at, trust=trust)
-    return entry._replace(document=document, passages=passages)
+    gone = {*row.names} - {passage.id for passage in passages}
+    use = {name: read for name, read in (row.use or {}).items() if gone.isdisjoint(name.split(" "))}
+    return entry._replace(document=document, passages=passages, use=use)

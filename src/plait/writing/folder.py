@@ -11,7 +11,7 @@ from plait.types import Document
 from plait.types.ids import share_files
 from plait.types.records import NamedTuple
 from plait.types.reports import FileReport, IngestReport, OnFile, Outcome
-from plait.writing import deleting, documents, moves, removals, sources
+from plait.writing import deleting, documents, exchanges, moves, removals, sources
 from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
 from plait.writing.formats import NotText
@@ -86,14 +86,18 @@ class Ingest:
                 if known[file] is None and marks.has(file, incremental=self._incremental)
             }
             newcomers = [file for file in files if known[file] is None and file not in retired]
+            exchanged = exchanges.follow(self._store, walk.root, known, newcomers, self._project)
+            newcomers = [file for file in newcomers if file.path not in exchanged]
             self._moves = moves.follow(
                 self._store, walk.root, newcomers, self._project, marks.covers
             )
+            self._moves = self._moves._replace(folders={**self._moves.folders, **exchanged})
             gone = self._without_file(marks, walk, entries)
             renamed = marks.renamed(gone, filter(self._is_new, newcomers))
             retired |= renamed.keys()
             if self._moves.folders:
-                known.update(zip(newcomers, self._known(newcomers), strict=True))
+                moved = [file for file in files if file.path in exchanged] + newcomers
+                known.update(zip(moved, self._known(moved), strict=True))
             self._left = len(files) - list(known.values()).count(None)
             for entry in entries:
                 if isinstance(entry, sources.Skipped):
@@ -172,7 +176,7 @@ class Ingest:
             outcome: Outcome = "moved" if file.path in self._moves.folders else "unchanged"
         else:
             same, outcome = None, "unchanged"
-        if same is not None and self._incremental and _surely_unchanged(same, file):
+        if same is not None and self._incremental and moves.surely_unchanged(same, file):
             self._report(FileReport(file.path, outcome))
             return
         try:
@@ -407,15 +411,6 @@ def _is_excluded(document: Document, walk: sources.Walk) -> bool:
     """
     wanted = document.source == walk.root and walk.is_folder and walk.wants(document.key or "")
     return wanted and os.path.lexists(document.path or "")
-
-
-def _surely_unchanged(old: Document, file: sources.SourceFile) -> bool:
-    """Tell by size and times alone, unless the file changed close to its last indexing."""
-    return (
-        old.size == file.size
-        and old.mtime == file.mtime
-        and file.is_untouched_since(old.indexed_at)
-    )
 
 
 def ingest(

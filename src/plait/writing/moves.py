@@ -65,6 +65,15 @@ def is_bare(folder: str) -> bool:
         return False
 
 
+def surely_unchanged(old: Document, file: sources.SourceFile) -> bool:
+    """Tell by size and times alone, unless the file changed close to its last indexing."""
+    return (
+        old.size == file.size
+        and old.mtime == file.mtime
+        and file.is_untouched_since(old.indexed_at)
+    )
+
+
 def is_below(path: str, folder: str) -> bool:
     """Tell whether a path is inside a folder."""
     return folder not in ("", path) and path.startswith(folder.rstrip(os.sep) + os.sep)
@@ -158,11 +167,12 @@ class _Search:
         return self._missing[path]
 
     def _read(self, newcomers: Iterable[sources.SourceFile]) -> dict[str, str]:
-        """Return the hash of each new file, except where a file was that is in the trash."""
-        places = {row.path for row in self._trash}
+        """Return the hash of each new file, except of one that only came back."""
+        trash = {(row.path, row.size, row.mtime): row.indexed_at for row in self._trash}
         hashes = {}
         for file in newcomers:
-            if file.path not in places:
+            read_at = trash.get((file.path, file.size, file.mtime))
+            if read_at is None or not file.is_untouched_since(read_at):
                 try:
                     hashes[file.path] = sources.hash_file(file)
                 except SourceError:
@@ -254,29 +264,44 @@ class _Search:
         """Return the documents of single files that were renamed, moved or brought back.
 
         One file is weaker evidence than a folder: it never takes a document from another project.
+        Its content tells more than what was deleted at its path: a draft that gets the name of an
+        old version is the draft. A document that is there still goes before one in the trash.
         """
         formers: dict[str, Document] = {}
         if not self._newcomers.keys() <= moved.keys():
             # Another process may have deleted some that were there, or that moved folders had.
             self._trash = self._deleted()
         trash = {row.path: row for row in reversed(self._trash)}
-        for path in self._newcomers:
-            if path not in moved and path in trash:
+        new = [path for path in self._newcomers if path not in moved]
+        for path in new:
+            if path not in self._hashes and path in trash:
                 formers[path] = trash[path]
         lost = self._of_living_folders()
+        deleted = {row.id for row in self._trash}
         pairs = [
-            (_common_end(row.path or "", path), path, row)
-            for path, mark in self._hashes.items()
-            if path not in moved and path not in formers
-            for row in lost.get(mark, ())[:MOST_TWINS]
+            (row.id in deleted, -_common_end(row.path or "", path), path, row)
+            for path in new
+            for row in self._same(path, lost, trash)
             if row.project == project or is_below(path, row.source)
         ]
         taken = {row.id for row in (*formers.values(), *moved.values())}
-        for _, path, row in sorted(pairs, key=lambda pair: (-pair[0], pair[1], pair[2].id)):
+        for *_, path, row in sorted(pairs, key=lambda pair: (*pair[:3], pair[3].id)):
             if path not in formers and row.id not in taken:
                 formers[path] = row
                 taken.add(row.id)
+        for path in new:
+            if path not in formers and path in trash and trash[path].id not in taken:
+                formers[path] = trash[path]
         return formers
+
+    def _same(
+        self, path: str, lost: Mapping[str, list[Document]], trash: Mapping[str | None, Document]
+    ) -> list[Document]:
+        """Return the documents without a file that have the content of a new one."""
+        mark = self._hashes.get(path, "")
+        rows = lost.get(mark, [])[:MOST_TWINS]
+        here = trash.get(path)
+        return [*rows, here] if here is not None and here.sha256 == mark else rows
 
     def _of_living_folders(self) -> dict[str, list[Document]]:
         """Return by content the documents without a file whose folder is still in use."""

@@ -10,7 +10,7 @@ from plait.facts import trash as trash_rules
 from plait.facts import trust as trust_rules
 from plait.facts.names import PERSONAL, in_scope, is_item
 from plait.protocols import Entry, Transaction, Trashed
-from plait.types import DEFAULT_ENTITY_TYPE, Document
+from plait.types import DEFAULT_ENTITY_TYPE, Document, DocumentStatus
 from plait.types.ids import ARCHIVED_FIELD, new_id
 from plait.writing.documents import TITLE_CHARS
 
@@ -43,11 +43,18 @@ def replacing(
         if title and title == (document.key or "")[-TITLE_CHARS:]:
             title = (old.key or "")[-TITLE_CHARS:]  # source code is called by its key
         document = document._replace(kind="file", key=old.key, source=old.source, title=title)
-    # A file that was edited, or a note with a new text, is as done or archived as before, unless
-    # only its front matter said so, or a rule because nobody had changed it.
-    stated = old.metadata.get("status", "").lower() == old.status or ARCHIVED_FIELD in old.metadata
-    status = document.status or (None if stated else old.status)
+    status = _status_after(old, document)
     return document._replace(id=old.id, created_at=old.created_at, trust=trust, status=status)
+
+
+def _status_after(old: Document, document: Document) -> DocumentStatus | None:
+    """Return the status of a document that follows another.
+
+    A file that was edited, or a note with a new text, is as done or archived as before, unless only
+    its front matter said so, or a rule because nobody had changed it.
+    """
+    stated = old.metadata.get("status", "").lower() == old.status or ARCHIVED_FIELD in old.metadata
+    return document.status or (None if stated else old.status)
 
 
 def dated(entity: Document, now: int) -> Document:
@@ -132,7 +139,7 @@ def to_trash(
 
 
 def taken_back(transaction: Transaction, entry: Entry, row: Trashed) -> Entry:
-    """Return a file that came back, with the ids of its deleted document.
+    """Return a file that came back, with the ids, the status and the use of its deleted document.
 
     If its text is another one, the deleted one is kept as an earlier version.
     """
@@ -140,6 +147,8 @@ def taken_back(transaction: Transaction, entry: Entry, row: Trashed) -> Entry:
         transaction.forget([row.document.id], edges=False)
     else:
         _make_version(transaction, row)
+    status = _status_after(row.document, entry.document)
+    entry = entry._replace(document=entry.document._replace(status=status))
     return trash_rules.continued(entry, row)
 
 

@@ -86,6 +86,9 @@ class Utterance(NamedTuple):
 
     ``id`` is unique over all sessions of an agent: a copy in a resumed session has the same id, or
     names its original in ``copy_of``. ``typed`` are the user's own words.
+
+    ``twins`` are by what it is known in another source of the same session that gives its messages
+    other ids, one for each part; of an agent without such sources it has none.
     """
 
     id: str
@@ -95,6 +98,7 @@ class Utterance(NamedTuple):
     typed: bool = False
     acts: tuple[Act, ...] = ()
     copy_of: str | None = None
+    twins: tuple[str, ...] = ()
 
     @property
     def whole(self) -> str:

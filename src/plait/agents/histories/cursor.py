@@ -1,7 +1,8 @@
 """Cursor: the editor's database ``state.vscdb``, and transcripts of its command line.
 
 In the database, a session ("composer") lists its messages ("bubbles"), each under a key of its own.
-Transcripts have no ids and no times; one whose session is in the database is left out.
+Transcripts have no ids and no times. Both may have the same session, and either may lose it: its
+messages are known in the other by their words (`Twins`).
 """
 
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 from plait.agents.histories import Bookmark, HistoryFile, Places, Reading, Session, SessionKind
 from plait.agents.histories.acts import act_of
 from plait.agents.histories.collecting import FULL, Utterances
-from plait.agents.histories.cursor_transcripts import TRANSCRIPTS, read_transcript
+from plait.agents.histories.cursor_transcripts import TRANSCRIPTS, read_transcript, with_twins
 from plait.agents.histories.files import (
     below,
     data_folders,
@@ -47,20 +48,22 @@ _PAGE = 50
 
 
 def find(places: Places) -> Iterator[HistoryFile]:
-    """Yield databases and transcripts, those used longest ago first."""
-    sources: list[HistoryFile] = []
-    for file in places.files:
-        sources += _source(Path(file))
-    if not places.files:
-        known: set[str] = set()
-        transcripts = list(_transcripts(places))
-        for top in data_folders(places, "Cursor"):
-            database = history_file(_AGENT, top / "globalStorage" / _DATABASE)
-            sources += database
-            known |= {name for row in database for name in _among(row.path, transcripts)}
-        for path in transcripts:
-            sources += _source(path) if path.stem not in known else []
-    yield from oldest_first(sources)
+    """Yield databases, which tell times, then transcripts; those used longest ago first.
+
+    If a database cannot be read now, transcripts wait for it: what it has too, it tells better. The
+    import names the database, and the next one asks it again.
+    """
+    if places.files:
+        yield from oldest_first(row for file in places.files for row in _source(Path(file)))
+        return
+    databases = [
+        row
+        for top in data_folders(places, "Cursor")
+        for row in history_file(_AGENT, top / "globalStorage" / _DATABASE)
+    ]
+    yield from oldest_first(databases)
+    if all(_is_readable(row.path) for row in databases):
+        yield from oldest_first(row for path in _transcripts(places) for row in _source(path))
 
 
 def _source(path: Path) -> list[HistoryFile]:
@@ -76,19 +79,13 @@ def _transcripts(places: Places) -> Iterator[Path]:
         yield from below(top, (".jsonl",), closed=True)
 
 
-def _among(database: str, transcripts: list[Path]) -> Iterator[str]:
-    """Yield the sessions of these transcripts that a database has, or may have.
-
-    All of them if it cannot be read now: taken in from a transcript too, a session would be there
-    twice. The import names the database, and the next one asks it again.
-    """
+def _is_readable(database: str) -> bool:
     try:
         with opened_history(database) as opened:
-            for path in transcripts:
-                if opened.select(_TABLE, ["key"], "WHERE key = ?", [f"composerData:{path.stem}"]):
-                    yield path.stem
+            opened.select(_TABLE, ["key"], "LIMIT 1")
     except OSError:
-        yield from (path.stem for path in transcripts)
+        return False
+    return True
 
 
 def read(source: HistoryFile, mark: Bookmark | None) -> Iterator[Reading]:
@@ -194,7 +191,7 @@ def _session(
             if text:
                 rows.say(id_, "assistant", text, at)
             _add_call(rows, record_of(bubble.get("toolFormerData")), id_, at, skipped)
-    utterances = rows.take()
+    utterances = with_twins(rows.take())
     if not utterances:
         return ()
     address = record_of(record_of(composer.get("workspaceIdentifier")).get("uri"))

@@ -4,10 +4,10 @@ A file is in a folder named after the project, with dashes for all that is no le
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from plait.agents.histories import Bookmark, HistoryFile, Reading, Session
+from plait.agents.histories import Bookmark, HistoryFile, Reading, Session, Utterance
 from plait.agents.histories.acts import act_of
 from plait.agents.histories.collecting import Utterances
 from plait.agents.histories.files import is_unchanged, state_of
@@ -25,6 +25,8 @@ from plait.agents.histories.values import (
 
 TRANSCRIPTS = "agent-transcripts"
 _QUERY = "user_query"
+# Stands at the end of a part, or alone, for what the model thought.
+_REDACTED = "[REDACTED]"
 _HEAD_TAGS = ("timestamp", "cursor_commands", "user_info", "system_reminder", "open_files")
 
 
@@ -36,6 +38,7 @@ def read_transcript(source: HistoryFile, mark: Bookmark | None) -> Iterator[Read
     rows, at = Utterances(), moment_of(state[0][1] // 1_000_000)
     skipped: Counter[str] = Counter()
     times: Counter[str] = Counter()
+    parts: dict[str, list[str]] = {}
     for line in JsonLines(source.path, None):
         if line.record is None:
             skipped[line.reason] += 1
@@ -45,10 +48,15 @@ def read_transcript(source: HistoryFile, mark: Bookmark | None) -> Iterator[Read
             record_of(line.record.get("message")).get("content"),
         )
         texts = texts_of(content, "text")
-        text = joined([_typed(text) for text in texts] if role == "user" else texts)
+        texts = [_typed(text) for text in texts] if role == "user" else texts
+        text = joined(texts)
         words = hashed(source.session, role, text or content)
         times[words] += 1
         id_ = f"{words}:{times[words]}"
+        if role == "assistant":
+            texts = [text.strip().removesuffix(_REDACTED) for text in texts]
+            text = joined(texts)
+        parts[id_] = texts
         if role == "user" and text:
             is_mixed = holds_block(text, (*_HEAD_TAGS, _QUERY))
             rows.say(id_, "user", text, at, typed=source.kind == "main" and not is_mixed)
@@ -59,7 +67,7 @@ def read_transcript(source: HistoryFile, mark: Bookmark | None) -> Iterator[Read
                 if part.get("type") == "tool_use":
                     act = act_of(string(part, "name"), record_of(part.get("input")))
                     rows.call(act, id_, id_, at)
-    utterances = rows.take()
+    utterances = with_twins(rows.take(), parts)
     project = next(
         (top.parent.name for top in Path(source.path).parents if top.name == TRANSCRIPTS), ""
     )
@@ -75,6 +83,29 @@ def read_transcript(source: HistoryFile, mark: Bookmark | None) -> Iterator[Read
         ),
     )
     yield Reading(sessions if utterances else (), {"files": state}, +skipped)
+
+
+def with_twins(
+    utterances: Iterable[Utterance], parts: Mapping[str, Sequence[str]] | None = None
+) -> tuple[Utterance, ...]:
+    """Return a whole session's utterances with what they are known by in the other source.
+
+    That is who said which words, and the how manieth time; a line of a transcript may have as parts
+    what are messages in the database. Calls without words are known by what was said before.
+    """
+    times: Counter[str] = Counter()
+    rows: list[Utterance] = []
+    for row in utterances:
+        texts = (parts or {}).get(row.id) or [row.text]
+        spoken = [words for text in texts if (words := " ".join(text.split()))]
+        before = rows[-1].twins[-1:] if rows else ()
+        known = [hashed(row.role, words) for words in spoken] or [hashed("calls", *before)]
+        twins = []
+        for twin in known:
+            times[twin] += 1
+            twins.append(f"{twin}:{times[twin]}")
+        rows.append(row._replace(twins=tuple(twins)))
+    return tuple(rows)
 
 
 def _typed(text: str) -> str:
