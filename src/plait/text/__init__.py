@@ -472,10 +472,10 @@ def _content(words: Sequence[str]) -> tuple[str, ...]:
     """Return each word once, without stop words if at least two others remain."""
     unique = list(dict.fromkeys(words))
     content = [word for word in unique if word not in STOP_WORDS]
-    if 3 < len(unique) < 2 * len(content):  # else it is short, or in English
-        from plait.text.function_words import without_foreign_function_words
+    if 1 < len(unique) < 2 * len(content):  # else it is in English
+        from plait.text.asking import without_function_words
 
-        own = without_foreign_function_words(content, unique)
+        own = without_function_words(content, unique)
         if 0 < len(own) < len(content):
             return tuple(own)  # among notes in English the others would be the rarest words
     return tuple(content if len(content) > 1 else unique)
