@@ -49,6 +49,7 @@ from plait.text import (
     segments,
     spelling,
     split,
+    unspaced_asking,
     visible,
     word_forms,
 )
@@ -659,6 +660,16 @@ SCANNERS: dict[str, Scanner] = {
             "frames": repeated("do you know "),
             "thanks": repeated("thanks "),
             "marks": repeated("?!"),
+        },
+    ),
+    "unspaced_asking.without_asking": Scanner(
+        unspaced_asking.without_asking,
+        ("text/unspaced_asking.py:_asking",),
+        more={
+            "questions": repeated("什么时候"),
+            "ends": repeated("ですか? "),
+            "marks": repeated("? ", "吗"),
+            "rests": repeated("谁水"),
         },
     ),
     "dates.dates_in": Scanner(

@@ -357,7 +357,9 @@ def parse(text: str, *, strict: bool = False) -> Query:
 
 def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
     """Return a query for any of the words of a text; passages with the phrases rank higher."""
-    content = _content([*_bag(text), *parts(text)])
+    from plait.text.asking import without_asking
+
+    content = _content([*_bag(without_asking(text)), *parts(text)])
     kept = content[:MAX_TERMS]
     left_out = len(content) - len(kept)
     if "_" in text:

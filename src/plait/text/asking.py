@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
-from plait.text import OPERATOR_MARKS, empty_words, words_in
+from plait.text import OPERATOR_MARKS, empty_words, has_runs, words_in
 
 # What people say to others, and not of their subject, at the beginning of a question. A greeting
 # needs a mark or a question word behind it: "Hey Jude" is a song, and "hello, world" a program.
@@ -123,6 +123,19 @@ def without_function_words(words: Sequence[str], question: Sequence[str]) -> lis
     from plait.text.function_words import without_foreign_function_words
 
     return without_foreign_function_words(words, question)
+
+
+def without_asking(text: str) -> str:
+    """Return a question without the question words that no blank sets apart.
+
+    >>> without_asking("什么时候搬家").strip(), without_asking("wann Umzug")
+    ('搬家', 'wann Umzug')
+    """
+    if not has_runs(text) or any(mark in text for mark in OPERATOR_MARKS):
+        return text  # whatever is quoted is meant
+    from plait.text.unspaced_asking import without_asking as without
+
+    return without(text)
 
 
 def question_in(text: str) -> str:
