@@ -367,7 +367,7 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
         names = [words_in(name) for name in re.findall(r"\w+", text) if "_" in name.strip("_")]
         phrases = (*phrases, *(Term(tuple(words)) for words in names if len(words) > 1))
     dates: tuple[Date, ...] = ()
-    if re.search("[0-9]", text):
+    if re.search("[0-9月]", text):
         from plait.text.dates import dates_in, numbers_in, phrases_of
 
         dates = dates_in(text)
