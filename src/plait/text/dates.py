@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from plait.text import eastern_dates, words_in
 from plait.types.queries import Date, Term
 
 # English first, with what it is cut to; then German, French, Spanish, Italian, Dutch, Portuguese,
@@ -58,16 +57,19 @@ _DAY = r"(?P<day>\d\d?)(?:st|nd|rd|th|er|º)?\b\.?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)\b"
 _ANY_YEAR = r"(?P<year>1\d{3}|20\d\d)\b"  # behind a day and a month it is no other number
 _OF = r"\s+(?:of\s+|de\s+)?"
-# Scripts without spaces, which stand next to a number. `\b` takes them for a part of it.
-_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3"
-_START = rf"(?<![^\W{_UNSPACED}])"
+# A number may stand beside letters of a script without spaces; `\b` takes them for a part of it.
+_START = "(?<![0-9a-z_])"
 # "03/04/2026" is April in some countries and March in others: it is searched as it stands. And
 # "2024.3.5" is a version, "2024. 3. 5." is none.
-_IN_NUMBERS = (
-    rf"{_START}(?P<year>(?:19|20)\d\d)(?P<mark>[-/])(?P<month>\d\d?)(?P=mark)(?P<day>\d\d?)(?!\d)",
-    rf"{_START}(?P<day>\d\d?)\.\s?(?P<month>\d\d?)\.\s?{_YEAR}",
-    rf"{_START}(?<!/)(?P<day>\d\d?)(?P<slash>/)(?P<month>\d\d?)/{_YEAR}(?!/)",
-    rf"{_START}(?P<year>(?:19|20)\d\d)\.\s(?P<month>\d\d?)\.\s(?P<day>\d\d?)\b(?!\.?\s?[\d%])",
+_IN_NUMBERS = (  # each with what must stand in a text that has such a date
+    ("-", rf"{_START}(?P<year>(?:19|20)\d\d)-(?P<month>\d\d?)-(?P<day>\d\d?)(?!\d)"),
+    ("/", rf"{_START}(?P<year>(?:19|20)\d\d)/(?P<month>\d\d?)/(?P<day>\d\d?)(?!\d)"),
+    (".", rf"{_START}(?P<day>\d\d?)\.\s?(?P<month>\d\d?)\.\s?{_YEAR}"),
+    ("/", rf"{_START}(?<!/)(?P<day>\d\d?)(?P<slash>/)(?P<month>\d\d?)/{_YEAR}(?!/)"),
+    (
+        ". ",
+        rf"{_START}(?P<year>(?:19|20)\d\d)\.\s(?P<month>\d\d?)\.\s(?P<day>\d\d?)\b(?!\.?\s?[\d%])",
+    ),
 )
 _WITH_NAMES = (
     rf"\b{_DAY}{_OF}{_MONTH}(?:,?{_OF}{_ANY_YEAR})?",
@@ -122,8 +124,9 @@ def dates_in(text: str) -> tuple[Date, ...]:
         return " "
 
     names = not _NUMBER_OF.keys().isdisjoint(re.findall(r"[^\W\d_]+", text))
-    eastern = (eastern_dates.SHAPE,) if re.search("[月월]", text) else ()
-    for shape in (*eastern, *_IN_NUMBERS, *(_WITH_NAMES if names else ())):
+    shapes = _eastern_shapes(text)
+    shapes += [shape for mark, shape in _IN_NUMBERS if mark in text]
+    for shape in (*shapes, *(_WITH_NAMES if names else ())):
         # Each is taken out, lest a part of it counts as another date.
         text = re.sub(shape, without, text)
     return tuple(dates[:MOST_DATES])
@@ -144,8 +147,12 @@ def is_in_other_words(date: Date, text: str) -> bool:
     [True, True, False]
     """
     if not text.isascii():
+        from plait.text import eastern_dates
+
         text = eastern_dates.with_plain_digits(text)
-    if date.number not in text and "月" not in text:
+    if _is_eastern(text) and re.search(date.eastern, text):
+        return True  # whether or not it is written so in the question
+    if date.number not in text:
         return False
     if re.search(date.pattern, text, re.IGNORECASE) is None:
         return False
@@ -174,6 +181,8 @@ def _date_of(match: re.Match[str]) -> Date | None:
 
 def _eastern(match: re.Match[str]) -> Date | None:
     """Return a date in Chinese, Japanese or Korean, what is written there first; else ``None``."""
+    from plait.text import eastern_dates, words_in
+
     year, month, day = eastern_dates.parts_of(match)
     if not 1 <= month <= _MONTHS_IN_YEAR or day > _DAYS[month - 1] or not (year or day):
         return None
@@ -183,6 +192,8 @@ def _eastern(match: re.Match[str]) -> Date | None:
 
 def _ways(year: int, month: int, day: int, words: tuple[str, ...], name: str) -> Date:
     """Return a date with the ways to write it; ``name`` is that of the month in the question."""
+    from plait.text import eastern_dates
+
     known, more = _NAMES[month - 1], _MORE_NAMES[month - 1]
     # Both orders are usual in English, and whatever was asked may be written the other way round.
     usual = dict.fromkeys((*known[:2], *([name] if name in _NUMBER_OF else ())))
@@ -223,8 +234,19 @@ def _numbers_of(year: int, month: int, day: int) -> list[tuple[str, ...]]:
 
 def _date(own: Date, phrases: Sequence[tuple[str, ...]], with_names: str, eastern: str) -> Date:
     """Return a date in numbers with phrases and a pattern that have the names of months, too."""
-    written = "|".join([*(r"[-./_]\s?".join(numbers) for numbers in own.phrases), with_names])
+    numbers = "|".join(r"[-./_]\s?".join(number) for number in own.phrases)
     # subtle: the phrases with names lack the year. With it, one date would count twice.
-    before, behind = rf"(?<![^\W_{_UNSPACED}])", rf"(?![^\W_T{_UNSPACED}])"
-    pattern = rf"{before}(?:{written}){behind}|{eastern}"
-    return own._replace(phrases=(*own.phrases, *phrases), pattern=pattern)
+    pattern = rf"(?<![0-9a-z])(?:{numbers})(?![0-9a-su-z])|(?<![^\W_])(?:{with_names})(?![^\W_T])"
+    return own._replace(phrases=(*own.phrases, *phrases), pattern=pattern, eastern=eastern)
+
+
+def _eastern_shapes(text: str) -> list[str]:
+    if not _is_eastern(text):
+        return []
+    from plait.text import eastern_dates
+
+    return [eastern_dates.SHAPE]
+
+
+def _is_eastern(text: str) -> bool:
+    return "月" in text or "월" in text

@@ -2,8 +2,6 @@
 
 import re
 
-from plait.text import words_in
-
 _DIGITS = "〇一二三四五六七八九"
 _NUMERAL = "[0-9\uff10-\uff19〇零一二三四五六七八九十]"
 # The year before the first one of each era, the latest first.
@@ -42,8 +40,10 @@ def phrases(year: int, month: int, day: int) -> list[tuple[str, ...]]:
     if not day:
         era = [(name, str(number), "年", str(month)) for name, number in _eras_of(year)]
         return [(str(year), "年", str(month)), (str(year), "년", str(month)), *era]
-    in_words = tuple(words_in(f"{_numeral(month)}月{_numeral(day)}日"))
-    return [(str(month), "月", str(day)), in_words, (str(month), "월", str(day))]
+    in_words = f"{_numeral(month)}月{_numeral(day)}日"
+    # As `words_in` divides it, without compiling what tells the scripts.
+    pairs = tuple(in_words[at : at + 2] for at in range(len(in_words) - 1))
+    return [(str(month), "月", str(day)), pairs, (str(month), "월", str(day))]
 
 
 def pattern(year: int, month: int, day: int) -> str:
