@@ -119,6 +119,33 @@ def test_a_date_is_found_where_no_note_has_any_of_its_words(query: str, embedder
         assert item.hit.document.key == "2026-03-03.md"
 
 
+@pytest.mark.parametrize(
+    ("note", "query"),
+    [
+        ("On 6 March 2024 the dentist called.", "what happened on 5 March 2024"),
+        ("Am 6. März 2024 beim Zahnarzt.", "was war am 5. März 2024"),
+        ("2024年3月6日去看牙医。", "2024年3月5日发生了什么"),
+    ],
+)
+def test_another_day_of_the_month_is_no_evidence(note: str, query: str) -> None:
+    with Memory.open(":memory:", project="", embedder="none") as opened:
+        opened.store(note, key="other day")
+        for number in range(40):
+            opened.store(f"Shelf {number} of the cellar holds jam with label {number * 7}.")
+        assert "other day" not in {item.hit.document.key for item in opened.recall(query).items}
+        opened.store(f"{note} Before: 2024-03-05.", key="both")
+        assert opened.recall(query).items[0].hit.document.key == "both"
+
+
+def test_what_happened_on_another_day_is_found_by_its_subject() -> None:
+    with Memory.open(":memory:", project="", embedder="none") as opened:
+        opened.store("On 6 March 2024 the dentist called about the crown.", key="dentist")
+        for number in range(40):
+            opened.store(f"Shelf {number} of the cellar holds jam with label {number * 7}.")
+        query = "did the dentist call about the crown on 5 March 2024"
+        assert opened.recall(query).items[0].hit.document.key == "dentist"
+
+
 def test_a_month_finds_its_days(memory: Memory) -> None:
     answer = memory.search("what did we decide in March 2026", limit=2)
     assert {hit.document.key for hit in answer} == {"daily/2026-03-03.md", "daily/2026-03-04.md"}

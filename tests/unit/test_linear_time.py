@@ -684,6 +684,11 @@ SCANNERS: dict[str, Scanner] = {
     "dates.numbers_in": Scanner(
         dates.numbers_in, ("text/dates.py:numbers_in",), more={"parts": repeated("1.")}
     ),
+    "dates.has_other_day": Scanner(
+        partial(dates.has_other_day, dates.dates_in("3 March 2026")[0]),
+        ("text/dates.py:has_other_day",),
+        more={"dates": repeated("4 March 2026 "), "eastern": repeated("3月")},
+    ),
     "dates.is_in_other_words": Scanner(
         partial(dates.is_in_other_words, dates.dates_in("3 March 2026")[0]),
         ("text/dates.py:is_in_other_words",),

@@ -160,6 +160,21 @@ def is_in_other_words(date: Date, text: str) -> bool:
     return re.search(rf"\b{typed}\b", text, re.IGNORECASE) is None
 
 
+def has_other_day(date: Date, text: str) -> bool:
+    """Tell whether a text has another day than the one that is asked for, and not this one.
+
+    >>> date = dates_in("5 March 2024")[0]
+    >>> texts = "6 March 2024", "from 5 March 2024 to 2024-03-06", "March 2024"
+    >>> [has_other_day(date, text) for text in texts]
+    [True, False, False]
+    """
+    if not date.is_day or re.search(date.pattern, text, re.IGNORECASE):
+        return False
+    if _is_eastern(text) and re.search(date.eastern, text):
+        return False
+    return any(other.is_day for other in dates_in(text))
+
+
 def _date_of(match: re.Match[str]) -> Date | None:
     """Return the date of a match of one of the shapes; ``None`` if there is no such day."""
     groups = match.groupdict()
@@ -220,7 +235,8 @@ def _ways(year: int, month: int, day: int, words: tuple[str, ...], name: str) ->
     if not year:
         # "3.12." without a year may be a version at the end of a sentence.
         both += rf"|(?<!\.)0?{day}\.\s?0?{month}\.\s?(?:19|20)\d\d"
-    return _date(Date(words, tuple(numbers), "", str(year or day)), phrases, both, eastern)
+    own = Date(words, tuple(numbers), "", str(year or day), is_day=True)
+    return _date(own, phrases, both, eastern)
 
 
 def _numbers_of(year: int, month: int, day: int) -> list[tuple[str, ...]]:

@@ -58,6 +58,7 @@ class Date(NamedTuple):
     pattern: str
     number: str
     eastern: str = ""
+    is_day: bool = False  # else a month
 
 
 class Query(NamedTuple):
