@@ -35,6 +35,8 @@ QUESTIONS = {
     "quando trasloco": ("trasloco",),
     "quem mudança": ("mudança",),
     "taşınma ne zaman": ("taşınma",),
+    "yedek anahtar kimde": ("yedek", "anahtar"),
+    "wie viel kostet die Kita": ("kostet", "kita"),
     "wanneer verhuizing": ("verhuizing",),
     "kiedy przeprowadzka": ("przeprowadzka",),
     "когда переезд": ("переезд",),

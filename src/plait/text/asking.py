@@ -61,7 +61,8 @@ _ASKING = (
     "adónde cómo cuál cuáles cuando cuándo cuanta cuánta cuantas cuántas cuanto cuánto cuantos "
     "cuántos cual cuales donde dónde qué quien quién quienes quiénes "
     # Turkish
-    "hangisi hangileri kaç kimdi kimdir nasıl neden nelerdir nerede niçin niye"
+    "hangisi hangileri kaç kimde kimden kimdi kimdir kiminle nasıl neden nelerdir nerde nerede "
+    "nereden neresi nereye niçin niye"
 )
 # The same of two words that stand side by side, whichever of them is an English word.
 _ASKING_PAIRS = {

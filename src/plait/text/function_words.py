@@ -41,7 +41,7 @@ _BY_LANGUAGE = {
         "oder ohne sein seine sich sie sind so um und uns unser unter über viele vielen vom von "
         "vor wann war waren warum was während welche welchem welchen welcher welches wem wen wer "
         "werden weshalb wessen wie wieso wieviel wieviele wir wird wo wodurch wofür woher wohin "
-        "womit woran worauf worin worüber wozu wurde wurden zu zum zur zwischen"
+        "womit woran worauf worin worüber wozu wurde wurden zu zum zur zwischen viel"
     ),
     "es": (
         "a adónde al como cómo con cual cuál cuales cuáles cuando cuándo cuanta cuánta cuantas "
@@ -100,7 +100,8 @@ _BY_LANGUAGE = {
         "ama ancak ben bir biz bu bunu çok da daha de değil diye en gibi göre hangi hangileri "
         "hangisi her için ile ise kaç kadar ki kim kimdi kimdir kime kimin mi mı midir mu mü "
         "nasıl ne neden nedir nelerdir nerede neydi neye neyi niçin niye o olan olarak oldu "
-        "olduğu onu şu tane tarafından var ve veya ya yılında zaman"
+        "olduğu onu şu tane tarafından var ve veya ya yılında zaman kimde kimden kiminle nerde "
+        "nereden nereye neresi"
     ),
 }
 # Those in Latin letters that show the language: hardly an English word, name, abbreviation or
