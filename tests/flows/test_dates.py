@@ -24,6 +24,8 @@ LETTERS = {
     "printer": "The printer is 192.168.178.31 in the hall, tray 20.",
     "sensor": "Firmware v1.4.2 of the sensor ends the naps.",
     "client": "Since 2.7.0 the client naps no longer.",
+    "匠": "2024年11月7日に大工さんが来た。",
+    "搬家": "三月二十六日搬到新公寓。",
     "decoys": "Of 1 or 2 radiators and 4 doors in the hall, the attic and the shed, none was "
     "painted, because the whole afternoon went by with tea and cake and talk of the weather.",
     "router": "The router is 192.168.178.20 in the hall, channel 31.",
@@ -61,6 +63,14 @@ def memory() -> Iterator[Memory]:
         ("9 August 2025", "lawyer"),
         ("12.5.2025", "meeting"),
         ("2025-05-12", "meeting"),
+        ("7 November 2024", "匠"),
+        ("2024-11-07", "匠"),
+        ("令和6年11月7日に何があった", "匠"),
+        ("2024年5月17日", "landlord"),
+        ("26 March", "搬家"),
+        ("3月26日做了什么", "搬家"),
+        ("2025年11月21日决定了什么", "daily/2025-11-21.md"),
+        ("decided 11/21/2025", "daily/2025-11-21.md"),
         ("what is 192.168.178.31", "printer"),
         ("what is 192.168.178.20", "router"),
     ],
@@ -109,6 +119,33 @@ def test_a_date_is_found_where_no_note_has_any_of_its_words(query: str, embedder
         assert item.hit.document.key == "2026-03-03.md"
 
 
+@pytest.mark.parametrize(
+    ("note", "query"),
+    [
+        ("On 6 March 2024 the dentist called.", "what happened on 5 March 2024"),
+        ("Am 6. März 2024 beim Zahnarzt.", "was war am 5. März 2024"),
+        ("2024年3月6日去看牙医。", "2024年3月5日发生了什么"),
+    ],
+)
+def test_another_day_of_the_month_is_no_evidence(note: str, query: str) -> None:
+    with Memory.open(":memory:", project="", embedder="none") as opened:
+        opened.store(note, key="other day")
+        for number in range(40):
+            opened.store(f"Shelf {number} of the cellar holds jam with label {number * 7}.")
+        assert "other day" not in {item.hit.document.key for item in opened.recall(query).items}
+        opened.store(f"{note} Before: 2024-03-05.", key="both")
+        assert opened.recall(query).items[0].hit.document.key == "both"
+
+
+def test_what_happened_on_another_day_is_found_by_its_subject() -> None:
+    with Memory.open(":memory:", project="", embedder="none") as opened:
+        opened.store("On 6 March 2024 the dentist called about the crown.", key="dentist")
+        for number in range(40):
+            opened.store(f"Shelf {number} of the cellar holds jam with label {number * 7}.")
+        query = "did the dentist call about the crown on 5 March 2024"
+        assert opened.recall(query).items[0].hit.document.key == "dentist"
+
+
 def test_a_month_finds_its_days(memory: Memory) -> None:
     answer = memory.search("what did we decide in March 2026", limit=2)
     assert {hit.document.key for hit in answer} == {"daily/2026-03-03.md", "daily/2026-03-04.md"}
@@ -133,6 +170,39 @@ def test_a_month_finds_its_days(memory: Memory) -> None:
         ("3 March 2026", "03. März 2026"),
         ("2026-03-01", "1er mars 2026"),
         ("2026-03-03", "3 de marzo de 2026"),
+        ("2024年3月5日", "2024-03-05"),
+        ("2024年3月5日", "5 March 2024"),
+        ("令和6年3月5日に", "2024/03/05"),
+        ("令和六年三月五日", "2024年3月5日"),
+        ("平成元年1月8日", "1989-01-08"),
+        ("5 March 2024", "於2024年3月5日開會"),
+        ("5 March 2024", "二〇二四年三月五日"),
+        ("8 January 1989", "平成元年1月8日"),
+        ("7 January 1989", "昭和64年1月7日"),
+        ("15 June 1389", "1389年6月15日"),
+        ("1389年6月15日", "15 June 1389"),
+        ("三月五日", "2024-03-05"),
+        ("25 December", "25.12.2024"),
+        ("5 марта", "05. 03. 2024"),
+        ("十二月二十五日", "25.12.2024"),
+        ("3月5号", "5 March"),
+        ("２０２４年３月５日", "2024-03-05"),
+        ("2024年3月", "March 2024"),
+        ("March 2024", "2024年3月5日"),
+        ("2024년 3월 5일", "2024-03-05"),
+        ("2024. 3. 5.", "2024년 3월 5일에"),
+        ("会議は2024-03-05に", "2024年3月5日"),
+        ("5 March 2024", "会議は2024-03-05に"),
+        ("5 March 2024", "20240305_plan"),
+        ("25/12/2024", "2024-12-25"),
+        ("12/25/2024", "25 December 2024"),
+        ("5/5/2024", "2024-05-05"),
+        ("5 marca 2024", "2024-03-05"),
+        ("5 maj 2024", "2024-05-05"),
+        ("март 2024", "March 2024"),
+        ("в марте 2024", "2024-03-05"),
+        ("5 مارس 2024", "2024-03-05"),
+        ("5 March 2024", "5 marca 2024"),
         ("March 2026", "Tuesday, 3. März 2026"),
         ("März 2026", "March 3rd, 2026"),
     ],
@@ -151,6 +221,20 @@ def test_other_ways_to_write_a_date_are_known(text: str, written: str) -> None:
         ("3 March 2026", "13. März 2026"),
         ("March 2026", "3. Mai 2026"),
         ("3 March", "at 03:03"),
+        ("3 December", "version 3.12."),
+        ("3 December", "version 1.3.12.2024"),
+        ("2024年3月5日", "2024年3月15日"),
+        ("2024年3月5日", "2024年3月25日"),
+        ("2024年3月5日", "2024年13月5日"),
+        ("2024年3月5日", "2025-03-05"),
+        ("三月五日", "三月五十日"),
+        ("三月五日", "十三月五日"),
+        ("三月五日", "三月十五日"),
+        ("5 March 2024", "令和5年3月5日"),
+        ("15 June 1389", "15 June 2024"),
+        ("15 June 1389", "2024-06-15"),
+        ("25/12/2024", "2024-12-26"),
+        ("5 March 2024", "1202403059"),
         ("3 March", "Mars 3, a probe"),
     ],
 )
@@ -171,6 +255,16 @@ def test_another_day_is_another_day(text: str, written: str) -> None:
             "in 2026",
             "03/04/2026",
             "1.2.3",
+            "2024.3.5",
+            "192.168.1.31",
+            "1/2/3/2024",
+            "3月",
+            "三月",
+            "13月5日",
+            "2月31日",
+            "3ヶ月5日間",
+            "25/13/2024",
+            "costs 2024. 3. 5 %",
         ),
     ],
 )

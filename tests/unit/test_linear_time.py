@@ -49,6 +49,7 @@ from plait.text import (
     segments,
     spelling,
     split,
+    unspaced_asking,
     visible,
     word_forms,
 )
@@ -662,6 +663,16 @@ SCANNERS: dict[str, Scanner] = {
             "marks": repeated("?!"),
         },
     ),
+    "unspaced_asking.without_asking": Scanner(
+        unspaced_asking.without_asking,
+        ("text/unspaced_asking.py:_asking",),
+        more={
+            "questions": repeated("什么时候"),
+            "ends": repeated("ですか? "),
+            "marks": repeated("? ", "吗"),
+            "rests": repeated("谁水"),
+        },
+    ),
     "dates.dates_in": Scanner(
         dates.dates_in,
         ("text/dates.py:dates_in", "text/dates.py:_date_of"),
@@ -673,6 +684,11 @@ SCANNERS: dict[str, Scanner] = {
     ),
     "dates.numbers_in": Scanner(
         dates.numbers_in, ("text/dates.py:numbers_in",), more={"parts": repeated("1.")}
+    ),
+    "dates.has_other_day": Scanner(
+        partial(dates.has_other_day, dates.dates_in("3 March 2026")[0]),
+        ("text/dates.py:has_other_day",),
+        more={"dates": repeated("4 March 2026 "), "eastern": repeated("3月")},
     ),
     "dates.is_in_other_words": Scanner(
         partial(dates.is_in_other_words, dates.dates_in("3 March 2026")[0]),

@@ -25,6 +25,7 @@ LOOKED_UP_WORDS = 2  # so many, all of them telling, are no question: they are l
 LOOKED_UP_CHARACTERS = 6  # and so many of a script without blanks
 LEAST_QUOTED = 3  # little words that rarely stand side by side but in the phrase that is meant
 MOST_GATHERED = 1_000  # candidates at once
+IN_OTHER_DAY = 2  # words of a date, in a passage of another day: "March" and "2024"
 IN_PASSAGE = 2  # function words of a language, in a passage that is in it
 # Beyond ASCII, but words of ASCII can be written with them: the sign of kelvin, full-width letters.
 _FOR_ASCII = re.compile("[\u212a\uff00-\uffef]")
@@ -137,6 +138,7 @@ class Evidence:
             for date in query.dates
         ]
         self._dated: set[Ref] = set()  # passages that write one in another way
+        self._undated: dict[Ref, frozenset[str]] = {}  # words of a date in passages of another day
         # Which words begin like an inflected one is known only when all are read.
         others = (term for term, _ in vocabulary.forms.values())
         self.terms = None if vocabulary.beginnings else self.wanted.union(others)
@@ -235,12 +237,21 @@ class Evidence:
 
     def _with_dates(self, candidate: Candidate) -> Candidate:
         """Return a candidate that has the words of the dates that it writes in another way."""
-        from plait.text.dates import is_in_other_words
+        from plait.text.dates import has_other_day, is_in_other_words
 
         passage, document = candidate.passage, candidate.document
         text = "\n".join((document.title, document.key or "", passage.heading, passage.text))
         written = [terms for date, terms in self._dates if is_in_other_words(date, text)]
         if not written:
+            terms = candidate.name_terms.union(term for _, _, term in candidate.tokens)
+            others = frozenset(
+                term
+                for date, words in self._dates
+                if len(terms.intersection(words)) >= IN_OTHER_DAY and has_other_day(date, text)
+                for term in words
+            )
+            if others:
+                self._undated[passage.ref] = others
             return candidate
         self._dated.add(passage.ref)
         return candidate._replace(name_terms=candidate.name_terms.union(*written))
@@ -276,7 +287,7 @@ class Evidence:
         matched: set[str] = set()
         for candidate in candidates:
             terms = {term for _, _, term in candidate.tokens} | candidate.name_terms
-            matched |= self.wanted & terms
+            matched |= self.wanted & terms - self._undated.get(candidate.passage.ref, frozenset())
         inside = [self._implied[term] for term in matched if term in self._implied]
         covered = hybrid.coverage(self._telling, matched.union(*inside))
         return tuple(sorted({self._word_of[term] for term in matched})), covered

@@ -357,7 +357,9 @@ def parse(text: str, *, strict: bool = False) -> Query:
 
 def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
     """Return a query for any of the words of a text; passages with the phrases rank higher."""
-    content = _content([*_bag(text), *parts(text)])
+    from plait.text.asking import without_asking
+
+    content = _content([*_bag(without_asking(text)), *parts(text)])
     kept = content[:MAX_TERMS]
     left_out = len(content) - len(kept)
     if "_" in text:
@@ -365,7 +367,7 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
         names = [words_in(name) for name in re.findall(r"\w+", text) if "_" in name.strip("_")]
         phrases = (*phrases, *(Term(tuple(words)) for words in names if len(words) > 1))
     dates: tuple[Date, ...] = ()
-    if re.search("[0-9]", text):
+    if re.search("[0-9月]", text):
         from plait.text.dates import dates_in, numbers_in, phrases_of
 
         dates = dates_in(text)
@@ -472,10 +474,10 @@ def _content(words: Sequence[str]) -> tuple[str, ...]:
     """Return each word once, without stop words if at least two others remain."""
     unique = list(dict.fromkeys(words))
     content = [word for word in unique if word not in STOP_WORDS]
-    if 3 < len(unique) < 2 * len(content):  # else it is short, or in English
-        from plait.text.function_words import without_foreign_function_words
+    if 1 < len(unique) < 2 * len(content):  # else it is in English
+        from plait.text.asking import without_function_words
 
-        own = without_foreign_function_words(content, unique)
+        own = without_function_words(content, unique)
         if 0 < len(own) < len(content):
             return tuple(own)  # among notes in English the others would be the rarest words
     return tuple(content if len(content) > 1 else unique)

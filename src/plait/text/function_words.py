@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from plait.text import empty_words, words_in
+from plait.text.asking import FEW_WORDS, asking_words, is_of_other_script
 
 # So many must stand in a question of Latin letters, and so many of them show its language. In an
 # English question a single one may be a name or an abbreviation ("HET", "Oder"), unless it has a
@@ -19,11 +20,14 @@ LEAST_SHOWING = 2
 MANY_LISTED = 4
 OPENING_LISTED = 3  # where the first two words are, as in "wo sind die"
 
+# In a question of few words they tell what it is about: "без сахара" is not about sugar.
+_NEGATIONS = frozenset(("без", "не", "нет", "ни", "لم"))
+
 # All that are left out of a question in the language.
 _BY_LANGUAGE = {
     "ar": (
         "ما ماذا من في على إلى عن مع هل كم أين متى كيف لماذا أي الذي التي هو هي أن كان كانت قد لم "
-        "هذا هذه بين"
+        "هذا هذه بين اين الى لمن بكم مين وين فين ليه امتى إمتى"
     ),
     "da": (
         "af at blev da de den der det du en er et for fra han har havde hun hvad hvem hvilke "
@@ -36,16 +40,16 @@ _BY_LANGUAGE = {
         "hatte hatten ich ihr ihre im in ist ja kann können man mein mit nach nicht noch nur ob "
         "oder ohne sein seine sich sie sind so um und uns unser unter über viele vielen vom von "
         "vor wann war waren warum was während welche welchem welchen welcher welches wem wen wer "
-        "werden wessen wie wir wird wo wofür woher wohin womit worin wozu wurde wurden zu zum zur "
-        "zwischen"
+        "werden weshalb wessen wie wieso wieviel wieviele wir wird wo wodurch wofür woher wohin "
+        "womit woran worauf worin worüber wozu wurde wurden zu zum zur zwischen viel"
     ),
     "es": (
-        "a al como cómo con cual cuál cuales cuáles cuando cuándo cuanta cuánta cuantas cuántas "
-        "cuanto cuánto cuantos cuántos de del desde donde dónde e el él ella ellas ellos en entre "
-        "era eran es esa ese eso esta está están estas este esto estos fue fueron ha había han "
-        "hasta hay la las le les lo los más me mi muy no nos o para pero por porque que qué quien "
-        "quién quienes quiénes se ser si sin sobre son su sus también te tiene un una uno unos y "
-        "ya yo"
+        "a adónde al como cómo con cual cuál cuales cuáles cuando cuándo cuanta cuánta cuantas "
+        "cuántas cuanto cuánto cuantos cuántos de del desde donde dónde e el él ella ellas ellos "
+        "en entre era eran es esa ese eso esta está están estas este esto estos fue fueron ha "
+        "había han hasta hay la las le les lo los más me mi muy no nos o para pero por porque que "
+        "qué quien quién quienes quiénes se ser si sin sobre son su sus también te tiene un una "
+        "uno unos y ya yo"
     ),
     "fr": (
         "a à au aux avec ce ces cet cette combien comment d dans de des du elle elles en est et "
@@ -55,13 +59,13 @@ _BY_LANGUAGE = {
     ),
     "hi": (
         "का की के में से को है हैं था थे थी क्या कब कहाँ कहां कौन कितने कितनी किस किसने और ने पर "
-        "यह वह इस उस लिए कैसे क्यों कि एक"
+        "यह वह इस उस लिए कैसे कैसा कैसी क्यों कि एक कितना किसका किसकी किसके किसको"
     ),
     "it": (
         "a ad al alla alle anche che chi come con cosa da dal dalla dei del della delle di dove e "
-        "è era erano gli ha hanno i il in io la le lo loro ma mi nei nel nella non o per perché "
-        "più qual quale quali quando quante quanti quanto questa questo se si sono su sua sue sul "
-        "sulla suo tra un una uno"
+        "è era erano gli ha hanno i il in io la le lo loro ma mi nei nel nella non o per perche "
+        "perchè perché più qual quale quali quando quante quanti quanto questa questo se si sono "
+        "su sua sue sul sulla suo tra un una uno"
     ),
     "nl": (
         "aan als bij dan dat de deze die dit door een en er haar heb heeft hem het hij hoe "
@@ -69,9 +73,9 @@ _BY_LANGUAGE = {
         "voor waar waarom wanneer waren was wat we welke werd wie wij worden wordt ze zich zijn"
     ),
     "pl": (
-        "a ale bo był była były być co czy dla do gdzie go i ich ile jak jaka jaki jakie jako "
-        "jego jej jest już kiedy kto która które który ma mnie na nad nie o od oraz po pod przez "
-        "przy są się ta tak te tego ten to w we z za ze że"
+        "a ale bo był była były być co czy dla dlaczego do gdzie go i ich ile jak jaka jaki jakie "
+        "jako jego jej jest już kiedy kto która które który ma mnie na nad nie o od oraz po pod "
+        "przez przy są się ta tak te tego ten to w we z za ze że"
     ),
     "pt": (
         "a ao aos as com como da das de do dos e é ela ele eles em entre era eram essa esse esta "
@@ -84,7 +88,8 @@ _BY_LANGUAGE = {
         "есть ещё же за и из или им их к как какая какие какого какой каком какую ко когда кого "
         "кому которая которые который кто ли между меня мне мы на над не него нет ни но о об он "
         "она они от по под почему при с сколько со так также там то того только том ты у уже чего "
-        "чем что чтобы эта эти это этого этой этот я"
+        "чем что чтобы эта эти это этого этой этот я зачем каким каких каков кем куда откуда чей "
+        "чему чьё чьи чья"
     ),
     "sv": (
         "att av blev de dem den det detta du där en ett från för ha hade han har hon hur i inte "
@@ -95,7 +100,8 @@ _BY_LANGUAGE = {
         "ama ancak ben bir biz bu bunu çok da daha de değil diye en gibi göre hangi hangileri "
         "hangisi her için ile ise kaç kadar ki kim kimdi kimdir kime kimin mi mı midir mu mü "
         "nasıl ne neden nedir nelerdir nerede neydi neye neyi niçin niye o olan olarak oldu "
-        "olduğu onu şu tane tarafından var ve veya ya yılında zaman"
+        "olduğu onu şu tane tarafından var ve veya ya yılında zaman kimde kimden kiminle nerde "
+        "nereden nereye neresi"
     ),
 }
 # Those in Latin letters that show the language: hardly an English word, name, abbreviation or
@@ -136,7 +142,6 @@ _SHOWING = (
 # Letters that no other language listed here has. Where endings do what words do elsewhere, a
 # question has few function words to be known by.
 _LETTERS = {"pl": frozenset("ąęłśźż"), "tr": frozenset("ğış")}
-_FIRST_OTHER_LETTER = "\u0370"  # of scripts that no English word is written in
 # Function words of English that other languages have, too.
 _SHARED = frozenset(
     ("also", "am", "an", "as", "at", "been", "but", "by", "do", "for", "had", "has")
@@ -156,13 +161,9 @@ def _languages() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     """Return the function words of each language, and those of them that show it."""
     showing = showing_words()
     return tuple(
-        (words, frozenset(word for word in words if word in showing or _is_of_other_script(word)))
+        (words, frozenset(word for word in words if word in showing or is_of_other_script(word)))
         for words in map(frozenset, map(str.split, _BY_LANGUAGE.values()))
     )
-
-
-def _is_of_other_script(word: str) -> bool:
-    return word[0] >= _FIRST_OTHER_LETTER
 
 
 def function_words_of(question: Sequence[str]) -> frozenset[str]:
@@ -174,16 +175,21 @@ def function_words_of(question: Sequence[str]) -> frozenset[str]:
     True
     >>> function_words_of(["vad", "min", "silence"])
     frozenset()
+    >>> "wann" in function_words_of(["wann", "umzug"])
+    True
     """
     asked = frozenset(question)
+    asks = asking_words(question)
     if any(len(word) > 1 for word in (asked & empty_words()) - _SHARED):
         return frozenset()
     most, language = 0, frozenset[str]()
     for listed, showing in _languages():
         shown, known = asked & showing, len((asked & listed) - empty_words())
-        if any(map(_is_of_other_script, shown)):
+        if any(map(is_of_other_script, shown)):
             return listed
         is_shown = len(shown) >= LEAST_SHOWING or not all(map(str.isascii, shown))
+        if known > most and not asks.isdisjoint(listed):
+            most, language = known, listed
         opens = listed.issuperset(question[:2])
         is_shown |= bool(shown) and known >= (OPENING_LISTED if opens else MANY_LISTED)
         if is_shown and known >= LEAST_LISTED and known > most:
@@ -221,4 +227,6 @@ def without_foreign_function_words(words: Sequence[str], question: Sequence[str]
     ['disk', 'io', 'per']
     """
     left_out = function_words_of(question)
+    if len(question) <= FEW_WORDS:
+        left_out -= _NEGATIONS
     return [word for word in words if word not in left_out]

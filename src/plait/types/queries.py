@@ -48,15 +48,17 @@ Terms = frozenset[str] | None
 
 
 class Date(NamedTuple):
-    """A date in a question: its words, phrases that rank, and a pattern of all ways to write it.
+    """A date in a question: its words, phrases that rank, and patterns of all ways to write it.
 
-    All of these ways have the ``number``.
+    All of these ways have the ``number``, but for the ``eastern`` ones, which may have numerals.
     """
 
     words: tuple[str, ...]
     phrases: tuple[tuple[str, ...], ...]
     pattern: str
     number: str
+    eastern: str = ""
+    is_day: bool = False  # else a month
 
 
 class Query(NamedTuple):
