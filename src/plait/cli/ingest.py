@@ -15,7 +15,6 @@ from plait.settings.loading import Config, find_project, project_name, repositor
 from plait.types.ids import is_address
 from plait.types.reports import IngestReport, Outcome
 from plait.types.visibility import VISIBILITIES
-from plait.writing.file_types import check_patterns
 
 WAKE_MS = 1000  # a change that was made while the watcher started is seen after this time
 
@@ -101,6 +100,8 @@ def _ingest(
 
     With ``only_news``, a run that finds nothing new prints nothing.
     """
+    from plait.writing.file_types import check_patterns
+
     check_patterns((*arguments.pattern, *arguments.include))  # before a memory is made
     paths = [*arguments.paths, *arguments.more_paths] or [None]
     reports = []

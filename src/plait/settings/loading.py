@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from plait.errors import ConfigError, Notice, UsageError, advise, refused_choice
+from plait.errors import ConfigError, Notice, advise, refused_choice
 from plait.settings.schema import (
     ENVIRONMENT,
     FLAGS,
@@ -366,7 +366,7 @@ def parse_setting(name: str, raw: object, origin: str) -> Any:
         return parse_address(raw, origin)
     try:
         return _PARSERS[(setting := SETTINGS[name]).type](raw, setting)
-    except (ValueError, OverflowError, UsageError) as error:
+    except (ValueError, OverflowError) as error:
         where = f" ({origin})" if origin else ""
         if setting.type == "choice":
             raise refused_choice(
@@ -442,9 +442,7 @@ def _parse_project(value: object, _: Setting) -> str:
 
 
 def _parse_patterns(value: object, _: Setting) -> tuple[str, ...]:
-    from plait.writing.file_types import check_patterns
-
-    return check_patterns(tuple(_text(part) for part in _parts(value)))
+    return tuple(_text(part) for part in _parts(value))
 
 
 def _parse_provider(value: object, setting: Setting) -> str:
@@ -466,7 +464,10 @@ def _url(text: str) -> str:
 def _parse_ollama_url(value: object, _: Setting) -> str:
     from plait.embedders.ollama import ollama_address
 
-    return ollama_address(_text(value)).url
+    try:
+        return ollama_address(_text(value)).url
+    except ConfigError as error:
+        raise ValueError from error
 
 
 def _parse_key(value: object, _: Setting) -> object:
