@@ -95,6 +95,7 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["mcp", "--http", "--port", "99999"], 2, ["99999", "0 to 65,535"]),
     (["mcp", "--http", "--port", "-1"], 2, ["-1", "0 to 65,535"]),
     (["log", "--limit", "0"], 2, ["--limit is 0"]),
+    (["completion"], 2, ["Missing argument: SHELL"]),
     (["restore", "."], 2, ["is a folder", "plait restore backup.db"]),
     (["--db", ".", "doctor", "--salvage", "new.db"], 1, ["is a folder", "--db PATH"]),
     (["restore", "nowhere.db"], 1, ["nowhere.db", "Check the path."]),
@@ -263,6 +264,14 @@ def test_a_bad_command_is_refused_clearly_and_costs_nothing(keeper, work, words,
     assert_clear(keeper(*words), code, *fragments)
     after = {path: path.read_bytes() for path in work.iterdir()}
     assert after == before
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_folder_that_is_missing_is_told_alike_whether_or_not_it_is_tried(keeper, dry):
+    ran = keeper("maintain", "nowhere", *dry)
+    assert ran.code == 1
+    sentence = "No such file or folder: nowhere. Check the spelling, or give the full path."
+    assert ran.err == f"plait: {sentence}\n"
 
 
 def test_an_ambiguous_beginning_lists_its_candidates(plait):
