@@ -88,6 +88,16 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["backup", ""], 2, ["FILE is empty"]),
     (["ingest"], 2, ["ingest"]),
     (["ingest", ".", "--pattern", "*.md,["], 2, ["'['", "without a ]"]),
+    (["ingest", ".", "--include", "cod"], 2, ["'cod'", "notes, code, pdf, chats", "'code'"]),
+    (["watch", ".", "--include", "pdf,["], 2, ["'['", "without a ]"]),
+    (["config", "set", "patterns", "["], 2, ["'['", "without a ]"]),
+    (["config", "set", "patterns", "*.md,note"], 2, ["'note'", "'notes'"]),
+    (["mcp", "--http", "--port", "99999"], 2, ["99999", "0 to 65,535"]),
+    (["mcp", "--http", "--port", "-1"], 2, ["-1", "0 to 65,535"]),
+    (["log", "--limit", "0"], 2, ["--limit is 0"]),
+    (["completion"], 2, ["Missing argument: SHELL"]),
+    (["restore", "."], 2, ["is a folder", "plait restore backup.db"]),
+    (["--db", ".", "doctor", "--salvage", "new.db"], 1, ["is a folder", "--db PATH"]),
     (["restore", "nowhere.db"], 1, ["nowhere.db", "Check the path."]),
     (["--config", "nowhere.toml", "stats"], 2, ["nowhere.toml", "Check the path"]),
     (["store", "--file", "binary.bin"], 1, ["binary.bin", "Convert it to text first."]),
@@ -181,6 +191,7 @@ TABLE: list[tuple[list[str], int, list[str]]] = [
     (["store", "--doc-id", " ", "--text", "x"], 2, ["key"]),
     (["store", "--doc-id", "", "--file", "garbage.txt"], 2, ["key"]),
     (["store", "x", "--metadata", "author"], 2, ["'author' is not KEY=VALUE", "author=Ana"]),
+    (["store", "x", "--provenance", "model"], 2, ["'model'", "--provenance model=m1"]),
     (["store", "x", "--metadata", "=Ana"], 2, ["'=Ana' is not KEY=VALUE"]),
     (["store", "x", "--event-at", "soon"], 2, ["'soon'"]),
     (["store", "x", "--trust", "maybe"], 2, ["'maybe'", "trusted"]),
@@ -253,6 +264,14 @@ def test_a_bad_command_is_refused_clearly_and_costs_nothing(keeper, work, words,
     assert_clear(keeper(*words), code, *fragments)
     after = {path: path.read_bytes() for path in work.iterdir()}
     assert after == before
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_folder_that_is_missing_is_told_alike_whether_or_not_it_is_tried(keeper, dry):
+    ran = keeper("maintain", "nowhere", *dry)
+    assert ran.code == 1
+    sentence = "No such file or folder: nowhere. Check the spelling, or give the full path."
+    assert ran.err == f"plait: {sentence}\n"
 
 
 def test_an_ambiguous_beginning_lists_its_candidates(plait):

@@ -42,6 +42,11 @@ ABSENT = [
     (["overview"], {"results": [], "text": "", "tokens": 0, "overview": True}),
     (["timeline"], {"results": [], "next": None}),
     (["entity", "list"], NO_GRAPH),
+    (["backup", "copy.db"], {"path": None, "bytes": 0}),
+    (["open", "nope", "--print"], {"file_path": None, "start_line": None}),
+    (["export", "--format", "markdown", "snapshot"], {"documents": 0, "written": 0, "kept": []}),
+    (["doctor", "--salvage", "new.db"], {"kept": {}, "lost": [], "unreadable_cells": 0}),
+    (["migrate", "--to", "new.db"], {"tables": [], "rounds": 0, "queries": 0, "same": 0}),
 ]
 
 

@@ -17,6 +17,7 @@ from plait.stores.postgres.store import PostgresStore
 from plait.types import EVERYTHING, Document
 from plait.types.ids import CACHED_ANSWER
 from plait.types.reports import NewEntity
+from tests.interfaces.test_json_shapes import differences, documented
 from tests.people.conftest import Opened, Team
 from tests.people.filling import fill
 from tests.postgres.statements import Sent, recorded
@@ -37,18 +38,24 @@ def run(team: Team, capsys: pytest.CaptureFixture[str]) -> Run:
 
 def test_a_team_by_commands(team: Team, run: Run) -> None:
     ana, ben = team.person("ana"), team.person("ben")
+
+    def answer(role: str | None, *words: str) -> Any:
+        given = run(role, "team", *words)[1]
+        assert differences(given, documented(f"team {words[0]}"), "") == []
+        return given
+
     assert run(None, "team", "add", ana, "--role", "owner")[0] == 0
-    added = run(None, "team", "add", ben, "--project", "shop")[1]["member"]
+    added = answer(None, "add", ben, "--project", "shop")["member"]
     assert added == {"name": ben, "role": "writer", "projects": ["shop"]}
-    assert run(ana, "team", "role", ben, "reader")[1]["member"]["role"] == "reader"
-    listed = run(ben, "team", "list")[1]["members"]
+    assert answer(ana, "role", ben, "reader")["member"]["role"] == "reader"
+    listed = answer(ben, "list")["members"]
     assert [(row["name"], row["role"]) for row in listed] == [(ana, "owner"), (ben, "reader")]
     code, _, told = run(ben, "store", "x", "--key", "y")
     assert (code, f"{ben} is a reader of the memory" in told) == (1, True)
     assert f"team role {ben} writer" in told
     code, _, told = run(ben, "team", "remove", ana)
     assert (code, "reader" in told) == (1, True)
-    assert run(ana, "team", "remove", ben)[1]["removed"] is True
+    assert answer(ana, "remove", ben)["removed"] is True
     code, _, told = run(ben, "search", "x")
     assert (code, f"team add {ben}" in told) == (1, True)
     verbs = [(row["verb"], row["id"]) for row in run(ana, "log", "--verb", "team")[1]["results"]]

@@ -22,6 +22,7 @@ from plait.stores.postgres.distributing import distribute
 from plait.stores.postgres.store import PostgresStore
 from plait.types.ids import new_id
 from tests.codes import has_code
+from tests.interfaces.test_json_shapes import differences, documented
 from tests.postgres.own_server import OwnServer
 from tests.postgres.test_lost_connections import names, put
 
@@ -163,6 +164,7 @@ def test_a_memory_that_is_not_there_is_not_made(spreading: OwnServer) -> None:
 def test_the_command_tells_what_it_did(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["postgres", "distribute", address, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
+    assert differences(answer, documented("postgres distribute"), "") == []
     assert answer["spread"][:2] == ["schema_version", "namespaces"]
     assert main(["postgres", "distribute", address, "--format", "text"]) == 0
     assert "are spread already" in capsys.readouterr().out

@@ -14,6 +14,7 @@ from plait.stores.postgres.memories import drop_memory, memories
 from plait.types import Document
 from plait.types.ids import new_id
 from tests.codes import has_code
+from tests.interfaces.test_json_shapes import differences, documented
 from tests.moves import furnish
 from tests.postgres.own_server import OwnServer
 
@@ -57,7 +58,9 @@ def test_a_dropped_memory_leaves_no_row_and_others_stay(
     with Memory.open(f"{database}&namespace=home", project="") as memory:
         memory.store("The otter sleeps at noon", key="otter")
         assert main(["postgres", "list", database, "--json"]) == 0
-        listed = json.loads(capsys.readouterr().out)["memories"]
+        answer = json.loads(capsys.readouterr().out)
+        assert differences(answer, documented("postgres list"), "") == []
+        listed = answer["memories"]
         assert [row["name"] for row in listed] == ["home", "shop"]
         assert listed[0]["passages"] == 1
         kept, gone = rows_of(database, "home"), rows_of(database, "shop")
@@ -66,6 +69,8 @@ def test_a_dropped_memory_leaves_no_row_and_others_stay(
         assert "--yes" in capsys.readouterr().err
         assert rows_of(database, "shop") == gone
         assert main(["postgres", "drop", f"{database}&namespace=shop", "--yes"]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert differences(answer, documented("postgres drop"), "") == []
         assert rows_of(database, "shop") == {}
         assert rows_of(database, "home") == kept
         assert memory.search("otter")

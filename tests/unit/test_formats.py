@@ -2,13 +2,14 @@
 
 import io
 import json
+import re
 import zipfile
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
-from plait.errors import SourceError
+from plait.errors import SourceError, UsageError
 from plait.writing.definitions import outline_code
 from plait.writing.file_types import LANGUAGES, PATTERN_GROUPS, expanded
 from plait.writing.formats import NotText, converted, pdf
@@ -613,6 +614,22 @@ def test_a_lone_quote_hides_no_definition(language, before):
 
 def test_every_language_is_tried_and_has_an_ending():
     assert set(LANGUAGES.values()) == CODE.keys()
+
+
+@pytest.mark.parametrize("pattern", ["cod", "Chats", "pdfs", "[a", "*.md["])
+def test_a_pattern_with_a_typing_error_is_refused_before_anything_is_read(
+    memory, tmp_path, pattern
+):
+    (tmp_path / "a.md").write_text("A note.", encoding="utf-8")
+    for given in ({"patterns": [pattern]}, {"include": ["pdf", pattern]}):
+        with pytest.raises(UsageError, match=re.escape(repr(pattern))):
+            memory.ingest(tmp_path, **given)
+    assert memory.stats().doc_count == 0
+
+
+@pytest.mark.parametrize("pattern", ["Makefile", "README", "[ab].md", "todo", "code", "*.cod"])
+def test_a_word_may_be_the_name_of_a_file(memory, tmp_path, pattern):
+    memory.ingest(tmp_path, patterns=[pattern])
 
 
 def test_words_stand_for_patterns_and_code_is_not_among_the_usual_ones():

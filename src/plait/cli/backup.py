@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_database_path
-from plait.cli.shared import open_existing
+from plait.cli.shared import open_existing, or_empty
 from plait.errors import NotFound, SourceError
 from plait.memory import Memory
 from plait.present.text import counted
@@ -18,7 +18,7 @@ def backup_options(parser: ArgumentParser) -> None:
 
 def backup_run(arguments: Namespace, out: Output) -> int:
     """Copy the memory while it is in use."""
-    with open_existing(out) as memory:
+    with or_empty(out, {"path": None, "bytes": 0}), open_existing(out) as memory:
         copy = memory.backup(arguments.target)
     size = os.stat(copy).st_size
     out.result({"path": copy, "bytes": size}, f"Copied to {copy} ({size:,} bytes)")

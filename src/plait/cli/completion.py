@@ -22,7 +22,7 @@ _SWITCHES = "--format --json --quiet --read-only"
 
 def completion_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait completion``."""
-    parser.add_argument("shell", choices=tuple(_SCRIPTS), help="the shell you use")
+    parser.add_argument("shell", metavar="SHELL", choices=tuple(_SCRIPTS), help="the shell you use")
 
 
 def completion_run(arguments: Namespace, out: Output) -> int:

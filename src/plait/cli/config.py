@@ -113,6 +113,10 @@ def _set(path: str, arguments: Namespace, out: Output) -> int:
         raise UsageError(to_run("Give a name and a value. Example: plait config set limit 5"))
     if name == "embedding_provider":
         _check_provider(arguments.value)
+    if name == "patterns":
+        from plait.writing.file_types import check_patterns
+
+        check_patterns(tuple(part.strip() for part in arguments.value.split(",")))
     value = write_value(path, name, arguments.value)
     out.result({"path": path, name: value}, f"{name} = {shown(value) or 'personal'} in {path}")
     return 0

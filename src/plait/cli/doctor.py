@@ -3,10 +3,11 @@
 from argparse import ArgumentParser, Namespace
 
 from plait.cli import NOTHING_FOUND, Output, as_database_path, in_shell
+from plait.cli.shared import or_empty
 from plait.memory import Memory
 from plait.present.json import findings_dict
 from plait.present.text import findings_text
-from plait.types.reports import NO_MEMORY
+from plait.types.reports import NO_MEMORY, Salvaged
 
 
 def doctor_options(parser: ArgumentParser) -> None:
@@ -46,9 +47,9 @@ def _salvage_run(target: str, out: Output) -> int:
     from plait.present.json import salvaged_dict
     from plait.present.text import salvaged_text
 
-    done = Memory.salvage(
-        out.config.settings.db_path, target, config=out.config_with(db_path=target)
-    )
+    path, config = out.config.settings.db_path, out.config_with(db_path=target)
+    with or_empty(out, salvaged_dict(Salvaged(path, target))):
+        done = Memory.salvage(path, target, config=config)
     out.result(salvaged_dict(done), salvaged_text(done))
     out.suggest("plait reindex", "make its vectors", db_path=done.target)
     return 1 if done.lost else 0

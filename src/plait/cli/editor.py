@@ -3,9 +3,11 @@
 import os
 import shlex
 from argparse import ArgumentParser, Namespace
+from contextlib import nullcontext
 
 from plait.cli import Output, to_run
 from plait.cli.search import open_to_read
+from plait.cli.shared import or_empty
 from plait.errors import SourceError, UsageError
 from plait.text import visible
 
@@ -28,7 +30,11 @@ def open_options(parser: ArgumentParser) -> None:
 
 def open_run(arguments: Namespace, out: Output) -> int:
     """Open the file of a document or passage in the editor of the environment."""
-    with open_to_read(out) as memory:
+    nothing = {"file_path": None, "start_line": None}
+    with (
+        or_empty(out, nothing) if arguments.only_print else nullcontext(),
+        open_to_read(out) as memory,
+    ):
         document, passage = memory.lookup(arguments.name)
     line = 1 if passage is None else passage.start_line
     # The pages of a PDF or Word file were made into lines of plait's own, which no editor knows.

@@ -11,6 +11,7 @@ from plait.cli import FORMAT_HELP, FORMS, NOTHING_FOUND, Output, as_path, to_run
 from plait.cli.search import add_filters, filters_of, open_memory
 from plait.cli.shared import (
     open_existing,
+    or_empty,
     refuse_closed_input,
     tell_damaged,
     vectors_missing,
@@ -30,7 +31,7 @@ from plait.memory import Memory
 from plait.present.text import counted, secret_remark
 from plait.types import TRUSTS
 from plait.types.ids import is_address
-from plait.types.reports import Imported
+from plait.types.reports import Exported, Imported
 from plait.types.visibility import VISIBILITIES
 
 KEPT_SHOWN = 3
@@ -115,7 +116,8 @@ def _export_folder(arguments: Namespace, out: Output) -> int:
             + to_run("Example: plait export --format markdown notes-snapshot")
         )
     damaged: list[str] = []
-    with open_existing(out) as memory:
+    empty = Exported(os.path.abspath(arguments.target))._asdict()
+    with or_empty(out, empty), open_existing(out) as memory:
         done = memory.export_folder(
             arguments.target,
             where=filters_of(arguments) or None,

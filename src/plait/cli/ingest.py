@@ -8,7 +8,7 @@ from plait.cli import INTERRUPTED, Output, as_list, as_path, in_shell, to_run
 from plait.cli.pace import Pace
 from plait.cli.shared import open_to_write, vectors_missing
 from plait.cli.store import VISIBILITY_HELP
-from plait.errors import Notice, PlaitError, UsageError, advise, flattened, quoted
+from plait.errors import Notice, PlaitError, UsageError, advise, flattened
 from plait.present.json import ingest_dict
 from plait.present.text import counted, ingest_remarks, ingest_text
 from plait.settings.loading import Config, find_project, project_name, repository_of
@@ -100,7 +100,9 @@ def _ingest(
 
     With ``only_news``, a run that finds nothing new prints nothing.
     """
-    _check_patterns(arguments)
+    from plait.writing.file_types import check_patterns
+
+    check_patterns((*arguments.pattern, *arguments.include))  # before a memory is made
     paths = [*arguments.paths, *arguments.more_paths] or [None]
     reports = []
     with open_to_write(out) as memory:
@@ -182,15 +184,6 @@ def _is_outside(place: str, config: Config) -> bool:
     # Worktrees have the project of their repository.
     own = project_name(repository_of(find_project(os.path.dirname(os.path.realpath(place)))))
     return own != project and not leads_into(place, project)
-
-
-def _check_patterns(arguments: Namespace) -> None:
-    """Refuse patterns that can match nothing."""
-    for pattern in arguments.pattern:
-        if "]" not in pattern.rpartition("[")[2] and "[" in pattern:
-            raise UsageError(
-                f"--pattern {quoted(pattern)} has a [ without a ]. Example: --pattern '[a-m]*.md'"
-            )
 
 
 def _merged(reports: list[IngestReport]) -> IngestReport:

@@ -73,7 +73,9 @@ def log_options(parser: ArgumentParser) -> None:
 def log_run(arguments: Namespace, out: Output) -> int:
     """List who changed what and what hooks did with this memory, the newest first."""
     if arguments.limit < 1:
-        raise UsageError("--limit must be at least 1.", code="out_of_range", subject="limit")
+        raise UsageError(
+            f"--limit is {arguments.limit}; choose 1 or more.", code="out_of_range", subject="limit"
+        )
     summaries: dict[str, str] = {}
     newest: str | None = None
     with open_to_read(out) as memory, or_empty(out, {"results": [], "count": 0, "tokens": 0}):

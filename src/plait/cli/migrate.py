@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentParser, Namespace
 
 from plait.cli import Output, as_database_path, to_run
-from plait.cli.shared import bar
+from plait.cli.shared import bar, or_empty
 from plait.errors import NotFound, Notice, PlaitError, UsageError, advise, shell_word
 from plait.memory.opening import MEMORY_OFF
 from plait.present.json import migrated_dict
@@ -46,20 +46,23 @@ def migrate_run(arguments: Namespace, out: Output) -> int:
     if arguments.drop:
         if arguments.source is not None:
             raise UsageError("--drop takes no --from: it removes what was copied.")
-        place = migrating.drop(arguments.target)
+        with or_empty(out, {"dropped": None}):
+            place = migrating.drop(arguments.target)
         out.result({"dropped": place}, f"Removed the unfinished move at {place}")
         return 0
     settings = out.config.settings
     if arguments.source is None and settings.backend == "none":
         raise NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code)
+    source = arguments.source or settings.db_path
     try:
-        done = migrating.migrate(
-            arguments.source or settings.db_path,
-            arguments.target,
-            timeout=settings.sqlite_open_timeout_secs,
-            progress=lambda done, total, table: out.step(f"{bar(done, total)} {table}"),
-            warn=out.warn,
-        )
+        with or_empty(out, migrated_dict(Migrated(source, arguments.target, (), 0, 0, 0))):
+            done = migrating.migrate(
+                source,
+                arguments.target,
+                timeout=settings.sqlite_open_timeout_secs,
+                progress=lambda done, total, table: out.step(f"{bar(done, total)} {table}"),
+                warn=out.warn,
+            )
     except PlaitError as error:
         out.end_progress()
         raise error.with_notice(_of_option(error.notice, arguments)) from error

@@ -334,7 +334,7 @@ def filters_of(arguments: Namespace) -> dict[str, Any]:
     return fields
 
 
-def key_and_value(text: str) -> tuple[str, str]:
+def key_and_value(text: str, example: str = "--metadata author=Ana") -> tuple[str, str]:
     """Split ``key=value``.
 
     >>> key_and_value("author=Ana")
@@ -342,7 +342,7 @@ def key_and_value(text: str) -> tuple[str, str]:
     """
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise UsageError(f"'{text}' is not KEY=VALUE. Example: --metadata author=Ana")
+        raise UsageError(f"'{text}' is not KEY=VALUE. Example: {example}")
     return name, value
 
 

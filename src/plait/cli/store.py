@@ -154,7 +154,9 @@ def store_run(arguments: Namespace, out: Output) -> int:
             memory_type=arguments.memory_type,
             tags=arguments.tags,
             metadata=dict(key_and_value(word) for word in arguments.metadata),
-            provenance=dict(key_and_value(word) for word in arguments.provenance),
+            provenance=dict(
+                key_and_value(word, "--provenance model=m1") for word in arguments.provenance
+            ),
             summary=arguments.summary,
             session=arguments.session,
             role=arguments.role,

@@ -26,6 +26,7 @@ from plait.mcp.stopping import exit_soon
 PATH = "/mcp"
 HTTP_PORT = 8765
 HTTP_HOST = "127.0.0.1"
+MOST_PORT = 65_535
 LOOPBACK_HOSTS = (HTTP_HOST, "localhost", "::1")
 TOKEN_FILE = "mcp-token"
 TOKEN_BYTES = 32  # 256 bits cannot be guessed
@@ -176,6 +177,12 @@ def listen(host: str, port: int) -> socket.socket:
             code="not_loopback",
             subject=host,
         )
+    if not 0 <= port <= MOST_PORT:
+        raise UsageError(
+            f"The port is {port}; choose 0 to {MOST_PORT:,}. 0 takes a free one.",
+            code="port_unusable",
+            subject=str(port),
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -184,10 +191,11 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
         # Clients may connect from now on: they wait until the server is up.
         listener.listen()
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         listener.close()
         raise UsageError(
-            f"Cannot listen on port {port}: {error}. Choose another port; 0 takes a free one.",
+            f"Cannot listen on port {port}: {error.strerror}. "
+            "Choose another port; 0 takes a free one.",
             code="port_unusable",
             subject=str(port),
         ) from error

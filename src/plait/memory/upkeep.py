@@ -149,7 +149,8 @@ def _forecast(memory: Memory, folders: Sequence[str]) -> Maintained:
         done = done._replace(pruned=memory.prune(all_projects=True))
     missing = [folder for folder in folders if not os.path.exists(folder)]
     if missing:
-        notice = Notice(f"There is no {missing[0]}.", "no_such_source", missing[0])
+        text = f"No such file or folder: {missing[0]}. Check the spelling, or give the full path."
+        notice = Notice(text, "no_such_source", missing[0])
         done = done._replace(troubles=(notice,))
     return done
 

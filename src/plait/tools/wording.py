@@ -32,7 +32,7 @@ FOR_MODELS: dict[str, str] = {
         "Only the user can do that: plait migrate --from {source:shell} --to {target:shell}"
     ),
     "stop_writers": "",
-    "make_folder": "Ask the user to make it.",
+    "make_folder": "Only the user can do that: mkdir -p {folder:shell}",
     "key_of_id": "Use its key.",
     "supersede_id": "To replace what it says, use supersedes.",
     "name_scope": "Choose another name.",
@@ -53,8 +53,10 @@ FOR_MODELS: dict[str, str] = {
     "export": "Only the user can do that: plait export",
     "dump": "Only the user can do that: pg_dump, or plait migrate --from {source:shell} --to FILE",
     "restore_dump": "Only the user can do that: pg_restore, or plait import",
-    "add_vectors": "Only the user can have it added.",
-    "hide_password": "Only the user can do that.",
+    "add_vectors": (
+        "Only the user can do that: CREATE EXTENSION vector in the database, then plait reindex"
+    ),
+    "hide_password": ("Only the user can do that: leave the password to ~/.pgpass or PGPASSWORD."),
     "import_history": "Only the user can do that: plait import {agent:shell} FILE",
     "store_messages": "Only the user can do that: plait store --session NAME --messages FILE",
     "export_other": "Only the user can do that: plait --db {path:shell} export FILE.jsonl",
@@ -70,12 +72,12 @@ FOR_MODELS: dict[str, str] = {
     "delete_first": "Delete that one first, if the user agrees: {id}.",
     "delete_document": "To delete all of it, call again with {id}.",
     "in_project": "Find its id with memory_search and all_projects=true.",
-    "act_in_project": "Only the user can change another project.",
+    "act_in_project": "Only the user can do that: change another project.",
     "in_scope": "Only the program of that user can reach it.",
     "all_projects": "Call it again with all_projects=true.",
     "store_in_project": "Store it without supersedes.",
     "raise_limit": "Store it in parts.",
-    "choose_file": "Only the user can choose another file.",
+    "choose_file": "Only the user can do that: choose another file with --db.",
     "derive_embedder": "",
     "choose_embedder": "Only the user can do that: plait config set embedding_provider NAME",
     "choose": "Choose one of: {choices}.",
@@ -94,12 +96,12 @@ FOR_MODELS: dict[str, str] = {
     "retry_later": "Try again later.",
     "pull_ollama_model": "Only the user can do that: ollama pull {model:shell}",
     "start_ollama": "Only the user can do that: ollama serve",
-    "log_in": "Only the user can change the address or the password.",
-    "ask_for_grant": "Only the user can ask for that right.",
-    "reach_server": "Only the user can start it or check the network.",
-    "check_options": "Only the user can change the options of the address.",
+    "log_in": "Only the user can do that: change the address or the password.",
+    "ask_for_grant": "Only the user can do that: ask the owner of the tables for that right.",
+    "reach_server": "Only the user can do that: start the server, or check the network.",
+    "check_options": "Only the user can do that: change the options of the address.",
     "wait_longer": "Try again later.",
-    "set_address": "Only the user can set the address.",
+    "set_address": "Only the user can do that: set the address that it redirects to.",
     "set_key": "Only the user can do that: plait config set-key {provider}",
     "set_server_key": (
         "Only the user can do that: plait config set-key {provider} --url {url:shell}"
@@ -118,7 +120,7 @@ FOR_MODELS: dict[str, str] = {
     "write_time": "Write 2026-03-01, 2026-03-01T09:30, 7d or last week.",
     "set_keep_days": "Only the user can do that: plait config set keep_days message=90",
     "unset": "Only the user can do that: plait config unset {setting}",
-    "set_provider": "Only the user can do that.",
+    "set_provider": "Only the user can do that: set embedding_provider in that file.",
     "trust_project": "Only the user can do that: plait config trust",
 }
 # The same for a server without the tools of ``core``: with those of mcb, or of the graph alone.

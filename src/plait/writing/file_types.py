@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from plait.errors import UsageError, advise, quoted
 from plait.types import FILE_PATTERNS
 from plait.writing.chunking import Style
 
@@ -49,6 +50,41 @@ def expanded(patterns: Sequence[str]) -> tuple[str, ...]:
     """
     groups = [PATTERN_GROUPS.get(pattern, (pattern,)) for pattern in patterns]
     return tuple(dict.fromkeys(pattern for group in groups for pattern in group))
+
+
+# How similar (0 to 1) a plain word must be to one of the groups to be a typing error: `makefile` is
+# the name of a file.
+_SIMILAR_WORD = 0.75
+
+
+def check_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return patterns, none of which is a typing error: that would pass over files silently.
+
+    Raises:
+        UsageError: A ``[`` has no ``]``, or a word is nearly that of a group.
+    """
+    for pattern in patterns:
+        if "]" not in pattern.rpartition("[")[2] and "[" in pattern:
+            raise UsageError(
+                f"The pattern {quoted(pattern)} has a [ without a ]. For example: '[a-m]*.md'",
+                code="bad_value",
+                subject="patterns",
+            )
+        if pattern.isalpha() and pattern not in PATTERN_GROUPS and (close := _group_like(pattern)):
+            raise UsageError(
+                f"{quoted(pattern)} is no group of files; these are: {', '.join(PATTERN_GROUPS)}.",
+                code="bad_value",
+                subject="patterns",
+                advice=advise("did_you_mean", name=close),
+            )
+    return patterns
+
+
+def _group_like(word: str) -> str:
+    """Return the group whose word is nearly this one, if there is one."""
+    from difflib import get_close_matches  # 2 ms that only an unusual word costs
+
+    return next(iter(get_close_matches(word, PATTERN_GROUPS, n=1, cutoff=_SIMILAR_WORD)), "")
 
 
 def ending_of(name: str) -> str:

@@ -20,7 +20,7 @@ from plait.errors import SourceError, advise, lacks_descriptors, too_many_files
 from plait.types import FILE_PATTERNS
 from plait.types.records import NamedTuple
 from plait.writing import refusals
-from plait.writing.file_types import ending_of, expanded
+from plait.writing.file_types import check_patterns, ending_of, expanded
 from plait.writing.formats import converted
 from plait.writing.formats.encodings import decoded
 from plait.writing.ignoring import (
@@ -144,10 +144,11 @@ def walk(
 
     Raises:
         SourceError: There is no such file or folder, or the folder cannot be read.
+        UsageError: A pattern is a typing error.
     """
     shown = _printable(str(path)) or "''"
     # A single string is a sequence too, of one-letter patterns.
-    wanted = expanded((patterns,) if isinstance(patterns, str) else patterns)
+    wanted = expanded(check_patterns((patterns,) if isinstance(patterns, str) else tuple(patterns)))
     if gone:
         return Walk(source_root(path), None, wanted, max_bytes, ignore_file, hidden, gone=True)
     try:

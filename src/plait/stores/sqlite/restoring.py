@@ -156,7 +156,12 @@ def _check_source(path: str, source: str) -> None:
     if not os.path.exists(source):
         raise NotFound(f"There is no file {source}.", code="no_backup", subject=source)
     if os.path.isdir(source):
-        raise UsageError(f"{source} is a folder, not a file.", code="is_folder", subject=source)
+        raise UsageError(
+            f"{source} is a folder, not a file.",
+            code="is_folder",
+            subject=source,
+            advice=advise("give_backup"),
+        )
     if _are_same(path, source):
         raise UsageError(
             f"{source} is the memory itself. Name a backup of it.", code="same_file", subject=source

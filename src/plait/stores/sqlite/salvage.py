@@ -24,6 +24,7 @@ from plait.stores.sqlite import scratch
 from plait.stores.sqlite.backup import copy_to
 from plait.stores.sqlite.carving import META_COPIED, Haul, read_rows
 from plait.stores.sqlite.connection import Connections, Guard, WriteLock, rows
+from plait.stores.sqlite.creating import is_folder
 from plait.stores.sqlite.documents import LAST_ORDINAL, passage_hash
 from plait.stores.sqlite.generations import mark_all_pending
 from plait.stores.sqlite.mending import UNKNOWN_PROJECT, Row, as_number, is_sound, mended
@@ -54,6 +55,8 @@ def salvage(path: str, target: str) -> Salvaged:
     path, target = os.path.abspath(path), os.path.abspath(target)
     if not exists(path):
         raise NotFound(f"There is no memory at {path}.", code="no_memory", subject=path)
+    if os.path.isdir(path):
+        raise is_folder(path)
     if os.path.exists(target):
         raise UsageError(
             f"{target} already exists. Choose another name for the new memory.",
