@@ -270,7 +270,7 @@ class Graph(ReadableGraph):
         if origin in MACHINES and not allow_secret:
             edges.refuse_held_secrets(wanted)
         if origin in COPYING:
-            edges.refuse_copies(self._store, wanted)
+            edges.refuse_copies(self._store, wanted, self._project)
         for edge in wanted:
             check_size((edge.source, edge.target, edge.type, edge.context or ""), self._max_bytes)
         fresh = edges.relate(self._store, wanted, self._project)
