@@ -162,3 +162,11 @@ def test_a_relation_of_a_private_entity_may(trio: Trio, opened: Opened) -> None:
         wim.graph.create([NewEntity("Offices"), NewEntity("Board")])
     edge = Relation("Board", "Offices", "plans", context=SECRET)
     assert wim.graph.relate([edge], origin="agent")
+
+
+def test_a_copy_within_a_scope_is_private_too(trio: Trio, opened: Opened) -> None:
+    wim = opened(trio.writer)
+    scope = wim.scope("ana")
+    wim.team.share([scope.store(SECRET, key="board").id], "private")
+    run(scope, "memory_store", {"text": COPY})
+    assert not leaks(opened, trio)
