@@ -170,6 +170,21 @@ def _calendar_day(words: str, now: int) -> datetime | None:
     }.get(words)
 
 
+def check_order(first: str, start: int | None, last: str, end: int | None) -> None:
+    """Check that a time does not end before it begins; ``first`` and ``last`` name its ends.
+
+    Raises:
+        UsageError: It does.
+    """
+    if start is not None and end is not None and end < start:
+        raise UsageError(
+            f"{last} is {show_time(end)}, which is before {first}, {show_time(start)}. "
+            "Swap them, or leave one out.",
+            code="bad_order",
+            subject=last,
+        )
+
+
 def show_time(moment: int) -> str:
     """Format as local time with its offset, to the second: ``2026-03-01T09:30:00+01:00``."""
     seconds = moment // 1000

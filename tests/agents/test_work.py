@@ -122,7 +122,7 @@ def test_steps_have_paths_of_the_project_commands_and_how_they_ended(shop):
 
 def test_every_file_of_a_patch_is_a_step():
     act = Act("apply_patch", "apply_patch: a.py, b.py", "a.py", also=("/srv/shop/b.py",))
-    steps = steps_kept([act], "/srv/shop/src", "/srv/shop", str)
+    steps = steps_kept([act], "/srv/shop/src", "/srv/shop", lambda value, _: value)
     assert [(step.path, step.is_edit) for step in steps] == [("src/a.py", True), ("b.py", True)]
 
 

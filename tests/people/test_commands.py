@@ -36,6 +36,18 @@ def run(team: Team, capsys: pytest.CaptureFixture[str]) -> Run:
     return ran
 
 
+def test_a_stranger_is_told_the_command_of_an_owner_without_his_own_address(
+    team: Team, run: Run
+) -> None:
+    ana, zoe = team.person("ana"), team.person("zoe")
+    assert run(None, "team", "add", ana, "--role", "owner")[0] == 0
+    code, _, told = run(zoe, "search", "x")
+    assert (code, told.rstrip().endswith(f"An owner can run: plait team add {zoe}")) == (1, True)
+    code, _, told = run(ana, "store", "x", "--project", "shop", "--visibility", "project")
+    expected = f"An owner can run: plait team add {ana} --project shop"
+    assert (code, told.rstrip().endswith(expected)) == (2, True)
+
+
 def test_a_team_by_commands(team: Team, run: Run) -> None:
     ana, ben = team.person("ana"), team.person("ben")
 
@@ -52,7 +64,8 @@ def test_a_team_by_commands(team: Team, run: Run) -> None:
     assert [(row["name"], row["role"]) for row in listed] == [(ana, "owner"), (ben, "reader")]
     code, _, told = run(ben, "store", "x", "--key", "y")
     assert (code, f"{ben} is a reader of the memory" in told) == (1, True)
-    assert f"team role {ben} writer" in told
+    # The owner runs it: with the reader's own address, it would be refused again.
+    assert told.rstrip().endswith(f"An owner can run: plait team role {ben} writer")
     code, _, told = run(ben, "team", "remove", ana)
     assert (code, "reader" in told) == (1, True)
     assert answer(ana, "remove", ben)["removed"] is True

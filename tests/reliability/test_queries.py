@@ -72,7 +72,7 @@ ENORMOUS = {
 }
 
 # What a search may tell of any query.
-TOLD = {"long_query", "operators_misread", "words_follow", "not_left_out"}
+TOLD = {"long_query", "many_beginnings", "operators_misread", "words_follow", "not_left_out"}
 
 
 @pytest.fixture(scope="module")

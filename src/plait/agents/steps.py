@@ -18,7 +18,10 @@ _LONGEST_COMMAND = 400
 _LONGEST_PATH = 300
 _CUT = "…"
 
-Mask = Callable[[str], str]
+# Takes secrets out of a value of an act whose line is the second argument.
+Mask = Callable[[str, str], str]
+# Characters by which a secret is looked up.
+_START = 8
 
 
 def mask_beside(words: str, text: str, kinds: Collection[str]) -> Mask:
@@ -26,19 +29,52 @@ def mask_beside(words: str, text: str, kinds: Collection[str]) -> Mask:
 
     ``text`` are the words of the message without secrets, ``kinds`` are those of the secrets that
     it had. Without any, what it shows is safe. What is known as a secret by the words beside it is
-    one in a command, too.
+    one in a command, too. An answer may have thousands of acts: no act looks at all the others.
     """
-    values = sorted(set(filter(str.strip, secret_values(words))), key=len) if kinds else ()
+    known = _Secrets(filter(str.strip, secret_values(words)) if kinds else ())
+    shown = frozenset() if kinds else frozenset(text.split("\n"))
 
-    def mask(value: str) -> str:
+    def mask(value: str, line: str) -> str:
         value = without_own(without_private(value))
-        if not kinds and value in text:
+        if line in shown and value in line:
             return value
-        for secret in reversed(values):
-            value = value.replace(secret, MASK)
-        return masked(value)[0]
+        return masked(known.out_of(value))[0]
 
     return mask
+
+
+class _Secrets:
+    """Values that are secret, found in a text however many they are."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        secrets = set(values)
+        self._size = min(_START, *map(len, secrets)) if secrets else 0
+        # By their first characters; those with the same ones by their length, the longest first.
+        self._lengths: dict[str, dict[int, set[str]]] = {}
+        for secret in sorted(secrets, key=len, reverse=True):
+            lengths = self._lengths.setdefault(secret[: self._size], {})
+            lengths.setdefault(len(secret), set()).add(secret)
+
+    def out_of(self, text: str) -> str:
+        """Return a text with a mask in the place of each; those that overlap have one mask."""
+        if not self._lengths:
+            return text
+        parts: list[str] = []
+        copied = end = 0  # so far is the text in the parts, and so far reaches a secret
+        for place in range(len(text) - self._size + 1):
+            length = self._length_at(text, place)
+            if not length:
+                continue
+            if place >= end:
+                parts += (text[copied:place], MASK)
+            copied = end = max(end, place + length)
+        return "".join((*parts, text[copied:]))
+
+    def _length_at(self, text: str, place: int) -> int:
+        """Return how long the secret is that begins here; 0 if none does."""
+        lengths = self._lengths.get(text[place : place + self._size], {})
+        here = (size for size, secrets in lengths.items() if text[place : place + size] in secrets)
+        return next(here, 0)
 
 
 def steps_of(acts: Iterable[Act], folder: str | None, root: str | None, mask: Mask) -> list[Step]:
@@ -59,11 +95,14 @@ def endings(steps: Iterable[Step]) -> int:
 
 
 def _step(act: Act, folder: str | None, root: str | None, mask: Mask) -> Step:
-    path = None if act.path is None else _short_path(mask(clean(act.path)), folder, root)
-    command = None if act.command is None else _short_command(mask(clean(act.command).strip()))
-    error = None if act.error is None else mask(clean(act.error))
+    def kept(value: str) -> str:
+        return mask(value, act.line)
+
+    path = None if act.path is None else _short_path(kept(clean(act.path)), folder, root)
+    command = None if act.command is None else _short_command(kept(clean(act.command).strip()))
+    error = None if act.error is None else kept(clean(act.error))
     return Step(
-        mask(clean(act.tool)),
+        kept(clean(act.tool)),
         path,
         command or None,
         program_of(command) if command else None,

@@ -19,6 +19,7 @@ from plait.evaluate.variants import (
     variants,
 )
 from plait.memory import Memory
+from plait.searching.beginnings import MANY_BEGINNINGS
 from plait.searching.recall import NOT_LEFT_OUT, WORDS_FOLLOW
 from plait.searching.search import LONG_QUERY, MISREAD
 from plait.searching.where import Where
@@ -260,7 +261,7 @@ def _search(
 
 def _refuse_degraded(receipt: Receipt, question: Question) -> None:
     for reason in receipt.degraded:
-        if reason.code in (LONG_QUERY, MISREAD, WORDS_FOLLOW, NOT_LEFT_OUT):
+        if reason.code in (LONG_QUERY, MANY_BEGINNINGS, MISREAD, WORDS_FOLLOW, NOT_LEFT_OUT):
             continue  # as every search would
         # A number for half a search would be taken for the number of the whole.
         raise UsageError(

@@ -6,7 +6,7 @@ made again.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from plait.errors import StoreDamaged, UsageError, flattened, quotable, quoted
@@ -14,7 +14,7 @@ from plait.protocols import Entry, Store
 from plait.searching.readable import load_readable
 from plait.searching.steps import stored_steps
 from plait.text import clean
-from plait.times import LAST_MOMENT
+from plait.times import LAST_MOMENT, show_time
 from plait.types import (
     EVERYTHING,
     KINDS,
@@ -268,13 +268,17 @@ def read_header(record: dict[str, Any]) -> ExportHeader:
     return ExportHeader(record.get("latest_turn"))
 
 
-def _check_moments(record: dict[str, Any], names: Iterable[str]) -> None:
+def _check_moments(record: dict[str, Any], names: Collection[str]) -> None:
     for name in names:
         moment = record.get(name)
         if not isinstance(moment, int | None) or isinstance(moment, bool):
             raise TypeError(f"{name} is not a whole number")
         if abs(moment or 0) > LAST_MOMENT:
             raise ValueError(f"{name} is {moment}, which is not a time in milliseconds")
+    begins, ends = record.get("valid_from"), record.get("valid_to")
+    if "valid_to" in names and begins is not None and ends is not None and ends < begins:
+        told = f"valid_to is {show_time(ends)}, which is before valid_from, {show_time(begins)}"
+        raise ValueError(f"{told}; swap them, or leave one out")
 
 
 def read_relation(record: dict[str, Any]) -> ExportedRelation:

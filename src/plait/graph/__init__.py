@@ -32,7 +32,7 @@ from plait.graph.walk import DIRECTIONS, Direction
 from plait.protocols import Entry
 from plait.text import single_spaced
 from plait.text.normal_form import composed
-from plait.times import Moment, as_moment
+from plait.times import Moment, as_moment, check_order
 from plait.types import TRUSTS, Document, Filter, Origin, Trust
 from plait.types.guarding import guarded, recorded
 from plait.types.ids import ENTITY_SOURCE
@@ -264,14 +264,16 @@ class Graph(ReadableGraph):
         Raises:
             NotFound: An entity does not exist; nothing is written.
             UsageError: Not a user's, and one repeats untrusted text ("untrusted_relation"), or an
-                agent stores a secret; nothing is written.
+                agent stores a secret, or one ends before it begins ("bad_order"); nothing is
+                written.
         """
         wanted = list(relations)
         if origin in MACHINES and not allow_secret:
             edges.refuse_held_secrets(wanted)
         if origin in COPYING:
-            edges.refuse_copies(self._store, wanted)
+            edges.refuse_copies(self._store, wanted, self._project)
         for edge in wanted:
+            check_order("valid_from", edge.valid_from, "valid_to", edge.valid_to)
             check_size((edge.source, edge.target, edge.type, edge.context or ""), self._max_bytes)
         fresh = edges.relate(self._store, wanted, self._project)
         return [relation for relation, new in zip(wanted, fresh, strict=True) if new]

@@ -35,12 +35,17 @@ def relate(store: Store, relations: Sequence[Relation], project: str | None) -> 
     return fresh
 
 
-def refuse_copies(store: Store, relations: Sequence[Relation]) -> None:
-    """Refuse relations that say what only untrusted text says: they cannot be marked.
+def refuse_copies(store: Store, relations: Sequence[Relation], project: str | None) -> None:
+    """Refuse relations that say what only untrusted or hidden text says: they cannot be marked.
 
     Raises:
-        UsageError: The type or context of one is such a copy ("untrusted_relation").
+        UsageError: The type or context of one is such a copy ("untrusted_relation",
+            "hidden_relation").
     """
+    if hasattr(store, "hidden"):
+        from plait.writing.confining import refuse_hidden
+
+        refuse_hidden(store, relations, project)
     for edge, is_copy in zip(relations, copying_relations(store, relations), strict=True):
         if is_copy:
             raise UsageError(

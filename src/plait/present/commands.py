@@ -16,6 +16,10 @@ _WITHOUT_VECTORS = ("connect", "delete", "get", "restore", "stats", "timeline")
 # These verbs are not about a memory, or name theirs themselves.
 _OF_SETTINGS = ("config", "migrate", "models")
 
+# Somebody else runs these, under a login of his own: the address of whoever was refused would be
+# refused again.
+_OF_OTHERS = ("add_member", "change_role", "give_project", "ask_administrator")
+
 
 def with_command(message: Notice, table: Mapping[str, str], given: Mapping[str, Any]) -> str:
     """Return a message and its advice by a ``table``; a command in it keeps the ``given`` options.
@@ -29,7 +33,7 @@ def with_command(message: Notice, table: Mapping[str, str], given: Mapping[str, 
     if advice is None:
         return message.text
     head, command, rest = table[advice.act].partition("plait ")
-    if not command:
+    if not command or advice.act in _OF_OTHERS:
         return message.worded(table)
     values = (*advice.values, ("options", _typed(rest, given)))
     message = message._replace(advice=advice._replace(values=values))

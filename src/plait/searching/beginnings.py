@@ -9,7 +9,8 @@ operators.
 import string
 from collections.abc import Iterable, Sequence
 
-from plait.text.operators import terms_of
+from plait.errors import Notice, UsageError
+from plait.text.operators import MAX_BEGINNINGS, terms_of
 from plait.types.queries import Expression, Group, Query, Term, Vocabulary
 
 # Of English words, which Porter's stemmer takes off or changes.
@@ -25,7 +26,25 @@ _PORTER_ENDINGS = (
 _ENDINGS = tuple(_PORTER_ENDINGS.split())
 _FOLLOWING = string.ascii_lowercase + string.digits
 _AFTER_TWICE = ("ed", "ing", "ings")  # which two equal consonants become one before
+MANY_BEGINNINGS = "many_beginnings"  # code of a notice
 LEAST_STEMMED = 3  # letters that the stemmer changes
+
+
+def beyond_most(count: int, *, strict: bool) -> Notice:
+    """Return the notice that so many beginnings were searched as whole words.
+
+    Raises:
+        UsageError: The search is strict.
+    """
+    if strict:
+        raise UsageError(
+            f"The query has too many beginnings with *; give at most {MAX_BEGINNINGS}.",
+            code=MANY_BEGINNINGS,
+            subject="query",
+        )
+    these = "1 of them was" if count == 1 else f"{count} of them were"
+    told = f"the query has too many beginnings with *: {these} searched as whole words"
+    return Notice(told, MANY_BEGINNINGS)
 
 
 def completed_words(start: str) -> list[str]:

@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterable
 
 from plait.errors import DeadlineExceeded, Notice, advise
-from plait.searching.beginnings import with_completed_boosts
+from plait.searching.beginnings import beyond_most, with_completed_boosts
 from plait.searching.evidence import matched, unknown_in
 from plait.searching.recall import NOT_LEFT_OUT, WORDS_FOLLOW
 from plait.searching.scoring import Branches, Request
-from plait.searching.search import Plan, Ranked, candidates_for, rank
+from plait.searching.search import MISREAD, Plan, Ranked, candidates_for, rank
 from plait.searching.spelling import Corrected, corrected
 from plait.text.operators import loosened, read, wanted_alone
 from plait.types import Hit
@@ -22,6 +22,16 @@ from plait.types.queries import Query
 ENOUGH_MATCHES = 3
 _IN_A_SENTENCE = "the operators are searched as words; to use them, put what follows them in quotes"
 _UNREADABLE = "the operators cannot be read: all is searched as words"
+
+
+def read_otherwise(query: Query, *, strict: bool) -> list[Notice]:
+    """Return the notices that operators of a query are words.
+
+    Raises:
+        UsageError: The search is strict, and the query has too many beginnings of words.
+    """
+    notices = [Notice(why_misread(query), MISREAD)] if query.misread else []
+    return [*notices, beyond_most(query.unbegun, strict=strict)] if query.unbegun else notices
 
 
 def why_misread(query: Query) -> str:

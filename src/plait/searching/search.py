@@ -308,10 +308,10 @@ def _cut_off(plan: Plan) -> list[Notice]:
     """Return the notices that a query was not searched as it was written."""
     query = plan.query
     notices: list[Notice] = []
-    if query.misread:
-        from plait.searching.following import why_misread
+    if query.misread or query.unbegun:
+        from plait.searching.following import read_otherwise
 
-        notices.append(Notice(why_misread(query), MISREAD))
+        notices += read_otherwise(query, strict=plan.request.strict)
     if query.left_out:
         used = f"keyword search used its first {len(query.words)} different words"
         notices.append(Notice(f"the query is too long: {used}", LONG_QUERY))

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from plait.errors import UsageError, advise
-from plait.times import as_moment
+from plait.times import as_moment, check_order
 from plait.types import (
     KINDS,
     MEMORY_TYPES,
@@ -78,6 +78,7 @@ def to_filter(where: Filter | Where | None, project: str | None, *, all_projects
     check_fields(fields, where)
     for name in fields.keys() & set(_TIMES):
         fields[name] = as_moment(fields[name], name, zero=True)
+    check_order("since", fields.get("since"), "until", fields.get("until"))
     for name in fields.keys() & _LISTS:
         fields[name] = _listed(fields[name])
     if "tags" in fields:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import StepName, StepTaken
+    from plait.types.visibility import Visibility
 
 
 class ConfinedStore:
@@ -125,6 +126,17 @@ class ConfinedStore:
         within = self._within(EVERYTHING if where is None else where) or nowhere
         seen = None if seen_by is None else self._within(seen_by) or nowhere
         return self._store.vocabulary(words, within, prefixes=prefixes, seen_by=seen)
+
+    def hidden(self, limit: int) -> tuple[list[Document], bool]:
+        """Return documents that not all members see, of those that may be read here."""
+        listed = getattr(self._store, "hidden", None)  # a memory of one person hides nothing
+        rows, everything = listed(limit) if listed is not None else ([], True)
+        return [row for row in rows if row.project in self.readable], everything
+
+    def visibilities(self, ids: Sequence[str]) -> dict[str, Visibility]:
+        """Return who sees documents, by their ids."""
+        asked = getattr(self._store, "visibilities", None)
+        return asked(ids) if asked is not None else {}
 
     def alike(self, words: Iterable[str], where: Filter) -> dict[str, list[Spelling]]:
         """Return the words of passages visible here that are spelt like these, nearest first."""

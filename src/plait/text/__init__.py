@@ -344,9 +344,12 @@ def parse(text: str, *, strict: bool = False) -> Query:
         if expression is not None:
             wanted = [word for term in operators.terms_of(expression) for word in term.words]
             in_order = [word for word in _bag(text) if word in wanted]
-            return Query(text, _content(in_order or wanted), expression, strict=True)
+            few, others = operators.with_few_beginnings(expression)
+            return Query(text, _content(in_order or wanted), few, strict=True, unbegun=others)
         phrases = operators.phrases_in(text)
-        query = plain(text, phrases)._replace(misread=operators.has_operators(text))
+        query = plain(text, phrases)._replace(
+            misread=operators.has_operators(text), unbegun=operators.beginnings_beyond(text)
+        )
         if strict and phrases and not query.misread:
             expression = operators.requiring(phrases, query.words)
             # subtle: boosts beside an expression would match passages without the phrases.

@@ -11,6 +11,9 @@ MAX_NESTING = 16  # Parentheses nested deeper than this are text, not operators.
 NEAR_DISTANCE = 10  # Words between, in NEAR(a b) without a number, as in FTS5.
 MAX_NEAR_DISTANCE = 1_000  # Wider than any passage.
 MAX_ENDING_CHARS = 3  # After a word that NOT excludes: "сервер", "серверами".
+# Each beginning of a word is a walk through all words that begin so: 12 of one letter take a second
+# among 100,000 passages, 64 took longer than a search may.
+MAX_BEGINNINGS = 12
 MAX_PHRASES = 8  # Of words beside phrases; a pasted page has more quotes than a question.
 
 # Also as people write them in prose: at the end of a sentence, or with typographic marks. Not the
@@ -81,6 +84,40 @@ def terms_of(expression: Expression, *, denied: bool = False) -> Iterator[Term]:
     parts = expression.parts if denied or expression.operator != "not" else expression.parts[:1]
     for part in parts:
         yield from terms_of(part, denied=denied)
+
+
+def with_few_beginnings(expression: Expression) -> tuple[Expression, int]:
+    """Return an expression with its first beginnings of words, the others whole, and their number.
+
+    A short run of a script without spaces is no beginning that somebody marked.
+    """
+    begun = [term for term in terms_of(expression, denied=True) if _is_begun(term)]
+    others = frozenset([*dict.fromkeys(begun)][MAX_BEGINNINGS:])
+    return (_whole(expression, others), len(others)) if others else (expression, 0)
+
+
+def _is_begun(term: Term) -> bool:
+    return term.prefix and not is_short(term.words[-1])
+
+
+def _whole(expression: Expression, terms: frozenset[Term]) -> Expression:
+    if isinstance(expression, Group):
+        parts = [_whole(part, terms) for part in expression.parts]
+        if expression.operator == "or":
+            parts = list(dict.fromkeys(parts))  # the same walk again would cost as much
+        return expression._replace(parts=tuple(parts))
+    return expression._replace(prefix=False) if expression in terms else expression
+
+
+def beginnings_beyond(text: str) -> int:
+    """Return how many beginnings of words a string has that is too long for operators.
+
+    >>> beginnings_beyond("a* b* " * MAX_TERMS), beginnings_beyond("a* b*")
+    (2, 0)
+    """
+    if "*" not in text or len(words_in(text)) <= MAX_TERMS:
+        return 0
+    return len({part for part in text.split() if _begins(part)})
 
 
 def _denied(expression: Expression) -> Iterator[Expression]:

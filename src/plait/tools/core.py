@@ -66,10 +66,7 @@ def _stored_text(stored: Stored) -> str:
         text += f" It is long: {stored.chunks:,} passages."
     if stored.shortened:
         text += " The part that came from memory was left out."
-    if stored.lowered:
-        text += (
-            f" It is {stored.lowered}: it repeats or replaces such a text, or is too long to tell."
-        )
+    text += _otherwise_text(stored)
     if stored.secret:
         text += f" It holds a secret ({', '.join(stored.secret)}): tell the user."
     if stored.superseded:
@@ -79,6 +76,19 @@ def _stored_text(stored: Stored) -> str:
     if stored.near:
         similar = ", ".join(f"{near.id} ({near.similarity:.2f})" for near in stored.near)
         text += f" Similar: {similar}. If it corrects one of them, store it with supersedes."
+    return text
+
+
+def _otherwise_text(stored: Stored) -> str:
+    """Return what a text became because of those that it repeats."""
+    text = ""
+    if stored.lowered:
+        text += (
+            f" It is {stored.lowered}: it repeats or replaces such a text, or is too long to tell."
+        )
+    if stored.confined:
+        seen = f"is as visible: {stored.confined}"
+        text += f" It repeats a text that not all members see, and {seen}."
     return text
 
 

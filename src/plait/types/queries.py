@@ -69,7 +69,8 @@ class Query(NamedTuple):
     operators, if a bag of words is not enough; ``strict`` means that the caller wrote them, so
     that neither branch may return anything else. ``boosts`` are joined by OR too, but nobody misses
     them: phrases, and beginnings of inflected words. ``left_out`` counts the words beyond the
-    limit. ``misread``: it has operators, but not as an expression, and is read as words.
+    limit, ``unbegun`` the beginnings (``prefix*``) beyond theirs, searched as whole words.
+    ``misread``: it has operators, but not as an expression, and is read as words.
     ``local``: how rare a word is among the passages that may be returned decides its weight, and
     nothing else does. ``rarest``: only passages with its rarest words are wanted. ``forms`` are
     English words with other stems that count as words of it, each with these words. ``dates`` are
@@ -87,6 +88,7 @@ class Query(NamedTuple):
     rarest: bool = False
     forms: tuple[tuple[str, tuple[str, ...]], ...] = ()
     dates: tuple[Date, ...] = ()
+    unbegun: int = 0
 
 
 def asks(text: str) -> bool:

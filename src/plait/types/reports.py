@@ -27,6 +27,7 @@ class Stored(NamedTuple):
     part of it did, and was left out. ``lowered`` is the trust that it got instead of the one asked
     for. ``trouble`` is why vectors are missing; the text is stored. ``secret`` names the kinds of
     secrets in the text, never their values. ``turn`` is the number of a message in its session.
+    ``confined``: who sees it, because it repeats a text that not all see.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Stored(NamedTuple):
     lowered: Trust | None = None
     secret: tuple[str, ...] = ()
     turn: int | None = None
+    confined: str | None = None
 
 
 class NewEntity(NamedTuple):

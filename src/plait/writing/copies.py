@@ -4,7 +4,7 @@ Every field is compared, word for word, with every field of what is not trusted,
 deleted or replaced and still lies in the trash. The rules are in `plait.facts.copied` and `trust`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from plait.facts import copied
 from plait.facts.trust import COPIED, COPYING, VOUCHING, below, outranks
@@ -65,9 +65,9 @@ def with_trust_of_copies(
         return documents
     persons = [row for row in documents if not imported and row.origin in VOUCHING]
     persons = [row for row in persons if row.trust == "trusted"]
-    search = _Search(store, sources, persons, everything=everything)
+    search = CopySearch(store, sources, persons, everything=everything)
     for group in _groups(places, documents):
-        parts = [_Parts(new[place]) for place in group]
+        parts = [NewParts(new[place]) for place in group]
         for place, is_copy in zip(group, search.copies(parts), strict=True):
             if is_copy:
                 documents[place] = documents[place]._replace(trust=COPIED)
@@ -79,9 +79,9 @@ def copying_relations(store: Store, relations: Sequence[Relation]) -> list[bool]
     sources, everything = _sources(store)
     if not sources or not relations:
         return [False] * len(relations)
-    search = _Search(store, sources, (), everything=everything)
+    search = CopySearch(store, sources, (), everything=everything)
     texts = ("\n\n".join((edge.type, edge.context or "")) for edge in relations)
-    return search.copies([_Parts(New(Document(text=text)), is_label=True) for text in texts])
+    return search.copies([NewParts(New(Document(text=text)), is_label=True) for text in texts])
 
 
 def _sources(store: Store) -> tuple[list[Document], bool]:
@@ -111,7 +111,7 @@ def _groups(places: Sequence[int], documents: Sequence[Document]) -> list[list[i
     return groups
 
 
-class _Parts:
+class NewParts:
     """What may be copied in one new document: its sentences, read in two ways, and long names."""
 
     def __init__(self, new: New, *, is_label: bool = False) -> None:
@@ -129,7 +129,7 @@ class _Parts:
         return dict.fromkeys(part for parts in (*self.readings, self.names) for part in parts)
 
 
-class _Search:
+class CopySearch:
     """Looks for the parts of new documents in sources that are not trusted.
 
     ``everything``: the sources are all there are. ``persons`` are new documents that vouch.
@@ -149,7 +149,7 @@ class _Search:
         self._everything = everything
         self._lookups = 0
 
-    def copies(self, new: Sequence[_Parts]) -> list[bool]:
+    def copies(self, new: Sequence[NewParts]) -> list[bool]:
         """Tell for each document whether it copies what nothing trusted says."""
         sought = copied.Sought(part for parts in new for part in parts.all())
         shared = _shared(sought, self._sources)
@@ -157,7 +157,9 @@ class _Search:
         vouched = _shared(sought, persons, in_sentences=True)
         return [self._is_copy(parts, shared, vouched) for parts in new]
 
-    def _is_copy(self, parts: _Parts, shared: set[copied.Gram], vouched: set[copied.Gram]) -> bool:
+    def _is_copy(
+        self, parts: NewParts, shared: set[copied.Gram], vouched: set[copied.Gram]
+    ) -> bool:
         self._lookups = 0
         known: dict[copied.Window, bool] = {}
 
@@ -192,39 +194,56 @@ class _Search:
         wanted = [phrase.expression for phrase in phrases if phrase.expression is not None]
         if len(wanted) == len(phrases):
             whole = Query(copied.as_text(part), part, _either(wanted), strict=True)
-            if not self._store.keyword(whole, 1, _SUSPECTS):
+            if not self._is_suspected(whole):
                 return set()
         return {
             gram
             for gram, phrase in zip(grams, phrases, strict=True)
             # A phrase matches other forms of its words too; that is close enough.
-            if (phrase.expression is not None and self._store.keyword(phrase, 1, _SUSPECTS))
-            or (phrase.expression is None and gram in self._in_passages(gram, _SUSPECTS))
+            if (phrase.expression is not None and self._is_suspected(phrase))
+            or (phrase.expression is None and gram in self._in_passages(gram, vouching=False))
         }
 
     def _is_vouched(self, part: copied.Window, mine: set[copied.Gram]) -> bool:
         """Tell whether trusted text says all that a part copies."""
         if self._is_exhausted():
             return False
-        if mine <= self._in_passages(part, _VOUCHED):
+        if mine <= self._in_passages(part, vouching=True):
             return True
         if len(copied.grams(part)) == 1:
             return False
         # Several texts may say it together.
         return all(
-            not self._is_exhausted() and gram in self._in_passages(gram, _VOUCHED) for gram in mine
+            not self._is_exhausted() and gram in self._in_passages(gram, vouching=True)
+            for gram in mine
         )
 
-    def _in_passages(self, words: Sequence[str], where: Filter) -> set[copied.Gram]:
+    def _in_passages(self, words: Sequence[str], *, vouching: bool) -> set[copied.Gram]:
         """Return what the passages with these words in this order contain of them."""
+        where = self._where(vouching=vouching)
         refs = [ref for ref, _ in self._store.keyword(_phrase(words), VOUCHING_PASSAGES, where)]
         sought = copied.Sought([tuple(words)])
         known: set[copied.Gram] = set()
-        for row in self._store.hydrate(refs).values():
+        rows = list(self._store.hydrate(refs).values())
+        counting = self._counting([row.document for row in rows], vouching=vouching)
+        for row in rows:
+            if row.document.id not in counting:
+                continue
             names = copied.names(row.document)
             told = [row.passage.text, row.passage.heading, *names]
-            known |= sought.shared_with(told, in_sentences=where is _VOUCHED)
+            known |= sought.shared_with(told, in_sentences=vouching)
         return known
+
+    def _is_suspected(self, phrase: Query) -> bool:
+        """Tell whether a text to be compared with, of any age, has a phrase."""
+        return bool(self._store.keyword(phrase, 1, _SUSPECTS))
+
+    def _where(self, *, vouching: bool) -> Filter:
+        return _VOUCHED if vouching else _SUSPECTS
+
+    def _counting(self, documents: Sequence[Document], *, vouching: bool) -> Collection[str]:
+        """Return the ids of those documents that count, for a text or against it."""
+        return {row.id for row in documents}
 
     def _is_exhausted(self) -> bool:
         self._lookups += 1

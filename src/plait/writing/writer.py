@@ -198,6 +198,7 @@ class Writer:
         Vectors of an external embedder follow immediately, unless ``catch_up`` is false.
         ``changed_at`` belongs to entries of another memory: when its facts last changed.
         """
+        asked, changes = changes, self._confined(changes)
         entries = self.embed([change.entry for change in changes])
         embedded = [
             change._replace(entry=entry) for change, entry in zip(changes, entries, strict=True)
@@ -215,8 +216,10 @@ class Writer:
             self.backfill.catch_up(most=own + ON_THE_SIDE)
         pending = self._pending(changed, external=external)
         return [
-            _stored(done, change.entry.document, waiting, self.trouble)
-            for done, change, waiting in zip(changed, changes, pending, strict=True)
+            _stored(done, change.entry.document, waiting, self.trouble)._replace(
+                confined=None if change is before else change.entry.visibility
+            )
+            for done, change, before, waiting in zip(changed, changes, asked, pending, strict=True)
         ]
 
     def write_texts(
@@ -231,6 +234,7 @@ class Writer:
         ``backfill`` makes the vectors later: until then the texts are found by keyword. ``check``
         is called inside the transaction, and may raise to write nothing.
         """
+        changes = self._confined(changes)
         return put(self.store, changes, rules=self._rules, values=values, check=check)
 
     @property
@@ -241,6 +245,14 @@ class Writer:
             # Vectors name their embedder; a memory without any may be keyword-only by choice.
             "embedder": self.embedder.space.spec,
         }
+
+    def _confined(self, changes: Sequence[Change]) -> Sequence[Change]:
+        """Return changes with who sees copies of what not all members see."""
+        if not hasattr(self.store, "hidden"):
+            return changes  # of one person
+        from plait.writing.confining import confined
+
+        return confined(self.store, changes)
 
     def _put(self, changes: Sequence[Change], changed_at: int | None) -> list[Changed]:
         return put(self.store, changes, changed_at=changed_at, rules=self._rules)

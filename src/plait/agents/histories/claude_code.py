@@ -24,7 +24,7 @@ from plait.agents.histories import (
 )
 from plait.agents.histories.acts import act_of, ended
 from plait.agents.histories.claude_code_prompts import is_command, is_mixed, typed_in
-from plait.agents.histories.collecting import FULL
+from plait.agents.histories.collecting import FULL, with_parts
 from plait.agents.histories.files import history_file, oldest_first, read_json
 from plait.agents.histories.lines import JsonLines
 from plait.agents.histories.stripping import without_own
@@ -159,6 +159,9 @@ class _Transcript:
         self._branch = ""
         self.skipped: Counter[str] = Counter()
         self._utterances: list[Utterance] = []
+        # The texts and the calls of each utterance; an answer may have thousands.
+        self._words: list[list[str]] = []
+        self._acts: list[list[Act]] = []
         self._ids: set[str] = set()
         self._texts: set[int] = set()
         # Times of the lines since a compaction: its copies have one in common.
@@ -178,14 +181,14 @@ class _Transcript:
         session = Session(
             AGENT,
             self._source.session or "",
-            tuple(self._utterances),
+            tuple(map(with_parts, self._utterances, self._words, self._acts)),
             next(iter(state.get("folders", ())), None),
             state.get("branch"),
             "headless" if state.get("headless") else self._source.kind,
             tuple(state.get("folders", ())),
         )
         skipped, self.skipped = self.skipped, Counter()
-        self._utterances = []
+        self._utterances, self._words, self._acts = [], [], []
         self._begin_turn()
         return Reading((session,) if session.utterances else (), mark, skipped)
 
@@ -319,18 +322,15 @@ class _Transcript:
         if place is None:
             place = self._say(record, "assistant", text)
         elif text:
-            known = self._utterances[place]
-            whole = "\n\n".join(filter(None, (known.text, text)))
-            self._utterances[place] = known._replace(text=whole)
+            self._words[place].append(text)
         if answer:
             self._answers[answer] = place
         self._last_answer = place
         return place
 
     def _call(self, place: int, id_: str, call: Act) -> None:
-        known = self._utterances[place]
-        self._calls[id_] = place, len(known.acts)
-        self._utterances[place] = known._replace(acts=(*known.acts, call))
+        self._calls[id_] = place, len(self._acts[place])
+        self._acts[place].append(call)
 
     def _end_call(self, part: Mapping[str, Any], record: Mapping[str, Any]) -> None:
         """Add to a call how it ended; what the tool answered is left out."""
@@ -347,14 +347,13 @@ class _Transcript:
         failed = part.get("is_error") is True
         if code is None and not failed and self._is_over(result, words):
             code = 0
-        acts = list(self._utterances[utterance].acts)
+        acts = self._acts[utterance]
         acts[number] = ended(
             acts[number],
             words,
             failed=failed,
             exit=code if isinstance(code, int) and acts[number].command else None,
         )
-        self._utterances[utterance] = self._utterances[utterance]._replace(acts=tuple(acts))
 
     @staticmethod
     def _is_over(result: object, words: str) -> bool:
@@ -386,12 +385,14 @@ class _Transcript:
             Utterance(
                 id_,
                 role,
-                text,
+                "",
                 at,
                 typed,
                 copy_of=_string(forked, "messageUuid") if isinstance(forked, dict) else None,
             )
         )
+        self._words.append([text])
+        self._acts.append([])
         return len(self._utterances) - 1
 
 

@@ -17,7 +17,8 @@ class Utterances:
 
     def __init__(self) -> None:
         self._rows: list[Utterance] = []
-        # The calls of each utterance; a turn may have thousands.
+        # The texts and the calls of each utterance; an answer may have thousands.
+        self._texts: list[list[str]] = []
         self._acts: list[list[Act]] = []
         self._turns: list[int] = []
         # Places of calls that have not ended: of the utterance, and of the call in it.
@@ -33,9 +34,9 @@ class Utterances:
 
     def take(self) -> tuple[Utterance, ...]:
         """Return all utterances, one for each id, and begin anew."""
-        pairs = zip(self._rows, self._acts, strict=True)
-        rows = {row.id: row._replace(acts=tuple(acts)) for row, acts in pairs if row.text or acts}
-        self._rows, self._acts, self._turns, self._calls = [], [], [], {}
+        whole = map(with_parts, self._rows, self._texts, self._acts)
+        rows = {row.id: row for row in whole if row.text or row.acts}
+        self._rows, self._texts, self._acts, self._turns, self._calls = [], [], [], [], {}
         return tuple(rows.values())
 
     def say(
@@ -46,7 +47,8 @@ class Utterances:
         if role == "user":
             self._turns.append(len(self._rows))
             typed = typed and not opens_with_block(text)
-        self._rows.append(Utterance(id, role, text, at, typed))
+        self._rows.append(Utterance(id, role, "", at, typed))
+        self._texts.append([text])
         self._acts.append([])
 
     def call(self, act: Act, call_id: str, id: str, at: int | None = None) -> None:
@@ -84,16 +86,19 @@ class Utterances:
 
     def continue_with(self, text: str) -> None:
         """Add more words to the last utterance."""
-        known = self._rows[-1]
-        whole = "\n\n".join(filter(None, (known.text, without_own(text).strip())))
-        self._rows[-1] = known._replace(text=whole)
+        self._texts[-1].append(without_own(text).strip())
 
     def _cut(self, start: int) -> int:
         gone = len(self._rows) - start
-        del self._rows[start:], self._acts[start:]
+        del self._rows[start:], self._texts[start:], self._acts[start:]
         self._turns = [turn for turn in self._turns if turn < start]
         self._calls = {name: call for name, call in self._calls.items() if call[0] < start}
         return gone
+
+
+def with_parts(row: Utterance, texts: list[str], acts: list[Act]) -> Utterance:
+    """Return an utterance with what was collected of it; joined once, however many parts it has."""
+    return row._replace(text="\n\n".join(filter(None, texts)), acts=tuple(acts))
 
 
 def portions(session: Session) -> Iterator[Session]:

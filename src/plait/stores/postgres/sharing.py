@@ -22,6 +22,10 @@ _LABELS = (
     "SELECT d.id, d.label, d.project FROM plait.documents AS d "
     "WHERE d.ns = %(ns)s AND d.id = ANY(%(ids)s)"
 )
+_HIDDEN = (
+    "SELECT d.id, d.chunk_count FROM plait.documents AS d WHERE d.ns = %(ns)s "
+    "AND d.label = ANY(%(labels)s) ORDER BY d.place DESC LIMIT %(limit)s"
+)
 _FAMILY = (
     "SELECT d.id, d.place, d.kind, d.parent, d.project, d.label FROM plait.documents AS d "
     "WHERE d.ns = %(ns)s AND (d.id = ANY(%(ids)s) OR d.parent = ANY(%(ids)s)) ORDER BY d.place"
@@ -235,6 +239,17 @@ def visibilities(session: Channel, ids: Sequence[str]) -> dict[str, Visibility]:
         id_: membership.visibility_of(label, project or None)
         for id_, label, project in session.rows(_LABELS, ids=list(ids))
     }
+
+
+def hidden(session: Channel, limit: int) -> list[tuple[str, int]]:
+    """Return the latest documents that this member sees and not all do, with their lengths.
+
+    The administrator sees those of all members, and means his own.
+    """
+    membership = session.membership
+    labels = [membership.private, *(membership.labels or ())]
+    labels = [label for label in labels if label != TEAM_LABEL]
+    return [(id_, count) for id_, count in session.rows(_HIDDEN, labels=labels, limit=limit)]
 
 
 def private_of_others(session: Channel, ids: Sequence[str]) -> set[str]:

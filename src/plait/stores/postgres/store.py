@@ -28,6 +28,7 @@ from plait.stores.postgres.filters import Conditions, conditions
 from plait.stores.postgres.hnsw import Indexes
 from plait.stores.postgres.labels import Membership, only_reads
 from plait.stores.postgres.schema import prepare
+from plait.stores.postgres.shared import SharedStore
 from plait.stores.postgres.state import answering, get_fact, read_state
 from plait.stores.sqlite import analysis, fileless
 from plait.stores.sqlite.documents import passage_hash
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from plait.types.audit import AuditEntry, AuditQuery
     from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import StepName, StepTaken
-    from plait.types.visibility import MemberRole, TeamMember, Visibility
+    from plait.types.visibility import MemberRole, TeamMember
 
 _EMBEDDED = (
     "SELECT p.hash FROM plait.passages AS p WHERE p.ns = %(ns)s AND p.document = %(document)s "
@@ -57,7 +58,7 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-class PostgresStore:
+class PostgresStore(SharedStore):
     """One memory in one database; safe from several threads, processes and machines."""
 
     analyzer = analysis.ANALYZER
@@ -479,18 +480,6 @@ class PostgresStore:
 
         self._refuse_if_read_only()
         return teams.dismiss(self._connections, name, self._clock)
-
-    def visibilities(self, ids: Sequence[str]) -> dict[str, Visibility]:
-        """Return who sees documents, by their ids."""
-        from plait.stores.postgres import sharing
-
-        return self._connections.read(lambda session: sharing.visibilities(session, ids))
-
-    def private_of_others(self, ids: Sequence[str]) -> set[str]:
-        """Return those of documents that are private of another member."""
-        from plait.stores.postgres import sharing
-
-        return self._connections.read(lambda session: sharing.private_of_others(session, ids))
 
     def close(self) -> None:
         """Release every connection."""
