@@ -147,10 +147,12 @@ def evaluations(plait, folder: Path) -> dict[str, Any]:
     """Measurements of a collection with one question, and of the memory itself."""
     collection = folder / "collection"
     collection.mkdir()
-    (collection / "corpus.jsonl").write_text('{"_id": "d1", "title": "", "text": "Herons fish"}\n')
-    (collection / "queries.jsonl").write_text('{"_id": "q1", "text": "who fishes"}\n')
-    judged = "query-id\tcorpus-id\tscore\nq1\td1\t1\n"
-    (collection / "qrels.tsv").write_text(judged)
+    for name, text in {
+        "corpus.jsonl": '{"_id": "d1", "title": "", "text": "Herons fish"}\n',
+        "queries.jsonl": '{"_id": "q1", "text": "who fishes"}\n',
+        "qrels.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
+    }.items():
+        (collection / name).write_text(text, encoding="utf-8")
     plait("ingest", str(SAMPLE))
     return {
         "eval": plait("eval", "collection", "--mode", "keyword").json,
@@ -169,7 +171,7 @@ def configuration(plait, folder: Path) -> dict[str, Any]:
         "config path": plait("config", "path").json,
     }
     (folder / ".git").mkdir()
-    (folder / "plait.toml").write_text("[memory]\nauto_save = true\n")
+    (folder / "plait.toml").write_text("[memory]\nauto_save = true\n", encoding="utf-8")
     return {
         **answers,
         "config trust": plait("config", "trust", "--yes").json,

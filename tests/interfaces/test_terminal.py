@@ -152,7 +152,8 @@ def on_terminal(work: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
 @pytest.fixture
 def hostile(work: Path) -> Path:
     """A memory, a folder of files and a project's settings, all of them hostile."""
-    pattern = json.dumps(BROKEN.replace("\U000e0041", ""))  # TOML has no pairs of surrogates
+    # TOML has no pairs of surrogates, and a [ without a ] would be refused.
+    pattern = json.dumps(BROKEN.replace("\U000e0041", "") + "]")
     settings = f'[memory]\npatterns = ["*.md", {pattern}]\n'
     (work / "plait.toml").write_text(settings, encoding="utf-8")
     folder = work / "notes"
