@@ -119,15 +119,45 @@ def test_an_export_in_a_text_file_is_told_its_broken_line(plait, tmp_path):
     assert "Line 3 is not JSON" in ran.err
 
 
-def test_an_import_without_sessions_says_so_once(plait, work, monkeypatch):
+def test_an_import_without_sessions_says_what_it_looked_for_and_what_to_do(
+    plait, work, monkeypatch
+):
     monkeypatch.setenv("HOME", str(work))
     for form in ("json", "text"):
         ran = plait("import", "auto", "--format", form)
         assert ran.code == 3
-        assert ran.err.startswith("plait: no sessions were found. To read a file: plait ")
-        assert ran.err.endswith("import AGENT FILE\n")
+        assert ran.err.count("\n") == 1
+        assert ran.err.startswith("plait: no sessions of claude-code, codex, ")
+        for command in ("import chatgpt FILE ", "ingest FOLDER\n"):
+            assert command in ran.err
     assert ran.out == ""
     assert plait("import", "auto").json["messages"] == 0
+
+
+def test_an_import_of_one_agent_without_sessions_names_it_and_its_command(plait, work, monkeypatch):
+    monkeypatch.setenv("HOME", str(work))
+    ran = plait("import", "cursor")
+    assert ran.code == 3
+    assert ran.err.startswith("plait: no sessions of cursor were found on this machine. ")
+    assert ran.err.endswith(" import cursor FILE\n")
+
+
+def test_an_empty_export_is_told_which_file_to_name(plait, work):
+    (work / "empty").mkdir()
+    ran = plait("import", "chatgpt", str(work / "empty"))
+    assert ran.code == 3
+    assert "no sessions of chatgpt are in" in ran.err
+    assert ran.err.endswith(
+        "Name the zip that the service exports, or conversations.json out of it.\n"
+    )
+
+
+def test_without_a_memory_the_doctor_advises_what_a_search_advises(plait):
+    advice = "Start with: plait "
+    searched = plait("search", "x").err.partition(advice)[2]
+    examined = plait("doctor", "--format", "text").out.partition(advice)[2]
+    assert "ingest FOLDER" in searched
+    assert examined.splitlines()[0] == searched.strip()
 
 
 def test_the_log_of_a_deleted_document_is_found_by_its_old_names(plait):

@@ -105,7 +105,7 @@ def run(arguments: Namespace, out: Output) -> int:
         chosen = sources_of(places, [arguments.path])
     if not chosen:
         out.result(report_dict(HistoryReport(dry_run=arguments.dry_run)), "")
-        out.warn(to_run("no sessions were found. To read a file: plait import AGENT FILE"))
+        out.warn(_why_nothing(arguments.path, arguments.file))
         return NOTHING_FOUND
     with _opened(arguments, out) as memory:
         if memory.is_off:
@@ -129,6 +129,21 @@ def run(arguments: Namespace, out: Output) -> int:
         )
         out.end_progress()
     return _told(report, arguments, out)
+
+
+def _why_nothing(agent: str, file: str | None) -> str:
+    """Say whose sessions were looked for, and what can be read instead."""
+    if file:
+        return f"no sessions of {agent} are in {flattened(file)}. {_other_file(agent)}"
+    if agent != AUTO:
+        command = to_run(f"plait import {agent} FILE")
+        return f"no sessions of {agent} were found on this machine. To read a file: {command}"
+    *others, last = [name for name in READERS if name not in EXPORTED]
+    return (
+        f"no sessions of {', '.join(others)} or {last} were found on this machine. "
+        f"To read an export: {to_run(f'plait import {EXPORTED[0]} FILE')} "
+        f"To begin with notes: {to_run('plait ingest FOLDER')}"
+    )
 
 
 def _told(report: HistoryReport, arguments: Namespace, out: Output) -> int:
@@ -161,11 +176,15 @@ def _brought(report: HistoryReport) -> int:
 def _refused_file(agent: str, report: HistoryReport) -> str:
     """Say that a file that was named cannot be imported, and what to name instead."""
     path, cause = next(iter(report.unreadable.items()))
-    refusal = f"cannot import {flattened(path)}: {flattened(cause)}."
+    return f"cannot import {flattened(path)}: {flattened(cause)}. {_other_file(agent)}"
+
+
+def _other_file(agent: str) -> str:
+    """Say which file to name instead."""
     if agent in EXPORTED:
-        return f"{refusal} Name the zip that the service exports, or conversations.json out of it."
+        return "Name the zip that the service exports, or conversations.json out of it."
     everything = to_run(f"plait import {agent}")
-    return f"{refusal} Name a file that {agent} wrote, or none to import all of them: {everything}"
+    return f"Name a file that {agent} wrote, or none to import all of them: {everything}"
 
 
 def _warn_of_unreadable(report: HistoryReport, out: Output) -> None:

@@ -5,6 +5,7 @@ one request at a time, so that all requests share one connection and its warm ca
 """
 
 import asyncio
+import json
 import logging
 import sys
 import traceback
@@ -24,7 +25,7 @@ from plait.errors import NotFound, PlaitError, UsageError, quotable
 from plait.mcp.lazy import LazyMemory
 from plait.memory import Memory
 from plait.present.text import document_text, on_a_line, passage_text
-from plait.searching.recall import fence_recalled
+from plait.searching.recall import fence_recalled, most_that_fit, tokens_of
 from plait.text import single_spaced, visible
 from plait.tools.arguments import check_arguments
 from plait.tools.calling import tool_named
@@ -42,6 +43,17 @@ SCHEME = "memory://"
 KNOWLEDGE_GRAPH = f"{SCHEME}knowledge-graph"
 MARKDOWN = "text/markdown"
 RESOURCES_LISTED = 20
+# Of the summary in that list. Whoever stores a text may give it one of any length.
+LISTED_SUMMARY = 300
+# A model may ask these tools for more than 50,000 characters; at most 400,000 come. Without this
+# field, which no model sees, Claude Code writes such an answer into a file.
+BUDGETS = frozenset({"max_tokens", "budget_tokens"})
+LONG_ANSWERS = {"anthropic/maxResultSizeChars": 500_000}
+# Of a resource as JSON, in which the tools of clients show it to a model. Of what has more than
+# 50,000, Claude Code shows only the first 2,000 characters.
+RESOURCE_CHARS = 45_000
+# The tools that read a whole document.
+WHOLE_READERS = ("memory_get", "get_observations")
 # Where the list of resources names documents that cannot be read.
 DAMAGED_KEY = "plait/damaged"
 # Tools and prompts do not change while the server runs.
@@ -250,8 +262,23 @@ class Handlers:
         successor = memory.successors([document]).get(document.id)
         secret = memory.secrets([document]).get(document.id, ())
         if passage is None:
-            return MARKDOWN, fence_recalled(document_text(document, successor, secret))
-        return MARKDOWN, fence_recalled(passage_text(passage, document, successor, secret))
+            text = document_text(document, successor, secret)
+        else:
+            text = passage_text(passage, document, successor, secret)
+        return MARKDOWN, fence_recalled(text) if self._with_data else self._beginning(text)
+
+    def _beginning(self, text: str) -> str:
+        """Return a text in a fence, with only the beginning of a long one, and how to read on."""
+        count = most_that_fit(
+            len(text),
+            lambda count: len(json.dumps(text[:count], ensure_ascii=False)) <= RESOURCE_CHARS,
+        )
+        if count == len(text):
+            return fence_recalled(text)
+        reader = next((name for name in WHOLE_READERS if name in self._tools), None)
+        how = f"read it with {reader} and max_tokens" if reader else "the user has: plait get ID"
+        note = f"Cut: the whole is about {tokens_of(text):,} tokens. Search for a part, or {how}."
+        return f"{fence_recalled(f'{text[:count]}…')}\n{note}"
 
     # -- the prompt ------------------------------------------------------------------------
 
@@ -301,7 +328,10 @@ RECALL = types.Prompt(
 
 
 def _tool_description(tool: Tool, *, typed: bool) -> types.Tool:
-    return types.Tool.model_validate(mcp_definition(tool, typed=typed))
+    definition = mcp_definition(tool, typed=typed)
+    if not BUDGETS.isdisjoint(tool.input["properties"]):
+        definition["_meta"] = LONG_ANSWERS
+    return types.Tool.model_validate(definition)
 
 
 def _refusal(sentence: str) -> types.CallToolResult:
@@ -321,7 +351,10 @@ def _session(meta: Mapping[str, Any] | None) -> str | None:
 
 
 def _resource(document: Document) -> types.Resource:
-    told = [on_a_line(document.title or document.key or ""), single_spaced(document.summary or "")]
+    summary = single_spaced(document.summary or "")
+    if len(summary) > LISTED_SUMMARY:
+        summary = f"{summary[: LISTED_SUMMARY - 1]}…"
+    told = [on_a_line(document.title or document.key or ""), summary]
     return types.Resource(
         uri=f"{SCHEME}{quote(document.id)}",
         name=f"{document.kind} {document.id[:SHORT_ID]}",

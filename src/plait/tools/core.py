@@ -10,7 +10,7 @@ from plait.text.normal_form import composed
 from plait.tools.arguments import as_written, separated
 from plait.tools.reading import memory_get, memory_search, memory_timeline
 from plait.tools.recalling import memory_recall
-from plait.tools.replies import Reply, with_cost
+from plait.tools.replies import Reply, named, with_cost
 from plait.tools.schemas import Schema, boolean, decimal, integer, object_of, string, strings
 from plait.tools.tool import Call, Tool
 from plait.types import Trust
@@ -97,7 +97,7 @@ def memory_delete(call: Call) -> Reply:
     names = list(map(as_written, call.arguments["ids"]))
     if call.arguments["undo"]:
         ids = [document.id for document in call.memory.undo(*names)]
-        restored = call.sentence(f"Restored {', '.join(ids)}.", {"restored": ids})
+        restored = call.sentence(f"Restored {named(ids)}.", {"restored": ids})
         return with_cost(restored, with_data=call.with_data)
     first = call.memory.delete(*names, dry_run=True).ids[:NAMES_SHOWN]
     doomed = call.memory._required().load(first)

@@ -13,7 +13,8 @@ from plait.facts.trust import lowered_to
 from plait.graph import Entity, Graph, Subgraph, reference_relation
 from plait.present.text import counted
 from plait.text.normal_form import composed
-from plait.tools.replies import Reply
+from plait.tools.graph_parts import fitted
+from plait.tools.replies import Reply, named
 from plait.tools.schemas import Schema, array_of, boolean, integer, object_of, string, strings
 from plait.tools.tool import Call, Tool
 from plait.types import Trust
@@ -54,16 +55,28 @@ def _read(memory: "Memory", ask: Callable[[Graph], Subgraph]) -> Subgraph:
 
 
 def _reply(
-    memory: "Memory", subgraph: Subgraph, *, names: Sequence[str] = (), reads: bool = True
+    call: Call,
+    subgraph: Subgraph,
+    *,
+    names: Sequence[str] = (),
+    words: str = "",
+    reads: bool = True,
 ) -> Reply:
     """Return an answer in the reference server's shape; an empty one tells of other projects."""
-    data = subgraph.dict()
+    data = _for_reader(call, subgraph.dict(), words)
     if subgraph.entities:
         if reads:
-            memory.graph.count_as_read([entity.id for entity in subgraph.entities])
-    elif note := _elsewhere(memory, names):
+            shown = subgraph.entities[: len(data["entities"])]
+            call.memory.graph.count_as_read([entity.id for entity in shown])
+    elif note := _elsewhere(call.memory, names):
         data["note"] = note
     return Reply(_json(data), data)
+
+
+def _for_reader(call: Call, data: dict[str, Any], words: str = "") -> dict[str, Any]:
+    """Return as much of an answer as reaches a model; a program gets all of it."""
+    is_for_program = call.with_data and not call.as_rows
+    return data if is_for_program else fitted(data, words)
 
 
 def _elsewhere(memory: "Memory", names: Sequence[str] = ()) -> str:
@@ -203,7 +216,7 @@ def delete_entities(call: Call) -> Reply:
         return _done("Entities deleted successfully")
     absent = [name for name in names if composed(name) in missing]
     gone = len(names) - len(absent)
-    return _done(f"Deleted {gone} of {len(names)} entities. Not found: {', '.join(absent)}")
+    return _done(f"Deleted {gone} of {len(names)} entities. Not found: {named(absent)}")
 
 
 def delete_observations(call: Call) -> Reply:
@@ -213,7 +226,7 @@ def delete_observations(call: Call) -> Reply:
     asked = sum(len(texts) for _, texts in deletions)
     if forgotten.deleted == asked:
         return _done("Observations deleted successfully")
-    missing = f" Entities not found: {', '.join(forgotten.missing)}" if forgotten.missing else ""
+    missing = f" Entities not found: {named(forgotten.missing)}" if forgotten.missing else ""
     return _done(f"Deleted {forgotten.deleted} of {asked} observations.{missing}")
 
 
@@ -232,7 +245,7 @@ def _done(message: str) -> Reply:
 
 def read_graph(call: Call) -> Reply:
     """Return the whole graph."""
-    return _reply(call.memory, _read(call.memory, lambda graph: graph.read()), reads=False)
+    return _reply(call, _read(call.memory, lambda graph: graph.read()), reads=False)
 
 
 def search_nodes(call: Call) -> Reply:
@@ -243,14 +256,14 @@ def search_nodes(call: Call) -> Reply:
     matching = [entity for entity in subgraph.entities if entity.contains(query)]
     ids = {entity.id for entity in matching}
     edges = (edge for edge in subgraph.relations if ids & {edge.source_id, edge.target_id})
-    return _reply(call.memory, Subgraph(tuple(matching), tuple(edges)))
+    return _reply(call, Subgraph(tuple(matching), tuple(edges)), words=query)
 
 
 def open_nodes(call: Call) -> Reply:
     """Return entities by name, in the order of the graph, as the reference server does."""
     names = call.arguments["names"]
     opened = _read(call.memory, lambda graph: graph.open(names, as_created=True))
-    return _reply(call.memory, opened, names=names)
+    return _reply(call, opened, names=names)
 
 
 def search_semantic(call: Call) -> Reply:
@@ -263,7 +276,7 @@ def search_semantic(call: Call) -> Reply:
     ranked = graph.search_semantic(
         call.arguments["query"], call.arguments["limit"], trusts=("trusted",)
     )
-    data["results"] = list(ranked)
+    data = _for_reader(call, {"results": list(ranked)}, call.arguments["query"])
     if ranked.degraded:
         data["degraded"] = [call.worded(reason) for reason in ranked.degraded]
     if not ranked and (note := _elsewhere(call.memory)):

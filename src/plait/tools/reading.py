@@ -1,15 +1,17 @@
 """The reading tools of the profile ``core``: search, get and timeline, within a budget."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from plait.errors import Notice, UsageError, quotable
+from plait.errors import Notice, PlaitError, UsageError, quotable
 from plait.memory.beyond import Beyond, beyond, documents_elsewhere, is_foreign
 from plait.memory.work import changed_since
 from plait.present.json import changed_dict, document_dict, links_dict, passage_dict
 from plait.present.text import (
     LINKS_SHOWN,
+    NAMES_SHOWN,
     caveats,
     corrections_text,
     counted,
@@ -25,7 +27,7 @@ from plait.searching.where import Where, page_end, page_start
 from plait.times import show_time
 from plait.tools.arguments import as_written, separated
 from plait.tools.lines import day_lines, hit_lines
-from plait.tools.replies import Reply, fit_to_budget, with_cost
+from plait.tools.replies import MAX_TOKENS, Reply, fit_to_budget, with_cost
 from plait.tools.rows import hit_row, readable_row
 from plait.tools.tool import Call
 from plait.tools.wording import damaged_remark
@@ -187,7 +189,7 @@ def memory_get(call: Call) -> Reply:
     links = {
         document.id: call.memory.links(document) for document, passage in readables if not passage
     }
-    budget = call.arguments["max_tokens"]
+    budget = min(call.arguments["max_tokens"], MAX_TOKENS)
     ranked = by_importance(readables)
 
     def about(readable: Readable) -> tuple[str | None, Sequence[str], Links | None]:
@@ -210,20 +212,33 @@ def memory_get(call: Call) -> Reply:
         if left_out:
             data["left_out"] = left_out
         if troubles:
-            data["not_found"] = list(troubles)
+            data["not_found"] = _failed_names(call, troubles)
         body = "\n\n".join(map(text_of, shown))
         more = counted(left_out, "more document")
         note = f"{more} did not fit: ask for fewer ids or raise max_tokens." if left_out else ""
         if left_out and any(document.kind == "message" for document, _ in shown):
             note = f"{more} did not fit: earlier ones; raise max_tokens."
         facts = [call.worded(unshown[row.id]) for row, _ in shown if row.id in unshown]
-        errors = (call.worded(trouble) for trouble in troubles.values())
-        return call.reply(body, data, note, *facts, *errors)
+        return call.reply(body, data, note, *facts, *_failures(call, list(troubles.values())))
 
     reply = fit_to_budget(ranked, render, budget, with_data=call.with_data)
     if reply.data["results"]:
         return reply
     return _cut_to_budget(ranked, render, budget, with_data=call.with_data)
+
+
+def _failures(call: Call, troubles: Sequence[PlaitError]) -> list[str]:
+    """Return why names failed: of many, the first ones, because documents share the budget."""
+    told = [call.worded(trouble) for trouble in troubles[:NAMES_SHOWN]]
+    others = len(troubles) - len(told)
+    return [*told, f"{counted(others, 'more id')} failed too."] if others else told
+
+
+def _failed_names(call: Call, troubles: Iterable[str]) -> list[str]:
+    """Return the names that failed; to a model, which wrote them, the first ones in short."""
+    if not call.as_rows:
+        return list(troubles)
+    return [quotable(name) for name in islice(troubles, NAMES_SHOWN)]
 
 
 def _cut_to_budget(
@@ -248,7 +263,8 @@ def _cut_to_budget(
         if count == len(body):
             return with_cost(reply, with_data=with_data)
         total = tokens_of(body)
-        note = f"Cut: the whole is about {total:,} tokens. Raise max_tokens, or search for a part."
+        remedy = "Raise max_tokens, or search" if budget < MAX_TOKENS else "Search"
+        note = f"Cut: the whole is about {total:,} tokens. {remedy} for a part."
         told = {"note": f"{reply.data['note']} {note}"} if "note" in reply.data else {}
         shortened = Reply(f"{reply.text}\n{note}", {**reply.data, "cut": True, **told})
         return with_cost(shortened, with_data=with_data)

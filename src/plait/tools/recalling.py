@@ -7,7 +7,7 @@ from plait.present.json import changed_dict
 from plait.present.text import corrections_text, counted
 from plait.searching.recall import Recalled
 from plait.tools.reading import beyond_notes, look_beyond, project_mark, where_of
-from plait.tools.replies import Reply, fence_with_notes, fit_to_budget
+from plait.tools.replies import MAX_TOKENS, Reply, fence_with_notes, fit_to_budget
 from plait.tools.rows import item_row
 from plait.tools.tool import Call
 from plait.types.shapes import corrections_of
@@ -20,7 +20,7 @@ def memory_recall(call: Call) -> Reply:
     """Return one text within the budget: the best passages, whole, or an overview."""
     arguments = call.arguments
     where = where_of(arguments)
-    budget = arguments["budget_tokens"]
+    budget = min(arguments["budget_tokens"], MAX_TOKENS)
     packed = budget
     if call.as_rows:
         packed = max(budget // 2, budget - FIELDS_TOKENS * arguments["limit"])

@@ -4,9 +4,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from plait.present.text import NAMES_SHOWN
 from plait.searching.recall import fence_recalled, most_that_fit, tokens_of
 from plait.types.records import NamedTuple
 
+# The most that an answer may cost, whatever a caller asks for. Without being asked, none costs more
+# than 8,000: Claude Code shows a model only the beginning of what has over 50,000 characters.
 MAX_TOKENS = 100_000
 
 
@@ -33,11 +36,12 @@ def fit_to_budget(
     ``render`` gets the rows to show and the number of rows left out. The reply's data give its cost
     as ``tokens``. If no row fits, the reply has none. ``with_data``: the data are sent too.
     """
+    budget = min(max_tokens, MAX_TOKENS)
 
     def first(count: int) -> Reply:
         return with_cost(render(rows[:count], len(rows) - count), with_data=with_data)
 
-    return first(most_that_fit(len(rows), lambda count: first(count).data["tokens"] <= max_tokens))
+    return first(most_that_fit(len(rows), lambda count: first(count).data["tokens"] <= budget))
 
 
 def with_cost(reply: Reply, *, with_data: bool) -> Reply:
@@ -51,6 +55,16 @@ def with_cost(reply: Reply, *, with_data: bool) -> Reply:
         padded = {**reply.data, "tokens": MAX_TOKENS}
         cost = max(cost, tokens_of(json.dumps(padded, ensure_ascii=False)))
     return Reply(reply.text, {**reply.data, "tokens": cost})
+
+
+def named(names: Sequence[str]) -> str:
+    """Return the first names of a list, and how many there are if these are not all.
+
+    >>> named(["a", "b"]), named([str(number) for number in range(1_000)])
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, … (1,000 in all)')
+    """
+    shown = ", ".join(names[:NAMES_SHOWN])
+    return shown if len(names) <= NAMES_SHOWN else f"{shown}, … ({len(names):,} in all)"
 
 
 def fence_with_notes(body: str, *notes: str) -> str:

@@ -8,7 +8,7 @@ from plait.memory.review import review
 from plait.present.review import calls_of, item_dict, item_lines
 from plait.present.text import counted, on_a_line
 from plait.tools.arguments import as_written
-from plait.tools.replies import MAX_TOKENS, Reply, fit_to_budget, with_cost
+from plait.tools.replies import MAX_TOKENS, Reply, fit_to_budget, named, with_cost
 from plait.tools.schemas import ROWS, Schema, boolean, integer, object_of, string, strings
 from plait.tools.tool import Call, Tool
 from plait.types import STATUSES
@@ -69,10 +69,10 @@ def memory_mark(call: Call) -> Reply:
         judged = [
             call.memory.feedback(id_, None if verdict == "none" else verdict).id for id_ in hits
         ]
-        reply = call.sentence(f"Noted: {', '.join(judged)} {verdict}.", {"ids": judged})
+        reply = call.sentence(f"Noted: {named(judged)} {verdict}.", {"ids": judged})
         return with_cost(reply, with_data=call.with_data)
     marked = call.memory.mark(*names, **given)
-    reply = call.sentence(f"Marked {', '.join(marked.ids)}.", {"ids": list(marked.ids)})
+    reply = call.sentence(f"Marked {named(marked.ids)}.", {"ids": list(marked.ids)})
     return with_cost(reply, with_data=call.with_data)
 
 

@@ -12,6 +12,9 @@ from plait.tools.schemas import Schema
 from plait.tools.wording import FOR_MODELS, worded
 from plait.types.records import NamedTuple
 
+# Ids of what was done, in JSON for a model; the sentence beside them says how many there are.
+IDS_TOLD = 100
+
 
 class Call(NamedTuple):
     """One call of a tool: the memory, the checked arguments, and the caller's session.
@@ -33,8 +36,14 @@ class Call(NamedTuple):
         return worded(message, self.memory.config, self.wording)
 
     def sentence(self, text: str, data: Mapping[str, Any]) -> Reply:
-        """Return what was done, in a sentence and as data."""
-        return Reply(text, {**without_empty(data), "note": text} if self.as_rows else data)
+        """Return what was done, in a sentence and as data; a model gets the first ids of many."""
+        if not self.as_rows:
+            return Reply(text, data)
+        listed = {
+            name: value[:IDS_TOLD] if isinstance(value, list) else value
+            for name, value in data.items()
+        }
+        return Reply(text, {**without_empty(listed), "note": text})
 
     def reply(self, body: str, data: Mapping[str, Any], *notes: str) -> Reply:
         """Return recalled text in its fence with the notes below, and the same as data."""
