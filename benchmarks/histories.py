@@ -72,7 +72,14 @@ def ended(chance: random.Random) -> dict[str, object]:
     return {"content": trace, "is_error": True}
 
 
-def generate(folder: Path, messages: int, seed: int = 1, characters: int = 600) -> int:
+def generate(
+    folder: Path,
+    messages: int,
+    seed: int = 1,
+    characters: int = 600,
+    projects: int = 7,
+    home: str = "/home/ann",
+) -> int:
     """Write sessions of 20 to 400 messages; return how many messages there are."""
     chance = random.Random(seed)
     top = folder / ".claude" / "projects"
@@ -80,7 +87,7 @@ def generate(folder: Path, messages: int, seed: int = 1, characters: int = 600) 
     written = session = 0
     while written < messages:
         session += 1
-        project = f"/home/ann/project-{session % 7}"
+        project = f"{home}/project-{session % projects}"
         path = top / project.replace("/", "-") / f"{session:08d}-0000-4000-8000-000000000000.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         head = {"cwd": project, "gitBranch": "main", "sessionId": path.stem, "isSidechain": False}
