@@ -140,6 +140,17 @@ def test_hooks_keep_the_first_answers_of_recall(memory: Memory) -> None:
         ("Error: Cannot find module 'x'\nRequire stack:\n- /app/index.js", ""),
         ("/compact", ""),
         ("!git status", ""),
+        ("Summarize the discussion about the childcare offer.", "the childcare offer."),
+        ("please recap our meetings on invoice rounding", "invoice rounding"),
+        ("summarise why we left Heroku", "why we left Heroku"),
+        ("sum up the heron census", "the heron census"),
+        ("Summarize", ""),
+        ("summarize the discussion", ""),
+        ("summarize the discussion so far", ""),
+        ("sum up the findings above", ""),
+        ("summarize what you did", ""),
+        ("summarize the diff", ""),
+        ("the summary of the heron census", "the summary of the heron census"),
         ("", ""),
         ("   \n ", ""),
     ],
@@ -159,3 +170,12 @@ def test_what_is_asked_with_is_what_a_person_typed(prompt: str, query: str) -> N
 )
 def test_what_is_private_is_not_asked_with(prompt: str, asked: str) -> None:
     assert query_of(prompt) == asked
+
+
+def test_that_a_text_is_to_be_summed_up_counts_against_no_passage() -> None:
+    with Memory.open(":memory:", project="") as memory:
+        memory.store_many([note(number) for number in range(2_000)])
+        memory.store("The council offers childcare from the age of two, for thirty hours a week.")
+        for frame in ("", "Summarize ", "Summarize the discussion about "):
+            for prompt in ("the childcare offer", "the childcare hours", "the thirty hours"):
+                assert "thirty hours" in for_prompt(memory, frame + prompt).text

@@ -57,6 +57,15 @@ _PRINTED = re.compile(
     )""",
     re.X,
 )
+# What an agent is to do with what it finds: no passage has these words because of the prompt.
+_SUMMING_UP = re.compile(
+    r"""(?:please\s+)?+(?:summari[sz]e|recap|sum\s+up)\s++(?!what\b)
+    (?:(?:(?:the|our|their|your)\s+)?+(?:whole\s+)?+
+    (?:discussions?|conversations?|meetings?|talks?)\s+(?:about|on|of|with)\s++)?+(?=\w)""",
+    re.X | re.I,
+)
+# That is what the agent has before it anyway.
+_HERE = re.compile(r"\b(?:so\s+far|above|(?:un)?till?\s+now|up\s+to\s+now)\b", re.I)
 # A command of the agent. The path of a file has a second slash.
 _COMMAND = re.compile(r"[/!][a-z][\w:-]*+(?![/\w])")
 
@@ -124,6 +133,8 @@ def query_of(prompt: str) -> str:
     ('', '', '')
     >>> query_of("why this? We use Postgres.\nTypeError: x is not a function")
     'why this? We use Postgres.'
+    >>> query_of("Summarize the discussion about the childcare offer.")
+    'the childcare offer.'
 
     What stands in ``<private>`` is not asked with: the embedder may be a server.
     """
@@ -137,6 +148,8 @@ def query_of(prompt: str) -> str:
     typed = _typed_lines(_request(text))
     if _is_to_be_run(typed):
         return ""
+    if frame := _SUMMING_UP.match(typed):
+        typed = "" if _HERE.search(typed) else typed[frame.end() :]
     words = _WORD.findall(typed.lower())
     telling = {word for word in words if _has_meaning(word)} - empty_words() - _listed(_TALK)
     own = telling - _listed(_WORK)
