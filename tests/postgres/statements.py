@@ -42,7 +42,7 @@ EXCEPTIONS = {
     "drop an index": "DROP INDEX CONCURRENTLY IF EXISTS plait.",
     "what the server has counted": "SELECT relname, n_mod_since_analyze, n_live_tup FROM",
     "tell at once what was written": "SELECT pg_stat_force_next_flush()",
-    "count anew": "ANALYZE plait.",
+    "count anew": "ANALYZE (SKIP_LOCKED) plait.",
     "are the tables fenced": "SELECT c.relname, c.relrowsecurity FROM pg_class",
     "may tables be vacuumed": "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class",
     "make the extension": "CREATE EXTENSION IF NOT EXISTS vector",
@@ -70,7 +70,19 @@ REFUSED = {
     "a row that moves to another memory": r"\bUPDATE plait\.\w+ (AS \w+ )?SET [^;]*\bns = (?!%)",
 }
 # In an UPDATE, Citus allows no function that may change its result, or looks at a row to do so.
-_STEADY = {"coalesce", "greatest", "least", "unnest", "any", "max", "min", "count", "sum", "set"}
+_STEADY = {
+    "row_number",
+    "coalesce",
+    "greatest",
+    "least",
+    "unnest",
+    "any",
+    "max",
+    "min",
+    "count",
+    "sum",
+    "set",
+}
 _CALLED = re.compile(r"\b([a-z_]+)\(")
 
 
@@ -87,7 +99,9 @@ def recorded(patch: Any, sent: dict[str, Sent]) -> Iterator[None]:
     execute = psycopg.Cursor.execute
 
     def noting(cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
-        text = query.decode() if isinstance(query, bytes) else str(query)
+        composed = isinstance(query, psycopg.sql.Composable)
+        text = query.as_string(cursor) if composed else query
+        text = text.decode() if isinstance(text, bytes) else str(text)
         done = execute(cursor, query, params, **options)  # values that fail would fail here, too
         sent.setdefault(text, Sent(text, params))
         return done

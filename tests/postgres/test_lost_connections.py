@@ -57,11 +57,11 @@ def test_a_write_cut_before_its_commit_is_done_once(
 @pytest.mark.parametrize(
     "cut",
     [
-        Cut("up", b"COMMIT", "before"),
-        Cut("up", b"COMMIT", "half"),
-        Cut("up", b"COMMIT", "after"),
-        Cut("down", b"COMMIT", "before"),
-        Cut("down", b"COMMIT", "half"),
+        Cut("up", b"COMMIT\0", "before"),
+        Cut("up", b"COMMIT\0", "half"),
+        Cut("up", b"COMMIT\0", "after"),
+        Cut("down", b"COMMIT\0", "before"),
+        Cut("down", b"COMMIT\0", "half"),
     ],
     ids=lambda cut: f"{cut.way}-{cut.where}",
 )
@@ -77,7 +77,9 @@ def test_a_write_cut_in_its_commit_is_done_once(
     assert_sound(store)
 
 
-@pytest.mark.parametrize("cut", [Cut("up", b"COMMIT", "before"), Cut("down", b"COMMIT", "before")])
+@pytest.mark.parametrize(
+    "cut", [Cut("up", b"COMMIT\0", "before"), Cut("down", b"COMMIT\0", "before")]
+)
 def test_what_others_write_meanwhile_does_not_hide_whether_a_commit_happened(
     server: OwnServer, proxy: Proxy, opening: Opening, cut: Cut
 ) -> None:
@@ -128,7 +130,7 @@ def test_a_commit_that_nobody_can_ask_about_is_said_to_be_unknown(
     store = opening(proxy.dsn, timeout=0.3)
     put(store, "first")
     proxy.on_cut = lambda: setattr(proxy, "refusing", True)
-    proxy.cuts.append(Cut("down", b"COMMIT"))
+    proxy.cuts.append(Cut("down", b"COMMIT\0"))
     unknown = pytest.raises(
         PlaitError, match="Look before you repeat it", check=has_code("commit_unknown")
     )
@@ -151,7 +153,7 @@ def test_a_commit_before_too_many_others_is_said_to_be_unknown(
             put(other, f"other{number}")
 
     proxy.on_cut = write_three
-    proxy.cuts.append(Cut("down", b"COMMIT"))
+    proxy.cuts.append(Cut("down", b"COMMIT\0"))
     with pytest.raises(PlaitError, check=has_code("commit_unknown")):
         put(store, "first")
 
@@ -230,7 +232,7 @@ def test_an_opening_is_repeated(
 
 def test_tables_are_made_once_though_the_answer_was_lost(server: OwnServer, proxy: Proxy) -> None:
     server.execute("CREATE DATABASE cut_while_made")
-    proxy.cuts.append(Cut("up", b"COMMIT", "after"))
+    proxy.cuts.append(Cut("up", b"COMMIT\0", "after"))
     address = proxy.dsn.replace("/postgres?", "/cut_while_made?")
     store = PostgresStore(address, timeout=5.0)
     try:

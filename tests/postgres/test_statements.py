@@ -231,7 +231,7 @@ def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
     ahead.company([parse("red AND pie"), parse("red NOT pie")], 3, NARROW, ["red"])
     for query, near in ((asked, axis), (asked, None), (denied, axis)):
         ahead.branches(query, near, SPACE, (3, 3, 3), NARROW, deadline=late)
-    ahead.gather(refs, refs, NARROW, near=refs, window=1, replies=True)
+    ahead.gather(refs, refs, NARROW, near=refs, window=1, replies=True, steps=True)
     ahead.conversation(refs)
     ahead.spans([(id_, 0, 1) for id_ in ids])
     for name in ("first-1", "abcdefgh"):

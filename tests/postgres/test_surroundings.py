@@ -1,6 +1,8 @@
 """What a database and a machine have of their own: encodings, and where types are looked for."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from urllib.parse import quote
 
 import pytest
@@ -58,6 +60,24 @@ def test_a_role_with_another_search_path_finds_by_vectors(database: str, path: s
     finally:
         first.close()
         second.close()
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_writers_wait_for_each_other_whatever_the_server_isolates_by_default(
+    database: str, level: str
+) -> None:
+    chosen = quote(f"-c default_transaction_isolation={level.replace(' ', chr(92) + ' ')}")
+
+    def write_some(writer: int) -> None:
+        # Each makes the tables if they are not there.
+        with closing(PostgresStore(f"{database}&options={chosen}")) as store:
+            for number in range(10):
+                write(store, entry(f"{writer}-{number}", "plum"))
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(write_some, range(3)))
+    with closing(PostgresStore(database)) as store:
+        assert store.state().passages == 30
 
 
 def test_without_a_schema_for_the_extension_a_memory_is_searched_by_keywords(

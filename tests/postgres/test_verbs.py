@@ -18,10 +18,13 @@ from plait.memory import Memory
 from plait.types.ids import new_id
 from tests import servers
 from tests.interfaces.command import Ran
+from tests.postgres.statements import Sent, everything_wrong, recorded
 
 PASSWORD = "geheim-otter-lagoon"
 Run = Callable[..., Ran]
 
+# About the whole database, not one memory.
+_OF_THE_DATABASE = ("SELECT name, passages FROM plait.namespaces", "SELECT 1 FROM pg_roles")
 # Words, exit code, and what the answer or the message has.
 COMMANDS: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("store", "Deploys are on Fridays", "--key", "deploys"), 0, '"doc_id": "deploys"'),
@@ -158,10 +161,14 @@ def test_a_verb_works_or_says_what_to_do(
     fragment: str,
 ) -> None:
     monkeypatch.setenv("PLAIT_DB", address)
-    ran = run(*words)
+    sent: dict[str, Sent] = {}
+    with recorded(monkeypatch, sent):
+        ran = run(*words)
     assert (ran.code, fragment in ran.out + ran.err) == (code, True), ran
     # No command takes an address for a path.
     assert not [*Path().rglob("*postgres*")]
+    own = {sql: row for sql, row in sent.items() if not sql.startswith(_OF_THE_DATABASE)}
+    assert everything_wrong(own, servers.need()) == {}
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,8 @@ class Memory(StoringMemory):
             diverse=diverse,
             explain=explain,
         )
-        return self._with_changes(self._answer(request, origins))
+        with self._one_question():
+            return self._with_changes(self._answer(request, origins))
 
     def _request(self, query: str, min_score: float | None, *, strict: bool) -> Request:
         """Return a search with the values of the settings."""

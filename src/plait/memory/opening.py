@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Self
 
 from plait.embedders import LOCAL_PROVIDERS, PROVIDERS, Embedder, EmbedderOptions, open_embedder
@@ -476,6 +477,11 @@ class OpenMemory:
 
     def _check_changeable(self, documents: Iterable[Document]) -> None:
         """Refuse documents that this memory may read but not change; by default there are none."""
+
+    def _one_question(self) -> AbstractContextManager[object]:
+        """Begin a question: of a store on another machine, nothing is read twice for it."""
+        ahead = None if self._store is None else self._store.ahead
+        return nullcontext() if ahead is None else ahead.shared()
 
     def _filter(self, wanted: Filter | Where | None, *, all_projects: bool = False) -> Filter:
         """Return the caller's filter; ``entity`` selects the facts about these entities."""

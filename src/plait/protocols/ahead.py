@@ -15,13 +15,17 @@ from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.queries import Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.steps import Step
 
+# No question makes more: the last one reads all that may be asked for.
+MOST_TRIPS = 6
+
 
 class ReadAhead(Protocol):
     """Reads of `Store` for one question and one filter: several in one trip, and none twice."""
 
     trips: int  # so far
-    kept: int  # trips that are left for what comes after the search
+    kept: int  # trips for what comes before the search, such as its filter, and after it
     sizes: Collection[int]  # numbers of hits that this question may ask for later
+    reads_beside: bool  # whether `beside` will be asked for, which has steps
     has_gathered: bool  # candidates, for an earlier search
 
     def survey(
@@ -89,12 +93,13 @@ class ReadAhead(Protocol):
         near: Sequence[Ref] = (),
         window: int = 0,
         replies: bool = False,
+        steps: bool = False,
     ) -> tuple[Set[Ref], Mapping[Ref, Candidate]]:
         """Return `Store.hydrate` of ``refs`` but without words, and of which it was read.
 
         If it has to be read, then with that of ``more`` passages, what `conversation` asks for of
-        the ``messages``, with ``replies`` that of their replies, and the passages in a window
-        around those that are ``near``.
+        the ``messages``, with ``replies`` that of their replies, the passages in a window around
+        those that are ``near``, and what `steps` asks for of all of them.
         """
 
     def conversation(self, messages: Sequence[Ref]) -> tuple[dict[Ref, Turn], Replies]:

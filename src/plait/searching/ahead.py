@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from plait.errors import DeadlineExceeded, EmbedderError, Notice, StoreDamaged
 from plait.protocols import Nearest, ReadAhead, Scored, State, Vector
+from plait.protocols.ahead import MOST_TRIPS
 from plait.ranking import hybrid
 from plait.searching.answers import Conversation
 from plait.searching.evidence import Evidence, matched
@@ -24,11 +25,10 @@ from plait.searching.search import (
     weighs_turns,
 )
 from plait.text import spelling
+from plait.text.operators import wanted_alone
 from plait.types import Filter, Ref
 from plait.types.queries import Expression, Query, Term, Vocabulary, may_be_name
 
-# No question makes more: the last one reads all that may be asked for.
-MOST_TRIPS = 6
 # Words that are looked up at once with those that are there: more are another language. Who has
 # more to ask afterwards, as a recall has, does not wait for them once more.
 DOUBTED_AT_ONCE = 4
@@ -38,6 +38,8 @@ def survey(
     ahead: ReadAhead, request: Request, query: Query, prefixes: Iterable[str], sight: Filter
 ) -> tuple[State, Vocabulary]:
     """Return the state of the memory and the words of a query, and expect misspelt ones."""
+    if not ahead.trips:
+        ahead.kept += _looked_up(request.where)
     doubtful: list[str] = []
     if not request.strict:
         doubtful = [word for word in query.words if spelling.allowed(word)]
@@ -54,9 +56,13 @@ def survey(
     state, vocabulary = ahead.survey(
         query, prefixes=prefixes, seen_by=sight, doubtful=doubtful, where=request.where
     )
-    if state.has_messages:
-        ahead.kept = 1  # what imported ones tell of is looked up at the end
     return state, vocabulary
+
+
+def _looked_up(where: Filter) -> int:
+    """Return how many trips it took to read a filter: an entity or a session has been looked up."""
+    may_be_short = where.session is not None and ":" in where.session
+    return bool(where.parents) + may_be_short
 
 
 def both_branches(
@@ -146,6 +152,16 @@ def _foresee_words(plan: Plan, ahead: ReadAhead) -> None:
     foresee(ahead, plan.request, words, divided, plan.vocabulary)
 
 
+def expect_wanted(plan: Plan, ahead: ReadAhead) -> None:
+    """Read with the next trip whether it is for NOT that nothing matches, if no other is left.
+
+    It is asked for if the words find nothing either, which their search and candidates come before.
+    """
+    query = wanted_alone(plan.query)
+    if query is not None and ahead.trips + ahead.kept + 2 >= MOST_TRIPS:
+        ahead.expect_company([matched(query)], 1, plan.request.where, ())
+
+
 def gather(
     plan: Plan, ahead: ReadAhead, branches: Branches, pool: int, evidence: Evidence
 ) -> Conversation | None:
@@ -175,7 +191,10 @@ def gather_both(
     every: list[Ref] = []
     messages: dict[Ref, None] = {}
     # Each ranking may need one trip more, unless it has everything.
-    is_last = ahead.trips + ahead.kept >= MOST_TRIPS - len(ranked)
+    left = MOST_TRIPS - ahead.trips - ahead.kept
+    # What imported messages tell of is looked up at the end, if a trip is left for it.
+    imported = ranked[0][0].state.has_messages and not ahead.reads_beside
+    is_last = left - imported <= len(ranked)
     for plan, branches in ranked:
         wide = plan._replace(request=plan.request._replace(limit=pool))
         expected = fuse(wide, branches, 1.0)
@@ -200,6 +219,7 @@ def gather_both(
             near=around,
             window=request.window,
             replies=is_last,
+            steps=imported and left <= len(ranked),
         )
     except StoreDamaged:
         return None  # each read alone tells what it lacks

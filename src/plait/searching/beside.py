@@ -33,7 +33,7 @@ def one_question(
     if ahead is None:
         yield None
         return
-    ahead.kept, ahead.sizes = 1, sizes
+    ahead.kept, ahead.sizes, ahead.reads_beside = 1, sizes, True
     ahead.expect_pinned(pinned_ones(where), MOST_PINNED)
     with ahead.shared():
         yield ahead

@@ -53,6 +53,10 @@ def followed(plan: Plan, pool: int, branches: Branches) -> Ranked:
     """Return the hits of the operators, then those of the words, as many as were asked for."""
     request, query, vocabulary, corrections = _words_of(plan)
     words = plan._replace(request=request, query=query, vocabulary=vocabulary)
+    if plan.ahead is not None and not branches.keyword:
+        from plait.searching.ahead import expect_wanted
+
+        expect_wanted(plan, plan.ahead)
     others = candidates_for(words, pool)
     if plan.ahead is not None:
         from plait.searching.ahead import gather_both
@@ -67,15 +71,27 @@ def told_of_not(plan: Plan, ranked: Ranked) -> Ranked:
     query = wanted_alone(plan.query)
     if query is None or ranked.candidates or plan.request.offset or _is_late(ranked.degraded):
         return ranked
-    deadline = time.monotonic() + plan.request.deadline
     try:
-        if not plan.store.keyword(matched(query), 1, plan.request.where, deadline=deadline):
+        if not _matches(plan, matched(query)):
             return ranked
     except DeadlineExceeded:
         return ranked  # nobody waits any longer to be told why there is nothing
     text = "NOT left out every passage with the other words."
     notice = Notice(text, NOT_LEFT_OUT, advice=advise("search_not"))
     return ranked._replace(degraded=(*ranked.degraded, notice))
+
+
+def _matches(plan: Plan, query: Query) -> bool:
+    """Tell whether any passage matches a query.
+
+    Raises:
+        DeadlineExceeded: It took too long.
+    """
+    where = plan.request.where
+    if plan.ahead is not None:
+        return bool(plan.ahead.company([query], 1, where, ())[0][0])
+    deadline = time.monotonic() + plan.request.deadline
+    return bool(plan.store.keyword(query, 1, where, deadline=deadline))
 
 
 def _words_of(plan: Plan) -> Corrected:

@@ -72,7 +72,11 @@ def foresee_beginnings(ahead: "ReadAhead", request: Request) -> None:
         return
     with suppress(StoreDamaged):  # `with_named` tells it
         named = _told_apart(*ahead.named(*_asked_for(request)), request)
-        ahead.expect_spans([_beginning_of(row) for row, passage in named if passage is None])
+        spans = [_beginning_of(row) for row, passage in named if passage is None]
+        if window := request.window:
+            shown = [(row.id, passage.ordinal if passage else 0) for row, passage in named]
+            spans += [(id_, place - window, place + window) for id_, place in shown]
+        ahead.expect_spans(spans)
 
 
 def _lead(request: Request) -> bool:

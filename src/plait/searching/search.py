@@ -294,8 +294,8 @@ def _confined(plan: Plan, branches: Branches) -> Branches:
         vector = vector[: over_fetch(plan.request, VECTOR_CANDIDATES)]
         if plan.query.strict:
             allowed = {ref for ref, _ in keyword or ()}
-            # Alone, vectors rank all that matches, however far: the nearest may be others.
-            near = branches.cosines.items() if plan.mode == "vector" else vector
+            # Alone, they rank all that matches, however far, the equally near in order of writing.
+            near = sorted(branches.cosines.items()) if plan.mode == "vector" else vector
             vector = sorted((row for row in near if row[0] in allowed), key=lambda row: -row[1])
     if plan.mode == "vector" and vector is not None:
         keyword = None

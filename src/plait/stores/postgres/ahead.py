@@ -7,34 +7,36 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from plait.protocols import Candidate, Following, Nearest, Replies, Scored, State, Token, Vector
+from plait.protocols import Candidate, Nearest, Replies, Scored, State, Token, Vector
+from plait.protocols.ahead import MOST_TRIPS
 from plait.stores import spelling as spellings
-from plait.stores.postgres import around, candidates, documents, hnsw, keyword, steps, vectors
+from plait.stores.postgres import candidates, documents, hnsw, keyword, vectors
+from plait.stores.postgres.beside import Beside
 from plait.stores.postgres.connection import Connections, SQLStatement
 from plait.stores.postgres.filters import Conditions
 from plait.stores.postgres.ranked_lists import HowMany, RankedLists, nearest_of
 from plait.stores.postgres.spelling import Index
 from plait.stores.postgres.state import OF_STATE, state_of
-from plait.stores.postgres.trips import RowLists, Trips
+from plait.stores.postgres.steps import of_passages
+from plait.stores.postgres.trips import RowLists
 from plait.stores.sqlite import analysis, fileless
 from plait.stores.sqlite.documents import DocumentOrPassage
 from plait.text import beginnings, spelling
-from plait.types import Document, Filter, Passage, Ref, Space
+from plait.types import Document, Filter, Ref, Space
 from plait.types.queries import Query, Spelling, Term, Terms, Turn, Vocabulary
-from plait.types.steps import Step
 
 if TYPE_CHECKING:
     from plait.stores.postgres.store import PostgresStore
 
+# Trips after the misspelt words: their company, the search, its candidates.
+AFTER_WORDS = 3
 # Words that a store remembers to be there: nobody looks for others that are spelt like them.
 MOST_FAMILIAR = 10_000
 
-Span = tuple[str, int, int]
 
-
-class Ahead(Trips):
+class Ahead(Beside):
     """The reads of one question, one thread's: what was read once is not read again."""
 
     def __init__(
@@ -44,22 +46,26 @@ class Ahead(Trips):
         where: Callable[..., Conditions],
         clock: Callable[[], int],
     ) -> None:
-        super().__init__(connections)
+        super().__init__(connections, where)
         self.kept = 0
+        self.reads_beside = False
         self.sizes: Collection[int] = ()
         self.has_gathered = False
         self._store = store
-        self._where = where
         self._clock = clock
-        self._known: dict[object, Any] = {}
         self._forms: dict[Term, Sequence[Term]] = {}
         self._branches: dict[object, RankedLists] = {}
         self._hydrated: list[tuple[Set[Ref], Mapping[Ref, Candidate]]] = []
         self._placed: set[Ref] = set()
         self._turns: dict[Ref, Turn] = {}
+        self._misspelt = False  # whether `foresee` has words or stems in store
         self._replies: dict[Ref, list[tuple[Ref, Turn]]] = {}
-        self._spans: dict[Span, list[Passage]] = {}
-        self._steps: dict[str, list[Step]] = {}
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Be what `Store.ahead` returns in this thread, for several searches of one question."""
+        with self._store.asking(self):
+            yield
 
     # -- words -----------------------------------------------------------------------------
 
@@ -121,12 +127,16 @@ class Ahead(Trips):
         self, words: Sequence[str], where: Filter, beside: Sequence[str], seen_by: Filter
     ) -> None:
         """Read with the next trip what `alike` of some words and `vocabulary` of others ask for."""
-        index = self._index(where)
-        if index.knows(map(spelling.folded, words)):
+        index, typed = self._index(where), list(map(spelling.folded, words))
+        if missing := [word for word in typed if not index.knows([word])]:
+            self._soon(index.asking_for_words(missing), partial(index.take_words, missing))
+            self._misspelt = True
+        else:
             wanted = index.unread(spellings.likely_stems(index, words))
             if wanted:
                 asking = [index.asking_for_stems(wanted)]
                 self._soon(asking, lambda answers: index.take_stems(wanted, answers[0]))
+                self._misspelt = True
         name = ("vocabulary", *beside)
         if beside and name not in self._known:
             tokens, seen = _tokens(beside), self._where(seen_by, searching=True)
@@ -149,6 +159,9 @@ class Ahead(Trips):
         name = ("alike", *words)
         if name not in self._known:
             index = self._index(where)
+            if self._misspelt and self._waiting:
+                self._together()  # what was foreseen of them
+            self._misspelt = False
             alike = spellings.alike(index, words)
             self._known[name] = alike if index.any_seen else {}
         spelt: dict[str, list[Spelling]] = self._known[name]
@@ -156,12 +169,14 @@ class Ahead(Trips):
 
     def _index(self, where: Filter) -> Index:
         if "index" not in self._known:
-            # Where trips are kept for later, no text may be missing.
-            texts = spellings.COUNTED if self.kept else spellings.READ_PASSAGES
             chosen = self._where(where, searching=True)
-            self._known["index"] = Index(self._together, chosen, texts=texts)
+            self._known["index"] = Index(self._together, chosen, self._reads_every_text)
         index: Index = self._known["index"]
         return index
+
+    def _reads_every_text(self) -> bool:
+        """Tell whether no trip is left for texts alone, between stems and what comes after them."""
+        return self.trips + self.kept + 2 + AFTER_WORDS > MOST_TRIPS
 
     def company(
         self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]
@@ -322,6 +337,7 @@ class Ahead(Trips):
         near: Sequence[Ref] = (),
         window: int = 0,
         replies: bool = False,
+        steps: bool = False,
     ) -> tuple[Set[Ref], Mapping[Ref, Candidate]]:
         """Return `Store.hydrate` of ``refs``, and of which others it was read, too."""
         wanted, unplaced = set(refs), [ref for ref in messages if ref not in self._placed]
@@ -330,31 +346,53 @@ class Ahead(Trips):
                 return asked, rows
         wanted.update(more)
         if more and self.sizes:  # wider searches of this question will ask for the others
-            for listed in self._branches.values():
-                ranked = (near.hits for near in listed.nearest.values())
-                hits = chain(listed.scored[: listed.limits[2]], *ranked)
-                wanted.update(ref for ref, _ in hits)
+            listed = self._listed()
+            wanted |= listed
+            near = [*near, *listed] if near else ()
             unplaced = [*wanted - self._placed] if messages else []
-        replying = candidates.replying(unplaced, self._where(where)) if unplaced else None
         statements = candidates.hydrating([*wanted], self._clock(), ranking=True)
-        count = len(statements)
-        if window and near:
-            statements.append(documents.surrounding(near, window))
-        if replying is not None:
+        beside = self._beside(near, window, wanted if steps else ())
+        if unplaced:
+            replying = candidates.replying(unplaced, self._where(where))
             if replies:
                 statements = [candidates.of_replies_too(row, replying) for row in statements]
-            statements += [documents.placing(unplaced), replying]
-        answers = self._together(*statements)
+                beside = [(candidates.of_replies_too(row, replying), take) for row, take in beside]
+            placing = [documents.placing(unplaced), replying]
+            self._soon(placing, partial(self._take_turns, unplaced))
+        for statement, take in beside:
+            self._soon([statement], take)
+        rows = candidates.unread(self._together(*statements))
         self.has_gathered = True
-        rows = candidates.unread(answers[:count])
-        if window and near:
-            self._spans |= documents.as_surroundings(answers[count], window)
-        if replying is not None:
-            self._placed.update(unplaced)
-            self._turns |= documents.placed(answers[-2])
-            self._replies |= candidates.replied(answers[-1])
+        if steps:
+            for candidate in rows.values():
+                self._steps.setdefault(candidate.document.id, [])
         self._hydrated.append((wanted | rows.keys(), rows))
         return self._hydrated[-1]
+
+    def _beside(
+        self, near: Sequence[Ref], window: int, acting: Collection[Ref]
+    ) -> list[tuple[SQLStatement, Callable[[RowLists], None]]]:
+        """Return what is asked beside candidates, and who takes it: around some, steps of some."""
+        asked: list[tuple[SQLStatement, Callable[[RowLists], None]]] = []
+        if window and near:
+            asked.append((documents.surrounding(near, window), partial(self._take_around, window)))
+        if acting:
+            asked.append((of_passages([*acting]), self._take_steps))
+        return asked
+
+    def _listed(self) -> set[Ref]:
+        """Return all passages of the rankings so far that may become candidates."""
+        refs: set[Ref] = set()
+        for listed in self._branches.values():
+            ranked = (near.hits for near in listed.nearest.values())
+            hits = chain(listed.scored[: listed.limits[2]], *ranked)
+            refs.update(ref for ref, _ in hits)
+        return refs
+
+    def _take_turns(self, unplaced: Sequence[Ref], answers: RowLists) -> None:
+        self._placed.update(unplaced)
+        self._turns |= documents.placed(answers[0])
+        self._replies |= candidates.replied(answers[1])
 
     def conversation(self, messages: Sequence[Ref]) -> tuple[dict[Ref, Turn], Replies]:
         """Return `Store.turns` of messages that were gathered, and their replies."""
@@ -364,22 +402,6 @@ class Ahead(Trips):
     def with_words(self, candidate: Candidate, terms: Terms) -> Candidate:
         """Return a candidate with its words, as `Store.hydrate` does."""
         return candidates.with_words(candidate, terms)
-
-    def spans(self, wanted: Sequence[Span]) -> list[list[Passage]]:
-        """Return `Store.passages` of several documents: each an id, a first and a last ordinal."""
-        if not self._spans.keys() >= set(wanted):
-            self.expect_spans(wanted)
-            self._together()
-        return [self._spans[span] for span in wanted]
-
-    def expect_spans(self, wanted: Sequence[Span]) -> None:
-        """Read with the next trip what `spans` of these asks for."""
-        missing = [span for span in dict.fromkeys(wanted) if span not in self._spans]
-        if missing:
-            self._soon([documents.spanning(missing)], partial(self._take_spans, missing))
-
-    def _take_spans(self, missing: Sequence[Span], answers: RowLists) -> None:
-        self._spans |= zip(missing, documents.as_spans(answers[0], len(missing)), strict=True)
 
     def expect_named(self, name: str, where: Filter, linked: Filter | None) -> None:
         """Read with the next trip what `named` of these asks for."""
@@ -408,86 +430,16 @@ class Ahead(Trips):
         named: tuple[list[DocumentOrPassage], list[Document]] = self._known[key]
         return named
 
-    # -- what a recall shows beside its hits -----------------------------------------------
-
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        """Be what `Store.ahead` returns in this thread, for several searches of one question."""
-        with self._store.asking(self):
-            yield
-
-    def expect_pinned(self, where: Filter, most: int) -> None:
-        """Read with the next trip what `pinned` returns: so many documents of a filter."""
-        asking = around.beginnings(most, self._where(where))
-        self._soon(
-            [asking], lambda answers: self._known.update(pinned=around.as_beginnings(answers[0]))
-        )
-
-    def beside(
-        self,
-        spans: Sequence[Span],
-        messages: Sequence[str],
-        imported: Sequence[str],
-        where: Filter,
-        replacing: Sequence[str],
-        most: tuple[int, int],
-    ) -> None:
-        """Read all that a recall shows beside its hits: `spans`, and what follows here."""
-        missing = [span for span in dict.fromkeys(spans) if span not in self._spans]
-        following, back = most
-        statements = [documents.spanning(missing)] if missing else []
-        if messages or imported:
-            statements.append(around.stepping(imported, messages, following))
-            # Of the very session and project of each.
-            chosen = self._where(where._replace(session=None, projects=None))
-            statements.append(around.following(messages, following, chosen))
-        if replacing:
-            statements.append(around.earlier(replacing, back))
-        answers = iter(self._together(*statements) if statements else [])
-        if missing:
-            self._spans |= zip(
-                missing, documents.as_spans(next(answers), len(missing)), strict=True
-            )
-        told = steps.as_steps(next(answers)) if messages or imported else {}
-        read = around.as_following(next(answers)) if messages else {}
-        self._known["following"] = read
-        for id_ in {*imported, *(row.id for rows in read.values() for row, _, _ in rows)}:
-            self._steps[id_] = told.get(id_, [])
-        self._known["earlier"] = dict(next(answers)) if replacing else {}
-
-    def steps(self, ids: Sequence[str]) -> dict[str, list[Step]]:
-        """Return the steps of documents, in order."""
-        missing = [id_ for id_ in ids if id_ not in self._steps]
-        if missing:
-            told = steps.as_steps(self.rows(*steps.of_documents(missing)))
-            self._steps |= {id_: told.get(id_, []) for id_ in missing}
-        return {id_: self._steps[id_] for id_ in ids}
-
-    def following(self, message: str) -> list[Following]:
-        """Return the messages after one."""
-        following: dict[str, list[Following]] = self._known["following"]
-        return following.get(message, [])
-
-    def pinned(self) -> list[tuple[Document, Passage | None]]:
-        """Return the pinned documents of a filter, newest first, each as it begins."""
-        if "pinned" not in self._known:
-            self._together()
-        listed: list[tuple[Document, Passage | None]] = self._known["pinned"]
-        return listed
-
-    def earlier(self) -> dict[str, int]:
-        """Return how many documents came before each that replaced one."""
-        counts: dict[str, int] = self._known["earlier"]
-        return counts
-
 
 def _tokens(words: Iterable[str]) -> dict[str, Sequence[Token]]:
     return {word: analysis.tokens(fileless.connection(), word) for word in words}
 
 
 def _is_held(vocabulary: Vocabulary, word: str) -> bool:
-    terms = vocabulary.terms.get(word, ())
-    return all(vocabulary.holding.get(term) for _, _, term in terms)
+    """Tell whether passages surely have a word itself: others may be counted that begin so."""
+    terms = {term for _, _, term in vocabulary.terms.get(word, ())}
+    surely = bool(terms) and not vocabulary.beginnings
+    return surely and all(vocabulary.holding.get(term) for term in terms)
 
 
 def _count(place: int, answers: RowLists) -> int:

@@ -37,6 +37,9 @@ NOTED_WRITES = 10_000
 DROPPED_EVERY = 256
 _OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
+# Whatever the server does by default: a writer that waits for another one goes on from what that
+# one has written.
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _SETTINGS = (
     "SELECT set_config('lock_timeout', %(wait)s, true), "
     "set_config('idle_in_transaction_session_timeout', %(idle)s, true)"
@@ -136,7 +139,7 @@ class Write(Channel):
             asked.insert(0, WHO)
         # All at once: a write waits for one answer before it begins.
         with at_once(self._connection):
-            self._connection.execute("BEGIN")
+            self._connection.execute(_BEGIN)
             cursors = [self._send(sql, settings) for sql in (*asked, _NOTED, _LAST, _COUNT)]
             noted = self._send(_NOTE, settings)
         who, *_, version, held, facts, last, counts = [cursor.fetchall() for cursor in cursors]

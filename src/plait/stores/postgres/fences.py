@@ -14,6 +14,8 @@ import psycopg
 from psycopg import errors, sql
 
 from plait.errors import StoreError
+from plait.stores.postgres import vacuuming
+from plait.stores.postgres.pool import Patience
 from plait.types.records import NamedTuple
 
 # Who has joined. A row stays when somebody leaves, because its name tells whose the private rows
@@ -391,14 +393,15 @@ def forget_counts(connection: _Server) -> None:
         connection.execute(statement.format(sql.Identifier(table), sql.SQL(", ").join(parts)))
 
 
-def clear(connection: _Server, tables: Sequence[str]) -> None:
+def clear(connection: Any, tables: Sequence[str], timeout: float) -> None:
     """Vacuum tables that were written anew, which the server does not do by itself.
 
     Until then a search by words looks up every row twice. Nothing else depends on it.
     """
-    with suppress(errors.QueryCanceled, errors.LockNotAvailable):
+    patience = Patience(timeout)
+    with suppress(errors.QueryCanceled):
         for table in tables:
-            _run(connection, "VACUUM (ANALYZE) plait.{}", table)
+            vacuuming.vacuum(connection, table, patience=patience)
 
 
 def _fence(connection: _Server, table: str, fence: Fence) -> None:

@@ -148,4 +148,4 @@ def let_in(connections: Connections) -> None:
                 rewritten = fences.put_up(connection)
             for (member,) in session.rows(_OWN_ROLES):
                 fences.grant(connection, member)
-        fences.clear(connection, rewritten)
+        fences.clear(connection, rewritten, connections.timeout)

@@ -11,6 +11,7 @@ from threading import BoundedSemaphore, Lock
 from typing import Any, cast
 
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo, ConnStatus, TransactionStatus
 from psycopg.waiting import Ready, Wait
@@ -191,6 +192,8 @@ class Pool:
                 continue
             self._was_reached = True
             adapt(connection)
+            # Whatever the server's default: who waits for others sees what they did.
+            connection.isolation_level = IsolationLevel.READ_COMMITTED
             return connection
 
     def give(self, connection: Connection) -> None:

@@ -442,7 +442,7 @@ def _migrate(connection: "psycopg.Connection[tuple[object, ...]]", timeout: floa
             distributing.spread(connection)
         if fences.are_up(connection):
             rewritten = fences.put_up(connection)
-    fences.clear(connection, rewritten)
+    fences.clear(connection, rewritten, timeout)
 
 
 def _look_for_vectors(session: Channel) -> bool:

@@ -66,10 +66,13 @@ class Index:
     """What a search may see of the postings."""
 
     def __init__(
-        self, together: Together, where: Conditions, *, texts: int = spelling.READ_PASSAGES
+        self,
+        together: Together,
+        where: Conditions,
+        reads_every_text: Callable[[], bool] = bool,
     ) -> None:
         self._together = together
-        self._first_texts = texts
+        self._reads_every_text = reads_every_text
         self._where = where
         self.confined = True
         self.any_seen = False
@@ -148,7 +151,8 @@ class Index:
         if self.confined:
             visible, limit = _VISIBLE, spelling.COUNTED
         where, terms = self._where, list(map(kept_term, wanted))
-        texts = limit if every_text else self._first_texts
+        every_text = every_text or self._reads_every_text()
+        texts = limit if every_text else spelling.READ_PASSAGES
         own = {"terms": terms, "limit": limit, "texts": texts}
         return where.stated(_HOLDING.replace("{visible}", visible)), {**where.values, **own}
 

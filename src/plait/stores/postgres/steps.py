@@ -23,6 +23,7 @@ _OF_DOCUMENT = f"SELECT {_COLUMNS} {_FROM} d.id = %(id)s ORDER BY s.place"
 _OF_DOCUMENTS = (
     f"SELECT d.id, {_COLUMNS} {_FROM} (d.id = ANY(%(ids)s){{others}}) ORDER BY d.id, s.place"
 )
+_PLACES = "SELECT p.document FROM plait.passages AS p WHERE p.ns = %(ns)s AND p.ref = ANY(%(refs)s)"
 _TAKEN = (
     f"SELECT d.id, d.project, d.session, d.turn, d.event_at, s.place, {_COLUMNS} {_FROM} "
     "{conditions} ORDER BY d.event_at DESC, d.turn DESC NULLS LAST, d.place DESC, s.place DESC "
@@ -48,6 +49,12 @@ def of_documents(ids: Sequence[str], also: str = "") -> SQLStatement:
     """Return the statement for the steps of documents; ``also``: SQL for the places of others."""
     others = f" OR d.place IN ({also})" if also else ""
     return _OF_DOCUMENTS.replace("{others}", others), {"ids": list(ids)}
+
+
+def of_passages(refs: Sequence[int]) -> SQLStatement:
+    """Return the statement for the steps of the documents that passages are of."""
+    sql, values = of_documents((), _PLACES)
+    return sql, {**values, "refs": list(refs)}
 
 
 def as_steps(rows: Sequence[SQLRow]) -> dict[str, list[Step]]:

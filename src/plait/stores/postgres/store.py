@@ -149,11 +149,12 @@ class PostgresStore(SharedStore):
     @contextmanager
     def asking(self, ahead: Ahead) -> Iterator[None]:
         """Let all searches of this thread be those of one question."""
+        before = getattr(self._asked, "ahead", None)
         self._asked.ahead = ahead
         try:
             yield
         finally:
-            self._asked.ahead = None
+            self._asked.ahead = before
 
     def keyword(
         self, query: Query, limit: int, where: Filter, *, deadline: float | None = None

@@ -216,7 +216,7 @@ def _let_in(connections: Connections, name: str) -> None:
             raise _not_granted(name, path) from None
         raise
     with connections.lent() as session:
-        fences.clear(session.connection, rewritten)
+        fences.clear(session.connection, rewritten, connections.timeout)
 
 
 @contextmanager

@@ -4,8 +4,10 @@ from contextlib import suppress
 
 from psycopg import errors
 
-from plait.stores.postgres.connection import Connections
+from plait.stores.postgres import vacuuming
+from plait.stores.postgres.connection import Channel, Connections
 from plait.stores.postgres.hnsw import Indexes
+from plait.stores.postgres.pool import Patience
 from plait.stores.postgres.state import set_fact
 from plait.stores.sqlite.state import UNSCRUBBED
 
@@ -14,6 +16,8 @@ from plait.stores.sqlite.state import UNSCRUBBED
 # larger ones expects a single row, and looks up all of them again and again.
 UNCOUNTED_ROWS = 1_000
 UNCOUNTED_SHARE = 0.2
+# Seconds for a table that somebody has locked; the server does it by itself, too.
+LOCKED_S = 3.0
 _OWN_TABLES = (
     "SELECT relname, n_mod_since_analyze, n_live_tup FROM pg_stat_user_tables "
     "WHERE schemaname = 'plait'"
@@ -44,9 +48,11 @@ def tidy(
             passages = max([1, *(rows for table, _, rows in tables if table == "passages")])
             own = min(1.0, int(session.value(_PASSAGES) or 0) / passages)
             for table, changed, rows in tables:
-                act = "VACUUM (ANALYZE)" if compact else _act_for(changed, rows, own)
-                if act:
-                    session.connection.execute(f'{act} plait."{table}"')
+                if compact:
+                    # subtle: it waits for a lock, and so ends an automatic one that holds it.
+                    session.connection.execute(f'VACUUM (ANALYZE) plait."{table}"')
+                else:
+                    _keep_up(session, table, changed, rows, own)
     if indexes is not None:
         # Only the owner of the tables makes indexes; without one, searches compare exactly.
         with connections.lent() as session, suppress(errors.InsufficientPrivilege):
@@ -57,13 +63,15 @@ def tidy(
     return left_by_purge(connections.path) if purged and not may_vacuum else ()
 
 
-def _act_for(changed: int, rows: int, own: float) -> str | None:
-    """Return what a table needs of which so many rows were written, given the memory's share."""
+def _keep_up(session: Channel, table: str, changed: int, rows: int, own: float) -> None:
+    """Do what a table needs of which so many rows were written, given the memory's share."""
+    patience = Patience(LOCKED_S)  # whoever locks a table may be vacuuming it
     if changed > max(UNCOUNTED_ROWS, UNCOUNTED_SHARE * rows):
         # Until then, a search by words looks up every row twice. To give pages back to the disk,
         # others would have to wait.
-        return "VACUUM (ANALYZE, TRUNCATE false)"
-    return "ANALYZE" if changed > max(UNCOUNTED_ROWS, UNCOUNTED_SHARE * rows * own) else None
+        vacuuming.vacuum(session.connection, table, patience=patience, truncate=False)
+    elif changed > max(UNCOUNTED_ROWS, UNCOUNTED_SHARE * rows * own):
+        vacuuming.count(session.connection, table, patience=patience)
 
 
 def left_by_purge(path: str) -> tuple[str, ...]:
