@@ -105,6 +105,23 @@ def test_without_terms_all_are_listed(text: str) -> None:
     assert tokens_among(_CONNECTION, text, frozenset()) == []
 
 
+# Endings that Porter's rules remove or change; many of them take another one before them.
+ENDINGS = """
+    s es ies ed ied ing eed ated bled ized y ly al ance ence er ic able ible ant ement ment ent sion
+    tion ou ism ate ive ize e ational tional enci anci izer bli bly alli entli eli ousli ization
+    ation ator alism iveness fulness ousness aliti iviti biliti bility ability logi logy icate ative
+    alize iciti ical ful ness ency ancy ally ently ously ivity ality
+"""
+
+
+@pytest.mark.parametrize("ending", ENDINGS.split())
+def test_a_word_is_found_by_its_stem_whatever_its_endings(ending: str) -> None:
+    roots = ("", "a", "b", "y", "tr", "abl", "hop", "fall", "sens", "electr", "w0")
+    for word in (root + first + ending for root in roots for first in ("", *ENDINGS.split())):
+        [(_, _, term)] = listed(word)
+        assert tokens_among(_CONNECTION, word, frozenset({term})) == [(0, len(word), term)]
+
+
 def test_stems_are_kept_until_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analysis, "MOST_STEMS", 2)
     terms = frozenset({"deploi", "kei", "server"})

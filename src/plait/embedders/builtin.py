@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain
@@ -36,6 +37,7 @@ LANE_BYTES = 4
 # 255 times the sum of weights must stay below a lane's 2**32; the rest of the text is left out.
 MAX_WEIGHT_SUM = (2**32 - 1) // 255
 LONGEST_WORD = 60  # characters; training ignored longer ones too
+ODD_WORD = 12  # bytes: of a longer one, such as a key, few of the beginnings are pieces
 SHORTEST_ROOT = 4  # letters of a word before its ending
 # About 1 KB each: the sums of words, and of the pieces of rarer words.
 CACHED_WORDS = 16_384
@@ -165,9 +167,7 @@ class Builtin(Embedder):
         words = dict.fromkeys(chain.from_iterable(self._file.sentences(query)))
         telling = [word for word in words if word not in empty_words()]
         numbers = [number for word in telling or words for number in self._file.pieces(word)]
-        weighed = [
-            (self._weight(number), self._file.row(number)) for number in dict.fromkeys(numbers)
-        ]
+        weighed = [(self._weight(n), self._file.row(n)) for n in dict.fromkeys(numbers)]
         weighed.sort(reverse=True)
         del weighed[INTERACTING_PIECES:]
         return [weight for weight, _ in weighed], [row for _, row in weighed]
@@ -189,10 +189,9 @@ class Builtin(Embedder):
         return sentences
 
     def _weight(self, number: int) -> float:
-        weight = self._weights.get(number)
-        if weight is None:
-            weight = self._weights[number] = self._file.weight(number)
-        return weight
+        if number not in self._weights:
+            self._weights[number] = self._file.weight(number)
+        return self._weights[number]
 
 
 def _distances(rows: Sequence[bytes], matrix: bytes, dims: int) -> list[list[float]]:
@@ -321,6 +320,7 @@ class _Pieces:
         self._invisible: str = header["invisible"]
         self._compiled: tuple[re.Pattern[str], re.Pattern[str]] | None = None
         self._numbers: dict[bytes, int] = {}
+        self._sorted: list[bytes] = []
         self._ordinary: set[str] = set()  # characters that `words` reads as other patterns do
         self._odd: set[str] = set()
 
@@ -334,8 +334,7 @@ class _Pieces:
         if text.isascii() and text.isprintable():
             return ASCII_WORDS.findall(text.lower())
         words, invisible = self._patterns()
-        split: list[str] = words.findall(invisible.sub("", text).lower())
-        return split
+        return cast(list[str], words.findall(invisible.sub("", text).lower()))
 
     def bag_of_words(self, text: str) -> list[str]:
         """Return what `words` does, in any order, and faster."""
@@ -418,9 +417,8 @@ class _Pieces:
 
     def rows(self, numbers: Iterable[int]) -> bytes:
         """Return the rows of pieces as int8 values, one after the other."""
-        model, begin, dims = self._map, self._at["rows"], self.dims
-        places = (begin + number * dims for number in numbers)
-        return b"".join([model[place : place + dims] for place in places]).translate(FLIPPED)
+        dims, rows = self.dims, memoryview(self._map)[self._at["rows"] :]  # slices copy nothing
+        return b"".join([rows[n * dims : n * dims + dims] for n in numbers]).translate(FLIPPED)
 
     def weight(self, number: int) -> float:
         """Return how much a piece counts in a query, with the length of its row."""
@@ -438,6 +436,9 @@ class _Pieces:
         while rest:
             end = len(rest)
             number = find(prefix + rest)
+            if number is None and end >= ODD_WORD and self._sorted:
+                end = max(0, self._longest(prefix + rest) - len(prefix))
+                number = find(prefix + rest[:end])
             while number is None and end > 1:
                 end -= 1
                 # Only whole characters can be a piece.
@@ -450,6 +451,18 @@ class _Pieces:
             prefix = b"##"
         return pieces
 
+    def _longest(self, text: bytes) -> int:
+        """Return the size of the longest piece that a text begins with; 0 if there is none."""
+        known, place = self._sorted, self._count
+        while (place := bisect_right(known, text, 0, place) - 1) >= 0:
+            shared = len(known[place])
+            if text.startswith(known[place]):
+                return shared
+            while not text.startswith(known[place][:shared]):
+                shared -= 1
+            text = text[:shared]  # whatever shorter piece it begins with, that is in this
+        return 0
+
     def _number(self, piece: str) -> int | None:
         """Return the number of a piece; ``None`` if it is unknown."""
         find = self._numbers.get if self._numbers else self._stored_number
@@ -460,9 +473,8 @@ class _Pieces:
         slot = crc32(piece) % SLOTS
         while (number := slots[slot]) != EMPTY_SLOT:
             start = self._starts[number]
-            if self._starts[number + 1] - start == len(piece) and self._names.startswith(
-                piece, start
-            ):
+            size = self._starts[number + 1] - start
+            if size == len(piece) and self._names.startswith(piece, start):
                 return number
             slot = (slot + 1) % SLOTS
         return None
@@ -476,6 +488,7 @@ class _Pieces:
             self._names[starts[number] : starts[number + 1]]: number
             for number in range(self._count)
         }
+        self._sorted = list(self._numbers)
 
 
 def _unsigned(data: memoryview, format: str) -> Sequence[int]:

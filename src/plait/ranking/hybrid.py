@@ -265,8 +265,10 @@ def _lent(session: _ByNumber) -> dict[Ref, float]:
     A question that nothing around it supports does not fall below nothing.
     """
     near, far = NEIGHBOUR_SHARES
-    at, extras = session.get, {}
+    at, extras, none_of = session.get, {}, session.keys().isdisjoint
     for number, (score, asks, ref) in session.items():
+        if none_of((number - 2, number - 1, number + 1, number + 2)):
+            continue  # as most candidates stand alone
         # subtle: a loop over the places takes twice as long, for hundreds of messages.
         (before, asked, _), after = at(number - 1, _NOBODY), at(number + 1)
         total = -QUESTION_PENALTY if asks and after else 0.0

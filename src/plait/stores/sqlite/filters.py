@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import apsw
 
-from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.connection import data_version, rows
 from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, get_number
 from plait.text import split
 from plait.times import LAST_MOMENT
@@ -278,6 +278,37 @@ def of_fresh_profiles(connection: apsw.Connection, now: int) -> list[Clause]:
     return [(_UNCHANGED, [since, until, since, until])]
 
 
+class KnownConditions:
+    """Finds the conditions of searches; remembers them until the file changes.
+
+    A search asks three to five times.
+    """
+
+    _known: tuple[object, dict[Filter, list[Clause]]] = (None, {})
+
+    def of(self, connection: apsw.Connection, where: Filter, now: int) -> list[Clause]:
+        """Return the conditions of a search, which leaves out profiles that are out of date."""
+        version, (latest, known) = data_version(connection), self._known
+        if version != latest or len(known) >= CACHED_SELECTIONS:
+            # Another thread may set its own meanwhile: never use what is in the attribute by then.
+            known = {}
+            self._known = version, known
+        conditions = known.get(where)
+        if conditions is None:
+            conditions = clauses(connection, where, now) + of_fresh_profiles(connection, now)
+            # subtle: what a writer reads may be rolled back, which changes no version.
+            is_writing = connection.txn_state("main") == apsw.SQLITE_TXN_WRITE
+            if not is_writing and not _depends_on_time(connection):
+                known[where] = conditions
+        return [*conditions]
+
+
+def _depends_on_time(connection: apsw.Connection) -> bool:
+    """Tell whether some documents become or cease to be valid, or profiles out of date."""
+    due = get_number(connection, PROFILES_DUE)
+    return due is not None or bool(connection.execute(_DATED).get)
+
+
 def present_moment(connection: apsw.Connection, now: int) -> int:
     """Return now, but never a moment before the last change of a fact: clocks are set back."""
     return max(now, min(LAST_MOMENT, get_number(connection, CHANGED_AT) or now))
@@ -420,12 +451,3 @@ def first_passing(
         if len(kept) >= limit:
             return kept[:limit]
     return kept
-
-
-def data_version(connection: apsw.Connection) -> tuple[apsw.Connection, int, int]:
-    """Return a value that changes whenever this or any other connection commits."""
-    return (
-        connection,
-        int(connection.execute("PRAGMA data_version").get),
-        connection.total_changes(),
-    )

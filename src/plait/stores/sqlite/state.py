@@ -12,7 +12,7 @@ import apsw
 
 from plait.errors import quoted
 from plait.protocols import State, Vector
-from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.connection import data_version, rows
 from plait.types import Space
 from plait.types.queries import LEAST_SPREAD, Chance
 from plait.types.records import NamedTuple
@@ -241,6 +241,33 @@ def read_state(connection: apsw.Connection, analyzer: str) -> State:
         retired=facts.get(RETIRED_KEY),
         vector_damage=damage,
     )
+
+
+class KnownState:
+    """Reads the state of a memory, and remembers it until the file changes."""
+
+    _known: tuple[object, State | None] = (None, None)
+
+    def of(self, connection: apsw.Connection, analyzer: str, own: tuple[str, ...]) -> State:
+        """Return the state of the memory.
+
+        Raises:
+            apsw.CorruptError: Something in it acts, see `refuse_foreign_objects`.
+        """
+        # subtle: what a transaction reads may be rolled back, which changes no version.
+        keeps = not connection.in_transaction
+        with connection:
+            schema = connection.execute("PRAGMA schema_version").get
+            version = (analyzer, schema, *data_version(connection))
+            # Another thread may set its own meanwhile: never look twice.
+            latest, known = self._known
+            if keeps and known is not None and version == latest:
+                return known
+            refuse_foreign_objects(connection, own)
+            present = read_state(connection, analyzer)
+        if keeps:
+            self._known = version, present
+        return present
 
 
 def made_objects(connection: apsw.Connection) -> list[tuple[str, str, str, str]]:

@@ -33,7 +33,7 @@ from plait.stores.sqlite.connection import (
     translate,
 )
 from plait.stores.sqlite.keyword import KeywordSearch
-from plait.stores.sqlite.state import UNSCRUBBED, answering, get_meta, read_state, refuse_if_moving
+from plait.stores.sqlite.state import UNSCRUBBED, KnownState, answering, get_meta, refuse_if_moving
 from plait.stores.sqlite.vectors import NearestVectors
 from plait.text import beginnings
 from plait.types import Document, Filter, Passage, Ref, Space
@@ -94,6 +94,8 @@ class SQLiteStore:
         self.keywords.planner = planner
         self.vectors = NearestVectors(self.selections)
         self.vectors.blocks.keeps_first = not brief
+        self._state = KnownState()
+        self._searches = filters.KnownConditions()
         try:
             if not read_only:
                 with self._guard:
@@ -106,17 +108,14 @@ class SQLiteStore:
         return filters.clauses(connection, where, self._clock())
 
     def _searched_for(self, connection: apsw.Connection, where: Filter) -> list[filters.Clause]:
-        """Return the conditions of a search, which leaves out profiles that are out of date."""
-        conditions = self._conditions(connection, where)
-        return conditions + filters.of_fresh_profiles(connection, self._clock())
+        return self._searches.of(connection, where, self._clock())
 
     # -- the memory as a whole -------------------------------------------------------------
 
     def state(self) -> State:
         """Return the state of the memory."""
-        with self._guard, self._connections.get() as connection:
-            state.refuse_foreign_objects(connection, self.acting)
-            present = read_state(connection, self.analyzer)
+        with self._guard:
+            present = self._state.of(self._connections.get(), self.analyzer, self.acting)
         return present
 
     @contextmanager

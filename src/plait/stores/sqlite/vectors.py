@@ -18,7 +18,7 @@ import apsw
 from plait.errors import EmbedderError
 from plait.protocols import Nearest, Scored, Vector
 from plait.stores.sqlite import filters
-from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.connection import data_version, rows
 from plait.stores.sqlite.state import Generation, answering
 from plait.types import Ref, Space
 
@@ -419,7 +419,7 @@ class NearestVectors:
         dims, distances = generation.dims, self.kernel()
         blocks = self.blocks.scan(connection, places, dims)
         scan = {block: distances(query, data, dims) for block, data in blocks}
-        self._latest = ((generation.id, filters.data_version(connection), query), scan)
+        self._latest = ((generation.id, data_version(connection), query), scan)
 
         def best(limit: int, flags: Mapping[int, bytearray] | None) -> list[Scored]:
             hits = nearest(scan, limit, flags)
@@ -469,7 +469,7 @@ class NearestVectors:
             return computed
         query = quantise(vector, generation.dims)
         key, scan = self._latest
-        if key == (generation.id, filters.data_version(connection), query):
+        if key == (generation.id, data_version(connection), query):
             scanned, unknown = scanned_cosines(scan, unknown)
             computed |= scanned
         return computed | self._pick(connection, generation, query, unknown)
