@@ -44,7 +44,7 @@ SEARCH_LOADS = {
     *(f"plait.memory{part}" for part in ("", ".maintenance", ".opening", ".storing")),
     *(
         f"plait.searching{part}"
-        for part in ("", ".evidence", ".scoring", ".search", ".snippets", ".where")
+        for part in ("", ".evidence", ".scoring", ".search", ".snippets", ".uncommon", ".where")
     ),
     "plait.types.shapes",
     *(f"plait.{part}" for part in ("errors", "protocols", "times")),
@@ -222,7 +222,7 @@ MOST_TOP_LEVEL_NAMES = 21
 MOST_ROWS = 10
 MOST_LINES = 500
 MOST_STORE_METHODS = 29
-MOST_FILES_OF_A_SEARCH = 31
+MOST_FILES_OF_A_SEARCH = 32
 MOST_CROSSINGS_OF_A_SEARCH = 12
 MOST_CROSSINGS_OF_A_STORE = 8
 

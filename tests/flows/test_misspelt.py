@@ -627,3 +627,24 @@ def test_models_are_told_in_text_and_in_data(memory, tool):
     told = result.structured_content["corrections"]
     assert told == [{"typed": "certifcate", "searched": "certificate"}]
     assert "corrections" not in call(memory, tool, {"query": "certificate"}).structured_content
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("passwort", "password"),  # and no passport
+        ("Wo ist mein Passwort?", "password"),
+        ("pasport", "passport"),
+    ],
+)
+def test_of_words_that_are_as_near_the_one_with_the_same_beginning_is_meant(
+    asked: str, meant: str
+) -> None:
+    with Memory.open(":memory:", project="") as memory:
+        memory.store("The restic password is in the sealed envelope.")
+        memory.store("Renew the passport before March.")
+        for number in range(12):
+            memory.store(f"Train number {number} leaves from platform {number * 7}.")
+        answer = memory.search(asked)
+        assert [to for _, to in answer.receipt.corrections] == [meant]
+        assert meant in answer[0].text

@@ -62,7 +62,7 @@ from plait.tools.arguments import as_written, check_arguments
 from plait.tools.layers import _day_end
 from plait.tools.schemas import object_of, string, strings
 from plait.types import Document, Filter
-from plait.writing import chunking, copies, documents, echoes, filenames, ignoring
+from plait.writing import chunking, copies, documents, echoes, file_types, filenames, ignoring
 from plait.writing.chunking import chunk
 from plait.writing.formats import converted
 from plait.writing.sources import _printable
@@ -536,6 +536,9 @@ def _corrected(text: str) -> object:
 
 _SCHEMA = object_of("text", text=string(), tags=strings())
 SCANNERS: dict[str, Scanner] = {
+    "file_types._group_like": Scanner(
+        file_types._group_like, ("writing/file_types.py:_group_like",)
+    ),
     "echo.unfenced": Scanner(echo.unfenced),
     "echo.without_recall_marks": Scanner(
         lambda text: echo.without_recall_marks(text, lambda _: "a"), more=BEHIND_ID

@@ -14,6 +14,7 @@ def explain_score(
     look: SecondLook | None = None,
     *,
     across: bool = False,
+    uncommon: float = 0.0,
 ) -> tuple[str, ...]:
     """List the contributions, the score they add up to, and the evidence for the relevance.
 
@@ -38,6 +39,8 @@ def explain_score(
     lines.append(f"score {fused.score:.4f}")
     words = ", ".join(signals.matched) or "none"
     matching = f"matching words {words} ({signals.coverage:.0%})"
+    if uncommon:
+        matching += f", {'rare' if uncommon > 0 else 'common'} in English ({uncommon:+.1f})"
     near = _nearness(signals.cosine, chance)
     if signals.sentence is not None:
         near += f"; {signals.sentence:.0%} of the query in its best sentence"

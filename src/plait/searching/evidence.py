@@ -25,6 +25,7 @@ LOOKED_UP_WORDS = 2  # so many, all of them telling, are no question: they are l
 LOOKED_UP_CHARACTERS = 6  # and so many of a script without blanks
 LEAST_QUOTED = 3  # little words that rarely stand side by side but in the phrase that is meant
 MOST_GATHERED = 1_000  # candidates at once
+KNOWS_ALL_WORDS = 30_000  # passages: how many of so many have a word tells how rare it is
 IN_OTHER_DAY = 2  # words of a date, in a passage of another day: "March" and "2024"
 IN_PASSAGE = 2  # function words of a language, in a passage that is in it
 # Beyond ASCII, but words of ASCII can be written with them: the sign of kelvin, full-width letters.
@@ -294,7 +295,8 @@ class Evidence:
 
     def relevance(self, passage: Passage, signals: Signals, chance: Chance) -> float:
         """Return how likely a passage is about the query; words without a subject tell nothing."""
-        across, dated = self.is_across(passage), passage.ref in self._dated
+        across, uncommon = self.told_by_language(passage, signals)
+        dated = passage.ref in self._dated
         rarity = self._rarity_of_dated if dated else self.rarity
         certainty = self._certainty if rarity or across else 0.0
         sentence = signals.sentence
@@ -307,9 +309,26 @@ class Evidence:
             sentence=None if sentence is None else sentence * certainty,
             lookup=self._lookup,
             across=across,
+            uncommon=uncommon,
         )
         # No embedder knows that two ways to write a date mean one day.
         return max(likely, relevance(covered, rarity, None, chance)) if dated else likely
+
+    def told_by_language(self, passage: Passage, signals: Signals) -> tuple[bool, float]:
+        """Return whether a passage is in another language, and how uncommon its words are."""
+        return self.is_across(passage), self._uncommon(passage, signals)
+
+    def _uncommon(self, passage: Passage, signals: Signals) -> float:
+        """Return how uncommon words of the query are, where a small memory is in English."""
+        passages = self._vocabulary.passages
+        if passages >= KNOWS_ALL_WORDS or self._function_words:
+            return 0.0
+        from plait.searching.uncommon import is_english, uncommon
+
+        if not is_english(self.text) and not is_english(passage.text):
+            return 0.0
+        told = max(signals.coverage, signals.sentence or 0.0)
+        return uncommon(signals.matched, told, passages)
 
     @property
     def is_in_other_language(self) -> bool:

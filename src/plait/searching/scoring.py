@@ -449,8 +449,9 @@ class Scorer:
             return ()
         from plait.ranking.explain import explain_score
 
-        across = self._evidence.is_across(hit.passage)
-        return explain_score(fused, hit.relevance, hit.signals, self._chance, look, across=across)
+        across, rare = self._evidence.told_by_language(hit.passage, hit.signals)
+        given = (hit.relevance, hit.signals, self._chance, look)
+        return explain_score(fused, *given, across=across, uncommon=rare)
 
     def _weighed(self, hits: list[Hit]) -> list[Hit]:
         """Return the hits with their scores times the one factor of `plait.ranking.use`."""

@@ -7,7 +7,7 @@ only for a question with an unknown word.
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, takewhile
 from typing import TYPE_CHECKING
 
 from plait.embedders.builtin import is_word
@@ -39,6 +39,9 @@ CERTAINTY = 0.7
 MOST_CORRECTED = 8  # words, the first ones: each costs some milliseconds
 # A word in ten times as many passages is as likely as one that is this much nearer, in edits.
 TENFOLD = 0.2
+# Of two that are as near, the one that begins with more of the same letters is meant: "passwort" is
+# a password, not a passport. Languages and forms of words differ at the end.
+BEGINS_OTHERWISE = 0.1
 # How unlikely a correction may be, in edits: if a passage has it beside other words of the
 # question, if none has, and if there are no others. A word of another subject has neighbours
 # here too, but they rarely stand together.
@@ -371,9 +374,20 @@ def _best(likely: Sequence[_Likely], count_of: Callable[[Query], int]) -> dict[s
                 often = [n for query, least in common if (n := count_of(query)) >= least]
                 count, limit = (max(often), ALONE) if often else (0, APART)
             unlikely -= TENFOLD * math.log10(max(1, count))
-        if unlikely <= limit and unlikely - limit < best.get(typed, math.inf):
-            best[typed], chosen[typed] = unlikely - limit, row.word
+        rank = unlikely - limit + BEGINS_OTHERWISE * _share_after_start(typed, row.word)
+        if unlikely <= limit and rank < best.get(typed, math.inf):
+            best[typed], chosen[typed] = rank, row.word
     return chosen
+
+
+def _share_after_start(typed: str, meant: str) -> float:
+    """Return the share of a typed word that follows the letters with which both words begin.
+
+    >>> _share_after_start("passwort", "password"), _share_after_start("passwort", "passport")
+    (0.125, 0.5)
+    """
+    alike = takewhile(lambda pair: pair[0] == pair[1], zip(typed, meant, strict=False))
+    return 1.0 - sum(1 for _ in alike) / len(typed)
 
 
 def _restricted(vocabulary: Vocabulary, words: Collection[str]) -> Vocabulary:

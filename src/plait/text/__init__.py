@@ -43,10 +43,8 @@ _PIECE_OF_GROUP = (0, 2, 3, 1)
 
 # A text without any of these is plain words.
 OPERATOR_MARKS = ('"', "*", "AND", "OR", "NOT", "NEAR(", "\u201c", "\u201e", "\u00ab")
-
 # Letters of names and loanwords in English texts.
 _BORROWED = frozenset("abcdefghijklmnopqrstuvwxyzáàâäåãæçéèêëíìîïñóòôöøõœúùûüý")
-
 # A longer name of code is a key or a hash, and so is one of many parts that are short on average.
 MAX_NAME_CHARS, LEAST_NAME_CHARS = 48, 4
 FEW_PARTS, MEAN_CHARS, LEAST_PART_CHARS = 3, 3, 2
