@@ -265,7 +265,7 @@ IN_PYTHON: dict[str, str] = {
     "choose_file": "Open another file: Memory.open(path).",
     "protect_folder": "Remove that permission: chmod go-w {folder:shell}",
     "give_backup": "For example: Memory.restore('backup.db', path).",
-    "restore": "Restore a backup: Memory.restore('backup.db', path).",
+    "restore": "Put it back, or restore a backup: Memory.restore('backup.db', path).",
     "set_journal_aside": "To use the file without it, call Memory.restore(path=path): it renames "
     "the journal and deletes nothing.",
     "export": "Export it instead: memory.export().",

@@ -47,7 +47,7 @@ SHELL: dict[str, str] = {
     ),
     "doctor_fix": "Run: plait doctor --fix",
     "give_backup": "For example: plait restore backup.db",
-    "restore": "Restore a backup: plait restore FILE",
+    "restore": "Put it back (is its disk mounted?), or restore a backup: plait restore FILE",
     "set_journal_aside": (
         "To use the file without it, run: plait restore "
         "(it renames the journal and deletes nothing)"

@@ -48,7 +48,9 @@ FOR_MODELS: dict[str, str] = {
     ),
     "doctor_fix": "Only the user can do that: plait doctor --fix",
     "give_backup": "",
-    "restore": "Only the user can do that: plait restore FILE",
+    "restore": (
+        "Only the user can do that: put it back (is its disk mounted?), or plait restore FILE"
+    ),
     "set_journal_aside": "Only the user can do that: plait restore",
     "export": "Only the user can do that: plait export",
     "dump": "Only the user can do that: pg_dump, or plait migrate --from {source:shell} --to FILE",
