@@ -292,6 +292,9 @@ class OpenMemory:
         if parts.state is not None:
             opened.opening_notices = outdated_rules(parts.state, opened._cut, parts.embedder)
         opened.opening_notices += _ineffective(config, parts.embedder)
+        if getattr(parts.store, "full", None) is not None:  # the disk of a memory in a file
+            text = f"No space is left for {path}. Until there is, it can only be read."
+            opened.opening_notices.append(Notice(text, "disk_full", path))
         if opened.is_off:
             opened.opening_notices.append(MEMORY_OFF)
         wanted = config.settings.auto_hydrate and path != IN_MEMORY
