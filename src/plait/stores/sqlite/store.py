@@ -79,12 +79,8 @@ class SQLiteStore:
         self.path = path if path == ":memory:" else os.path.abspath(path)
         self._clock = clock
         self.read_only = read_only
-        options: dict[str, Any] = {
-            "create": create,
-            "timeout": timeout,
-            "durability": durability,
-            "vfs": vfs,
-        }
+        options: dict[str, Any] = {"create": create, "timeout": timeout}
+        options |= {"durability": durability, "vfs": vfs}
         kind = that_read() if read_only and path != ":memory:" else Connections
         self._connect: Callable[[], Connections] = partial(kind, self.path, **options)
         self.full: StoreFull | None = None  # why it can only be read, until there is room
