@@ -17,10 +17,10 @@ from plait.errors import PlaitError
 from plait.facts.echo import unfenced
 from plait.memory import Memory
 from plait.memory.work import about, fixed, how
+from plait.present.work import about_dict, about_text
 from plait.searching.search import tokens_of
 from plait.searching.steps import stored_steps
 from plait.text.failures import failure_of, telling_line
-from plait.present.work import about_dict, about_text
 from plait.types import EVERYTHING
 from plait.types.steps import Step, StepName
 from tests.agents.test_claude_code import answer, call, result, text, transcript, user

@@ -93,8 +93,8 @@ class FileSession(NamedTuple):
     """A session that changed, read or mentioned a file.
 
     ``request`` are the words of the user before, unless its trust says that somebody else may have
-    written them; ``answer`` is the first line of the agent's last answer to them. ``document`` is the message to read. ``has_changed``: the file was written after
-    this session touched it.
+    written them; ``answer`` is the first line of the agent's last answer to them. ``document`` is
+    the message to read. ``has_changed``: the file was written after this session touched it.
     """
 
     path: str
