@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plait import Memory
-from plait.errors import StoreReadOnly, advise
+from plait.errors import NotFound, StoreReadOnly, advise
 from plait.graph import Subgraph
 from plait.settings.loading import load
 from plait.types import Document
@@ -123,6 +123,16 @@ def test_nothing_is_created_to_be_read(tmp_path: Path) -> None:
             memory.import_lines(EXPORT)
         assert caught.value.subject == str(tmp_path / "none.db")
         assert memory.import_lines(EXPORT, dry_run=True).added == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_path_is_told_to_who_names_it_to_read_only(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, check=has_code("no_memory")):
+        Memory.open(tmp_path / "typo.db", project="", read_only=True)
+    with Memory.open(tmp_path / "typo.db", project="", read_only=True, create=False) as memory:
+        assert memory.search("x") == () and not memory.is_there
+    with Memory.open(":memory:", project="", read_only=True) as memory:
+        assert memory.search("x") == ()
     assert list(tmp_path.iterdir()) == []
 
 
