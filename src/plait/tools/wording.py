@@ -13,6 +13,7 @@ FOR_MODELS: dict[str, str] = {
     "search": "Search for it with memory_search.",
     "search_not": 'To search for all its words, write "not" in small letters.',
     "give_query": "Give a query.",
+    "give_topic": "Give a query.",
     "use_id": "Use an id.",
     "use_id_of_file": "Use an id.",
     "give_text": "Call it again with text.",
