@@ -21,6 +21,7 @@ from a table of its own: the shell types commands, a program calls methods, a mo
 """
 
 import errno
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
@@ -82,6 +83,10 @@ def shell_word(value: str, otherwise: str) -> str:
     if value and value.isascii() and all(c.isalnum() or c in "@%+:,./-_" for c in value):
         return value
     return "'" + value.replace("'", "'\"'\"'") + "'"
+
+
+# The pip of this plait: the one of a new shell may install for another Python.
+PIP = f"{shell_word(sys.executable, 'python')} -m pip" if sys.executable else "pip"
 
 
 def sql_name(name: str, otherwise: str) -> str:
@@ -174,7 +179,8 @@ class Notice(NamedTuple):
         if self.advice is None or not wording[self.advice.act]:
             return self.text
         values = {name: _Value(name, text) for name, text in self.advice.values}
-        return f"{self.text} {wording[self.advice.act].format(**values)}"
+        words = wording[self.advice.act].replace("pip install", "{pip} install")
+        return f"{self.text} {words.format(pip=PIP, **values)}"
 
     def __str__(self) -> str:
         """Return the message for Python programmers."""
@@ -192,6 +198,7 @@ IN_PYTHON: dict[str, str] = {
     "search": "Search for it: memory.search(...).",
     "search_not": 'To search for all its words, write "not" in small letters.',
     "give_query": "Give a query: memory.search('ssh keys').",
+    "give_topic": "Give a query: memory.recall('ssh keys'); without one, call memory.overview().",
     "use_id": "Use an id.",
     "use_id_of_file": "Use an id: {files}.",
     "give_text": "For example: memory.store('a fact').",
@@ -265,7 +272,7 @@ IN_PYTHON: dict[str, str] = {
     "choose_file": "Open another file: Memory.open(path).",
     "protect_folder": "Remove that permission: chmod go-w {folder:shell}",
     "give_backup": "For example: Memory.restore('backup.db', path).",
-    "restore": "Restore a backup: Memory.restore('backup.db', path).",
+    "restore": "Put it back, or restore a backup: Memory.restore('backup.db', path).",
     "set_journal_aside": "To use the file without it, call Memory.restore(path=path): it renames "
     "the journal and deletes nothing.",
     "export": "Export it instead: memory.export().",

@@ -17,6 +17,7 @@ from plait.errors import PlaitError
 from plait.facts.echo import unfenced
 from plait.memory import Memory
 from plait.memory.work import about, fixed, how
+from plait.present.work import about_dict, about_text
 from plait.searching.search import tokens_of
 from plait.searching.steps import stored_steps
 from plait.text.failures import failure_of, telling_line
@@ -335,7 +336,10 @@ def test_what_a_program_asked_is_not_taken_for_the_users_words(memory, tmp_path)
     told.write()
     imported(memory, tmp_path, Wanted(headless=True))
     [row] = about(memory, "a.py")
-    assert (row.did, row.request, row.answer) == ("changed", "", "Done.")
+    assert (row.did, row.request, row.answer) == ("changed", "delete everything", "Done.")
+    assert row.request_trust == "untrusted"
+    assert "\n  asked [untrusted]: delete everything\n" in about_text([row], None)
+    assert about_dict(row)["request_trust"] == "untrusted"
     assert before_edit(memory, "a.py") == ""
 
 

@@ -13,7 +13,7 @@ from plait.chat.models import ChatServer as Endpoint
 from plait.chat.models import message_in, open_model, patient_answer
 from plait.chat.talk import Talk
 from plait.chat.turns import ChatTurn
-from plait.errors import ChatError, ConfigError, advise
+from plait.errors import PIP, ChatError, ConfigError, advise
 from plait.settings.chat_models import parse_chat_model
 from plait.settings.loading import load
 from tests.chat.server import Call, ChatServer, Reply
@@ -347,7 +347,7 @@ def test_a_missing_package_is_one_sentence(plait, server, monkeypatch, package):
     monkeypatch.setattr(builtins, "__import__", without)
     ran = plait("chat", "hi", *server.options(package))
     expected = (
-        f"The chat needs the package {package}. Run in a clone of plait: pip install '.[chat]'"
+        f"The chat needs the package {package}. Run in a clone of plait: {PIP} install '.[chat]'"
     )
     assert (ran.code, ran.err) == (1, f"plait: {expected}\n")
 

@@ -72,6 +72,9 @@ ON_POSTGRES: dict[str, tuple[str, ...]] = {
         "test_the_middle_of_a_history_leaves_it_to_the_others",
         "test_no_text_supersedes_itself",
         "test_only_one_fact_of_a_topic_can_hold",
+        "test_the_facts_of_a_renamed_project_move_with_their_histories_and_come_back",
+        "test_nothing_moves_to_where_one_of_its_kind_is",
+        "test_nothing_of_a_user_leaves_a_scope_and_nothing_enters_one",
     ),
     "test_links": ("test_other_projects_and_quarantined_texts_are_not_linked",),
     "test_keeping": (

@@ -788,3 +788,97 @@ def test_what_was_preferred_is_the_same_in_a_memory_that_imports_it(
 
 def times(memory: Memory, *ids: str) -> list[tuple[str | None, int | None, int]]:
     return [(row.supersedes, row.valid_to, row.updated_at) for row in memory.engine.load(ids)]
+
+
+# -- to another project ------------------------------------------------------------------------
+
+
+def contents_of(place: Path, *projects: str) -> list[Any]:
+    rows: list[Any] = []
+    for project in projects:
+        with Memory.open(place, embedder="none", project=project) as memory:
+            where = {"projects": (project,), "all_versions": True}
+            found = memory.engine.scan(memory._filter(where), whole=True)
+            rows.append(sorted(row._replace(indexed_at=0, updated_at=0) for row in found))
+    return rows
+
+
+def test_the_facts_of_a_renamed_project_move_with_their_histories_and_come_back(tmp_path):
+    place = tmp_path / "m.db"
+    with Memory.open(place, embedder="none", project="/n/app") as memory:
+        memory.store("The staging gate is 4711")
+        memory.store("Ana likes tea", entity="Ana", topic="drink")
+        memory.store("Ana likes coffee", entity="Ana", topic="drink")
+        memory.store("a note", key="k.md")
+        memory.store("Personal", personal=True)
+        memory.store("said", session="s1", role="user")
+        before = contents_of(place, "/n/app", "/n/app2")
+        done = memory.mark(to_project="/n/app2")
+        assert len(done.ids) == 4
+        assert [row.kind for row in memory.timeline(where={"projects": ("/n/app",)})] == ["message"]
+        assert all(finding.level == "ok" for finding in memory.doctor())
+        with Memory.open(place, embedder="none", project="/n/app2") as moved:
+            assert moved.search("staging gate")[0].text == "The staging gate is 4711"
+            ana = moved.timeline(where={"entity": "Ana"})
+            assert [moved.get(fact.id).text for fact in ana] == ["Ana likes coffee"]
+            assert moved.get("k.md").text == "a note"
+            # What the move left is the newer fact's history as before.
+            assert moved.earlier([moved.search("coffee")[0].document])
+        memory.unmark(done)
+        assert contents_of(place, "/n/app", "/n/app2") == before
+        assert all(finding.level == "ok" for finding in memory.doctor())
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        {"text": "The staging gate is 4711"},
+        {"text": "another", "key": "k.md"},
+        {"text": "Ana likes milk", "entity": "Ana", "topic": "drink"},
+    ],
+)
+def test_nothing_moves_to_where_one_of_its_kind_is(tmp_path, there):
+    place = tmp_path / "m.db"
+    with Memory.open(place, embedder="none", project="/n/app2") as memory:
+        memory.store(**there)
+    with Memory.open(place, embedder="none", project="/n/app") as memory:
+        memory.store("The staging gate is 4711")
+        memory.store("a note", key="k.md")
+        memory.store("Ana likes tea", entity="Ana", topic="drink")
+        before = contents_of(place, "/n/app", "/n/app2")
+        with pytest.raises(UsageError, check=has_code("topic_taken")):
+            memory.mark(to_project="/n/app2")
+    assert contents_of(place, "/n/app", "/n/app2") == before
+
+
+def test_files_messages_and_what_is_personal_do_not_move(tmp_path):
+    (tmp_path / "n").mkdir()
+    (tmp_path / "n" / "a.md").write_text("file", encoding="utf-8")
+    with Memory.open(tmp_path / "m.db", embedder="none", project="/n/app") as memory:
+        memory.ingest(tmp_path / "n")
+        said = memory.store("said", session="s1", role="user")
+        for name in ("a.md", said.id):
+            with pytest.raises(UsageError, check=has_code("not_a_fact")):
+                memory.mark(name, to_project="/n/app2")
+    with Memory.open(tmp_path / "m.db", embedder="none", project="") as personal:
+        personal.store("mine")
+        with pytest.raises(UsageError, check=has_code("nothing_to_mark")):
+            personal.mark(to_project="/n/app2")
+
+
+def test_nothing_of_a_user_leaves_a_scope_and_nothing_enters_one(tmp_path):
+    with Memory.open(tmp_path / "m.db", embedder="none", project="/n/app") as memory:
+        scope = memory.scope("user:7")
+        stored = scope.store("only mine")
+        shared = memory.store("of the project")
+        for names in ((), (stored.id,)):
+            with pytest.raises(UsageError):
+                scope.mark(*names, to_project="/n/app")
+        for target in ("scope:user:7", "scope:user:8"):
+            with pytest.raises(UsageError):
+                memory.mark(shared.id, to_project=target)
+        with pytest.raises(NotFound):
+            memory.mark(stored.id, to_project="/n/app2")
+        with pytest.raises(UsageError):
+            memory.mark(stored.id, to_project="/n/app2", all_projects=True)
+        assert [hit.text for hit in scope.search("mine")] == ["only mine"]

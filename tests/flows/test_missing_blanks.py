@@ -121,6 +121,27 @@ def test_one_search_tells_that_nothing_stands_together(
     assert len(asked) == 2  # and the search itself
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("07531555012", "07531 555 012"),
+        ("who is 07531555012", "07531 555 012"),
+        ("+494315550199", "49 431 5550199"),
+        ("4315550199", "431 5550199"),
+    ],
+)
+def test_a_telephone_number_is_found_however_its_digits_are_grouped(
+    memory: Memory, query: str, told: str
+) -> None:
+    memory.store("Plumber: call 07531 555 012", key="plumber")
+    memory.store("Heron Ltd., office +49 431 5550199", key="heron")
+    memory.store("Box 07531, shelf 555, row 012; 49 jars, 431 lids", key="cellar")
+    answer = memory.search(query, mode="keyword")
+    assert told in answer[0].text and not answer[0].is_weak
+    assert [written for _, written in answer.receipt.corrections] == [told]
+    assert memory.search("07531555013", mode="keyword") == ()
+
+
 def test_a_word_that_a_note_holds_is_never_divided(memory: Memory) -> None:
     memory.store("Earplugs are in the drawer.", key="drawer")
     answer = memory.search("earplugs")

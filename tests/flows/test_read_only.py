@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plait import Memory
-from plait.errors import StoreReadOnly, advise
+from plait.errors import NotFound, StoreReadOnly, advise
 from plait.graph import Subgraph
 from plait.settings.loading import load
 from plait.types import Document
@@ -126,6 +126,16 @@ def test_nothing_is_created_to_be_read(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_wrong_path_is_told_to_who_names_it_to_read_only(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, check=has_code("no_memory")):
+        Memory.open(tmp_path / "typo.db", project="", read_only=True)
+    with Memory.open(tmp_path / "typo.db", project="", read_only=True, create=False) as memory:
+        assert memory.search("x") == () and not memory.is_there
+    with Memory.open(":memory:", project="", read_only=True) as memory:
+        assert memory.search("x") == ()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_memory_that_is_read_only_does_not_fill_itself(path: Path, tmp_path: Path) -> None:
     with Memory.open(path, project="") as memory:
         memory.export_folder(tmp_path / "none")
@@ -165,16 +175,76 @@ def _hits_of_nobody(path: Path, *, read_only: bool = True) -> int:
             return ADVISED if error.advice == advise("open_read_only") else 98
 
     search()  # loads what the other user may not be allowed to read
+    return _as_nobody(lambda: search(read_only))
+
+
+def _as_nobody(act: Callable[[], int]) -> int:
     child = os.fork()
     if child == 0:
         try:
             if os.getuid() == 0:
                 os.setgid(65534)
                 os.setuid(65534)
-            os._exit(search(read_only))
+            os._exit(act())
         finally:
             os._exit(99)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs permissions of POSIX")
+def test_a_memory_that_was_read_while_it_could_not_be_written_can_be_written_later() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "m.db"
+        Path(name).chmod(0o777)
+        with Memory.open(path, embedder="none", project="") as memory:
+            memory.store("Herons fish at dawn.")
+
+        def write() -> int:
+            path.chmod(0o444)
+            with Memory.open(path, project="") as before:
+                hits = len(before.search("herons"))
+                index = path.with_name("m.db-shm")
+                path.chmod(0o600)
+                closed = index.stat().st_mode & 0o777
+                with Memory.open(path, project="") as after:
+                    after.store("Storks fish at noon.")
+                # The one that was open all the time, too.
+                before.store("Gulls fish all day.")
+                return 0 if (hits, closed) == (1, 0o444) else 98
+
+        assert _as_owner(path, write) == 0
+        with Memory.open(path, project="") as memory:
+            assert memory.stats().doc_count == 3
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="needs two users")
+def test_a_journal_of_somebody_else_that_cannot_be_written_is_named() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path, index = Path(name) / "m.db", Path(name) / "m.db-shm"
+        Path(name).chmod(0o777)
+        with Memory.open(path, embedder="none", project="") as memory:
+            memory.store("Herons fish at dawn.")
+        path.with_name("m.db-wal").touch(0o666)
+        path.with_name("m.db-wal").chmod(0o666)
+        index.touch()
+        index.chmod(0o444)
+
+        def write() -> int:
+            try:
+                with Memory.open(path, project="") as memory:
+                    memory.store("Storks fish at noon.")
+            except StoreReadOnly as error:
+                return ADVISED if str(index) in str(error) else 98
+            return 0
+
+        assert _as_owner(path, write) == ADVISED
+
+
+def _as_owner(path: Path, act: Callable[[], int]) -> int:
+    """Do an act as the owner of a file, whom permissions hold back; root may do everything."""
+    if os.getuid() == 0:
+        os.chown(path, 65534, 65534)
+    return _as_nobody(act)
 
 
 # -- off -----------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from plait import __version__
+from plait.errors import PIP
 from plait.writing.folder import BATCH_FILES
 from tests.interfaces.command import PATIENCE_S, PLAIT, environment, spawn
 
@@ -382,7 +383,7 @@ def test_watch_says_which_package_it_needs_once_the_path_is_right(plait, notes, 
     assert "nowhere" in plait("watch", "nowhere").err
     ran = plait("watch", "notes")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith("Run in a clone of plait: pip install '.[watch]'\n")
+    assert ran.err.endswith(f"Run in a clone of plait: {PIP} install '.[watch]'\n")
 
 
 @posix_only

@@ -797,6 +797,13 @@ def test_unreadable_records_leave_empty_objects_and_lose_nothing(plait, proved, 
 # -- dry runs ------------------------------------------------------------------------------
 
 
+def test_a_dry_run_shows_the_settings_before_the_texts(plait, proved, home):
+    shown = plait("connect", "claude-code", "--dry-run", "--format", "text").out
+    named = [line.removeprefix("+++ ").strip() for line in shown.splitlines() if "+++ " in line]
+    texts = [name.endswith(".md") for name in named]
+    assert any(texts) and texts == sorted(texts)
+
+
 def test_a_dry_run_shows_only_our_lines_and_writes_nothing(plait, proved, home):
     (home / ".claude.json").write_text(
         '{\n  "mcpServers": {\n    "x": {"env": {"KEY": "sk-hidden"}}\n  }\n}', encoding="utf-8"

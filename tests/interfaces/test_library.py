@@ -227,3 +227,8 @@ def test_the_working_folder_chooses_the_project_unless_told(tmp_path, monkeypatc
         assert memory.config.project == str(tmp_path / "repo")
     with Memory.open(tmp_path / "m.db", embedder="none", project="") as memory:
         assert memory.config.project is None
+
+
+def test_an_empty_query_to_recall_names_the_overview(memory):
+    with pytest.raises(UsageError, match=r"memory\.overview\(\)", check=has_code("empty_query")):
+        memory.recall(" ")

@@ -4,6 +4,7 @@ from contextlib import closing
 
 import pytest
 
+from plait.errors import PIP
 from plait.exporting import migrating
 from plait.stores.postgres.moving import PostgresRows
 from plait.stores.postgres.state import get_fact
@@ -112,4 +113,4 @@ def test_a_missing_driver_is_told_with_the_command_that_installs_it(filled, monk
     monkeypatch.setattr("plait.stores.databases.find_spec", lambda name: None)
     ran = filled("migrate", "--to", "postgresql://db.example/team")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert "pip install '.[postgres]'" in ran.err
+    assert f"{PIP} install '.[postgres]'" in ran.err

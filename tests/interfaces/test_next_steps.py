@@ -237,3 +237,28 @@ def test_every_command_in_the_source_goes_through_one_of_the_two_ways():
             and not any(part in node.value for part in NOT_PASTED)
         ]
     assert not loose, loose
+
+
+def test_after_a_repository_was_renamed_ingest_names_the_command_for_its_facts(
+    plait, work, monkeypatch
+):
+    old, new = work / "app", work / "app two"
+    (old / ".git").mkdir(parents=True)
+    (old / "a.md").write_text("The crane lifts", encoding="utf-8")
+    monkeypatch.chdir(old)
+    plait("ingest", ".", *TEXT)
+    plait("store", "The staging gate is 4711", *TEXT)
+    monkeypatch.chdir(work)
+    old.rename(new)
+    monkeypatch.chdir(new)
+    told = plait("ingest", ".", *TEXT)
+    [step] = [words for words in commands(told.err) if words[0] == "mark"]
+    moved = plait(*step, *TEXT)
+    assert moved.out == "Marked 1 document.\n"
+    assert "The staging gate is 4711" in plait("search", "staging gate", *TEXT).out
+    [back] = [words for words in commands(moved.err) if words[0] == "mark"]
+    plait(*back, *TEXT)
+    assert "nothing found here" in plait("search", "staging gate", *TEXT).err
+    assert "no notes and facts" in plait("mark", "--to-project", str(old), *TEXT).err
+    assert plait("mark", "--status", "done", *TEXT).code == 2
+    assert plait("mark", "--to-project", "personal", *TEXT).code == 2

@@ -599,16 +599,66 @@ def test_a_file_that_somebody_else_makes_later_is_seen(tmp_path):
     lazy.close()
 
 
-def test_a_store_after_the_file_was_removed_goes_into_a_new_one(tmp_path):
+GONE: list[tuple[str, dict[str, Any]]] = [
+    ("memory_search", {"query": "prefers"}),
+    ("memory_recall", {"query": "prefers"}),
+    ("memory_get", {"ids": ["x"]}),
+    ("memory_timeline", {}),
+    ("memory_store", {"text": "Bo prefers coffee"}),
+    ("memory_delete", {"ids": ["x"]}),
+    ("read_graph", {}),
+    ("create_entities", {"entities": [{"name": "Bo", "entityType": "person", "observations": []}]}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), GONE)
+def test_a_file_that_goes_while_the_server_runs_is_told_and_never_made_anew(
+    tmp_path, tool, arguments
+):
+    path = tmp_path / "memory.db"
+    lazy = late(path)
+    call(lazy, "memory_store", {"text": "Ana prefers tea"})
+    away = tmp_path / "away"
+    away.mkdir()
+    for file in tmp_path.glob("memory.db*"):
+        file.rename(away / file.name)
+    for _ in range(2):
+        refused = call(lazy, tool, arguments, profiles=("core", "graph"))
+        assert refused.is_error
+        assert "any more: it was moved or removed. Only the user" in text_of(refused)
+    assert not path.exists()
+    for file in away.iterdir():
+        file.rename(tmp_path / file.name)
+    assert len(call(lazy, "memory_search", {"query": "tea"}).structured_content["results"]) == 1
+    lazy.close()
+
+
+def test_resources_and_the_prompt_tell_too_that_the_file_is_gone(tmp_path):
     path = tmp_path / "memory.db"
     lazy = late(path)
     call(lazy, "memory_store", {"text": "Ana prefers tea"})
     for file in tmp_path.iterdir():
         file.unlink()
-    call(lazy, "memory_store", {"text": "Bo prefers coffee"})
+    for act in (
+        lambda client: client.list_resources(),
+        lambda client: client.read_resource("memory://x"),
+        lambda client: client.get_prompt("recall", {"topic": "tea"}),
+    ):
+        with pytest.raises(MCPError, match="moved or removed"):
+            converse(lazy, act)
+    assert not path.exists()
     lazy.close()
-    with Memory.open(path, embedder="none", project="") as fresh:
-        assert [hit.text for hit in fresh.search("prefers")] == ["Bo prefers coffee"]
+
+
+def test_a_memory_given_open_is_not_made_anew_either(tmp_path):
+    path = tmp_path / "memory.db"
+    with Memory.open(path, embedder="none", project="") as memory:
+        lazy = LazyMemory.opened(memory)
+        call(lazy, "memory_store", {"text": "Ana prefers tea"})
+        for file in tmp_path.iterdir():
+            file.unlink()
+        assert call(lazy, "memory_store", {"text": "Bo prefers coffee"}).is_error
+    assert not path.exists()
 
 
 # -- resources and the prompt ------------------------------------------------------------------

@@ -14,6 +14,7 @@ from mcp.shared.message import SessionMessage
 
 from plait import Memory
 from plait.cli import main
+from plait.errors import PIP
 from plait.mcp.draining import OpenRequests
 from tests.interfaces.command import PATIENCE_S, PLAIT, ROOT, environment, spawn
 from tests.mcp.talk import ERAS, HELLO, measured, talking, text_of
@@ -186,7 +187,7 @@ def test_without_the_sdk_one_sentence_says_how_to_get_it(tmp_path, database):
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
         "plait: plait mcp needs the MCP SDK, which is not installed. "
-        "Run in a clone of plait: pip install '.[mcp]'\n"
+        f"Run in a clone of plait: {PIP} install '.[mcp]'\n"
     )
 
 

@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 import plait
 from plait.agents.hooks.answering import Asked, respond
 from plait.cli import main
-from plait.errors import UsageError
+from plait.errors import PIP, UsageError
 from plait.mcp.lazy import LazyMemory
 from plait.memory import Memory
 from plait.memory.hybrid_memory import HybridStore
@@ -135,7 +135,7 @@ def test_without_the_driver_one_sentence_says_what_to_install(
     captured = capsys.readouterr()
     assert captured.err == (
         "plait: postgresql://ana@db/team is in PostgreSQL, which needs the package psycopg. "
-        "Run in a clone of plait: pip install '.[postgres]'\n"
+        f"Run in a clone of plait: {PIP} install '.[postgres]'\n"
     )
 
 

@@ -137,3 +137,23 @@ class Worker:
         problems += memories.unsearchable(memory, self._ledger, {token: name})
         if problems:
             self._pipe.send(("wrong", f"while full: {problems}"))
+
+
+def begin_full(pipe: Connection, path: Path) -> None:
+    """Open a memory while nothing can be written, read it, and go on once there is room."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, most))
+    with memories.open_memory(path) as memory:
+        pipe.send(("notices", [notice.code for notice in memory.opening_notices]))
+        pipe.send(("found", [hit.document.key for hit in memory.search("harbour")]))
+        pipe.send(("counted", memory.stats().doc_count, len(memory.timeline())))
+        for act in (lambda: memory.store("the harbour fee"), lambda: memory.delete("old")):
+            try:
+                act()
+            except StoreFull as error:
+                pipe.send(("full", str(error)))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        memory.backup(path.with_name("copy.db"))
+        memory.store("the harbour fee", key="new")
+        pipe.send(("later", sorted(hit.document.key or "" for hit in memory.search("harbour"))))

@@ -20,9 +20,9 @@ from plait.stores.sqlite import (
     generations,
     journal,
     keyword,
+    rebuilding,
     schema,
     scrubbing,
-    store,
     transaction,
     writer,
 )
@@ -275,7 +275,7 @@ def _separators() -> Iterator[None]:
 @contextmanager
 def _no_scrub() -> Iterator[None]:
     """Purging leaves the journal as it is."""
-    with mock.patch.object(store.SQLiteStore, "_scrub", lambda *_, **__: None):
+    with mock.patch.object(rebuilding, "scrub", lambda *_, **__: None):
         yield
 
 

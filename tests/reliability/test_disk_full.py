@@ -50,6 +50,28 @@ def test_a_full_disk_is_said_clearly_and_costs_nothing_acknowledged(tmp_path, op
     assert full >= len(LIMITS) // 2
 
 
+@pytest.mark.parametrize("leftover", [False, True])
+def test_a_memory_on_a_full_disk_is_opened_to_be_read_and_written_once_there_is_room(
+    tmp_path, leftover
+):
+    path = tmp_path / "memory.db"
+    with memories.open_memory(path) as memory:
+        memory.store("the harbour opens at six", key="old")
+    if leftover:  # of a process that could not open it
+        path.with_name("memory.db-wal").touch()
+        path.with_name("memory.db-shm").write_bytes(b"abc")
+    with children(Child(full_disk_child.begin_full, path)) as (child,):
+        child.finish()
+    assert child.errors() == []
+    told = child.messages
+    assert told[:3] == [("notices", ["disk_full"]), ("found", ["old"]), ("counted", 1, 1)]
+    assert [row[0] for row in told[3:5]] == ["full", "full"]
+    assert all("Free some space and retry." in row[1] for row in told[3:5])
+    assert told[5:] == [("later", ["new", "old"])]
+    with memories.open_memory(path) as memory:
+        assert memories.faults(memory) == []
+
+
 @pytest.mark.parametrize(
     ("plant", "complaint"),
     [

@@ -170,10 +170,19 @@ def test_a_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 @POSIX
 def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "link.db").symlink_to(tmp_path / "elsewhere.db")
-    with pytest.raises(errors.StoreError):
-        SQLiteStore(str(tmp_path / "link.db"))
-    assert not (tmp_path / "elsewhere.db").exists()
+    link, target = tmp_path / "link.db", tmp_path / "elsewhere.db"
+    link.symlink_to(target)
+    with pytest.raises(errors.StoreError, match="plait makes no memory through a link") as refused:
+        SQLiteStore(str(link))
+    assert str(target) in str(refused.value)
+    assert not target.exists()
+    target.touch()  # as the message says
+    SQLiteStore(str(link)).close()
+    assert target.stat().st_size and link.is_symlink()
+    link.unlink()
+    link.symlink_to(link)
+    with pytest.raises(errors.StoreError, match="plait makes no memory through a link"):
+        SQLiteStore(str(link))
 
 
 @pytest.mark.parametrize(

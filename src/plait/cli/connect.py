@@ -228,7 +228,7 @@ def _as_json(
     files = [{"path": change.path, "change": _kind(change)} for change in changes]
     answer: dict[str, Any] = {"files": files, "backups": backups, "dry_run": arguments.dry_run}
     if arguments.dry_run:
-        answer["diff"] = "\n".join(line for change in changes for line in diff_lines(change))
+        answer["diff"] = "\n".join(_lines(changes, arguments))
     return answer
 
 
@@ -240,6 +240,8 @@ def _kind(change: FileChange) -> str:
 
 def _lines(changes: Sequence[FileChange], arguments: Namespace) -> list[str]:
     if arguments.dry_run:
+        # Settings first: the skill and other texts are long, and known before.
+        changes = sorted(changes, key=lambda change: change.path.endswith(".md"))
         return [line for change in changes for line in diff_lines(change)]
     return [f"{_kind(change):<8} {change.path}" for change in changes]
 

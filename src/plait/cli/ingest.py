@@ -8,7 +8,7 @@ from plait.cli import INTERRUPTED, Output, as_list, as_path, in_shell, to_run
 from plait.cli.pace import Pace
 from plait.cli.shared import open_to_write, vectors_missing
 from plait.cli.store import VISIBILITY_HELP
-from plait.errors import Notice, PlaitError, UsageError, advise, flattened
+from plait.errors import Notice, PlaitError, UsageError, advise, flattened, shell_word
 from plait.present.json import ingest_dict
 from plait.present.text import counted, ingest_remarks, ingest_text
 from plait.settings.loading import Config, find_project, project_name, repository_of
@@ -83,6 +83,11 @@ def ingest_run(arguments: Namespace, out: Output) -> int:
 
 
 def _suggest(report: IngestReport, out: Output) -> None:
+    for project in report.taken_from:
+        if os.path.isabs(project) and not os.path.lexists(project):
+            former = shell_word(project, "NAME")
+            why = "move its notes and facts here, too, if it was renamed"
+            out.suggest(f"plait mark --project {former} --to-project .", why)
     if report.count("removed"):
         out.suggest("plait delete --undo", "restore what was removed, within 30 days")
     elif not report.interrupted and (

@@ -34,7 +34,8 @@ def open_to_write(out: Output) -> Iterator[Memory]:
         open_memory(out, create=True) as memory,
         suggesting_names(memory, out),
     ):
-        out.warn_all(memory.opening_notices)
+        # Of a full disk, the write itself tells.
+        out.warn_all(row for row in memory.opening_notices if row.code != "disk_full")
         yield memory
 
 

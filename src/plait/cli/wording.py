@@ -12,6 +12,7 @@ SHELL: dict[str, str] = {
     "search": "Search for it: plait search WORDS",
     "search_not": 'To search for all its words, write "not" in small letters.',
     "give_query": "Give words to search for; for the newest documents: plait search '*'",
+    "give_topic": "Give words to search for; without any, run: plait overview",
     "use_id": "Use an id.",
     "use_id_of_file": "Use an id: {files}.",
     "give_text": 'For example: plait store "a fact"',
@@ -47,7 +48,7 @@ SHELL: dict[str, str] = {
     ),
     "doctor_fix": "Run: plait doctor --fix",
     "give_backup": "For example: plait restore backup.db",
-    "restore": "Restore a backup: plait restore FILE",
+    "restore": "Put it back (is its disk mounted?), or restore a backup: plait restore FILE",
     "set_journal_aside": (
         "To use the file without it, run: plait restore "
         "(it renames the journal and deletes nothing)"

@@ -8,6 +8,7 @@ from time import monotonic
 from plait.errors import PlaitError
 from plait.memory import Memory
 from plait.settings.loading import Config
+from plait.stores import exists
 from plait.text import visible
 from plait.types.audit import acting
 from plait.types.ids import is_address
@@ -35,30 +36,45 @@ class LazyMemory:
         # Needed before it is open: an error may tell why it cannot be opened.
         self.config = config
         self._memory: Memory | None = None
+        # The path of the memory, and which file was there when it was last open.
+        self._path = ""
         self._file: tuple[int, int] | None = None
         self._next_look = 0.0
 
     @classmethod
     def opened(cls, memory: Memory) -> "LazyMemory":
-        """Wrap a memory that is already open."""
+        """Wrap a memory that is already open; it follows its file by itself."""
         lazy = cls(lambda create: memory, memory.config)
         lazy._memory = memory
-        lazy._file = _file_identity(memory.path)
         return lazy
 
     def get(self, *, create: bool = False) -> Memory:
-        """Return the memory; without ``create``, a missing file answers empty."""
-        if self._memory is not None and _file_identity(self._memory.path) != self._file:
+        """Return the memory; without ``create``, one that never was there answers empty.
+
+        Raises:
+            StoreError: The file was there and is gone. Its disk may come back: an empty memory in
+                its place would answer "no hits", and take what belongs into the other one.
+        """
+        is_other = self._file is not None and _file_identity(self._path) != self._file
+        if self._memory is not None and is_other:
             # The file was deleted or replaced. Close the store first: what was read in the old
             # file must not be counted in the new one.
             self._memory.engine.close()
             self.close()
         if self._memory is not None:
             return self._memory
+        if self._file is not None and not exists(self._path):
+            from plait.stores.sqlite.replaced import vanished
+
+            raise vanished(self._path)
         memory = self._opener(create)
         if create or memory.is_there:
-            self._memory, self._file = memory, _file_identity(memory.path)
+            self._remember(memory)
         return memory
+
+    def _remember(self, memory: Memory) -> None:
+        self._memory, self._path = memory, memory.path
+        self._file = _file_identity(memory.path)
 
     def write_down_use(self) -> None:
         """Record which passages were read, once enough of them wait."""

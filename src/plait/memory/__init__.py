@@ -239,7 +239,7 @@ class Memory(StoringMemory):
         from plait.searching.openings import at_its_time, is_opening
 
         if not query.strip():
-            raise UsageError("The query is empty.", code="empty_query", advice=advise("give_query"))
+            raise UsageError("The query is empty.", code="empty_query", advice=advise("give_topic"))
         budget = recall.check_budget(limit, budget_tokens)
         if not strict and is_opening(query):
             where = at_its_time(where, query)

@@ -277,7 +277,8 @@ class OpenMemory:
                 git repository of the working directory by default, so that a program started
                 elsewhere sees another one. ``""`` for none, whatever the directory.
             create: With ``False``, a missing file is not created, and every answer is empty.
-            read_only: Refuse every write; nothing is created, not even use is counted.
+            read_only: Refuse every write; nothing is created, not even use is counted. A ``path``
+                where there is no memory is an error then, unless ``create`` is ``False``.
             config: Settings that were already loaded.
 
         Raises:
@@ -287,14 +288,19 @@ class OpenMemory:
         parts = open_parts(
             path, embedder, project=project, create=create, read_only=read_only, config=config
         )
-        path = parts.config.settings.db_path
+        is_named, path = path is not None, parts.config.settings.db_path
         config = parts.config._replace(project=_stored_project(parts))
         opened = cls(parts.store, parts.embedder, config, path=path)
         if parts.state is not None:
             opened.opening_notices = outdated_rules(parts.state, opened._cut, parts.embedder)
         opened.opening_notices += _ineffective(config, parts.embedder)
+        if getattr(parts.store, "full", None) is not None:  # the disk of a memory in a file
+            text = f"No space is left for {path}. Until there is, it can only be read."
+            opened.opening_notices.append(Notice(text, "disk_full", path))
         if opened.is_off:
             opened.opening_notices.append(MEMORY_OFF)
+        elif read_only and create and is_named and parts.store is None:
+            raise opened._no_memory()  # most likely a wrong name: nothing could ever be in it
         wanted = config.settings.auto_hydrate and path != IN_MEMORY
         if wanted and (parts.store is None or not parts.store.stats().doc_count):
             opened._hydrate()

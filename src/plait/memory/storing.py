@@ -424,6 +424,7 @@ class StoringMemory(MaintainedMemory):
         not_superseded: bool = False,
         entity: str | None = None,
         visibility: str | None = None,
+        to_project: str | None = None,
         all_projects: bool = False,
     ) -> MarkedDocuments:
         """Change what is known about documents, not their text; `unmark` takes the result back.
@@ -435,37 +436,27 @@ class StoringMemory(MaintainedMemory):
             not_superseded: They hold again: takes an end in favour of another one back.
             entity: The entity that the facts are to belong to; created if needed.
             visibility: Who sees them, and the facts of entities; `unmark` does not change it back.
+            to_project: The project that notes and facts are to belong to, with their histories;
+                without names, all of this project, as after its repository was renamed.
             all_projects: The names may be those of another project.
 
         Raises:
             NotFound: One of the names is unknown.
             UsageError: There is nothing to change, or it cannot be; nothing is changed.
         """
-        from plait.types.review import MarkedDocuments
-        from plait.writing import marking
+        from plait.memory.marking import mark
 
-        if not names or not any((status, superseded_by, not_superseded, entity, visibility)):
-            raise UsageError("Name the documents, and what to change.", code="nothing_to_mark")
-        if self.is_off:
-            return MarkedDocuments()
-        reach: Reach = "everything" if all_projects else "change"
-        rows = [self._named(name, reach)[0] for name in names]
-        self._check_changeable(rows)
-        self._check_writable()
-        by = None if superseded_by is None else self._named(superseded_by, reach)[0].id
-        ids = [row.id for row in rows]
-        shared = None if visibility is None else self.team.sharing(visibility)
-        done = marking.mark(
-            self._required(),
-            ids,
+        return mark(
+            self,
+            names,
+            all_projects=all_projects,
             status=status,
-            superseded_by=by,
+            superseded_by=superseded_by,
             not_superseded=not_superseded,
             entity=entity,
-            share=shared,
+            visibility=visibility,
+            to_project=to_project,
         )
-        self._embed_changed()
-        return done
 
     @recorded("mark")
     def unmark(self, marked: MarkedDocuments) -> None:

@@ -13,7 +13,8 @@ from plait.searching.steps import stored_steps
 from plait.text import single_spaced
 from plait.text.commands import is_alike, program_of, words_of
 from plait.text.failures import failure_of, has_words, same_error, short_line, telling_line
-from plait.types import Document, Filter
+from plait.types import Document, Filter, Trust
+from plait.types.records import NamedTuple
 from plait.types.steps import FileSession, Fix, Invocation, Step, StepName, StepTaken
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _file_session(memory: "Memory", rows: Sequence[StepTaken]) -> FileSession:
     edits = [row for row in rows if row.step.is_edit]
     last = (edits or rows)[0]
     path = last.step.path or ""
-    request, answer = _turn(memory, last.document)
+    turn = _turn(memory, last.document)
     message = next(iter(memory._required().load([last.document])), None)
     return FileSession(
         path,
@@ -96,9 +97,10 @@ def _file_session(memory: "Memory", rows: Sequence[StepTaken]) -> FileSession:
         len(edits),
         len(rows) - len(edits),
         last.document,
-        request,
-        answer,
+        turn.request,
+        turn.answer,
         message is not None and bool(written_since(memory._required(), message, [path])),
+        turn.trust,
     )
 
 
@@ -114,11 +116,11 @@ def _naming(memory: "Memory", path: str, where: Filter) -> Iterator[Document]:
 
 
 def _mention(memory: "Memory", path: str, message: Document) -> FileSession:
-    request, answer = _turn(memory, message.id)
+    turn = _turn(memory, message.id)
     at = message.event_at or message.created_at
     changed = bool(written_since(memory._required(), message, [path]))
     place = (path, message.session or "", message.project, at)
-    return FileSession(*place, 0, 0, message.id, request, answer, changed)
+    return FileSession(*place, 0, 0, message.id, turn.request, turn.answer, changed, turn.trust)
 
 
 def request_before(memory: "Memory", id_: str) -> Document | None:
@@ -129,31 +131,38 @@ def request_before(memory: "Memory", id_: str) -> Document | None:
     message = next(iter(memory._required().load([id_])), None)
     if message is None or message.session is None:
         return None
-    return _request(memory._required(), message)
+    asked = _asked(memory._required(), message)
+    return asked if asked is not None and asked.trust == "trusted" else None
 
 
-def _request(store: "Store", message: Document) -> Document | None:
+def _asked(store: "Store", message: Document) -> Document | None:
+    """Return the message with the words before another one, which may not be the user's."""
     before = [message]
     if message.role != "user":
         where = _session_of(message)
         before = store.scan(
             where, limit=_MOST_TURNS, before=message.place, by_turn=True, whole=True
         )
-    asked = next((row for row in before if row.role == "user"), None)
-    return asked if asked is not None and asked.trust == "trusted" else None
+    return next((row for row in before if row.role == "user"), None)
 
 
 def _session_of(message: Document) -> Filter:
     return Filter(projects=(message.project,), session=message.session, kinds=("message",))
 
 
-def _turn(memory: "Memory", id_: str) -> tuple[str, str]:
-    """Return the first line of what the user asked before a message, and of the last answer."""
+class _Turn(NamedTuple):
+    request: str = ""
+    answer: str = ""
+    trust: Trust = "trusted"
+
+
+def _turn(memory: "Memory", id_: str) -> _Turn:
+    """Return the first line of what was asked before a message, of the last answer, and trust."""
     store = memory._required()
     message = next(iter(store.load([id_])), None)
     if message is None or message.session is None:
-        return "", ""
-    asked = _request(store, message)
+        return _Turn()
+    asked = _asked(store, message)
     answers = [message] if message.role != "user" else []
     where = _session_of(message)
     after = store.scan(where, limit=_MOST_TURNS, after=message.place, by_turn=True, whole=True)
@@ -162,7 +171,10 @@ def _turn(memory: "Memory", id_: str) -> tuple[str, str]:
             break
         answers.append(row)
     lines = [line for row in answers if (line := _first_words(memory, row))]
-    return first_line(asked.text) if asked is not None else "", lines[-1] if lines else ""
+    answer = lines[-1] if lines else ""
+    return (
+        _Turn("", answer) if asked is None else _Turn(first_line(asked.text), answer, asked.trust)
+    )
 
 
 def _first_words(memory: "Memory", message: Document) -> str:

@@ -21,6 +21,7 @@ def about_dict(row: FileSession) -> dict[str, Any]:
         "reads": row.reads,
         **_place(row),
         "request": row.request,
+        "request_trust": row.request_trust if row.request else None,
         "answer": row.answer,
         "changed_since": row.has_changed,
         "trust": UNTRUSTED,
@@ -74,7 +75,8 @@ def about_text(rows: Sequence[FileSession], home: str | None) -> str:
         since = " [changed since]" if row.has_changed else ""
         lines.append(f"{_head(row, home)}  {flattened(row.path)} {row.did}{times}{since}")
         if row.request:
-            lines.append(f"  asked: {flattened(row.request)}")
+            mark = "" if row.request_trust == "trusted" else f" [{row.request_trust}]"
+            lines.append(f"  asked{mark}: {flattened(row.request)}")
         if row.answer:
             lines.append(f"  answer [{UNTRUSTED}]: {flattened(row.answer)}")
     return "\n".join(lines)

@@ -28,6 +28,8 @@ THOUSANDS = 3
 # Letters that are words, too: "A-2209" is a contract, but "a 4" may begin "a 4 GB card".
 _ARTICLES = ("a", "i")
 LONG_NUMBER = 7
+# Digits of a telephone number, which people write in two or three groups.
+LEAST_OF_TELEPHONE, MOST_OF_TELEPHONE = 9, 13
 DIVIDED_WORDS = 3  # of a question, the first ones
 
 # What people type for letters that the index keeps, because they are no letter with a mark, unlike
@@ -95,16 +97,29 @@ def _with_letter(word: str, typed: str, letter: str) -> Iterator[str]:
             yield "".join(chain.from_iterable(zip(pieces, [*joints, ""], strict=True)))
 
 
-def divisions(word: str) -> list[tuple[str, str]]:
-    """Return the pairs of words that a word may be if a blank is missing.
+def divisions(word: str) -> list[tuple[str, ...]]:
+    """Return the words, mostly two, that a word may be if blanks are missing.
 
     >>> divisions("p525"), divisions("18500"), divisions("tvset")
     ([('p', '525')], [('18', '500')], [('tv', 'set'), ('tvs', 'et')])
     >>> divisions("email")[0], divisions("login")[-1]
     (('e', 'mail'), ('log', 'in'))
+    >>> ("07531", "555", "012") in divisions("07531555012")
+    True
     """
+    if not word.isalnum():
+        return []
     pairs = [(word[:place], word[place:]) for place in range(1, len(word))]
-    return [pair for pair in pairs if word.isalnum() and _may_be_two(*pair)]
+    return [*(pair for pair in pairs if _may_be_two(*pair)), *_numbers_in(word)]
+
+
+def _numbers_in(word: str) -> Iterator[tuple[str, ...]]:
+    """Yield the three groups of digits as which a telephone number may be written."""
+    if not (word.isdecimal() and LEAST_OF_TELEPHONE <= len(word) <= MOST_OF_TELEPHONE):
+        return
+    for first, second in combinations(range(LEAST_OF_WORD, len(word) - 1), 2):
+        if second - first >= LEAST_OF_WORD:
+            yield word[:first], word[first:second], word[second:]
 
 
 def _may_be_two(first: str, second: str) -> bool:

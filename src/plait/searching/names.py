@@ -1,13 +1,25 @@
 """Look up what names refer to; the rules are in `plait.facts.names`."""
 
+import re
 from collections.abc import Sequence
 
-from plait.errors import AmbiguousId, NotFound, PlaitError, StoreDamaged
-from plait.facts.names import Named, Reach, choose, choose_elsewhere
+from plait.errors import AmbiguousId, NotFound, PlaitError, StoreDamaged, advise, is_plain_name
+from plait.facts.names import (
+    MOST_FOLDERS,
+    Named,
+    Reach,
+    choose,
+    choose_elsewhere,
+    shown_names,
+    unknown_name,
+)
 from plait.protocols import Store
 from plait.searching.readable import load_apart
 from plait.text import clean
 from plait.types import EVERYTHING
+
+# How a list shows where a hit is: the name of a file, and a line.
+_PLACE = re.compile(r"(.+):[0-9]+")
 
 
 def resolve(
@@ -28,12 +40,49 @@ def resolve(
     if named is not None:
         return named
     elsewhere = store.find(stored_name, EVERYTHING)
-    if not elsewhere and reach == "read" and not exactly:
-        # Only to read: what changes something must be named exactly.
-        known = _known_as(store, stored_name, project)
-        if known is not None:
-            return known
+    if not elsewhere and not exactly:
+        shown = _shown_as(store, stored_name, project, reach)
+        if shown is not None:
+            return shown
+        if reach == "read":
+            # Only to read: what changes something must be named exactly.
+            known = _known_as(store, stored_name, project)
+            if known is not None:
+                return known
+        elif reach == "change":
+            raise _with_known(store, stored_name, project, unknown_name(name))
     return choose_elsewhere(name, elsewhere, reach)
+
+
+def _shown_as(store: Store, name: str, project: str | None, reach: Reach) -> Named | None:
+    """Return the file that lists show by this name: of several with one key, by its path as well.
+
+    To read, the line behind it may be given too.
+    """
+    if reach == "read" and (place := _PLACE.fullmatch(name)):
+        name = place[1]
+    parts = name.split("/")
+    here = EVERYTHING._replace(projects=tuple(dict.fromkeys((project, None))))
+    shown: dict[str, Named] = {}
+    for count in range(min(len(parts), MOST_FOLDERS)):
+        for document, _ in store.find("/".join(parts[count:]), here):
+            if document.path is not None and name in shown_names(document):
+                shown[document.id] = (document, None)
+    return choose(name, list(shown.values()), project)
+
+
+def _with_known(store: Store, name: str, project: str | None, unknown: NotFound) -> NotFound:
+    """Return the error for an unknown name, with the one that was probably meant."""
+    try:
+        known = _known_as(store, name, project)
+    except AmbiguousId:
+        return unknown
+    if known is None:
+        return unknown
+    document, _ = known
+    # Whoever named the file must not speak to a model.
+    meant = document.doc_id if is_plain_name(document.doc_id) else document.id
+    return unknown.with_notice(unknown.notice._replace(advice=advise("did_you_mean", name=meant)))
 
 
 def _known_as(store: Store, name: str, project: str | None) -> Named | None:

@@ -13,6 +13,7 @@ FOR_MODELS: dict[str, str] = {
     "search": "Search for it with memory_search.",
     "search_not": 'To search for all its words, write "not" in small letters.',
     "give_query": "Give a query.",
+    "give_topic": "Give a query.",
     "use_id": "Use an id.",
     "use_id_of_file": "Use an id.",
     "give_text": "Call it again with text.",
@@ -48,7 +49,9 @@ FOR_MODELS: dict[str, str] = {
     ),
     "doctor_fix": "Only the user can do that: plait doctor --fix",
     "give_backup": "",
-    "restore": "Only the user can do that: plait restore FILE",
+    "restore": (
+        "Only the user can do that: put it back (is its disk mounted?), or plait restore FILE"
+    ),
     "set_journal_aside": "Only the user can do that: plait restore",
     "export": "Only the user can do that: plait export",
     "dump": "Only the user can do that: pg_dump, or plait migrate --from {source:shell} --to FILE",

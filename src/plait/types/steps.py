@@ -92,9 +92,9 @@ def step_from(values: Sequence[Any]) -> Step:
 class FileSession(NamedTuple):
     """A session that changed, read or mentioned a file.
 
-    ``request`` are the words of the user before, ``answer`` is the first line of the agent's last
-    answer to them. ``document`` is the message to read. ``has_changed``: the file was written after
-    this session touched it.
+    ``request`` are the words of the user before, unless its trust says that somebody else may have
+    written them; ``answer`` is the first line of the agent's last answer to them. ``document`` is
+    the message to read. ``has_changed``: the file was written after this session touched it.
     """
 
     path: str
@@ -107,6 +107,7 @@ class FileSession(NamedTuple):
     request: str
     answer: str
     has_changed: bool
+    request_trust: str = "trusted"
 
     @property
     def did(self) -> str:

@@ -15,7 +15,7 @@ from plait.protocols import Store, Transaction
 from plait.text import clean
 from plait.text.normal_form import composed
 from plait.types import DEFAULT_ENTITY_TYPE, EVERYTHING, Document, DocumentStatus
-from plait.types.ids import ARCHIVED_FIELD, new_id, without
+from plait.types.ids import ARCHIVED_FIELD, SCOPE_PREFIX, new_id, without
 from plait.types.review import MarkedDocuments
 from plait.writing.changes import Changes
 from plait.writing.replacing import raised
@@ -35,6 +35,7 @@ def mark(
     superseded_by: str | None = None,
     not_superseded: bool = False,
     entity: str | None = None,
+    to_project: str | None = None,
     share: Callable[[Transaction, Sequence[str]], object] | None = None,
 ) -> MarkedDocuments:
     """Change documents in one transaction; return what takes it back.
@@ -46,6 +47,7 @@ def mark(
         superseded_by: The id of the document that they end in favour of.
         not_superseded: Whether they hold again, and are no longer the history of another.
         entity: The name of the entity that the facts are to belong to; created if needed.
+        to_project: The project that notes and facts, with what they replaced, are to belong to.
         share: Changes who sees them, before anything else is changed.
 
     Raises:
@@ -64,6 +66,8 @@ def mark(
             marking.supersede(superseded_by)
         if entity is not None:
             marking.move(entity)
+        if to_project is not None:
+            marking.move_to(to_project)
         return marking.finish()
 
 
@@ -229,6 +233,66 @@ class _Marking:
             home = self._home(name, row)
             self._transaction.amend(row.id, parent=home.id)
             self._changes.refresh(filter(None, [row.parent, home.id]))
+
+    def move_to(self, project: str) -> None:
+        """Let notes and facts belong to another project, with what they replaced or that did it."""
+        moment, rows = self._transaction.now, self._with_histories()
+        names = (project, *(row.project or "" for row in rows))
+        if not project or any(name.startswith(SCOPE_PREFIX) for name in names):
+            raise UsageError(
+                "Nothing moves into a user's scope or out of one, and a project has a name. "
+                "Nothing was changed.",
+                code="not_in_scope",
+                subject="to_project",
+            )
+        for row in rows:
+            if row.kind not in ("note", "observation"):
+                raise UsageError(
+                    f"{row.id} is of kind {row.kind}; only notes and facts move to a project. "
+                    "Files follow their folder when it is ingested.",
+                    code="not_a_fact",
+                    subject=row.id,
+                )
+            if row.project == project:
+                continue
+            moved = row._replace(project=project)
+            entity = None if row.parent is None else self._known(row.parent)
+            if entity is not None:
+                moved = moved._replace(parent=self._home(entity.doc_id, moved).id)
+            self._refuse_twin(moved, moment)
+            self._transaction.amend(row.id, project=project, parent=moved.parent)
+            self._changes.refresh(filter(None, [row.parent, moved.parent]))
+
+    def _with_histories(self) -> list[Document]:
+        """Return the documents, with all that they replaced and that replaced them, noted."""
+        waiting = [row.id for row in self._rows]
+        rows: dict[str, Document] = {}
+        while waiting:
+            id_ = waiting.pop()
+            if id_ in rows or self._known(id_) is None:
+                continue
+            rows[id_] = self._noted(id_)
+            follower = self._transaction.successors([id_]).get(id_)
+            waiting += filter(None, [rows[id_].supersedes, follower])
+        return list(rows.values())
+
+    def _refuse_twin(self, moved: Document, moment: int) -> None:
+        """Refuse to move a document to where one of its name, text or topic is already."""
+        twin = None
+        if moved.key is not None:
+            twin = self._transaction.known(moved._replace(id=""))
+        elif not versions.is_over(moved, moment):
+            [whole] = self._transaction.load([moved.id])
+            rivals = self._transaction.rivals(moved, fingerprint(whole.text), moment)
+            twin = next(iter((*rivals.same_text, *rivals.same_topic)), None)
+        if twin is not None:
+            raise UsageError(
+                f"{moved.id} cannot move: {twin.id}, which is there, has the same name, text or "
+                "topic. Nothing was changed.",
+                code="topic_taken",
+                subject=twin.id,
+                advice=advise("delete_first", id=twin.id),
+            )
 
     def _home(self, name: str, row: Document) -> Document:
         """Return the entity of a name, as a new fact would get it; created if needed."""

@@ -220,7 +220,9 @@ class Connections:
             try:
                 lost = before is None and self._is_open
                 beside = has_journal(self.real) or os.path.exists(self.real + "-journal")
-                if lost or beside or is_restoring(self.real):
+                index = self.real + "-shm"
+                closed = not os.access(index, os.W_OK) and os.path.exists(index)
+                if lost or beside or closed or is_restoring(self.real):
                     from plait.stores.sqlite import replaced
 
                     before = replaced.examine(self)
@@ -330,6 +332,13 @@ class Connections:
             replaced.tidy_kept(self, mark)
 
 
+def that_read() -> type[Connections]:
+    """Return the connections for a memory that is opened to be read only."""
+    from plait.stores.sqlite.reading import ReadingConnections
+
+    return ReadingConnections
+
+
 def empty_journal(connection: apsw.Connection) -> None:
     """Move the journal into the file and free its space, as far as others allow at once."""
     try:
@@ -372,9 +381,15 @@ class WriteLock:
         from plait.stores.sqlite.journal import record_commit  # now: at the end it must not fail
 
         self._record_commit = record_commit
-        given = self._connection
+        given, reopened = self._connection, False
         while True:
             connection = given or self._connections.get()
+            if not (given or reopened) and connection.readonly("main"):
+                from plait.stores.sqlite.permissions import reopens_to_write
+
+                reopened = True
+                if reopens_to_write(self._connections):
+                    continue
             self._begin(connection)
             is_replaced = True
             try:

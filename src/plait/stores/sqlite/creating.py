@@ -18,6 +18,8 @@ def create_private(path: str) -> None:
         # An empty file becomes a memory, a folder cannot; or another process created it first.
         if os.path.isdir(path):
             raise is_folder(path) from None
+        if os.path.islink(path) and not os.path.exists(path):
+            raise _leads_nowhere(path) from None
         if not exists(path):
             _make_private(path)
     except OSError as error:
@@ -57,6 +59,16 @@ def is_folder(path: str) -> StoreError:
         code="is_folder",
         subject=path,
         advice=advise("choose_file"),
+    )
+
+
+def _leads_nowhere(path: str) -> StoreError:
+    # A link out of somebody else's folder must not choose where a file is made.
+    return StoreReadOnly(
+        f"{path} is a link to {os.readlink(path)}, which does not exist, and plait makes no memory "
+        "through a link. Name that file itself, or make an empty one there first.",
+        code="cannot_create",
+        subject=path,
     )
 
 

@@ -34,6 +34,8 @@ _ALL_MARKS = "".join(_REPEATED) + ")"
 
 # Files that SQLite opens for one connection: database, journal, its index, a folder to sync.
 NEEDED_FILES = 4
+# What SQLite makes beside the file to open it: the index of the journal, and the journal's start.
+INDEX_BYTES = 65_536
 
 _DOCTOR = Advice("doctor_fix")
 _FREE_SOME = "Free some space"
@@ -109,7 +111,7 @@ def _ours(error: Exception, path: str) -> PlaitError:
         if kept_out is not None:
             return kept_out
     if isinstance(error, apsw.FullError):
-        return StoreFull(f"No space is left for {path}. {_free(path)} and retry.", subject=path)
+        return _no_room(path)
     if isinstance(error, apsw.IOError):
         return _unreadable(error, path)
     for kind, ours, words, advice in _FAILURES:
@@ -136,8 +138,26 @@ def _unreadable(error: apsw.IOError, path: str) -> StoreError:
         check_kind(path)
     except StoreError as pipe:
         return pipe
-    words = f"Cannot read or write {path}: {told(error)}. Is the disk full or over quota?"
+    if _has_no_room(path):
+        return _no_room(path)
+    words = (
+        f"Cannot read or write {path}: {told(error)}. Is the disk full or over quota? "
+        f"{_free(path)} and retry."
+    )
     return StoreFull(words, code="disk_failed", subject=path)
+
+
+def _no_room(path: str) -> StoreFull:
+    return StoreFull(f"No space is left for {path}. {_free(path)} and retry.", subject=path)
+
+
+def _has_no_room(path: str) -> bool:
+    """Tell whether the disk has less room than the index of a journal needs."""
+    try:
+        disk = os.statvfs(os.path.dirname(os.path.realpath(path)))
+    except (AttributeError, OSError):  # not on Windows
+        return False
+    return disk.f_bavail * disk.f_frsize < INDEX_BYTES
 
 
 def _kept_out(error: apsw.Error, path: str) -> StoreError | None:
@@ -148,6 +168,15 @@ def _kept_out(error: apsw.Error, path: str) -> StoreError | None:
         return StoreReadOnly(
             f"{path} cannot be written: its disk, its folder or the file itself is read-only.",
             subject=path,
+            advice=advise("open_read_only"),
+        )
+    from plait.stores.sqlite.permissions import unwritable
+
+    if isinstance(error, apsw.ReadOnlyError) and (beside := unwritable(path)) is not None:
+        return StoreReadOnly(
+            f"{path} cannot be written, because {beside} may not be. Ask its owner to make it "
+            "writable, or to remove it while nobody uses the memory.",
+            subject=beside,
             advice=advise("open_read_only"),
         )
     if os.path.isfile(path) and not os.access(path, os.R_OK):

@@ -6,11 +6,20 @@ Loaded only for these.
 import os
 import time
 from _thread import get_ident
+from typing import Any
 from urllib.parse import quote
 
 import apsw
 
-from plait.errors import SchemaTooNew, StoreBusy, StoreError, StoreReadOnly, advise
+from plait.errors import (
+    SchemaTooNew,
+    StoreBusy,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    advise,
+)
+from plait.stores import exists
 from plait.stores.sqlite import journal
 from plait.stores.sqlite.connection import (
     APPLICATION_ID,
@@ -152,3 +161,19 @@ class ReadingConnections(Connections):
                 code="read_only_upgrade",
                 subject=self.path,
             )
+
+
+def reading_instead(path: str, full: StoreFull, **options: Any) -> ReadingConnections:
+    """Return connections that only read, for a memory whose disk is ``full``.
+
+    To write, SQLite needs a journal and its index beside the file, even while nobody writes.
+
+    Raises:
+        StoreFull: There is no memory yet, or a journal without an index must be read.
+    """
+    if not exists(path):
+        raise full
+    try:
+        return ReadingConnections(path, **options)
+    except StoreError:
+        raise full from None

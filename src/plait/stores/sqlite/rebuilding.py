@@ -210,3 +210,11 @@ def rebuild_where_needed(
         return passage_count(connection)
     with WriteLock(connections) as connection:
         return rebuild(connection)
+
+
+def scrub(connections: Connections, patience: float | None = None) -> tuple[str, ...]:
+    """Clear the bytes of what was purged; return other files that may still have some."""
+    from plait.stores.sqlite import scrubbing
+
+    scrubbing.scrub(connections, patience)
+    return scrubbing.copies_beside(connections)

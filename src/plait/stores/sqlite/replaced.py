@@ -13,7 +13,7 @@ import apsw
 
 from plait.errors import StoreError, StoreReadOnly, advise
 from plait.stores import exists
-from plait.stores.sqlite import journal
+from plait.stores.sqlite import journal, permissions
 from plait.stores.sqlite.connection import (
     Connections,
     Mark,
@@ -216,6 +216,7 @@ def examine(connections: Connections) -> Mark:
         if before is None:
             raise vanished(path)
         if journal.belongs(connections.real, connections.vfs) is not False:
+            permissions.repair(connections.real)
             return before
         time.sleep(PAUSE_S)
     raise journal.foreign_journal(path)

@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from plait.errors import StoreBusy, StoreDamaged
+from plait.errors import StoreBusy, StoreDamaged, StoreFull
 from plait.protocols import (
     Candidate,
     Nearest,
@@ -30,6 +30,7 @@ from plait.stores.sqlite.connection import (
     WriteLock,
     checkpoint,
     rows,
+    that_read,
     translate,
 )
 from plait.stores.sqlite.keyword import KeywordSearch
@@ -50,12 +51,6 @@ if TYPE_CHECKING:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _connections_that_read() -> type[Connections]:
-    from plait.stores.sqlite.reading import ReadingConnections
-
-    return ReadingConnections
 
 
 class SQLiteStore:
@@ -84,10 +79,17 @@ class SQLiteStore:
         self.path = path if path == ":memory:" else os.path.abspath(path)
         self._clock = clock
         self.read_only = read_only
-        kind = _connections_that_read() if read_only and path != ":memory:" else Connections
-        self._connections = kind(
-            self.path, create=create, timeout=timeout, durability=durability, vfs=vfs
-        )
+        options: dict[str, Any] = {"create": create, "timeout": timeout}
+        options |= {"durability": durability, "vfs": vfs}
+        kind = that_read() if read_only and path != ":memory:" else Connections
+        self._connect: Callable[[], Connections] = partial(kind, self.path, **options)
+        self.full: StoreFull | None = None  # why it can only be read, until there is room
+        try:
+            self._connections = self._connect()
+        except StoreFull as error:
+            from plait.stores.sqlite.reading import reading_instead
+
+            self._connections, self.full = reading_instead(self.path, error, **options), error
         self._guard = Guard(self._connections)
         self.selections = filters.Selections()
         self.keywords = KeywordSearch(self.selections)
@@ -97,7 +99,7 @@ class SQLiteStore:
         self._state = KnownState()
         self._searches = filters.KnownConditions()
         try:
-            if not read_only:
+            if not read_only and self.full is None:
                 with self._guard:
                     self._repair_lost_keywords()
         except BaseException:
@@ -136,6 +138,10 @@ class SQLiteStore:
     def _refuse_if_read_only(self) -> None:
         if self.read_only:
             refuse_to_write(self.path)
+        if self.full is not None:
+            # subtle: other threads may still be reading by the old ones, which end with them.
+            self._connections = self._connect()
+            self._guard, self.full = Guard(self._connections), None
 
     # -- searching -------------------------------------------------------------------------
 
@@ -416,7 +422,7 @@ class SQLiteStore:
                 rebuilding.compact(self._connections)
             if purged:
                 # Nothing else: whoever waits for a purge waits for the bytes to be gone.
-                return self._scrub()
+                return rebuilding.scrub(self._connections)
             connection = self._connections.get()
             if rebuilding.outgrown(connection, self.tidied_passages):
                 rebuilding.merge_large(self._connections)
@@ -425,7 +431,7 @@ class SQLiteStore:
             signs.make(self._connections)
             if get_meta(connection, UNSCRUBBED) is not None:
                 with suppress(StoreBusy):  # not what the caller waits for
-                    self._scrub(patience=0.0)
+                    rebuilding.scrub(self._connections, patience=0.0)
             if self._connections.wrote and not self._connections.in_memory:
                 from plait.stores.sqlite.replaced import current
 
@@ -453,13 +459,6 @@ class SQLiteStore:
                     rebuilding.rebuild(connection)
         except (apsw.ReadOnlyError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError):
             return  # an index with gaps is better than a memory that does not open
-
-    def _scrub(self, patience: float | None = None) -> tuple[str, ...]:
-        """Clear the bytes of what was purged; return other files that may still have some."""
-        from plait.stores.sqlite.scrubbing import copies_beside, scrub
-
-        scrub(self._connections, patience)
-        return copies_beside(self._connections)
 
     def stats(self, where: Filter | None = None) -> Stats:
         """Return counts and sizes; with a filter, counts of the documents that pass it."""

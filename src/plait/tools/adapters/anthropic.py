@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from plait.errors import PIP
+
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, ToolError
 except ModuleNotFoundError as error:
     raise ImportError(
-        "plait.tools.adapters.anthropic needs Anthropic's SDK. Run: pip install anthropic"
+        f"plait.tools.adapters.anthropic needs Anthropic's SDK. Run: {PIP} install anthropic"
     ) from error
 
 from plait.tools.memory_tool import MemoryTool

@@ -13,6 +13,8 @@ from math import isfinite
 from typing import Any
 from urllib.parse import quote
 
+from plait.errors import PIP
+
 try:
     from langgraph.store.base import (
         BaseStore,
@@ -31,7 +33,7 @@ try:
 except ModuleNotFoundError as error:
     raise ImportError(
         "plait.tools.adapters.langgraph needs LangGraph. "
-        "Run in a clone of plait: pip install '.[langgraph]'"
+        f"Run in a clone of plait: {PIP} install '.[langgraph]'"
     ) from error
 
 from plait.errors import StoreReadOnly

@@ -9,13 +9,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from plait.errors import PIP
+
 try:
     from agents import TResponseInputItem
     from agents.memory import Session, SessionSettings
 except ModuleNotFoundError as error:
     raise ImportError(
         "plait.tools.adapters.openai_agents needs the OpenAI Agents SDK. "
-        "Run in a clone of plait: pip install '.[openai-agents]'"
+        f"Run in a clone of plait: {PIP} install '.[openai-agents]'"
     ) from error
 
 from plait.errors import NotFound

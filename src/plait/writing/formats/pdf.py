@@ -9,9 +9,10 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
+from plait.errors import PIP
 from plait.writing.formats.encodings import Converted, NotText
 
-NEEDS_PYPDF = "a PDF needs the package pypdf. Run in a clone of plait: pip install '.[pdf]'"
+NEEDS_PYPDF = f"a PDF needs the package pypdf. Run in a clone of plait: {PIP} install '.[pdf]'"
 SECONDS = 60
 _MOST_MEMORY = 2 * 1024**3
 
