@@ -197,7 +197,7 @@ def test_the_state_tells_what_was_remembered(store: Store) -> None:
     state = store.state()
     assert state.analyzer
     state = state._replace(remote=False)
-    assert state[1:] == (None,) * 7 + (0, None, None, None, False, 0, *(None,) * 6, False)
+    assert state[1:] == (None,) * 7 + (0, None, None, None, False, 0, *(None,) * 7, False)
     with store.transaction() as tx:
         tx.remember(indexed_by="i", chunker="c", embedder="e", changed_at="7", profiles_due="9")
         tx.remember(retired="r")

@@ -141,7 +141,9 @@ def _embedder_of(state: State | None, config: Config) -> Embedder:
     """Return the embedder that the memory was built with; the built-in model for a new one."""
     space = None if state is None else state.space
     first = None if state is None else state.embedder
-    spec = space.spec if space is not None else first or _implied(config) or DEFAULT_EMBEDDER
+    # Settings such as ``model`` mean an embedder for a new memory.
+    implied = "ollama" if changed(config.origins, of_ollama(config.settings)) else DEFAULT_EMBEDDER
+    spec = space.spec if space is not None else first or implied
     provider = spec.partition(":")[0]
     # The file may come from somebody else: its words may neither tell whom to send text to, nor
     # stand in a sentence as if they were plait's.
@@ -164,11 +166,6 @@ def _embedder_of(state: State | None, config: Config) -> Embedder:
     except PlaitError as error:
         text = f"This memory's vectors were made by {quoted(spec)}. {error.notice.text}"
         return NoEmbedder(error.notice._replace(text=text, subject=spec))
-
-
-def _implied(config: Config) -> str | None:
-    """Return the embedder that settings such as ``model`` mean for a new memory."""
-    return "ollama" if changed(config.origins, of_ollama(config.settings)) else None
 
 
 def _ineffective(config: Config, embedder: Embedder) -> list[Notice]:
@@ -293,10 +290,8 @@ class OpenMemory:
         opened = cls(parts.store, parts.embedder, config, path=path)
         if parts.state is not None:
             opened.opening_notices = outdated_rules(parts.state, opened._cut, parts.embedder)
+            opened.opening_notices += [parts.state.full] if parts.state.full else []
         opened.opening_notices += _ineffective(config, parts.embedder)
-        if getattr(parts.store, "full", None) is not None:  # the disk of a memory in a file
-            text = f"No space is left for {path}. Until there is, it can only be read."
-            opened.opening_notices.append(Notice(text, "disk_full", path))
         if opened.is_off:
             opened.opening_notices.append(MEMORY_OFF)
         elif read_only and create and is_named and parts.store is None:
@@ -456,9 +451,8 @@ class OpenMemory:
     def _no_memory(self, name: str = "") -> NotFound:
         if self.is_off:
             return NotFound(MEMORY_OFF.text, code=MEMORY_OFF.code, subject=name)
-        text = f"There is no memory at {self.path} yet."
-        if name:
-            text = f"Nothing is named '{name}': there is no memory at {self.path} yet."
+        beginning = f"Nothing is named '{name}': there" if name else "There"
+        text = f"{beginning} is no memory at {self.path} yet."
         subject = name or self.path
         return NotFound(text, code="no_memory", subject=subject, advice=Advice("store_first"))
 

@@ -133,6 +133,7 @@ class State(NamedTuple):
     retired: str | None = None
     vector_damage: str | None = None
     vectorless: Notice | None = None
+    full: Notice | None = None  # why the memory can only be read, until there is room
     remote: bool = False  # every read is a trip over a network
 
     def sample_of(self, space: Space, *, building: bool = False) -> Vector | None:

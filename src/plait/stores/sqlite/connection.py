@@ -42,15 +42,6 @@ def version_of(connection: apsw.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").get)
 
 
-def data_version(connection: apsw.Connection) -> tuple[apsw.Connection, int, int]:
-    """Return a value that changes whenever this or any other connection commits."""
-    return (
-        connection,
-        int(connection.execute("PRAGMA data_version").get),
-        connection.total_changes(),
-    )
-
-
 def keep_plans(connection: apsw.Connection) -> None:
     """Compile each statement once, whatever values it gets.
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import apsw
 
-from plait.stores.sqlite.connection import data_version, rows
-from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, get_number
+from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, data_version, get_number
 from plait.text import split
 from plait.times import LAST_MOMENT
 from plait.types import Filter, Ref

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import apsw
 
 from plait.errors import (
+    Notice,
     SchemaTooNew,
     StoreBusy,
     StoreError,
@@ -163,8 +164,10 @@ class ReadingConnections(Connections):
             )
 
 
-def reading_instead(path: str, full: StoreFull, **options: Any) -> ReadingConnections:
-    """Return connections that only read, for a memory whose disk is ``full``.
+def reading_instead(
+    path: str, full: StoreFull, **options: Any
+) -> tuple[ReadingConnections, Notice]:
+    """Return connections that only read a memory whose disk is ``full``, and what to tell of it.
 
     To write, SQLite needs a journal and its index beside the file, even while nobody writes.
 
@@ -174,6 +177,8 @@ def reading_instead(path: str, full: StoreFull, **options: Any) -> ReadingConnec
     if not exists(path):
         raise full
     try:
-        return ReadingConnections(path, **options)
+        connections = ReadingConnections(path, **options)
     except StoreError:
         raise full from None
+    text = f"No space is left for {path}. Until there is, it can only be read."
+    return connections, Notice(text, "disk_full", path)

@@ -12,7 +12,7 @@ import apsw
 
 from plait.errors import quoted
 from plait.protocols import State, Vector
-from plait.stores.sqlite.connection import data_version, rows
+from plait.stores.sqlite.connection import rows
 from plait.types import Space
 from plait.types.queries import LEAST_SPREAD, Chance
 from plait.types.records import NamedTuple
@@ -52,6 +52,15 @@ _COMPUTED = re.compile(r"(?:AS|VIRTUAL)\b")
 _SCHEMA = "SELECT name, type, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _TYPES = frozenset(("table", "index", "trigger", "view"))
 _ANY_MESSAGE = "SELECT 1 FROM documents WHERE turn IS NOT NULL LIMIT 1"
+
+
+def data_version(connection: apsw.Connection) -> tuple[apsw.Connection, int, int]:
+    """Return a value that changes whenever this or any other connection commits."""
+    return (
+        connection,
+        int(connection.execute("PRAGMA data_version").get),
+        connection.total_changes(),
+    )
 
 
 class Generation(NamedTuple):

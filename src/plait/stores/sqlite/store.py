@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from plait.errors import StoreBusy, StoreDamaged, StoreFull
+from plait.errors import Notice, StoreBusy, StoreDamaged, StoreFull
 from plait.protocols import (
     Candidate,
     Nearest,
@@ -83,13 +83,13 @@ class SQLiteStore:
         options |= {"durability": durability, "vfs": vfs}
         kind = that_read() if read_only and path != ":memory:" else Connections
         self._connect: Callable[[], Connections] = partial(kind, self.path, **options)
-        self.full: StoreFull | None = None  # why it can only be read, until there is room
+        self.full: Notice | None = None  # why it can only be read, until there is room
         try:
             self._connections = self._connect()
         except StoreFull as error:
             from plait.stores.sqlite.reading import reading_instead
 
-            self._connections, self.full = reading_instead(self.path, error, **options), error
+            self._connections, self.full = reading_instead(self.path, error, **options)
         self._guard = Guard(self._connections)
         self.selections = filters.Selections()
         self.keywords = KeywordSearch(self.selections)
@@ -118,7 +118,7 @@ class SQLiteStore:
         """Return the state of the memory."""
         with self._guard:
             present = self._state.of(self._connections.get(), self.analyzer, self.acting)
-        return present
+        return present if self.full is None else present._replace(full=self.full)
 
     @contextmanager
     def transaction(self, *, patient: bool = True) -> Iterator[Transaction]:

@@ -7,9 +7,10 @@ from typing import Any
 
 import apsw
 
-from plait.stores.sqlite.connection import data_version, rows
+from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, FIELDS, check_document
 from plait.stores.sqlite.filters import Clause, joined
+from plait.stores.sqlite.state import data_version
 from plait.types import Ref
 from plait.types.queries import LAST_CHARS, Turn
 

@@ -18,8 +18,8 @@ import apsw
 from plait.errors import EmbedderError
 from plait.protocols import Nearest, Scored, Vector
 from plait.stores.sqlite import filters
-from plait.stores.sqlite.connection import data_version, rows
-from plait.stores.sqlite.state import Generation, answering
+from plait.stores.sqlite.connection import rows
+from plait.stores.sqlite.state import Generation, answering, data_version
 from plait.types import Ref, Space
 
 if TYPE_CHECKING:
