@@ -223,35 +223,35 @@ class StoringMemory(MaintainedMemory):
             incremental: Skip indexed files whose size and modification time are unchanged.
             allow_removal: Forget missing files even if nearly all of the folder, or it, is gone.
             progress: Called with the number of files done, the total, and the last file's path.
-            on_file: Called with the report of each file when it is done, before ``progress``.
+            on_file: Called with the report of each file when done, before ``progress``.
             visibility: Who sees new files, in a memory with members: private, project or team.
 
         Raises:
             SourceError: There is no such file or folder.
         """
         from plait.types.reports import IngestReport
-        from plait.writing.folder import ingest, walk_known
+        from plait.writing import covered, folder
 
         if self.is_off:
             return IngestReport()
         settings = self.config.settings
         place = path if path is not None else settings.memory_dir
         if place is None:
-            raise UsageError(
-                "There is no folder to ingest.", code="no_source", advice=advise("give_source")
-            )
+            advice = advise("give_source")
+            raise UsageError("There is no folder to ingest.", code="no_source", advice=advice)
         own = self._own_files(place)
         writer = self._begin(own and own.cut)
-        walk = walk_known(
+        walk = covered.walk_known(
             writer.store,
             place,
             project=writer.project,
             patterns=(*(patterns or (own and own.patterns) or settings.patterns), *include),
             max_bytes=self._max_bytes,
             allow_removal=allow_removal,
+            refresh=not patterns,
         )
         with self._visible(visibility):
-            report = ingest(
+            report = folder.ingest(
                 writer,
                 walk,
                 incremental=incremental,

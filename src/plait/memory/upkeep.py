@@ -90,6 +90,7 @@ class _Run:
         if report.interrupted:
             raise KeyboardInterrupt
         self._tell(report.caution)
+        self._tell(report.outdated)
         self._tell(report.trouble)
         before = self.done.ingested
         self.done = self.done._replace(ingested=before + _changed(report))

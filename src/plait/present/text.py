@@ -413,6 +413,8 @@ def ingest_remarks(report: IngestReport) -> list[str]:
         "folder"
         for project, count in report.taken_from.items()
     ]
+    if report.outdated is not None:
+        remarks.append(report.outdated.text)
     rows = [row for row in report.reports if row.secret]
     if not rows:
         return remarks

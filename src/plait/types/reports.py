@@ -128,7 +128,8 @@ class FileReport(NamedTuple):
 
     ``secret`` names the kinds of secrets in a file that was added or changed, ``taken_from`` the
     project that its document was in before its folder moved to this one, ``elsewhere`` the other
-    project that its document is in and stays in.
+    project that its document is in and stays in. ``old_text`` is the day of the text that is
+    kept of a file that could not be read this time.
     """
 
     path: str
@@ -139,7 +140,11 @@ class FileReport(NamedTuple):
     secret: tuple[str, ...] = ()
     taken_from: str = ""
     elsewhere: str = ""
+    old_text: str = ""
 
+
+# Files that one sentence names.
+FILES_NAMED = 8
 
 # Called with the outcome of each file as soon as it is known.
 OnFile = Callable[[FileReport], None]
@@ -177,6 +182,18 @@ class IngestReport(NamedTuple):
         """How many of the files are in each other project, and are not found in this one."""
         projects = [report.elsewhere for report in self.reports if report.elsewhere]
         return {project: projects.count(project) for project in dict.fromkeys(projects)}
+
+    @property
+    def outdated(self) -> Notice | None:
+        """Which files have an older text in the memory, because they could not be read."""
+        old = [report for report in self.reports if report.old_text]
+        if not old:
+            return None
+        names = ", ".join(f"{row.path} (of {row.old_text})" for row in old[:FILES_NAMED])
+        more = ", …" if len(old) > FILES_NAMED else ""
+        files = "1 file" if len(old) == 1 else f"{len(old):,} files"
+        text = f"The memory keeps the older text of {files} that could not be read: {names}{more}."
+        return Notice(text, "old_text", old[0].path)
 
     @property
     def chunks(self) -> int:
