@@ -12,7 +12,7 @@ from plait.memory import Memory
 from plait.present.text import ingest_remarks
 from plait.types import Filter
 from plait.types.reports import IngestReport
-from plait.writing import sources
+from plait.writing import formats, sources
 
 EVERY_FILE = Filter(kinds=("file",))
 
@@ -256,3 +256,44 @@ def test_a_file_that_can_no_longer_be_read_says_of_when_its_text_is(
     assert len([row for row in memory.ingest(home).reports if row.old_text]) == 1
     [trouble] = memory.maintain(home).troubles
     assert (trouble.code, trouble.subject) == ("old_text", str(home / "a/gate.md"))
+
+
+# -- what plait itself has written ---------------------------------------------------------------
+
+
+def exported(memory: Memory, home: Path) -> Path:
+    memory.store("An assistant says: no floats for money.", session="s1", role="assistant")
+    memory.export_folder(home / "snap")
+    return home / "snap"
+
+
+@pytest.mark.parametrize("place", [".", "snap", "snap/message"])
+def test_a_snapshot_is_not_read_as_notes(memory: Memory, home: Path, place: str) -> None:
+    snapshot = exported(memory, home)
+    write(snapshot / "mine.md", "---\nplait: my own field\n---\nBeside it lies a note of mine.")
+    report = memory.ingest(home / place)
+    skipped = [row for row in report.reports if row.outcome == "skipped"]
+    assert [Path(row.path).parent.name for row in skipped] == ["message"]
+    assert {row.code for row in skipped} == {"exported"}
+    assert len(memory.search("floats money", mode="keyword")) == 1
+    assert len(memory.search("beside lies", mode="keyword")) == (place != "snap/message")
+
+
+def test_a_file_of_a_snapshot_that_is_named_is_not_read_either(memory: Memory, home: Path) -> None:
+    [path] = (exported(memory, home) / "message").iterdir()
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert counts(memory.ingest(path)) == {"skipped": 1}
+
+
+def test_what_was_read_of_a_snapshot_before_leaves_the_memory(
+    memory: Memory, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        memory.store(f"A fact about word{number}")
+    exported(memory, home)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(formats, "_is_exported", lambda _: False)
+        assert counts(memory.ingest(home)) == {"added": 27}
+    report = memory.ingest(home)
+    assert counts(report) == {"unchanged": 6, "removed": 21}
+    assert memory.ingest(home).count("skipped") == 21

@@ -22,7 +22,7 @@ from plait.writing import (
 )
 from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
-from plait.writing.formats import NotText
+from plait.writing.formats import PART_OF_EXPORT, NotText
 from plait.writing.retired import Retired
 from plait.writing.writer import Writer
 
@@ -74,6 +74,7 @@ class Ingest:
         # Files that were known before this run and are still there.
         self._left = 0
         self._emptied: list[Document] = []
+        self._exported: list[Document] = []
         # What to tell about files that were read after all.
         self._remarks: dict[str, str] = {}
         # The other projects that documents stay in, by path.
@@ -202,6 +203,9 @@ class Ingest:
         try:
             content = sources.read_file(file)
         except NotText as error:
+            if error.code == "exported" and old is not None and not is_detached(old):
+                self._exported.append(old)  # by an earlier version of plait
+                return
             report = FileReport(file.path, "skipped", reason=error.notice.text, code=error.code)
             self._leave(report, old or former)
             return
@@ -329,11 +333,12 @@ class Ingest:
         self._caution = kept.caution
         gone = [*lost.vanished, *lost.excluded]
         removed = self._remove([old for old in gone if old.path not in kept.paths])
-        emptied = {old.id for old in self._emptied}
-        # The walk did not meet these, so they are not in the total yet; an emptied file is.
-        self._total += len(gone) - len(emptied)
+        reasons = {old.id: EMPTY for old in self._emptied}
+        reasons |= {old.id: PART_OF_EXPORT for old in self._exported}
+        # The walk did not meet these, so they are not in the total yet; those with a reason are.
+        self._total += len(gone) - len(reasons)
         for old in gone:
-            reason = EMPTY if old.id in emptied else ""
+            reason = reasons.get(old.id, "")
             if old.id in removed:
                 self._report(FileReport(old.path or "", "removed", old.chunk_count, reason))
             elif old.path in kept.paths:
@@ -346,7 +351,11 @@ class Ingest:
             self._store, walk, self._project, seen=self._seen, read=read, unseen=unseen
         )
         left = self._left - len(self._emptied) + lost.left
-        return lost._replace(vanished=[*self._emptied, *lost.vanished], left=left)
+        return lost._replace(
+            vanished=[*self._emptied, *lost.vanished],
+            excluded=[*self._exported, *lost.excluded],
+            left=left,
+        )
 
     def _remove(self, documents: Sequence[Document]) -> set[str]:
         """Move documents to the trash as one delete; return the ids of those that were."""
