@@ -15,7 +15,7 @@ from plait.testing import HashingEmbedder
 from plait.text import front_matter
 from plait.times import parse_time
 from plait.types import Cut, Document, Filter, TextKind
-from plait.types.reports import FileReport, IngestReport, NewEntity
+from plait.types.reports import FileReport, IngestInterrupted, IngestReport, NewEntity
 from plait.writing import backfill, documents, folder, sources
 from plait.writing.changes import Change
 from plait.writing.writer import Writer, batches
@@ -460,6 +460,16 @@ def test_too_few_vectors_are_not_given_to_the_wrong_passages(
 # Interrupted
 
 
+def interrupted(memory: Memory, place: Path, **options: Any) -> IngestReport:
+    """Return how far an ingest came that Ctrl-C ends: the program must hear of it."""
+    with pytest.raises(KeyboardInterrupt) as stop:
+        memory.ingest(place, **options)
+    assert isinstance(stop.value, IngestInterrupted)
+    assert stop.value.report.interrupted
+    assert "kept" in str(stop.value)
+    return stop.value.report
+
+
 def test_ctrl_c_keeps_what_is_done_and_the_next_run_goes_on(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -475,9 +485,9 @@ def test_ctrl_c_keeps_what_is_done_and_the_next_run_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(sources, "read_file", read)
-        report = memory.ingest(tmp_path / "many")
-    assert report.interrupted
+        report = interrupted(memory, tmp_path / "many")
     assert Counter(row.outcome for row in report.reports) == {"added": 4, "skipped": 1}
+    assert report.left == 2
     assert memory.stats().doc_count == 4
     again = memory.ingest(tmp_path / "many", incremental=True)
     assert Counter(row.outcome for row in again.reports) == {"unchanged": 4, "added": 3}
@@ -492,8 +502,8 @@ def test_ctrl_c_while_files_are_told_counts_all_that_is_written(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    report = memory.ingest(tmp_path / "many", progress=interrupt)
-    assert report.interrupted
+    report = interrupted(memory, tmp_path / "many", progress=interrupt)
+    assert report.left == 0
     assert len(report.reports) == memory.stats().doc_count == 5
 
 
@@ -505,8 +515,7 @@ def test_ctrl_c_while_writing_loses_the_batch_whole_and_says_so(
             raise KeyboardInterrupt
 
     with with_embedder(tmp_path, Interrupted()) as memory:
-        report = memory.ingest(notes)
-        assert report.interrupted
+        report = interrupted(memory, notes)
         assert outcomes(report) == {"a.md": "skipped", "b.txt": "skipped"}
         assert memory.stats().doc_count == 0
 
@@ -522,8 +531,10 @@ def test_ctrl_c_forgets_no_vanished_file(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sources, "read_file", read)
-    assert memory.ingest(notes).interrupted
+    interrupted(memory, notes)
     assert memory.stats().doc_count == 2
+    with pytest.raises(KeyboardInterrupt):  # no step of a maintenance goes on either
+        memory.maintain(notes)
 
 
 # Projects

@@ -228,6 +228,7 @@ class StoringMemory(MaintainedMemory):
 
         Raises:
             SourceError: There is no such file or folder.
+            KeyboardInterrupt: Ctrl-C was pressed. Its ``report`` tells what was indexed and stays.
         """
         from plait.types.reports import IngestReport
         from plait.writing import covered, folder
@@ -237,8 +238,7 @@ class StoringMemory(MaintainedMemory):
         settings = self.config.settings
         place = path if path is not None else settings.memory_dir
         if place is None:
-            advice = advise("give_source")
-            raise UsageError("There is no folder to ingest.", code="no_source", advice=advice)
+            raise UsageError("No folder is named.", code="no_source", advice=advise("give_source"))
         own = self._own_files(place)
         writer = self._begin(own and own.cut)
         walk = covered.walk_known(
@@ -264,7 +264,7 @@ class StoringMemory(MaintainedMemory):
         if report.trouble is None:
             self._after_writing(writer)
         self._flush()
-        return report
+        return folder.unless_interrupted(report)
 
     def _own_files(self, place: str | os.PathLike[str]) -> OwnFiles | None:
         """Return how to read files at a place, if they are the project's own and it has a file."""

@@ -87,8 +87,6 @@ class _Run:
     def index(self, folder: str, visibility: str | None) -> None:
         """Index what changed in a folder."""
         report = self._memory.ingest(folder, incremental=True, visibility=visibility)
-        if report.interrupted:
-            raise KeyboardInterrupt
         self._tell(report.caution)
         self._tell(report.outdated)
         self._tell(report.trouble)

@@ -156,7 +156,7 @@ class IngestReport(NamedTuple):
     ``ignored_types`` counts them by the ending of their names, the most frequent first.
 
     ``trouble`` is why vectors are missing; the text is stored. ``caution`` is why documents of
-    missing files were kept.
+    missing files were kept. ``left`` counts the files that an interrupted run did not come to.
     """
 
     reports: tuple[FileReport, ...] = ()
@@ -166,6 +166,7 @@ class IngestReport(NamedTuple):
     trouble: Notice | None = None
     caution: Notice | None = None
     ignored_types: tuple[tuple[str, int], ...] = ()
+    left: int = 0
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many files have one of these outcomes."""
@@ -201,6 +202,15 @@ class IngestReport(NamedTuple):
         return sum(
             report.chunks for report in self.reports if report.outcome in ("added", "changed")
         )
+
+
+class IngestInterrupted(KeyboardInterrupt):
+    """Ctrl-C during an ingest. ``report`` says how far it came; the next run goes on from there."""
+
+    def __init__(self, report: IngestReport) -> None:
+        done = f"{report.count('added', 'changed', 'moved'):,}"
+        super().__init__(f"Interrupted: what was indexed is kept ({done} files), the rest follows.")
+        self.report = report
 
 
 class Deleted(NamedTuple):

@@ -8,7 +8,7 @@ from plait.facts.trash import is_detached
 from plait.protocols import State
 from plait.times import show_day
 from plait.types import Document
-from plait.types.reports import FileReport, IngestReport, OnFile, Outcome
+from plait.types.reports import FileReport, IngestInterrupted, IngestReport, OnFile, Outcome
 from plait.writing import (
     covered,
     deleting,
@@ -141,6 +141,7 @@ class Ingest:
             interrupted=interrupted,
             caution=self._caution,
             ignored_types=tuple(walk.ignored_types.most_common()),
+            left=max(0, self._total - len(self._reports)) if interrupted else 0,
         )
 
     def _marks(self, walk: sources.Walk) -> Retired:
@@ -417,13 +418,20 @@ def ingest(
     )
     report = run.run(walk)
     trouble = writer.trouble
-    if trouble is None:
+    if trouble is None and not report.interrupted:
         # These passages are from a time without a working embedder.
         writer.backfill.catch_up()
         trouble = writer.trouble
-    if trouble is None and _pending(writer):
+    if trouble is None and not report.interrupted and _pending(writer):
         trouble = _follow(writer, embedder_for)
     return report._replace(pending=_pending(writer), trouble=trouble)
+
+
+def unless_interrupted(report: IngestReport) -> IngestReport:
+    """Return the report, or raise it as the Ctrl-C that ended the run."""
+    if report.interrupted:
+        raise IngestInterrupted(report)
+    return report
 
 
 def _follow(writer: Writer, embedder_for: Callable[[State], Embedder]) -> Notice | None:
