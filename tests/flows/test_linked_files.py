@@ -297,3 +297,20 @@ def test_what_was_read_of_a_snapshot_before_leaves_the_memory(
     report = memory.ingest(home)
     assert counts(report) == {"unchanged": 6, "removed": 21}
     assert memory.ingest(home).count("skipped") == 21
+
+
+@pytest.mark.parametrize("happen", [grow, become_binary])
+def test_a_named_file_that_cannot_be_read_is_an_error_and_one_of_a_folder_is_not(
+    memory: Memory, home: Path, happen: Callable[[Path], None]
+) -> None:
+    path = home / "b/report.md"
+    happen(path)
+    unread = memory.ingest(path).unread
+    assert unread is not None
+    assert unread.subject == str(path)
+    advised = unread.advice
+    assert (advised is not None and advised.act == "raise_limit") == (happen is grow)
+    assert memory.ingest(home).unread is None
+    assert [trouble.subject for trouble in memory.maintain(path).troubles] == [str(path)]
+    write(path, "")
+    assert memory.ingest(path).unread is None

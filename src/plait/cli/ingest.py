@@ -79,7 +79,7 @@ def ingest_run(arguments: Namespace, out: Output) -> int:
     _suggest(report, out)
     if report.interrupted:
         return INTERRUPTED
-    return 1 if report.count("failed", "kept") or report.pending else 0
+    return 1 if report.count("failed", "kept") or report.pending or report.unread else 0
 
 
 def _suggest(report: IngestReport, out: Output) -> None:
@@ -138,6 +138,7 @@ def _ingest(
     for notice in vectors_missing(report.trouble):
         out.error(notice)
     cautions = dict.fromkeys(report.caution for report in reports if report.caution)
+    cautions |= dict.fromkeys(row.unread for row in reports if row.unread)
     for caution in cautions:
         if caution not in told:
             out.error(caution)
@@ -199,6 +200,7 @@ def _merged(reports: list[IngestReport]) -> IngestReport:
         caution=next((report.caution for report in reports if report.caution), None),
         ignored_types=tuple(_types_of(reports).items()),
         left=sum(report.left for report in reports),
+        unread=next((report.unread for report in reports if report.unread), None),
     )
 
 

@@ -89,6 +89,7 @@ class _Run:
         report = self._memory.ingest(folder, incremental=True, visibility=visibility)
         self._tell(report.caution)
         self._tell(report.outdated)
+        self._tell(report.unread)
         self._tell(report.trouble)
         before = self.done.ingested
         self.done = self.done._replace(ingested=before + _changed(report))

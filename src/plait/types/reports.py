@@ -156,7 +156,8 @@ class IngestReport(NamedTuple):
     ``ignored_types`` counts them by the ending of their names, the most frequent first.
 
     ``trouble`` is why vectors are missing; the text is stored. ``caution`` is why documents of
-    missing files were kept. ``left`` counts the files that an interrupted run did not come to.
+    missing files were kept. ``unread`` says why a file that was named was left out, unless it
+    is merely empty. ``left`` counts the files that an interrupted run did not come to.
     """
 
     reports: tuple[FileReport, ...] = ()
@@ -167,6 +168,7 @@ class IngestReport(NamedTuple):
     caution: Notice | None = None
     ignored_types: tuple[tuple[str, int], ...] = ()
     left: int = 0
+    unread: Notice | None = None
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many files have one of these outcomes."""

@@ -122,7 +122,10 @@ class Ingest:
             for entry in entries:
                 if isinstance(entry, sources.Skipped):
                     unseen.append(entry)
-                    report = FileReport(entry.path, "skipped", reason=entry.reason)
+                    large = entry.reason.startswith(refusals.OVER_LIMIT)
+                    report = FileReport(
+                        entry.path, "skipped", reason=entry.reason, code="too_large" * large
+                    )
                     self._leave(report, left_out.get(entry.path))
                 elif entry in retired:
                     self._report(FileReport(entry.path, "skipped", reason=PRUNED, code="pruned"))
@@ -142,7 +145,16 @@ class Ingest:
             caution=self._caution,
             ignored_types=tuple(walk.ignored_types.most_common()),
             left=max(0, self._total - len(self._reports)) if interrupted else 0,
+            unread=self._unread(walk),
         )
+
+    def _unread(self, walk: sources.Walk) -> Notice | None:
+        """Return why a named file was skipped: whoever named it wanted it read."""
+        if walk.is_folder:
+            return None
+        rows = [row for row in self._reports if row.outcome == "skipped"]
+        rows = [row for row in rows if row.reason != EMPTY and row.code != "interrupted"]
+        return refusals.unread(rows[0].path, rows[0].reason).notice if rows else None
 
     def _marks(self, walk: sources.Walk) -> Retired:
         """Return which files of a folder rules have removed; a file that is named comes back."""

@@ -202,11 +202,7 @@ def named_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_SOURCE_BYTE
         )
     (file,) = files
     if isinstance(file, Skipped):
-        raise SourceError(
-            f"Cannot read {file.path}: {file.reason}.",
-            code="unreadable_source",
-            subject=file.path,
-        )
+        raise refusals.unread(file.path, file.reason)
     return file
 
 
