@@ -562,7 +562,7 @@ def test_a_known_file_stays_in_its_project_unless_another_was_named(
     assert read_into(memory, notes, "q") == {"a.md": "changed", "b.txt": "unchanged"}
     assert files(memory) == {("p", "notes", "a.md"), ("p", "notes", "sub/b.txt")}
     moved = read_into(memory, notes, "q", keep_project=False)
-    assert moved == {"a.md": "changed", "b.txt": "changed"}
+    assert moved == {"a.md": "moved", "b.txt": "moved"}
     assert files(memory) == {("q", "notes", "a.md"), ("q", "notes", "sub/b.txt")}
     assert {row.id for row in memory.engine.scan(Filter())} == ids
 
@@ -574,7 +574,7 @@ def test_a_file_is_one_document_and_named_after_the_widest_folder_it_was_read_fr
     memory.ingest(notes / first)
     assert files(memory) == {(None, "sub", "b.txt")}
     before = memory.lookup("b.txt")[0]
-    assert outcomes(memory.ingest(notes)) == {"a.md": "added", "b.txt": "changed"}
+    assert outcomes(memory.ingest(notes)) == {"a.md": "added", "b.txt": "moved"}
     widest = {(None, "notes", "a.md"), (None, "notes", "sub/b.txt")}
     assert files(memory) == widest
     after = memory.lookup("sub/b.txt")[0]
@@ -584,6 +584,23 @@ def test_a_file_is_one_document_and_named_after_the_widest_folder_it_was_read_fr
     assert outcomes(memory.ingest(notes / first)) == {"b.txt": "changed"}
     assert files(memory) == widest
     assert texts(memory, "bananas") == ["Bananas are green."]
+
+
+def test_a_folder_that_was_ingested_too_wide_gets_its_own_names_again(
+    memory: Memory, notes: Path
+) -> None:
+    write(notes, "sub/c.txt", "Cherries are red.\n")
+    memory.ingest(notes / "sub")
+    ids = {row.id for row in memory.engine.scan(Filter())}
+    memory.ingest(notes)
+    memory.delete("a.md", "sub/b.txt")
+    # Something of the wider folder is left: its names go on.
+    memory.ingest(notes / "sub")
+    assert files(memory) == {(None, "notes", "sub/b.txt"), (None, "notes", "sub/c.txt")}
+    memory.delete("sub/b.txt", "sub/c.txt")
+    memory.ingest(notes / "sub")
+    assert files(memory) == {(None, "sub", "b.txt"), (None, "sub", "c.txt")}
+    assert {row.id for row in memory.engine.scan(Filter())} == ids
 
 
 def test_a_file_that_vanished_is_noticed_from_a_narrower_folder_too(

@@ -75,6 +75,9 @@ class Ingest:
         self._left = 0
         self._emptied: list[Document] = []
         self._exported: list[Document] = []
+        # The folders that the known files were ingested from, and whether this run reads a folder.
+        self._sources: set[str] = set()
+        self._of_folder = False
         # What to tell about files that were read after all.
         self._remarks: dict[str, str] = {}
         # The other projects that documents stay in, by path.
@@ -118,6 +121,8 @@ class Ingest:
                 moved = [file for file in files if file.path in exchanged] + newcomers
                 known.update(zip(moved, self._known(moved), strict=True))
             self._left = len(files) - list(known.values()).count(None)
+            self._sources = {old.source for old in known.values() if old is not None}
+            self._of_folder = walk.is_folder
             left_out = self._known_of_skipped(entries)
             for entry in entries:
                 if isinstance(entry, sources.Skipped):
@@ -272,13 +277,21 @@ class Ingest:
         self, file: sources.SourceFile, old: Document | None, former: Document | None
     ) -> tuple[sources.SourceFile, str | None]:
         """Return where a file belongs: a known one stays under the widest folder it came from."""
-        if old is None and former is not None:
+        if old is None and former is not None and not self._is_narrowed(file, former):
             old = moves.placed(former, file.path, file.root, self._project)
         if old is None:
             return file, self._project
         if moves.is_below(file.root, old.source) and old.key is not None:
             file = file._replace(root=old.source, key=old.key)
         return file, old.project if self._keep_project else self._project
+
+    def _is_narrowed(self, file: sources.SourceFile, former: Document) -> bool:
+        """Tell whether a deleted file comes back with a narrower folder, and no other of the wider.
+
+        Whoever ingested too much by mistake deletes it, and names what was meant.
+        """
+        is_back = self._of_folder and former.path == file.path
+        return is_back and former.source not in self._sources
 
     def _add(self, draft: documents.Draft, old: Document | None, former: Document | None) -> None:
         document = draft.document
@@ -307,9 +320,11 @@ class Ingest:
             return "moved" if before.sha256 == document.sha256 else "changed"
         if old is None:
             return "added"
-        # A restored document only meets its file again.
-        same = is_detached(old) and old.sha256 == document.sha256
-        return "unchanged" if same else "changed"
+        if old.sha256 != document.sha256:
+            return "changed"
+        # A restored document only meets its file again; another gets a key or a project.
+        places = [(row.source, row.key, row.project) for row in (old, document)]
+        return "unchanged" if is_detached(old) else "moved" if places[0] != places[1] else "changed"
 
     def _flush(self) -> None:
         batch = self._batch
