@@ -12,17 +12,14 @@ from plait.memory.maintenance import MaintainedMemory
 from plait.searching.where import Where, check_no_empty_list, narrows, widened
 from plait.text import clean
 from plait.times import Moment, as_moment
-from plait.types import Document, DocumentStatus, Filter, MemoryType, Origin, Trust, check_choice
+from plait.types import Document, DocumentStatus, Filter, MemoryType, Origin, Trust
 from plait.types.guarding import guarded, recorded
 
 if TYPE_CHECKING:
     from plait.facts.names import Reach
     from plait.settings.project import OwnFiles
     from plait.types.reports import Deleted, IngestReport, OnFile, Stored
-    from plait.types.review import MarkedDocuments
     from plait.writing.backfill import Progress
-
-VERDICTS = ("good", "wrong")
 
 
 @guarded
@@ -285,13 +282,15 @@ class StoringMemory(MaintainedMemory):
         purge: bool = False,
         dry_run: bool = False,
         all_projects: bool = False,
+        progress: Progress | None = None,
     ) -> Deleted:
         """Delete documents by id, key or filter; undo within 30 days unless ``purge``.
 
         A filter selects documents of this project only, and personal ones only outside of any
         project, unless it names ``projects``. With ``all_projects`` names and filters reach the
         documents of every project. A passage cannot be deleted without its document: the name of
-        one of several is refused, and with ``dry_run`` it shows what would go.
+        one of several is refused, and with ``dry_run`` it shows what would go. ``progress`` is
+        called as by `ingest`, after each of the slices in which many documents are deleted.
 
         Raises:
             NotFound: One of the names is unknown; nothing is deleted.
@@ -323,7 +322,7 @@ class StoringMemory(MaintainedMemory):
         self._check_changeable(doomed.values())
         if dry_run:
             return deleting.forecast(store, doomed)
-        return self._deleted(doomed, purge=purge)
+        return self._deleted(doomed, purge=purge, progress=progress)
 
     @recorded("prune")
     def prune(
@@ -378,12 +377,14 @@ class StoringMemory(MaintainedMemory):
         with suppress(StoreBusy, StoreFull):
             self._begin().backfill.catch_up()
 
-    def _deleted(self, doomed: Mapping[str, Document], *, purge: bool = False) -> Deleted:
+    def _deleted(
+        self, doomed: Mapping[str, Document], *, purge: bool = False, **how: Any
+    ) -> Deleted:
         from plait.writing import deleting
 
         self._check_writable()
         home = self.config.project or ""
-        deleted = deleting.delete(self._required(), list(doomed), purge=purge, home=home)
+        deleted = deleting.delete(self._required(), list(doomed), purge=purge, home=home, **how)
         if any(row.parent is not None for row in doomed.values()):
             self._embed_changed()
         if purge:
@@ -392,13 +393,18 @@ class StoringMemory(MaintainedMemory):
 
     @recorded("undo")
     def undo(
-        self, *names: str, dry_run: bool = False, all_projects: bool = False
+        self,
+        *names: str,
+        dry_run: bool = False,
+        all_projects: bool = False,
+        progress: Progress | None = None,
     ) -> list[Document]:
         """Restore what the latest delete or ingest in this project removed, or the named documents.
 
         A document whose name a newer one has taken stays in the trash; the earlier version of a
         note that was replaced changes places with the present one. With ``dry_run``, only return
         what would be restored. ``all_projects``: names and the latest delete of any project.
+        ``progress`` is called as by `delete`.
 
         Raises:
             NotFound: No such document was deleted here in the last 30 days.
@@ -408,93 +414,7 @@ class StoringMemory(MaintainedMemory):
         if self.is_off:
             return []
         home = None if all_projects else self.config.project or ""
-        back = undo_named(self._required(), names, home, dry_run=dry_run)
+        back = undo_named(self._required(), names, home, dry_run=dry_run, progress=progress)
         if not dry_run:
             self._embed_changed()
         return back
-
-    # -- settling --------------------------------------------------------------------------
-
-    @recorded("mark")
-    def mark(
-        self,
-        *names: str,
-        status: DocumentStatus | None = None,
-        superseded_by: str | None = None,
-        not_superseded: bool = False,
-        entity: str | None = None,
-        visibility: str | None = None,
-        all_projects: bool = False,
-    ) -> MarkedDocuments:
-        """Change what is known about documents, not their text; `unmark` takes the result back.
-
-        Args:
-            names: Ids, keys or unique id prefixes, of this project or personal.
-            status: active, done or archived.
-            superseded_by: The document that they end in favour of: they are kept as its history.
-            not_superseded: They hold again: takes an end in favour of another one back.
-            entity: The entity that the facts are to belong to; created if needed.
-            visibility: Who sees them, and the facts of entities; `unmark` does not change it back.
-            all_projects: The names may be those of another project.
-
-        Raises:
-            NotFound: One of the names is unknown.
-            UsageError: There is nothing to change, or it cannot be; nothing is changed.
-        """
-        from plait.types.review import MarkedDocuments
-        from plait.writing import marking
-
-        if not names or not any((status, superseded_by, not_superseded, entity, visibility)):
-            raise UsageError("Name the documents, and what to change.", code="nothing_to_mark")
-        if self.is_off:
-            return MarkedDocuments()
-        reach: Reach = "everything" if all_projects else "change"
-        rows = [self._named(name, reach)[0] for name in names]
-        self._check_changeable(rows)
-        self._check_writable()
-        by = None if superseded_by is None else self._named(superseded_by, reach)[0].id
-        ids = [row.id for row in rows]
-        shared = None if visibility is None else self.team.sharing(visibility)
-        done = marking.mark(
-            self._required(),
-            ids,
-            status=status,
-            superseded_by=by,
-            not_superseded=not_superseded,
-            entity=entity,
-            share=shared,
-        )
-        self._embed_changed()
-        return done
-
-    @recorded("mark")
-    def unmark(self, marked: MarkedDocuments) -> None:
-        """Restore what a `mark` changed; what others changed since then stays."""
-        from plait.writing import marking
-
-        if not self.is_off and marked.before:
-            self._check_writable()
-            marking.unmark(self._required(), marked)
-            self._embed_changed()
-
-    @recorded("feedback")
-    def feedback(self, name: str, verdict: str | None) -> Document:
-        """Say that a hit was good or wrong; ``None`` takes all feedback on it back.
-
-        It changes the score of the passage, or of all passages of a document, by up to a fifth.
-
-        Raises:
-            NotFound: Nothing has that name.
-            UsageError: The verdict is neither good nor wrong.
-        """
-        if verdict is not None:
-            check_choice("verdict", verdict, VERDICTS)
-        document, passage = self._named(name, "change")
-        self._check_changeable([document])
-        self._check_writable()
-        store = self._required()
-        parts = store.passages(document.id) if passage is None else [passage]
-        with store.transaction() as transaction:
-            refs = [part.ref for part in parts]
-            transaction.judge(refs, good=int(verdict == "good"), wrong=int(verdict == "wrong"))
-        return document
