@@ -181,7 +181,7 @@ def walk(
     name = None if stat.S_ISDIR(status.st_mode) else Path(path).name
     files = Walk(root, name, wanted, max_bytes, ignore_file, hidden)
     given, own = os.path.abspath(path), root if name is None else os.path.join(root, name)  # noqa: PTH100, PTH118
-    files.alias = "" if given == own else given
+    files.alias = "" if given == own or _printable(given) != given else given
     return files
 
 
