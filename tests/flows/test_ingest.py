@@ -537,6 +537,24 @@ def test_ctrl_c_forgets_no_vanished_file(
         memory.maintain(notes)
 
 
+def test_of_two_runs_at_once_each_file_is_added_by_one(
+    tmp_path: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, others = sources.read_file, []
+
+    def read(file: sources.SourceFile) -> sources.Content:
+        monkeypatch.setattr(sources, "read_file", real)
+        with Memory.open(tmp_path / "memory.db", embedder="hashing", project="") as other:
+            others.append(outcomes(other.ingest(notes)))
+        return real(file)
+
+    with Memory.open(tmp_path / "memory.db", embedder="hashing", project="") as memory:
+        monkeypatch.setattr(sources, "read_file", read)
+        assert outcomes(memory.ingest(notes)) == {"a.md": "unchanged", "b.txt": "unchanged"}
+        assert others == [{"a.md": "added", "b.txt": "added"}]
+        assert memory.stats().doc_count == 2
+
+
 # Projects
 
 

@@ -335,6 +335,8 @@ class Ingest:
         reports = []
         for (change, outcome), done in zip(batch, stored, strict=True):
             path = change.entry.document.path or ""
+            if outcome == "added" and done.replaced:
+                outcome = "unchanged"  # another process has added it meanwhile
             remark = self._remarks.pop(path, "")
             reports.append(FileReport(path, outcome, done.chunks, remark, secret=done.secret))
         self._report(*reports)
