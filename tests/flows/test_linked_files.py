@@ -114,6 +114,17 @@ def test_a_folder_above_that_became_a_link_keeps_its_documents(
     assert keys(memory) == before
 
 
+def test_a_caller_that_chooses_patterns_moves_nothing_through_a_link_to_the_folder(
+    memory: Memory, home: Path
+) -> None:
+    memory.ingest(home / "a")
+    before = keys(memory)
+    rename_and_link_and_edit_all(home)
+    memory.ingest(home / "a", patterns=["*"])
+    assert before.items() <= keys(memory).items()
+    assert len(keys(memory)) == 2 * len(before)
+
+
 def test_what_was_read_twice_before_leaves_one_document(memory: Memory, home: Path) -> None:
     memory.ingest(home)
     shutil.copytree(home / "a", home / "c")

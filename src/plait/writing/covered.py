@@ -51,7 +51,11 @@ def walk_known(
                 )
             ) from error
         raise
-    if refresh and walk.is_folder:
+    if not refresh:
+        # Whoever chooses what is read says nothing about other documents. The memory tool does so:
+        # what is outside of a folder that was swapped for a link is not the model's.
+        walk.alias = ""
+    elif walk.is_folder:
         walk.known = _of_other_types(store, walk, project)
     return walk
 

@@ -180,8 +180,9 @@ def walk(
         )
     name = None if stat.S_ISDIR(status.st_mode) else Path(path).name
     files = Walk(root, name, wanted, max_bytes, ignore_file, hidden)
-    given, own = os.path.abspath(path), root if name is None else os.path.join(root, name)  # noqa: PTH100, PTH118
-    files.alias = "" if given == own or _printable(given) != given else given
+    given = os.path.abspath(path)  # noqa: PTH100
+    if name is None and given != root and _printable(given) == given:
+        files.alias = given
     return files
 
 
@@ -232,7 +233,7 @@ class Walk:
         self._ignore_file = ignore_file
         self._hidden = hidden
         self._gone = gone
-        self.alias = ""  # the path that was given, if it leads to the source through a link
+        self.alias = ""  # the path of a folder as it was given, if it leads there through a link
         self.dangling: list[Skipped] = []  # of other types: perhaps folders on a missing disk
         # Files of other types that are documents already: they are read again.
         self.known: Collection[str] = frozenset()
