@@ -41,7 +41,7 @@ SEARCH_LOADS = {
     "plait",
     *(f"plait.cli{part}" for part in ("", ".search", ".verbs")),
     *(f"plait.settings{part}" for part in ("", ".loading", ".schema")),
-    *(f"plait.memory{part}" for part in ("", ".maintenance", ".opening", ".storing")),
+    *(f"plait.memory{part}" for part in ("", ".maintenance", ".opening", ".settling", ".storing")),
     *(
         f"plait.searching{part}"
         for part in ("", ".evidence", ".scoring", ".search", ".snippets", ".uncommon", ".where")

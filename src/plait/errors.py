@@ -342,6 +342,19 @@ class UsageError(PlaitError):
     code = "usage"
 
 
+def not_storable(error: UnicodeEncodeError | OverflowError) -> UsageError:
+    """Return the error for a lone surrogate (text that is not UTF-8), or a number over 64 bits."""
+    text = f"A value cannot be stored or looked up: {error}."
+    if isinstance(error, UnicodeEncodeError):
+        shown = (
+            f"\\x{ord(c) & 0xFF:02x}" if "\ud800" <= c <= "\udfff" else c for c in error.object
+        )
+        text = (
+            f"'{flattened(''.join(shown))}' is not UTF-8 text, and cannot be stored or looked up."
+        )
+    return UsageError(text, code="not_storable")
+
+
 class ConfigError(UsageError):
     """A setting has an unknown name or a bad value."""
 

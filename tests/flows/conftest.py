@@ -90,6 +90,10 @@ ON_POSTGRES: dict[str, tuple[str, ...]] = {
         "test_a_file_is_archived_then_removed_and_stays_out_until_it_is_written",
         "test_in_a_scope_only_its_own_documents_count",
     ),
+    "test_linked_files": (
+        "test_a_document_follows_the_link_that_its_file_left_behind",
+        "test_a_file_of_another_type_that_is_a_document_is_read_again",
+    ),
     "test_moved_files": ("test_files_that_exchange_their_names_keep_their_ids",),
     "test_trust": ("test_only_a_person_raises_the_trust_of_a_note",),
     "test_overview": ("test_each_section_has_its_lines",),

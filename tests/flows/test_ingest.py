@@ -15,7 +15,7 @@ from plait.testing import HashingEmbedder
 from plait.text import front_matter
 from plait.times import parse_time
 from plait.types import Cut, Document, Filter, TextKind
-from plait.types.reports import FileReport, IngestReport, NewEntity
+from plait.types.reports import FileReport, IngestInterrupted, IngestReport, NewEntity
 from plait.writing import backfill, documents, folder, sources
 from plait.writing.changes import Change
 from plait.writing.writer import Writer, batches
@@ -346,6 +346,9 @@ def test_front_matter_becomes_fields_and_the_rest_of_it_metadata(
         ("x.md", "---\ntitle: Said\n---\n# Heading\n", "Said"),
         ("x.md", "intro\n\n# Heading\n", "Heading"),
         ("rotate-ssh_keys.md", "no heading here\n", "rotate ssh keys"),
+        ("Berlin trip.md", "We go in May.\n\n## Hotel\n\nAdlon.\n", "Berlin trip"),
+        ("Berlin trip.md", "## Hotel\n\nAdlon.\n\n## Food\n\nCurrywurst.\n", "Berlin trip"),
+        ("x.md", "## The trip\n\n### Hotel\n\nAdlon.\n", "The trip"),
         ("x.txt", "# no heading in plain text?\n", None),
         ("x.md", f"# {'long ' * 100}\n", ("long " * 100)[: documents.TITLE_CHARS].strip()),
     ],
@@ -460,6 +463,16 @@ def test_too_few_vectors_are_not_given_to_the_wrong_passages(
 # Interrupted
 
 
+def interrupted(memory: Memory, place: Path, **options: Any) -> IngestReport:
+    """Return how far an ingest came that Ctrl-C ends: the program must hear of it."""
+    with pytest.raises(KeyboardInterrupt) as stop:
+        memory.ingest(place, **options)
+    assert isinstance(stop.value, IngestInterrupted)
+    assert stop.value.report.interrupted
+    assert "kept" in str(stop.value)
+    return stop.value.report
+
+
 def test_ctrl_c_keeps_what_is_done_and_the_next_run_goes_on(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -475,9 +488,9 @@ def test_ctrl_c_keeps_what_is_done_and_the_next_run_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(sources, "read_file", read)
-        report = memory.ingest(tmp_path / "many")
-    assert report.interrupted
+        report = interrupted(memory, tmp_path / "many")
     assert Counter(row.outcome for row in report.reports) == {"added": 4, "skipped": 1}
+    assert report.left == 2
     assert memory.stats().doc_count == 4
     again = memory.ingest(tmp_path / "many", incremental=True)
     assert Counter(row.outcome for row in again.reports) == {"unchanged": 4, "added": 3}
@@ -492,8 +505,8 @@ def test_ctrl_c_while_files_are_told_counts_all_that_is_written(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    report = memory.ingest(tmp_path / "many", progress=interrupt)
-    assert report.interrupted
+    report = interrupted(memory, tmp_path / "many", progress=interrupt)
+    assert report.left == 0
     assert len(report.reports) == memory.stats().doc_count == 5
 
 
@@ -505,8 +518,7 @@ def test_ctrl_c_while_writing_loses_the_batch_whole_and_says_so(
             raise KeyboardInterrupt
 
     with with_embedder(tmp_path, Interrupted()) as memory:
-        report = memory.ingest(notes)
-        assert report.interrupted
+        report = interrupted(memory, notes)
         assert outcomes(report) == {"a.md": "skipped", "b.txt": "skipped"}
         assert memory.stats().doc_count == 0
 
@@ -522,8 +534,28 @@ def test_ctrl_c_forgets_no_vanished_file(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sources, "read_file", read)
-    assert memory.ingest(notes).interrupted
+    interrupted(memory, notes)
     assert memory.stats().doc_count == 2
+    with pytest.raises(KeyboardInterrupt):  # no step of a maintenance goes on either
+        memory.maintain(notes)
+
+
+def test_of_two_runs_at_once_each_file_is_added_by_one(
+    tmp_path: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, others = sources.read_file, []
+
+    def read(file: sources.SourceFile) -> sources.Content:
+        monkeypatch.setattr(sources, "read_file", real)
+        with Memory.open(tmp_path / "memory.db", embedder="hashing", project="") as other:
+            others.append(outcomes(other.ingest(notes)))
+        return real(file)
+
+    with Memory.open(tmp_path / "memory.db", embedder="hashing", project="") as memory:
+        monkeypatch.setattr(sources, "read_file", read)
+        assert outcomes(memory.ingest(notes)) == {"a.md": "unchanged", "b.txt": "unchanged"}
+        assert others == [{"a.md": "added", "b.txt": "added"}]
+        assert memory.stats().doc_count == 2
 
 
 # Projects
@@ -551,7 +583,7 @@ def test_a_known_file_stays_in_its_project_unless_another_was_named(
     assert read_into(memory, notes, "q") == {"a.md": "changed", "b.txt": "unchanged"}
     assert files(memory) == {("p", "notes", "a.md"), ("p", "notes", "sub/b.txt")}
     moved = read_into(memory, notes, "q", keep_project=False)
-    assert moved == {"a.md": "changed", "b.txt": "changed"}
+    assert moved == {"a.md": "moved", "b.txt": "moved"}
     assert files(memory) == {("q", "notes", "a.md"), ("q", "notes", "sub/b.txt")}
     assert {row.id for row in memory.engine.scan(Filter())} == ids
 
@@ -563,7 +595,7 @@ def test_a_file_is_one_document_and_named_after_the_widest_folder_it_was_read_fr
     memory.ingest(notes / first)
     assert files(memory) == {(None, "sub", "b.txt")}
     before = memory.lookup("b.txt")[0]
-    assert outcomes(memory.ingest(notes)) == {"a.md": "added", "b.txt": "changed"}
+    assert outcomes(memory.ingest(notes)) == {"a.md": "added", "b.txt": "moved"}
     widest = {(None, "notes", "a.md"), (None, "notes", "sub/b.txt")}
     assert files(memory) == widest
     after = memory.lookup("sub/b.txt")[0]
@@ -573,6 +605,23 @@ def test_a_file_is_one_document_and_named_after_the_widest_folder_it_was_read_fr
     assert outcomes(memory.ingest(notes / first)) == {"b.txt": "changed"}
     assert files(memory) == widest
     assert texts(memory, "bananas") == ["Bananas are green."]
+
+
+def test_a_folder_that_was_ingested_too_wide_gets_its_own_names_again(
+    memory: Memory, notes: Path
+) -> None:
+    write(notes, "sub/c.txt", "Cherries are red.\n")
+    memory.ingest(notes / "sub")
+    ids = {row.id for row in memory.engine.scan(Filter())}
+    memory.ingest(notes)
+    memory.delete("a.md", "sub/b.txt")
+    # Something of the wider folder is left: its names go on.
+    memory.ingest(notes / "sub")
+    assert files(memory) == {(None, "notes", "sub/b.txt"), (None, "notes", "sub/c.txt")}
+    memory.delete("sub/b.txt", "sub/c.txt")
+    memory.ingest(notes / "sub")
+    assert files(memory) == {(None, "sub", "b.txt"), (None, "sub", "c.txt")}
+    assert {row.id for row in memory.engine.scan(Filter())} == ids
 
 
 def test_a_file_that_vanished_is_noticed_from_a_narrower_folder_too(

@@ -378,10 +378,12 @@ def test_files_that_ctrl_c_kept_out_are_counted_in_one_line():
     rows += [
         FileReport(f"{n}.md", "skipped", reason="stopped", code="interrupted") for n in range(63)
     ]
-    lines = ingest_text(IngestReport(tuple(rows), interrupted=True), None).splitlines()
+    report = IngestReport(tuple(rows), interrupted=True, left=937)
+    lines = ingest_text(report, None).splitlines()
+    assert lines[0].startswith("1 file: 1 skipped; ")
     assert lines[1:] == [
         "  skipped: bad.md (not UTF-8 text)",
-        "  skipped: 63 files (stopped)",
+        "  not read yet: 1,000 files",
     ]
 
 

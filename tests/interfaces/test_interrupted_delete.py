@@ -62,12 +62,41 @@ def test_many_restored_documents_are_counted_and_a_few_are_named(filled):
     assert out.endswith(" …\n") and out.count(", ") == NAMES_SHOWN - 1
 
 
-def test_before_the_first_slice_there_is_nothing_to_tell(filled, monkeypatch):
+@pytest.mark.parametrize("method", ["transaction", "scan", "load"])
+def test_before_the_first_slice_nothing_was_deleted(filled, monkeypatch, method):
     with monkeypatch.context() as patch:
-        interrupt(patch, "transaction", 1)
+        interrupt(patch, method, 1)
         ran = filled("delete", "--tag", "old")
-    assert (ran.code, ran.err) == (130, "")
+    assert (ran.code, ran.err) == (130, "plait: Interrupted: nothing was deleted.\n")
     assert filled("stats").json["doc_count"] == MANY
+
+
+@pytest.mark.parametrize("method", ["transaction", "trashed"])
+def test_before_the_first_slice_nothing_was_restored(filled, monkeypatch, method):
+    filled("delete", "--tag", "old")
+    with monkeypatch.context() as patch:
+        interrupt(patch, method, 1)
+        ran = filled("delete", "--undo")
+    assert (ran.code, ran.err) == (130, "plait: Interrupted: nothing was restored.\n")
+    assert filled("stats").json["doc_count"] == 0
+
+
+@pytest.mark.parametrize("purge", [False, True], ids=["trash", "purge"])
+def test_each_slice_tells_how_far_a_delete_is(filled, purge):
+    told: list[tuple[int, int]] = []
+
+    def show(done: int, total: int, _: str) -> None:
+        told.append((done, total))
+
+    size = deleting.SLICE_DOCUMENTS
+    steps = [(number * size, MANY) for number in range(1, SLICES + 1)]
+    with Memory.open(project="") as memory:
+        memory.delete(where={"tags": "old"}, purge=purge, progress=show)
+        assert told == [*steps, (MANY, MANY)] if purge else steps
+        if not purge:
+            told.clear()
+            memory.undo(progress=show)
+            assert told == steps
 
 
 def test_a_purge_that_was_stopped_before_the_bytes_were_cleared_says_so(filled, monkeypatch):

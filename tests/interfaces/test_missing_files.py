@@ -147,3 +147,23 @@ def test_watch_keeps_what_it_knows_of_an_emptied_folder_and_says_so_once(
             child.kill()
     assert err.count(b"has lost 20 files at once") == 1
     assert spawn("stats").json["doc_count"] == COUNT
+
+
+@pytest.mark.parametrize("verb", [("ingest",), ("store", "--file")])
+def test_a_named_file_that_is_too_large_fails_and_names_the_setting(plait, tmp_path, verb):
+    path = tmp_path / "big.md"
+    path.write_bytes(b"x" * (10 * 1024 * 1024 + 1))
+    ran = plait("--quiet", *verb, str(path))
+    assert ran.code == 1
+    assert "Raise the limit with: plait config set max_file_mb 50" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(("get",), 3), (("delete",), 3), (("about",), 3), (("ingest",), 2)], ids=str
+)
+def test_a_name_that_is_not_utf8_is_shown_and_no_defect_of_python_is(plait, words, code):
+    plait("store", "a fact")
+    ran = plait(*words, "bad\udcff.md")
+    assert ran.code == code
+    assert "codec" not in ran.err and "surrogate" not in ran.err
+    assert words == ("about",) or "bad" in ran.err

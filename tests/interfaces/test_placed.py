@@ -33,7 +33,7 @@ def test_notes_outside_of_the_repository_are_told_to_be_in_its_project(
     assert f"plait: {notes} is outside of the repository {repository}, but " in ran.err
     assert ran.json["hints"] == [ran.err.strip().removeprefix("plait: ")]
     assert advised(ran) == ["--project", "personal", "ingest", str(notes), *verb_options]
-    assert plait(*advised(ran)).json["changed"] == 3
+    assert plait(*advised(ran)).json["moved"] == 3
     monkeypatch.chdir(work)
     assert "fence" in plait("search", "fence").out
 

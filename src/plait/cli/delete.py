@@ -2,10 +2,12 @@
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from plait.cli import NOTHING_FOUND, Output
+from plait.cli.pace import Pace
 from plait.cli.search import add_filters, filters_of
 from plait.cli.shared import (
     add_verbose,
@@ -24,6 +26,7 @@ from plait.present.deleting import deleted_text, restored_text
 from plait.present.json import deleted_dict
 from plait.present.text import NAMES_SHOWN
 from plait.types.reports import Deleted
+from plait.writing.backfill import Progress
 
 
 def delete_options(parser: ArgumentParser) -> None:
@@ -79,7 +82,7 @@ def delete_run(arguments: Namespace, out: Output) -> int:
         raise UsageError(
             "Purging by filter cannot be undone. Check with --dry-run first, then add --yes."
         )
-    with open_existing(out) as memory:
+    with stoppable(out, "deleted") as show, open_existing(out) as memory:
         nothing = deleted_dict(Deleted(doc_ids=tuple(names), purged=arguments.purge))
         with or_empty(out, {**nothing, "doc_ids": [], "dry_run": arguments.dry_run}):
             if day is not None:
@@ -98,7 +101,8 @@ def delete_run(arguments: Namespace, out: Output) -> int:
         unnamed = first_unnamed(memory, deleted.ids, verbose=verbose) if is_shown else {}
         files = [] if arguments.dry_run else files_on_disk(memory, deleted.ids)
         if not arguments.dry_run:
-            deleted = delete()
+            deleted = delete(progress=show)
+            out.end_progress()
         if not deleted.ids:
             reason = "no document matches; nothing was deleted"
             personal = ("--project personal",) if where and memory.config.project else ()
@@ -116,6 +120,26 @@ def delete_run(arguments: Namespace, out: Output) -> int:
     if not (deleted.purged or arguments.dry_run):
         out.suggest("plait delete --undo", "restore, within 30 days")
     return 0
+
+
+@contextmanager
+def stoppable(out: Output, done: str) -> Iterator[Progress]:
+    """Yield how to show progress; say at Ctrl-C that nothing was done if no slice was."""
+    pace, begun = Pace(out), False
+
+    def show(count: int, total: int, name: str) -> None:
+        nonlocal begun
+        begun = True
+        pace.show(count, total, name)
+
+    try:
+        yield show
+    except KeyboardInterrupt as stop:
+        if stop.args or begun:
+            raise  # whoever did it says how far it came
+        raise KeyboardInterrupt(f"Interrupted: nothing was {done}.") from stop
+    finally:
+        out.end_progress()
 
 
 def _saved(memory: Memory, arguments: Namespace, day: str, *, alone: bool) -> list[str]:
@@ -164,8 +188,12 @@ def _undo(arguments: Namespace, names: list[str], where: dict[str, object], out:
             raise UsageError(f"--undo restores, and --{option} deletes. Leave one of them out.")
     is_dry = arguments.dry_run
     nothing = {"restored": [], "dry_run": is_dry}
-    with open_existing(out, undo=True) as memory, or_empty(out, nothing):
-        restored = memory.undo(*names, dry_run=is_dry)
+    with (
+        stoppable(out, "restored") as show,
+        open_existing(out, undo=True) as memory,
+        or_empty(out, nothing),
+    ):
+        restored = memory.undo(*names, dry_run=is_dry, progress=show)
     ids = [document.doc_id for document in restored]
     verb = "Would restore" if is_dry else "Restored"
     text = f"{verb} {restored_text(restored)}" if ids else ""

@@ -13,7 +13,7 @@ from plait.present.json import ingest_dict
 from plait.present.text import counted, ingest_remarks, ingest_text
 from plait.settings.loading import Config, find_project, project_name, repository_of
 from plait.types.ids import is_address
-from plait.types.reports import IngestReport, Outcome
+from plait.types.reports import IngestInterrupted, IngestReport, Outcome
 from plait.types.visibility import VISIBILITIES
 
 WAKE_MS = 1000  # a change that was made while the watcher started is seen after this time
@@ -79,7 +79,7 @@ def ingest_run(arguments: Namespace, out: Output) -> int:
     _suggest(report, out)
     if report.interrupted:
         return INTERRUPTED
-    return 1 if report.count("failed", "kept") or report.pending else 0
+    return 1 if report.count("failed", "kept") or report.pending or report.unread else 0
 
 
 def _suggest(report: IngestReport, out: Output) -> None:
@@ -113,16 +113,19 @@ def _ingest(
     with open_to_write(out) as memory:
         for path in paths:
             pace = Pace(out)
-            report = memory.ingest(
-                path,
-                patterns=arguments.pattern,
-                include=arguments.include,
-                incremental=arguments.incremental,
-                allow_removal=arguments.allow_removal,
-                progress=pace.show,
-                on_file=pace.count,
-                visibility=arguments.visibility,
-            )
+            try:
+                report = memory.ingest(
+                    path,
+                    patterns=arguments.pattern,
+                    include=arguments.include,
+                    incremental=arguments.incremental,
+                    allow_removal=arguments.allow_removal,
+                    progress=pace.show,
+                    on_file=pace.count,
+                    visibility=arguments.visibility,
+                )
+            except IngestInterrupted as stop:
+                report = stop.report
             reports.append(report)
             if report.interrupted:
                 break
@@ -140,6 +143,7 @@ def _ingest(
     for notice in vectors_missing(report.trouble):
         out.error(notice)
     cautions = dict.fromkeys(report.caution for report in reports if report.caution)
+    cautions |= dict.fromkeys(row.unread for row in reports if row.unread)
     for caution in cautions:
         if caution not in told:
             out.error(caution)
@@ -200,6 +204,8 @@ def _merged(reports: list[IngestReport]) -> IngestReport:
         trouble=next((report.trouble for report in reports if report.trouble), None),
         caution=next((report.caution for report in reports if report.caution), None),
         ignored_types=tuple(_types_of(reports).items()),
+        left=sum(report.left for report in reports),
+        unread=next((report.unread for report in reports if report.unread), None),
     )
 
 

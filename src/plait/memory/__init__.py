@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from plait.errors import AmbiguousId, NotFound, Notice, PlaitError, UsageError, advise
 from plait.memory.opening import MEMORY_OFF, named_embedder
-from plait.memory.storing import StoringMemory
+from plait.memory.settling import SettlingMemory
 from plait.searching import search
 from plait.searching.scoring import Request
 from plait.searching.where import Where
@@ -51,7 +51,7 @@ READ_AS_ONE = 10
 
 
 @guarded
-class Memory(StoringMemory):
+class Memory(SettlingMemory):
     """A memory that several threads and several processes may use at once.
 
     >>> with Memory.open(":memory:") as memory:

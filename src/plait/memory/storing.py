@@ -12,17 +12,14 @@ from plait.memory.maintenance import MaintainedMemory
 from plait.searching.where import Where, check_no_empty_list, narrows, widened
 from plait.text import clean
 from plait.times import Moment, as_moment
-from plait.types import Document, DocumentStatus, Filter, MemoryType, Origin, Trust, check_choice
+from plait.types import Document, DocumentStatus, Filter, MemoryType, Origin, Trust
 from plait.types.guarding import guarded, recorded
 
 if TYPE_CHECKING:
     from plait.facts.names import Reach
     from plait.settings.project import OwnFiles
     from plait.types.reports import Deleted, IngestReport, OnFile, Stored
-    from plait.types.review import MarkedDocuments
     from plait.writing.backfill import Progress
-
-VERDICTS = ("good", "wrong")
 
 
 @guarded
@@ -223,35 +220,35 @@ class StoringMemory(MaintainedMemory):
             incremental: Skip indexed files whose size and modification time are unchanged.
             allow_removal: Forget missing files even if nearly all of the folder, or it, is gone.
             progress: Called with the number of files done, the total, and the last file's path.
-            on_file: Called with the report of each file when it is done, before ``progress``.
+            on_file: Called with the report of each file when done, before ``progress``.
             visibility: Who sees new files, in a memory with members: private, project or team.
 
         Raises:
             SourceError: There is no such file or folder.
+            KeyboardInterrupt: Ctrl-C was pressed. Its ``report`` tells what was indexed and stays.
         """
         from plait.types.reports import IngestReport
-        from plait.writing.folder import ingest, walk_known
+        from plait.writing import covered, folder
 
         if self.is_off:
             return IngestReport()
         settings = self.config.settings
         place = path if path is not None else settings.memory_dir
         if place is None:
-            raise UsageError(
-                "There is no folder to ingest.", code="no_source", advice=advise("give_source")
-            )
+            raise UsageError("No folder is named.", code="no_source", advice=advise("give_source"))
         own = self._own_files(place)
         writer = self._begin(own and own.cut)
-        walk = walk_known(
+        walk = covered.walk_known(
             writer.store,
             place,
             project=writer.project,
             patterns=(*(patterns or (own and own.patterns) or settings.patterns), *include),
             max_bytes=self._max_bytes,
             allow_removal=allow_removal,
+            refresh=not patterns,
         )
         with self._visible(visibility):
-            report = ingest(
+            report = folder.ingest(
                 writer,
                 walk,
                 incremental=incremental,
@@ -264,7 +261,7 @@ class StoringMemory(MaintainedMemory):
         if report.trouble is None:
             self._after_writing(writer)
         self._flush()
-        return report
+        return folder.unless_interrupted(report)
 
     def _own_files(self, place: str | os.PathLike[str]) -> OwnFiles | None:
         """Return how to read files at a place, if they are the project's own and it has a file."""
@@ -285,13 +282,15 @@ class StoringMemory(MaintainedMemory):
         purge: bool = False,
         dry_run: bool = False,
         all_projects: bool = False,
+        progress: Progress | None = None,
     ) -> Deleted:
         """Delete documents by id, key or filter; undo within 30 days unless ``purge``.
 
         A filter selects documents of this project only, and personal ones only outside of any
         project, unless it names ``projects``. With ``all_projects`` names and filters reach the
         documents of every project. A passage cannot be deleted without its document: the name of
-        one of several is refused, and with ``dry_run`` it shows what would go.
+        one of several is refused, and with ``dry_run`` it shows what would go. ``progress`` is
+        called as by `ingest`, after each of the slices in which many documents are deleted.
 
         Raises:
             NotFound: One of the names is unknown; nothing is deleted.
@@ -323,7 +322,7 @@ class StoringMemory(MaintainedMemory):
         self._check_changeable(doomed.values())
         if dry_run:
             return deleting.forecast(store, doomed)
-        return self._deleted(doomed, purge=purge)
+        return self._deleted(doomed, purge=purge, progress=progress)
 
     @recorded("prune")
     def prune(
@@ -378,12 +377,14 @@ class StoringMemory(MaintainedMemory):
         with suppress(StoreBusy, StoreFull):
             self._begin().backfill.catch_up()
 
-    def _deleted(self, doomed: Mapping[str, Document], *, purge: bool = False) -> Deleted:
+    def _deleted(
+        self, doomed: Mapping[str, Document], *, purge: bool = False, **how: Any
+    ) -> Deleted:
         from plait.writing import deleting
 
         self._check_writable()
         home = self.config.project or ""
-        deleted = deleting.delete(self._required(), list(doomed), purge=purge, home=home)
+        deleted = deleting.delete(self._required(), list(doomed), purge=purge, home=home, **how)
         if any(row.parent is not None for row in doomed.values()):
             self._embed_changed()
         if purge:
@@ -392,13 +393,18 @@ class StoringMemory(MaintainedMemory):
 
     @recorded("undo")
     def undo(
-        self, *names: str, dry_run: bool = False, all_projects: bool = False
+        self,
+        *names: str,
+        dry_run: bool = False,
+        all_projects: bool = False,
+        progress: Progress | None = None,
     ) -> list[Document]:
         """Restore what the latest delete or ingest in this project removed, or the named documents.
 
         A document whose name a newer one has taken stays in the trash; the earlier version of a
         note that was replaced changes places with the present one. With ``dry_run``, only return
         what would be restored. ``all_projects``: names and the latest delete of any project.
+        ``progress`` is called as by `delete`.
 
         Raises:
             NotFound: No such document was deleted here in the last 30 days.
@@ -408,84 +414,7 @@ class StoringMemory(MaintainedMemory):
         if self.is_off:
             return []
         home = None if all_projects else self.config.project or ""
-        back = undo_named(self._required(), names, home, dry_run=dry_run)
+        back = undo_named(self._required(), names, home, dry_run=dry_run, progress=progress)
         if not dry_run:
             self._embed_changed()
         return back
-
-    # -- settling --------------------------------------------------------------------------
-
-    @recorded("mark")
-    def mark(
-        self,
-        *names: str,
-        status: DocumentStatus | None = None,
-        superseded_by: str | None = None,
-        not_superseded: bool = False,
-        entity: str | None = None,
-        visibility: str | None = None,
-        to_project: str | None = None,
-        all_projects: bool = False,
-    ) -> MarkedDocuments:
-        """Change what is known about documents, not their text; `unmark` takes the result back.
-
-        Args:
-            names: Ids, keys or unique id prefixes, of this project or personal.
-            status: active, done or archived.
-            superseded_by: The document that they end in favour of: they are kept as its history.
-            not_superseded: They hold again: takes an end in favour of another one back.
-            entity: The entity that the facts are to belong to; created if needed.
-            visibility: Who sees them, and the facts of entities; `unmark` does not change it back.
-            to_project: The project that notes and facts are to belong to, with their histories;
-                without names, all of this project, as after its repository was renamed.
-            all_projects: The names may be those of another project.
-
-        Raises:
-            NotFound: One of the names is unknown.
-            UsageError: There is nothing to change, or it cannot be; nothing is changed.
-        """
-        from plait.memory.marking import mark
-
-        return mark(
-            self,
-            names,
-            all_projects=all_projects,
-            status=status,
-            superseded_by=superseded_by,
-            not_superseded=not_superseded,
-            entity=entity,
-            visibility=visibility,
-            to_project=to_project,
-        )
-
-    @recorded("mark")
-    def unmark(self, marked: MarkedDocuments) -> None:
-        """Restore what a `mark` changed; what others changed since then stays."""
-        from plait.writing import marking
-
-        if not self.is_off and marked.before:
-            self._check_writable()
-            marking.unmark(self._required(), marked)
-            self._embed_changed()
-
-    @recorded("feedback")
-    def feedback(self, name: str, verdict: str | None) -> Document:
-        """Say that a hit was good or wrong; ``None`` takes all feedback on it back.
-
-        It changes the score of the passage, or of all passages of a document, by up to a fifth.
-
-        Raises:
-            NotFound: Nothing has that name.
-            UsageError: The verdict is neither good nor wrong.
-        """
-        if verdict is not None:
-            check_choice("verdict", verdict, VERDICTS)
-        document, passage = self._named(name, "change")
-        self._check_changeable([document])
-        self._check_writable()
-        store = self._required()
-        parts = store.passages(document.id) if passage is None else [passage]
-        with store.transaction() as transaction:
-            refs = [part.ref for part in parts]
-            transaction.judge(refs, good=int(verdict == "good"), wrong=int(verdict == "wrong"))
-        return document

@@ -87,9 +87,9 @@ class _Run:
     def index(self, folder: str, visibility: str | None) -> None:
         """Index what changed in a folder."""
         report = self._memory.ingest(folder, incremental=True, visibility=visibility)
-        if report.interrupted:
-            raise KeyboardInterrupt
         self._tell(report.caution)
+        self._tell(report.outdated)
+        self._tell(report.unread)
         self._tell(report.trouble)
         before = self.done.ingested
         self.done = self.done._replace(ingested=before + _changed(report))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plait.memory.changes import changes_since, written_since
 from plait.searching.steps import stored_steps
-from plait.text import single_spaced
+from plait.text import clean, single_spaced
 from plait.text.commands import is_alike, program_of, words_of
 from plait.text.failures import failure_of, has_words, same_error, short_line, telling_line
 from plait.types import Document, Filter, Trust
@@ -53,7 +53,7 @@ def about(
         limit: How many sessions.
         all_projects: Also those of other projects.
     """
-    whole = path.replace("\\", "/").removeprefix("./").rstrip("/")
+    whole = clean(path).replace("\\", "/").removeprefix("./").rstrip("/")
     path = whole.removeprefix(_below(memory.config.project))
     file = path.rpartition("/")[2]
     if not file or memory._store is None:

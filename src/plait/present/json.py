@@ -192,6 +192,7 @@ def ingest_dict(
         "ignored_types": dict(report.ignored_types),
         "pending": report.pending,
         "interrupted": report.interrupted,
+        "left": report.left,
         "project": project,
         "left_out": [
             {"path": row.path, "outcome": row.outcome, "reason": row.reason} for row in left_out

@@ -348,10 +348,11 @@ def ingest_text(
     """
     from plait.types.reports import OUTCOMES  # 2 ms that a search does not need
 
-    counts = [
-        f"{report.count(outcome):,} {outcome}" for outcome in OUTCOMES if report.count(outcome)
-    ]
-    total = counted(len(report.reports), "file")
+    dropped = sum(row.code == "interrupted" for row in report.reports)
+    outcomes = {outcome: report.count(outcome) for outcome in OUTCOMES}
+    outcomes["skipped"] -= dropped
+    counts = [f"{count:,} {outcome}" for outcome, count in outcomes.items() if count]
+    total = counted(len(report.reports) - dropped, "file")
     passages = counted(report.chunks, "passage")
     project_part = in_project(project) if report.chunks else ""
     lines = [f"{total}: {', '.join(counts) or 'none matched'}; {passages} written{project_part}"]
@@ -367,13 +368,13 @@ def ingest_text(
     ]
     lines += [_left_out(row) for row in report.reports if row.outcome == "failed"]
     for reason, rows in _skipped(report).items():
-        interrupted = rows[0].code == "interrupted"
-        if len(rows) == 1 or (verbose and not interrupted):
+        if len(rows) == 1 or verbose:
             lines += map(_left_out, rows)
         else:
             shown = rows[0].reason if len({row.reason for row in rows}) == 1 else reason
-            how = "" if interrupted else "; --verbose names them"
-            lines.append(f"  skipped: {counted(len(rows), 'file')} ({shown}){how}")
+            lines.append(f"  skipped: {counted(len(rows), 'file')} ({shown}); --verbose names them")
+    if report.interrupted and report.left + dropped:
+        lines.append(f"  not read yet: {counted(report.left + dropped, 'file')}")
     return as_lines(lines)
 
 
@@ -400,7 +401,7 @@ def _skipped(report: IngestReport) -> dict[str, list[FileReport]]:
     """Return the skipped files by reason, without what differs from file to file."""
     groups: dict[str, list[FileReport]] = {}
     for row in report.reports:
-        if row.outcome == "skipped":
+        if row.outcome == "skipped" and row.code != "interrupted":
             # As in "too large: 12 MB, limit 10 MB".
             groups.setdefault(row.reason.partition(":")[0], []).append(row)
     return groups
@@ -413,6 +414,8 @@ def ingest_remarks(report: IngestReport) -> list[str]:
         "folder"
         for project, count in report.taken_from.items()
     ]
+    if report.outdated is not None:
+        remarks.append(report.outdated.text)
     rows = [row for row in report.reports if row.secret]
     if not rows:
         return remarks

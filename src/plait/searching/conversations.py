@@ -10,6 +10,7 @@ from plait.facts.names import Named, out_of_reach
 from plait.protocols import Following, Store
 from plait.ranking.hybrid import ANSWER_SHARE
 from plait.searching.readable import load_readable, readable_passages, unreadable
+from plait.text import clean
 from plait.types import EVERYTHING, Answer, Document, Filter, Hit, Passage
 from plait.types.ids import AGENT_FIELD, IMPORTED_SESSION, SHORT_SESSION, short_session
 from plait.types.queries import asks
@@ -102,6 +103,7 @@ def _may_be_short(name: str) -> bool:
 
 def why_unknown(store: Store, name: str, other: PlaitError) -> PlaitError:
     """Return why a name is no session here: it may be one of another project."""
+    name = clean(name)
     where = EVERYTHING._replace(session=name, kinds=("message",), scopes=False)
     for known in (name, *begun_by(store, where)):
         for message in store.scan(where._replace(session=known), limit=1, damaged=[]):

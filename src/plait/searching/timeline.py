@@ -10,7 +10,7 @@ from plait.types import KINDS, Document, Filter
 
 SUMMARY_CHARS = 100
 # Not the sign of "C#", "#12" and "#todo".
-_HEADING_MARKS = re.compile(r"^ {0,3}#{1,6}(?!\S)", re.MULTILINE)
+_HEADING = re.compile(r"^ {0,3}#{1,6}(?!\S)[ \t]*([^\n]*?)(?:[ \t]+#+)?[ \t]*$", re.MULTILINE)
 
 
 def happenings(where: Filter) -> Filter:
@@ -72,7 +72,9 @@ def summary_of(document: Document) -> str:
     r"""Return the summary of a whole document, else its first words, on one line.
 
     >>> summary_of(Document(text="# Deploys\n\nWe deploy C# on Fridays, see #12."))
-    'Deploys We deploy C# on Fridays, see #12.'
+    'Deploys: We deploy C# on Fridays, see #12.'
+    >>> summary_of(Document(text="# C#")), summary_of(Document(text="To buy:"))
+    ('C#', 'To buy:')
     """
     if document.summary:
         return document.summary
@@ -80,5 +82,14 @@ def summary_of(document: Document) -> str:
 
     text = document.text
     front = 0 if document.kind == "message" else front_matter(text)[1]
-    first = " ".join(_HEADING_MARKS.sub("", text[front : front + 4 * SUMMARY_CHARS]).split())
+    marked = _HEADING.sub(_heading_words, text[front : front + 4 * SUMMARY_CHARS])
+    first = " ".join(marked.split())
+    if not text.rstrip().endswith(":"):
+        first = first.removesuffix(":")  # there is nothing after the heading
     return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"
+
+
+def _heading_words(match: re.Match[str]) -> str:
+    """Return a heading so that the words after it do not run into it."""
+    words = match[1]
+    return f"{words}:" if words and words[-1].isalnum() else words

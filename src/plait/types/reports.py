@@ -128,7 +128,8 @@ class FileReport(NamedTuple):
 
     ``secret`` names the kinds of secrets in a file that was added or changed, ``taken_from`` the
     project that its document was in before its folder moved to this one, ``elsewhere`` the other
-    project that its document is in and stays in.
+    project that its document is in and stays in. ``old_text`` is the day of the text that is
+    kept of a file that could not be read this time.
     """
 
     path: str
@@ -139,7 +140,11 @@ class FileReport(NamedTuple):
     secret: tuple[str, ...] = ()
     taken_from: str = ""
     elsewhere: str = ""
+    old_text: str = ""
 
+
+# Files that one sentence names.
+FILES_NAMED = 8
 
 # Called with the outcome of each file as soon as it is known.
 OnFile = Callable[[FileReport], None]
@@ -151,7 +156,8 @@ class IngestReport(NamedTuple):
     ``ignored_types`` counts them by the ending of their names, the most frequent first.
 
     ``trouble`` is why vectors are missing; the text is stored. ``caution`` is why documents of
-    missing files were kept.
+    missing files were kept. ``unread`` says why a file that was named was left out, unless it
+    is merely empty. ``left`` counts the files that an interrupted run did not come to.
     """
 
     reports: tuple[FileReport, ...] = ()
@@ -161,6 +167,8 @@ class IngestReport(NamedTuple):
     trouble: Notice | None = None
     caution: Notice | None = None
     ignored_types: tuple[tuple[str, int], ...] = ()
+    left: int = 0
+    unread: Notice | None = None
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many files have one of these outcomes."""
@@ -179,11 +187,32 @@ class IngestReport(NamedTuple):
         return {project: projects.count(project) for project in dict.fromkeys(projects)}
 
     @property
+    def outdated(self) -> Notice | None:
+        """Which files have an older text in the memory, because they could not be read."""
+        old = [report for report in self.reports if report.old_text]
+        if not old:
+            return None
+        names = ", ".join(f"{row.path} (of {row.old_text})" for row in old[:FILES_NAMED])
+        more = ", …" if len(old) > FILES_NAMED else ""
+        files = "1 file" if len(old) == 1 else f"{len(old):,} files"
+        text = f"The memory keeps the older text of {files} that could not be read: {names}{more}."
+        return Notice(text, "old_text", old[0].path)
+
+    @property
     def chunks(self) -> int:
         """Passages written by this run."""
         return sum(
             report.chunks for report in self.reports if report.outcome in ("added", "changed")
         )
+
+
+class IngestInterrupted(KeyboardInterrupt):
+    """Ctrl-C during an ingest. ``report`` says how far it came; the next run goes on from there."""
+
+    def __init__(self, report: IngestReport) -> None:
+        done = f"{report.count('added', 'changed', 'moved'):,}"
+        super().__init__(f"Interrupted: what was indexed is kept ({done} files), the rest follows.")
+        self.report = report
 
 
 class Deleted(NamedTuple):

@@ -166,6 +166,25 @@ def first_heading(text: str, style: Style = "markdown") -> str:
     return headings[0].title if headings else ""
 
 
+def title_of_file(text: str) -> str:
+    r"""Return the heading that is the title of a Markdown file, or an empty string.
+
+    Many notes have none, because their file has a name: the first heading is then that of their
+    first section. It is a title if it is of level 1, or begins the text and is alone of its level.
+
+    >>> title_of_file("Intro.\n\n# Boat"), title_of_file("## Hotel\n\nx\n\n## Food"), \
+    ... title_of_file("## Boat\n\n### Sails")
+    ('Boat', '', 'Boat')
+    """
+    headings, _ = outline_markdown(text, DEFAULT_SIZE)
+    if not headings:
+        return ""
+    first = headings[0]
+    alone = all(heading.level > first.level for heading in headings[1:])
+    begins = not text[: first.start].strip()
+    return first.title if first.level == 1 or (begins and alone) else ""
+
+
 def _check(size: int, overlap: int, style: str) -> None:
     if size < MIN_CUT_SIZE:
         raise UsageError(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from plait.errors import NotFound, Notice, PlaitError, StoreBusy, StoreFull, UsageError, advise
 from plait.facts import names
@@ -15,6 +16,9 @@ from plait.types.reports import Deleted, Finding
 from plait.writing.changes import Changes
 from plait.writing.replacing import to_trash
 from plait.writing.retired import marks_of, unmarked, unmarked_contents
+
+if TYPE_CHECKING:
+    from plait.writing.backfill import Progress
 
 # What one transaction deletes: about a tenth of a second of CPU time. A larger document is one by
 # itself.
@@ -36,6 +40,7 @@ def delete(
     still: Callable[[Document], bool] | None = None,
     others: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
     by_rule: bool = False,
+    progress: "Progress | None" = None,
 ) -> Deleted:
     """Delete documents, and what belongs to entities among them; undoable unless ``purge``.
 
@@ -49,7 +54,7 @@ def delete(
     Many documents are deleted in slices, so that other writers need not wait for all of them. Each
     slice is one transaction that leaves the memory consistent. If a slice fails, the documents
     before it are gone and the others untouched; calling again deletes the rest. On a full disk, the
-    slices become smaller.
+    slices become smaller. ``progress`` is told how many are gone, of how many, after each slice.
     """
     batch, left = new_id(), dict.fromkeys(ids)
     gone: list[tuple[str, str, int]] = []
@@ -69,13 +74,16 @@ def delete(
             home=home,
             choose=choose,
             by_rule=by_rule,
+            progress=progress,
         )
+        if purge and progress is not None:
+            progress(len(gone), len(gone), "clearing the bytes")
         copies = store.tidy(purged=True) if purge else ()
     except PlaitError as error:
         raise (partly(error, deleted=len(gone)) if gone and left else error) from error
     except KeyboardInterrupt as stop:
         if not gone:
-            raise
+            raise KeyboardInterrupt("Interrupted: nothing was deleted.") from stop
         raise KeyboardInterrupt(_interrupted(len(gone), len(left))) from stop
     return Deleted(
         tuple(doc_id for doc_id, _, _ in gone),
@@ -96,6 +104,7 @@ def _delete_slices(
     home: str | None,
     choose: Callable[[Iterable[Document | None]], list[Document]],
     by_rule: bool,
+    progress: "Progress | None",
 ) -> None:
     """Delete the documents that are ``left``, and move each slice from there to ``gone``."""
     held, most = 0.0, SLICE_DOCUMENTS
@@ -120,6 +129,8 @@ def _delete_slices(
         gone += deleted
         for id_ in doomed:
             left.pop(id_, None)
+        if progress is not None and gone:
+            progress(len(gone), len(gone) + len(left), gone[-1][0])
         held += time.monotonic() - since
         if left:
             held = give_turn(held)

@@ -419,7 +419,10 @@ def _title(document: Document, values: FrontMatter, body_start: int) -> str:
     if style == "org" and (keyword := _ORG_TITLE.search(document.text[:_ORG_HEAD_CHARS])):
         return keyword[1].strip()[:TITLE_CHARS]
     body = document.text[body_start:]
-    heading = chunking.first_heading(body, "markdown" if style == "plain" else style)
+    if style == "markdown" and _is_of_file(document):
+        heading = chunking.title_of_file(body)
+    else:
+        heading = chunking.first_heading(body, "markdown" if style == "plain" else style)
     return heading[:TITLE_CHARS] or (filenames.title_from_name(key) if key else "")
 
 

@@ -1,20 +1,28 @@
 """Index a folder or a file: read changed files, skip unchanged ones, drop deleted ones."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 
 from plait.embedders import Embedder
 from plait.errors import Notice, SourceError, advise
 from plait.facts.trash import is_detached
-from plait.protocols import State, Store
+from plait.protocols import State
+from plait.times import show_day
 from plait.types import Document
-from plait.types.ids import share_files
-from plait.types.records import NamedTuple
-from plait.types.reports import FileReport, IngestReport, OnFile, Outcome
-from plait.writing import deleting, documents, exchanges, moves, removals, sources
+from plait.types.reports import FileReport, IngestInterrupted, IngestReport, OnFile, Outcome
+from plait.writing import (
+    covered,
+    deleting,
+    documents,
+    exchanges,
+    linked,
+    moves,
+    refusals,
+    removals,
+    sources,
+)
 from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
-from plait.writing.formats import NotText
+from plait.writing.formats import PART_OF_EXPORT, NotText
 from plait.writing.retired import Retired
 from plait.writing.writer import Writer
 
@@ -28,6 +36,8 @@ KEPT = "not there; kept, because a disk may be missing"
 # How often a run follows other processes that change the embedder, before it tells instead.
 CHANGES_FOLLOWED = 3
 NOT_WRITTEN = "interrupted before it was written"
+# Outcomes of files whose present text is in the memory.
+_READ: tuple[Outcome, ...] = ("added", "changed", "moved", "unchanged")
 
 
 class Ingest:
@@ -64,6 +74,10 @@ class Ingest:
         # Files that were known before this run and are still there.
         self._left = 0
         self._emptied: list[Document] = []
+        self._exported: list[Document] = []
+        # The folders that the known files were ingested from, and whether this run reads a folder.
+        self._sources: set[str] = set()
+        self._of_folder = False
         # What to tell about files that were read after all.
         self._remarks: dict[str, str] = {}
         # The other projects that documents stay in, by path.
@@ -73,9 +87,10 @@ class Ingest:
     def run(self, walk: sources.Walk) -> IngestReport:
         """Read every file of the walk; one bad file never stops the rest."""
         interrupted = False
-        unseen: list[str] = []
+        unseen: list[sources.Skipped] = []
         try:
             entries = list(walk)
+            entries += linked.leading_nowhere(self._store, walk, self._project)
             self._total = len(entries)
             files = [entry for entry in entries if isinstance(entry, sources.SourceFile)]
             known = dict(zip(files, self._known(files), strict=True))
@@ -86,12 +101,19 @@ class Ingest:
                 if known[file] is None and marks.has(file, incremental=self._incremental)
             }
             newcomers = [file for file in files if known[file] is None and file not in retired]
+            links = linked.links_of(walk, entries)
+            behind = linked.follow(self._store, walk.root, links, newcomers, self._project)
+            newcomers = [file for file in newcomers if file.path not in behind.folders]
             exchanged = exchanges.follow(self._store, walk.root, known, newcomers, self._project)
             newcomers = [file for file in newcomers if file.path not in exchanged]
+            exchanged.update(behind.folders)
             self._moves = moves.follow(
                 self._store, walk.root, newcomers, self._project, marks.covers
             )
-            self._moves = self._moves._replace(folders={**self._moves.folders, **exchanged})
+            self._moves = self._moves._replace(
+                folders={**self._moves.folders, **exchanged},
+                taken={**self._moves.taken, **behind.taken},
+            )
             gone = self._without_file(marks, walk, entries)
             renamed = marks.renamed(gone, filter(self._is_new, newcomers))
             retired |= renamed.keys()
@@ -99,10 +121,17 @@ class Ingest:
                 moved = [file for file in files if file.path in exchanged] + newcomers
                 known.update(zip(moved, self._known(moved), strict=True))
             self._left = len(files) - list(known.values()).count(None)
+            self._sources = {old.source for old in known.values() if old is not None}
+            self._of_folder = walk.is_folder
+            left_out = self._known_of_skipped(entries)
             for entry in entries:
                 if isinstance(entry, sources.Skipped):
-                    unseen.append(entry.path)
-                    self._report(FileReport(entry.path, "skipped", reason=entry.reason))
+                    unseen.append(entry)
+                    large = entry.reason.startswith(refusals.OVER_LIMIT)
+                    report = FileReport(
+                        entry.path, "skipped", reason=entry.reason, code="too_large" * large
+                    )
+                    self._leave(report, left_out.get(entry.path))
                 elif entry in retired:
                     self._report(FileReport(entry.path, "skipped", reason=PRUNED, code="pruned"))
                 else:
@@ -120,7 +149,17 @@ class Ingest:
             interrupted=interrupted,
             caution=self._caution,
             ignored_types=tuple(walk.ignored_types.most_common()),
+            left=max(0, self._total - len(self._reports)) if interrupted else 0,
+            unread=self._unread(walk),
         )
+
+    def _unread(self, walk: sources.Walk) -> Notice | None:
+        """Return why a named file was skipped: whoever named it wanted it read."""
+        if walk.is_folder:
+            return None
+        rows = [row for row in self._reports if row.outcome == "skipped"]
+        rows = [row for row in rows if row.reason != EMPTY and row.code != "interrupted"]
+        return refusals.unread(rows[0].path, rows[0].reason).notice if rows else None
 
     def _marks(self, walk: sources.Walk) -> Retired:
         """Return which files of a folder rules have removed; a file that is named comes back."""
@@ -182,12 +221,15 @@ class Ingest:
         try:
             content = sources.read_file(file)
         except NotText as error:
-            self._report(
-                FileReport(file.path, "skipped", reason=error.notice.text, code=error.code)
-            )
+            if error.code == "exported" and old is not None and not is_detached(old):
+                self._exported.append(old)  # by an earlier version of plait
+                return
+            report = FileReport(file.path, "skipped", reason=error.notice.text, code=error.code)
+            self._leave(report, old or former)
             return
         except SourceError as error:
-            self._report(FileReport(file.path, "failed", reason=error.notice.text, code=error.code))
+            report = FileReport(file.path, "failed", reason=error.notice.text, code=error.code)
+            self._leave(report, old or former)
             return
         if same is not None and same.sha256 == content.sha256 and not is_detached(same):
             self._report(FileReport(file.path, outcome))
@@ -198,6 +240,34 @@ class Ingest:
         draft = documents.complete(document, documents.now_ms(), content.lines)
         self._add(draft, old, former)
 
+    def _known_of_skipped(
+        self, entries: Sequence[sources.SourceFile | sources.Skipped]
+    ) -> dict[str, Document]:
+        """Return by path what is known of skipped files; of a link to a folder, one behind it."""
+        read = {entry.path for entry in entries if isinstance(entry, sources.SourceFile)}
+        paths = [
+            entry.path
+            for entry in entries
+            if isinstance(entry, sources.Skipped) and not entry.folder
+            if entry.reason != refusals.LINK_TO_IGNORED
+        ]
+        known = linked.behind(self._store, paths, self._project)
+        return {
+            path: row
+            for path, rows in known.items()
+            for row in rows
+            if moves.real_place(row.path or "") not in read
+        }
+
+    def _leave(self, report: FileReport, old: Document | None) -> None:
+        """Report a file that could not be read, and of when the text is that is known of it."""
+        if old is not None and not is_detached(old):
+            day = show_day(old.indexed_at)
+            report = report._replace(
+                reason=f"{report.reason}; its text of {day} is kept", old_text=day
+            )
+        self._report(report)
+
     def _was_renamed(self, file: sources.SourceFile) -> bool:
         """Tell whether its folder's move changed a file's key: its memory type may follow it."""
         before = self._moves.folders.get(file.path)
@@ -207,13 +277,21 @@ class Ingest:
         self, file: sources.SourceFile, old: Document | None, former: Document | None
     ) -> tuple[sources.SourceFile, str | None]:
         """Return where a file belongs: a known one stays under the widest folder it came from."""
-        if old is None and former is not None:
+        if old is None and former is not None and not self._is_narrowed(file, former):
             old = moves.placed(former, file.path, file.root, self._project)
         if old is None:
             return file, self._project
         if moves.is_below(file.root, old.source) and old.key is not None:
             file = file._replace(root=old.source, key=old.key)
         return file, old.project if self._keep_project else self._project
+
+    def _is_narrowed(self, file: sources.SourceFile, former: Document) -> bool:
+        """Tell whether a deleted file comes back with a narrower folder, and no other of the wider.
+
+        Whoever ingested too much by mistake deletes it, and names what was meant.
+        """
+        is_back = self._of_folder and former.path == file.path
+        return is_back and former.source not in self._sources
 
     def _add(self, draft: documents.Draft, old: Document | None, former: Document | None) -> None:
         document = draft.document
@@ -242,9 +320,11 @@ class Ingest:
             return "moved" if before.sha256 == document.sha256 else "changed"
         if old is None:
             return "added"
-        # A restored document only meets its file again.
-        same = is_detached(old) and old.sha256 == document.sha256
-        return "unchanged" if same else "changed"
+        if old.sha256 != document.sha256:
+            return "changed"
+        # A restored document only meets its file again; another gets a key or a project.
+        places = [(row.source, row.key, row.project) for row in (old, document)]
+        return "unchanged" if is_detached(old) else "moved" if places[0] != places[1] else "changed"
 
     def _flush(self) -> None:
         batch = self._batch
@@ -255,6 +335,8 @@ class Ingest:
         reports = []
         for (change, outcome), done in zip(batch, stored, strict=True):
             path = change.entry.document.path or ""
+            if outcome == "added" and done.replaced:
+                outcome = "unchanged"  # another process has added it meanwhile
             remark = self._remarks.pop(path, "")
             reports.append(FileReport(path, outcome, done.chunks, remark, secret=done.secret))
         self._report(*reports)
@@ -267,7 +349,7 @@ class Ingest:
             )
         self._batch = []
 
-    def _forget_vanished(self, walk: sources.Walk, unseen: Sequence[str]) -> None:
+    def _forget_vanished(self, walk: sources.Walk, unseen: Sequence[sources.Skipped]) -> None:
         """Drop files that are deleted or excluded; keep those that could not be read."""
         lost = self._lost(walk, unseen)
         kept = removals.KeptBack()
@@ -281,32 +363,29 @@ class Ingest:
         self._caution = kept.caution
         gone = [*lost.vanished, *lost.excluded]
         removed = self._remove([old for old in gone if old.path not in kept.paths])
-        emptied = {old.id for old in self._emptied}
-        # The walk did not meet these, so they are not in the total yet; an emptied file is.
-        self._total += len(gone) - len(emptied)
+        reasons = {old.id: EMPTY for old in self._emptied}
+        reasons |= {old.id: PART_OF_EXPORT for old in self._exported}
+        # The walk did not meet these, so they are not in the total yet; those with a reason are.
+        self._total += len(gone) - len(reasons)
         for old in gone:
-            reason = EMPTY if old.id in emptied else ""
+            reason = reasons.get(old.id, "")
             if old.id in removed:
                 self._report(FileReport(old.path or "", "removed", old.chunk_count, reason))
             elif old.path in kept.paths:
                 self._report(FileReport(old.path or "", "kept", reason=reason or KEPT))
 
-    def _lost(self, walk: sources.Walk, unseen: Sequence[str]) -> "_Lost":
+    def _lost(self, walk: sources.Walk, unseen: Sequence[sources.Skipped]) -> covered.Lost:
         """Compare the documents that a walk covers with the files that it met."""
-        lost = _Lost(vanished=[*self._emptied], excluded=[])
-        left = self._left - len(self._emptied)
-        for document in _files_of(self._store, walk, self._project):
-            path = document.path or ""
-            if path in self._seen or is_detached(document) or not _belongs(document, walk):
-                continue
-            hidden = any(path == place or moves.is_below(path, place) for place in unseen)
-            if not hidden and moves.is_missing(path):
-                lost.vanished.append(document)
-                continue
-            left += 1
-            if not hidden and _is_excluded(document, walk):
-                lost.excluded.append(document)
-        return lost._replace(left=left)
+        read = {row.path for row in self._reports if row.outcome in _READ}
+        lost = covered.lost_to(
+            self._store, walk, self._project, seen=self._seen, read=read, unseen=unseen
+        )
+        left = self._left - len(self._emptied) + lost.left
+        return lost._replace(
+            vanished=[*self._emptied, *lost.vanished],
+            excluded=[*self._exported, *lost.excluded],
+            left=left,
+        )
 
     def _remove(self, documents: Sequence[Document]) -> set[str]:
         """Move documents to the trash as one delete; return the ids of those that were."""
@@ -342,77 +421,6 @@ class Ingest:
         return report
 
 
-def walk_known(
-    store: Store,
-    path: str | os.PathLike[str],
-    *,
-    project: str | None,
-    patterns: Sequence[str],
-    max_bytes: int,
-    allow_removal: bool,
-) -> sources.Walk:
-    """Return the walk over a source; with ``allow_removal``, over a known folder that is gone too.
-
-    Raises:
-        SourceError: It is not there, or cannot be read.
-    """
-    try:
-        return sources.walk(path, patterns=patterns, max_bytes=max_bytes)
-    except SourceError as error:
-        if error.code != "no_such_source":
-            raise
-        gone = sources.walk(path, patterns=patterns, max_bytes=max_bytes, gone=True)
-        known = moves.is_missing(gone.root) and any(
-            _belongs(document, gone) for document in _files_of(store, gone, project)
-        )
-        if known and allow_removal:
-            return gone
-        if known:
-            raise error.with_notice(
-                error.notice._replace(
-                    text=f"No such folder: {error.subject}. What is known of its files was kept.",
-                    advice=advise("allow_removal", path=gone.root),
-                )
-            ) from error
-        raise
-
-
-class _Lost(NamedTuple):
-    """Documents whose files a walk did not meet, and how many others it covers.
-
-    ``vanished``: the file is gone, or has no text any more; ``excluded``: the rules leave it out.
-    """
-
-    vanished: list[Document]
-    excluded: list[Document]
-    left: int = 0
-
-
-def _files_of(store: Store, walk: sources.Walk, project: str | None) -> list[Document]:
-    """Return the documents that a walk covers, whatever their project, but none of other users."""
-    where = moves.EVERY_FILE._replace(source=walk.root)
-    if walk.is_folder:
-        where = moves.EVERY_FILE._replace(path_prefix=walk.root.rstrip(os.sep) + os.sep)
-    return [row for row in store.scan(where) if share_files(row.project, project)]
-
-
-def _belongs(document: Document, walk: sources.Walk) -> bool:
-    """Tell whether a walk can say anything about a file.
-
-    It cannot about a folder inside that was read on its own: it may be a disk that is not there.
-    """
-    return document.source == walk.root or moves.is_below(walk.root, document.source)
-
-
-def _is_excluded(document: Document, walk: sources.Walk) -> bool:
-    """Tell whether a file that exists was left out by the rules.
-
-    A run with narrower patterns says nothing about files that it did not look for.
-    """
-    wanted = document.source == walk.root and walk.is_folder and walk.wants(document.key or "")
-    return wanted and os.path.lexists(document.path or "")
-
-
 def ingest(
     writer: Writer,
     walk: sources.Walk,
@@ -439,13 +447,20 @@ def ingest(
     )
     report = run.run(walk)
     trouble = writer.trouble
-    if trouble is None:
+    if trouble is None and not report.interrupted:
         # These passages are from a time without a working embedder.
         writer.backfill.catch_up()
         trouble = writer.trouble
-    if trouble is None and _pending(writer):
+    if trouble is None and not report.interrupted and _pending(writer):
         trouble = _follow(writer, embedder_for)
     return report._replace(pending=_pending(writer), trouble=trouble)
+
+
+def unless_interrupted(report: IngestReport) -> IngestReport:
+    """Return the report, or raise it as the Ctrl-C that ended the run."""
+    if report.interrupted:
+        raise IngestInterrupted(report)
+    return report
 
 
 def _follow(writer: Writer, embedder_for: Callable[[State], Embedder]) -> Notice | None:

@@ -56,6 +56,12 @@ def is_missing(path: str) -> bool:
     return False
 
 
+def real_place(path: str) -> str:
+    """Return where a path leads, or ``""`` if there is no link on the way."""
+    real = os.path.realpath(path)
+    return "" if real == path else real
+
+
 def is_bare(folder: str) -> bool:
     """Tell whether a folder has nothing in it, like one that a disk is not mounted on."""
     try:
@@ -95,7 +101,7 @@ def follow(
         return Moves()
     search = _Search(store, newcomers, project, lambda row: is_retired(row, root))
     targets = search.targets(search.moved_folders(), project)
-    moved = _move(store, targets, root, project)
+    moved = moved_to(store, targets, root, project)
     formers = search.formers(moved, project)
     for old, path in targets:
         # Another process has removed it just now: its file continues what is in the trash.
@@ -162,8 +168,9 @@ class _Search:
         return sorted(files, key=lambda row: row.path or "")
 
     def _is_missing(self, path: str) -> bool:
+        """Tell whether nothing is at a path, or only a link that leads to one of the new files."""
         if path not in self._missing:
-            self._missing[path] = is_missing(path)
+            self._missing[path] = is_missing(path) or real_place(path) in self._newcomers
         return self._missing[path]
 
     def _read(self, newcomers: Iterable[sources.SourceFile]) -> dict[str, str]:
@@ -345,7 +352,7 @@ def _common_end(first: str, second: str) -> int:
     return same
 
 
-def _move(
+def moved_to(
     store: Store,
     targets: Sequence[tuple[Document, str]],
     root: str,

@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 
+from plait.errors import SourceError, advise
 from plait.types.records import NamedTuple
 
 NAME_NOT_UTF8 = "its name is not valid UTF-8; rename it"
@@ -16,6 +17,7 @@ LINK_TO_IGNORED = "a link to a hidden or ignored file"
 LINK_DANGLES = "a dangling link: its target does not exist"
 LINK_LOOP = "symbolic link loop"
 BINARY = "binary, not text"
+OVER_LIMIT = "too large"
 WRONG_SIZE = "its size does not match its content, as in a system file"
 CHANGED_DURING_READ = "changed while it was being read; ingest it again later"
 
@@ -34,7 +36,7 @@ def refusal_of(status: os.stat_result, max_bytes: int) -> Refusal | None:
         if status.st_size <= max_bytes:
             return None
         sizes = f"{amount(status.st_size)}, limit {amount(max_bytes)}"
-        return Refusal("too_large", f"too large: {sizes}")
+        return Refusal("too_large", f"{OVER_LIMIT}: {sizes}")
     if stat.S_ISFIFO(mode):
         reason = "a pipe, not a file"
     elif stat.S_ISSOCK(mode):
@@ -44,6 +46,17 @@ def refusal_of(status: os.stat_result, max_bytes: int) -> Refusal | None:
     else:
         reason = "not an ordinary file"
     return Refusal("not_a_file", reason)
+
+
+def unread(path: str, reason: str) -> SourceError:
+    """Return the error that a file cannot be read, for one that was named."""
+    too_large = reason.startswith(OVER_LIMIT)
+    return SourceError(
+        f"Cannot read {path}: {reason}.",
+        code="too_large" if too_large else "unreadable_source",
+        subject=path,
+        advice=advise("raise_limit") if too_large else None,
+    )
 
 
 def error_reason(error: OSError | RuntimeError) -> str:

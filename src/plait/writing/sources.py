@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -79,12 +79,13 @@ class SourceFile(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """A file or folder that should have counted but was left out, and the reason."""
+    """A file, folder or link that should have counted but was left out, and the reason."""
 
     path: str
     key: str
     reason: str
     folder: bool = False
+    link: bool = False
 
 
 class Content(NamedTuple):
@@ -178,7 +179,11 @@ def walk(
             subject=shown,
         )
     name = None if stat.S_ISDIR(status.st_mode) else Path(path).name
-    return Walk(root, name, wanted, max_bytes, ignore_file, hidden)
+    files = Walk(root, name, wanted, max_bytes, ignore_file, hidden)
+    given = os.path.abspath(path)  # noqa: PTH100
+    if name is None and given != root and _printable(given) == given:
+        files.alias = given
+    return files
 
 
 def named_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_SOURCE_BYTES) -> SourceFile:
@@ -198,11 +203,7 @@ def named_file(path: str | os.PathLike[str], *, max_bytes: int = MAX_SOURCE_BYTE
         )
     (file,) = files
     if isinstance(file, Skipped):
-        raise SourceError(
-            f"Cannot read {file.path}: {file.reason}.",
-            code="unreadable_source",
-            subject=file.path,
-        )
+        raise refusals.unread(file.path, file.reason)
     return file
 
 
@@ -232,6 +233,10 @@ class Walk:
         self._ignore_file = ignore_file
         self._hidden = hidden
         self._gone = gone
+        self.alias = ""  # the path of a folder as it was given, if it leads there through a link
+        self.dangling: list[Skipped] = []  # of other types: perhaps folders on a missing disk
+        # Files of other types that are documents already: they are read again.
+        self.known: Collection[str] = frozenset()
         # Files and folders that no link may lead into.
         self._off_limits: set[Path] = set()
         self._rules_read = 0
@@ -251,6 +256,7 @@ class Walk:
     def __iter__(self) -> Iterator[SourceFile | Skipped]:
         """Walk depth first, by name within each folder."""
         self.ignored_types.clear()
+        self.dangling.clear()
         self._off_limits, self._keys, self._rules_read = set(), {}, 0
         if self._name is not None:
             yield self._named_file(self._name)
@@ -276,13 +282,17 @@ class Walk:
                 yield from self._file(place, status)
         # Links come last, so that a file is listed under its own name and not under a link's.
         for place in links:
-            yield from self._link(place)
+            for entry in self._link(place):
+                yield entry._replace(link=True) if isinstance(entry, Skipped) else entry
 
     def wants(self, key: str) -> bool:
         """Return whether the patterns match a file's key."""
         # The patterns *.md and *.txt also match README.MD and NOTES.TXT.
         parts = tuple(key.lower().split("/"))
         return any(rule.matches(parts, folder=False) for rule in self._wanted)
+
+    def _counts(self, place: "_Place") -> bool:
+        return self.wants(place.key) or str(place.path) in self.known
 
     def _named_file(self, name: str) -> SourceFile | Skipped:
         place = _Place(Path(self.root, name), (name,))
@@ -337,7 +347,7 @@ class Walk:
         return rules
 
     def _file(self, place: "_Place", status: os.stat_result) -> Iterator[SourceFile | Skipped]:
-        if self.wants(place.key):
+        if self._counts(place):
             yield self._list(place, status, place.path)
         else:
             self.ignored_types[ending_of(place.key)] += 1
@@ -347,15 +357,17 @@ class Walk:
             status = place.path.stat()
             target = place.path.resolve()
         except (OSError, RuntimeError) as error:
-            if self.wants(place.key):
-                yield place.skipped(refusals.link_error_reason(error))
+            dangling = place.skipped(refusals.link_error_reason(error))
+            if self._counts(place):
+                yield dangling
             else:
+                self.dangling.append(dangling._replace(link=True))
                 self.ignored_types[ending_of(place.key)] += 1
             return
         listed = self._keys.get((status.st_dev, status.st_ino))
         if stat.S_ISDIR(status.st_mode):
             yield place.skipped(refusals.LINK_TO_FOLDER)
-        elif not self.wants(place.key):
+        elif not self._counts(place):
             self.ignored_types[ending_of(place.key)] += 1
         elif not target.is_relative_to(self.root):
             yield place.skipped(refusals.LINK_LEADS_OUT)

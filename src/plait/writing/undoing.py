@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from plait.errors import NotFound, PlaitError, advise
 from plait.facts import names, versions
@@ -23,13 +24,21 @@ from plait.writing.deleting import (
 )
 from plait.writing.retired import unmarked_copies
 
+if TYPE_CHECKING:
+    from plait.writing.backfill import Progress
+
 
 class _OnlyAsked(Exception):
     """Takes a transaction back: a dry run restores as an undo does, and keeps nothing of it."""
 
 
 def undo_named(
-    store: Store, wanted: Sequence[str], project: str | None, *, dry_run: bool = False
+    store: Store,
+    wanted: Sequence[str],
+    project: str | None,
+    *,
+    dry_run: bool = False,
+    progress: "Progress | None" = None,
 ) -> list[Document]:
     """Restore what the latest delete in a project removed, or the named documents.
 
@@ -51,14 +60,19 @@ def undo_named(
         if not rows:
             raise _not_in_trash(trash, name)
         ids += [row.document.id for row in rows if row.document.id not in ids]
-    back = (forecast if dry_run else undo)(store, ids, project)
+    back = forecast(store, ids, project) if dry_run else undo(store, ids, project, progress)
     if not back:
         wanted_rows = trash_rules.family(trash, ids) or trash_rules.latest_batch(trash, project)
         raise _kept_away(store, wanted_rows) or _nothing_to_undo(trash, project or "")
     return back
 
 
-def undo(store: Store, ids: Sequence[str] = (), project: str | None = "") -> list[Document]:
+def undo(
+    store: Store,
+    ids: Sequence[str] = (),
+    project: str | None = "",
+    progress: "Progress | None" = None,
+) -> list[Document]:
     """Restore documents from the trash; without ids, those of the latest delete in a project.
 
     The project is empty for none, and ``None`` for any.
@@ -88,13 +102,15 @@ def undo(store: Store, ids: Sequence[str] = (), project: str | None = "") -> lis
             back.update(restored)
             left -= len(part)
             held += time.monotonic() - since
+            if progress is not None and restored:
+                progress(len(rows) - left, len(rows), [*restored.values()][-1].doc_id)
             if left:
                 held = give_turn(held)
     except PlaitError as error:
         raise (partly(error, restored=len(back)) if back else error) from error
     except KeyboardInterrupt as stop:
         if not back:
-            raise
+            raise KeyboardInterrupt("Interrupted: nothing was restored.") from stop
         raise KeyboardInterrupt(
             f"Interrupted: {documents_were(len(back))} restored, "
             f"{left_over(left, 'still in the trash')}"

@@ -24,8 +24,8 @@ from plait.errors import (
     SchemaTooNew,
     StoreBusy,
     StoreError,
-    UsageError,
     advise,
+    not_storable,
 )
 from plait.stores.postgres import failures
 from plait.stores.postgres.adapting import Escaped as Escaped
@@ -275,10 +275,7 @@ class Connections:
         except psycopg.Error as error:
             raise self.translated(error) from error
         except (UnicodeEncodeError, OverflowError) as error:
-            # A lone surrogate (a command line that is not UTF-8), or a number over 64 bits.
-            raise UsageError(
-                f"A value cannot be stored or looked up: {error}.", code="not_storable"
-            ) from error
+            raise not_storable(error) from error
 
     def translated(self, error: Exception) -> PlaitError:
         """Return a failure of the server, or of the way to it, as one of plait's errors."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 
 import apsw
 
-from plait.errors import PlaitError, StoreBusy, StoreError, UsageError, advise
+from plait.errors import PlaitError, StoreBusy, StoreError, advise, not_storable
 from plait.stores import exists
 from plait.types.records import NamedTuple
 
@@ -492,7 +492,4 @@ class Guard:
         if isinstance(error, apsw.Error | UnicodeDecodeError):
             raise translate(error, self._path) from error
         if isinstance(error, UnicodeEncodeError | OverflowError):
-            # A lone surrogate (a command line that is not UTF-8), or a number over 64 bits.
-            raise UsageError(
-                f"A value cannot be stored or looked up: {error}.", code="not_storable"
-            ) from error
+            raise not_storable(error) from error

@@ -4,6 +4,7 @@ One module per format: bytes go in, a `Converted` comes out, in linear time and 
 whatever the bytes are. Nothing here opens files; cutting texts belongs in `plait.writing.chunking`.
 """
 
+import re
 from collections.abc import Callable
 
 from plait.errors import SourceError
@@ -13,6 +14,10 @@ __all__ = ["Converted", "NotText", "converted"]
 
 # A converter takes the bytes, the name of the file for messages, and the most bytes of text.
 Converter = Callable[[bytes, str, int], Converted]
+# It would be in the memory twice, with the front matter as its words and its trust lost.
+PART_OF_EXPORT = "part of plait's own export; use import, not ingest, for its folder"
+# How such a file begins. A person's note may have a field of this name, but no id behind it.
+_EXPORTED = re.compile(rb"(?:\xef\xbb\xbf)?---\r?\nplait: \d+\r?\nid: \"[a-z2-7]{13}\"\r?\n")
 # What a reader with a defect raises for a file that nobody has thought of. One such file must not
 # end the reading of all others. Failures of the system (`OSError`) are no defects.
 _DEFECTS = (
@@ -50,6 +55,11 @@ def _converter(ending: str) -> Converter | None:
     return None
 
 
+def _is_exported(data: bytes) -> bool:
+    """Tell whether a file is one of a Markdown export."""
+    return _EXPORTED.match(data) is not None
+
+
 def converted(data: bytes, name: str, max_bytes: int) -> Converted:
     """Return the text of a file.
 
@@ -65,6 +75,8 @@ def converted(data: bytes, name: str, max_bytes: int) -> Converted:
     ending = name.rpartition(".")[2].lower()
     converter = _converter(ending)
     if converter is None:
+        if _is_exported(data):
+            raise NotText(PART_OF_EXPORT, code="exported", subject=name)
         return decoded(data, name)
     try:
         result = converter(data, name, max_bytes)

@@ -1,0 +1,71 @@
+"""Recognise files that are now reached through a link, so that their documents stay the same.
+
+Somebody moved a file or a folder and left a link to its new place: nothing is missing at the old
+path, so `moves` finds nothing, and yet the file is read under its own name only. The link tells
+where it went; no content needs to be compared.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from plait.facts.names import PERSONAL
+from plait.protocols import Store
+from plait.types import Document
+from plait.types.ids import share_files
+from plait.writing import sources
+from plait.writing.moves import EVERY_FILE, Moves, is_below, moved_to, placed, real_place
+
+
+def links_of(
+    walk: sources.Walk, entries: Iterable[sources.SourceFile | sources.Skipped]
+) -> list[str]:
+    """Return the paths at which a walk met links, and the one by which it was named, if it has."""
+    links = [entry.path for entry in entries if isinstance(entry, sources.Skipped) and entry.link]
+    return [*links, walk.alias] if walk.alias else links
+
+
+def behind(store: Store, links: Sequence[str], project: str | None) -> dict[str, list[Document]]:
+    """Return for each path the document there, or those whose paths lead through it."""
+    wanted = [Document(kind="file", path=link, project=project) for link in links]
+    rows: dict[str, list[Document]] = {}
+    for link, row in zip(links, store.known(wanted), strict=True):
+        if row is not None:
+            rows[link] = [row]
+        elif not Path(link).is_file():  # a folder's files have names below its own
+            where = EVERY_FILE._replace(path_prefix=link.rstrip(os.sep) + os.sep)
+            inside = [row for row in store.scan(where) if share_files(row.project, project)]
+            # A filter also selects what is spelt in another way.
+            rows[link] = [row for row in inside if is_below(row.path or "", link)]
+    return rows
+
+
+def leading_nowhere(store: Store, walk: sources.Walk, project: str | None) -> list[sources.Skipped]:
+    """Return the links without a target that documents are behind, after a walk."""
+    known = behind(store, [entry.path for entry in walk.dangling], project)
+    return [entry for entry in walk.dangling if known.get(entry.path)]
+
+
+def follow(
+    store: Store,
+    root: str,
+    links: Sequence[str],
+    newcomers: Sequence[sources.SourceFile],
+    project: str | None,
+) -> Moves:
+    """Give the documents behind links the paths at which their files are now read."""
+    new = {file.path for file in newcomers}
+    targets = {
+        place: row
+        for rows in (behind(store, links, project) if new else {}).values()
+        for row in rows
+        if (place := real_place(row.path or "")) in new
+    }
+    pairs = [(row, place) for place, row in targets.items()]
+    moved = moved_to(store, pairs, root, project)
+    taken = {
+        place: row.project or PERSONAL
+        for place, row in moved.items()
+        if placed(row, place, root, project).project != row.project
+    }
+    return Moves(moved, {}, taken)
