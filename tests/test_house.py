@@ -154,7 +154,7 @@ HOOK_LOADS = {
     ),
     *("plait.facts", "plait.facts.assigned", "plait.facts.credentials"),
     *("plait.facts.echo", "plait.facts.names"),
-    *("plait.searching.joining", "plait.searching.recall"),
+    *("plait.searching.joining", "plait.searching.recall", "plait.text.capitals"),
     *(f"plait.stores.sqlite.{part}" for part in ("journal", "pages", "reading")),
 }
 # Opening a memory for reading only needs a URI, and secrets are looked for in any script.
@@ -222,7 +222,7 @@ MOST_TOP_LEVEL_NAMES = 21
 MOST_ROWS = 10
 MOST_LINES = 500
 MOST_STORE_METHODS = 29
-MOST_FILES_OF_A_SEARCH = 32
+MOST_FILES_OF_A_SEARCH = 33
 MOST_CROSSINGS_OF_A_SEARCH = 12
 MOST_CROSSINGS_OF_A_STORE = 8
 

@@ -23,7 +23,7 @@ import pytest
 
 from plait.agents import private
 from plait.agents.histories import acts, stripping
-from plait.agents.hooks import injecting, speaking
+from plait.agents.hooks import injecting
 from plait.embedders.builtin import Builtin
 from plait.embedders.transport import _retry_after
 from plait.errors import PlaitError
@@ -39,6 +39,7 @@ from plait.stores.sqlite.analysis import tokens_among
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import (
     asking,
+    capitals,
     clean,
     commands,
     dates,
@@ -641,7 +642,7 @@ SCANNERS: dict[str, Scanner] = {
             "searching/dividing.py:divided_ones",
         ),
     ),
-    "speaking.names_in": Scanner(speaking.names_in, ("agents/hooks/speaking.py:names_in",)),
+    "capitals.names_in": Scanner(capitals.names_in, ("text/capitals.py:names_in",)),
     "text.visible": Scanner(visible),
     "evidence._may_be_english": Scanner(
         evidence._may_be_english, ("searching/evidence.py:_may_be_english",)

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from plait.errors import Notice, StoreDamaged
@@ -17,6 +18,7 @@ from plait.types.queries import Chance, Expression, Group, Query, Term, Vocabula
 if TYPE_CHECKING:
     from plait.protocols import ReadAhead
     from plait.searching.scoring import Request
+    from plait.searching.uncommon import WordsAtLarge
 
 CHATTY_WORDS = 3
 CHATTY_CERTAINTY = 0.5
@@ -25,6 +27,7 @@ LOOKED_UP_WORDS = 2  # so many, all of them telling, are no question: they are l
 LOOKED_UP_CHARACTERS = 6  # and so many of a script without blanks
 LEAST_QUOTED = 3  # little words that rarely stand side by side but in the phrase that is meant
 MOST_GATHERED = 1_000  # candidates at once
+BEST = 5  # candidates that show which language a memory is in
 KNOWS_ALL_WORDS = 30_000  # passages: how many of so many have a word tells how rare it is
 IN_OTHER_DAY = 2  # words of a date, in a passage of another day: "March" and "2024"
 IN_PASSAGE = 2  # function words of a language, in a passage that is in it
@@ -323,12 +326,14 @@ class Evidence:
         passages = self._vocabulary.passages
         if passages >= KNOWS_ALL_WORDS or self._function_words:
             return 0.0
-        from plait.searching.uncommon import is_english, uncommon
+        return self._at_large.tell(passage, signals)
 
-        if not is_english(self.text) and not is_english(passage.text):
-            return 0.0
-        told = max(signals.coverage, signals.sentence or 0.0)
-        return uncommon(signals.matched, told, passages)
+    @cached_property
+    def _at_large(self) -> "WordsAtLarge":
+        from plait.searching.uncommon import WordsAtLarge
+
+        best = [self._read[ref].passage.text for ref in self._order[:BEST] if ref in self._read]
+        return WordsAtLarge(self.text, self._word_of.values(), self._vocabulary, best)
 
     @property
     def is_in_other_language(self) -> bool:

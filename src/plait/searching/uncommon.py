@@ -8,27 +8,31 @@ import math
 import os
 import re
 from bisect import bisect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 from itertools import accumulate
 
 from plait.searching.evidence import KNOWS_ALL_WORDS
 from plait.text import empty_words
+from plait.types import Passage, Signals
+from plait.types.queries import Vocabulary
 
-# Lines of words, made by training/word_shares.py. The first number of a line: in which share of the
+# Lines of stems, made by training/word_shares.py. The first number of a line: in which share of the
 # passages of English each of its words stands, as minus the logarithm.
 SHARES = os.path.join(os.path.dirname(__file__), "word_shares.txt")
-RAREST = 10.5  # of a word that is not in the file
+RAREST = 10.5  # of a stem that is not in the file
+NAME = 9.0  # of a name, however many people have it: each means only one of them
 MOST_UNCOMMON = 6.0  # e-folds, of all words of a passage together
 # For each e-fold that a memory lacks of one that has nearly every word, so much is expected of the
 # words that it shares with a question by chance.
-EXPECTED = 0.4
-KNOWS_WORDS = math.log(KNOWS_ALL_WORDS)
+EXPECTED = 0.45
 # Fewer passages are counted as so many: a handful of notes has few words, and any of them is rare.
 COUNTED_AS = 150
-ENDINGS = ("s", "es", "d", "ed", "ing", "er", "est", "ly")
+# Endings that stems keep: "cheapest" is as common as "cheap".
+ENDINGS = ("est", "er")
 SHORTEST_BASE = 4  # letters before an ending
-KEPT_WORDS = 4_096
+KEPT_STEMS = 4_096
+SHOWN_IN_PASSAGE = 2  # different words of English, in a passage that is in it
 BEGINNING = 1_000  # characters of a passage that show its language
 
 # Words that hardly any other language has: "was" is German, and "no" is Spanish.
@@ -37,27 +41,74 @@ _ENGLISH_WORDS = (
     "these they this those what when where which who why with would you your"
 )
 _ENGLISH = frozenset(_ENGLISH_WORDS.split())
+# Written like names, but they name nobody.
+_TIMES = frozenset(
+    {"january", "february", "march", "april", "may", "june", "july", "august", "september"}
+    | {"october", "november", "december", "monday", "tuesday", "wednesday", "thursday", "friday"}
+    | {"saturday", "sunday"}
+)
+_WORD = re.compile(r"\w+")
 
 
-def uncommon(matched: Iterable[str], told: float, passages: int) -> float:
+class WordsAtLarge:
+    """The words of a question over a small memory, as far as English is known of them."""
+
+    def __init__(
+        self, text: str, words: Iterable[str], vocabulary: Vocabulary, best: Iterable[str]
+    ) -> None:
+        """Take a question, its words, what the memory has of them, and the best passages."""
+        self._vocabulary = vocabulary
+        self._is_ascii = text.isascii()
+        self._is_english = is_english(text, self._stems_of(words), best)
+        names: Iterable[str] = ()
+        if not text.islower() and not text.isupper():
+            from plait.text.capitals import names_in
+
+            names = names_in(text) - _TIMES
+        self._names = self._stems_of(names)
+
+    def tell(self, passage: Passage, signals: Signals) -> float:
+        """Return how uncommon the words are that a passage has; 0 if no language is known."""
+        if not self._is_english and not (
+            self._is_ascii and shows_english(passage.text, SHOWN_IN_PASSAGE)
+        ):
+            return 0.0
+        told = max(signals.coverage, signals.sentence or 0.0)
+        stems = self._stems_of(signals.matched)
+        value = uncommon(stems, told, self._vocabulary.passages, self._names)
+        # What is asked in unknown words is not known either: nothing is expected of a hit.
+        return value if self._is_english else max(0.0, value)
+
+    def _stems_of(self, words: Iterable[str]) -> frozenset[str]:
+        """Return the terms of those of the words that tell what is asked."""
+        terms = self._vocabulary.terms
+        telling = (word for word in words if word not in empty_words())
+        return frozenset(term for word in telling for _, _, term in terms.get(word, ()))
+
+
+def uncommon(
+    stems: Iterable[str], told: float, passages: int, names: frozenset[str] = frozenset()
+) -> float:
     """Return how much rarer words are together than chance puts one into so many passages.
 
     In e-folds, less what is expected of any passage that does not tell all of the question.
 
-    >>> [round(uncommon([word], 1.0, 100), 1) for word in ("home", "kitchen", "krause")]
-    [0.0, 2.0, 5.5]
-    >>> [round(uncommon([word], 0.4, 100), 1) for word in ("home", "kitchen", "krause")]
-    [-1.3, 0.7, 4.2]
+    >>> [round(uncommon([stem], 1.0, 100), 1) for stem in ("home", "kitchen", "kraus")]
+    [0.0, 2.5, 5.5]
+    >>> [round(uncommon([stem], 0.4, 100), 1) for stem in ("home", "kitchen", "kraus")]
+    [-1.4, 1.1, 4.1]
 
     Args:
-        matched: The words of the question that a passage has.
+        stems: Those of the question's words that a passage has, without function words.
         told: The share of the question that they are, or that its best sentence tells.
         passages: Of the memory.
+        names: Those of the stems that are names in the question.
     """
     size = math.log(max(COUNTED_AS, passages))
-    rare = (rarity_at_large(word) - size for word in {*matched} - empty_words())
-    surprise = min(MOST_UNCOMMON, math.fsum(sorted(max(0.0, value) for value in rare)))
-    return surprise - EXPECTED * max(0.0, KNOWS_WORDS - size) * (1.0 - told)
+    rarities = (max(rarity_at_large(stem), NAME * (stem in names)) for stem in {*stems})
+    rarer = math.fsum(sorted(max(0.0, rarity - size) for rarity in rarities))
+    missing = max(0.0, math.log(KNOWS_ALL_WORDS) - size)
+    return min(MOST_UNCOMMON, rarer) - EXPECTED * missing * (1.0 - told)
 
 
 @cache
@@ -69,28 +120,46 @@ def _shares() -> tuple[str, list[int], list[float]]:
     return "".join(lines), list(accumulate(map(len, lines))), numbers
 
 
-@lru_cache(KEPT_WORDS)
-def rarity_at_large(word: str) -> float:
+@lru_cache(KEPT_STEMS)
+def rarity_at_large(stem: str) -> float:
     """Return minus the logarithm of the share of the passages of English that have a word.
 
-    A form counts as the word that it is made of, if that is more common.
-
-    >>> rarity_at_large("home"), rarity_at_large("cheapest"), rarity_at_large("krause")
-    (4.0, 7.0, 10.5)
+    >>> rarity_at_large("home"), rarity_at_large("kitchen"), rarity_at_large("kraus")
+    (4.0, 7.5, 10.5)
     """
-    forms = [word]
+    rarity = _rarity_of(stem)
     for ending in ENDINGS:
-        if len(word) >= SHORTEST_BASE + len(ending) and word.endswith(ending):
-            forms.append(word.removesuffix(ending))
-    return min(map(_rarity_of, forms))
+        if stem.endswith(ending) and len(stem) >= len(ending) + SHORTEST_BASE:
+            rarity = min(rarity, _rarity_of(stem.removesuffix(ending)))
+    return rarity
 
 
-def _rarity_of(form: str) -> float:
+def _rarity_of(stem: str) -> float:
     text, ends, numbers = _shares()
-    place = text.find(f" {form} ")
+    place = text.find(f" {stem} ")
     return numbers[bisect(ends, place)] if place >= 0 else RAREST
 
 
-def is_english(text: str) -> bool:
-    """Tell whether a text shows by a function word that it is in English."""
-    return not _ENGLISH.isdisjoint(re.findall("[a-z]+", text[:BEGINNING].lower()))
+def is_english(question: str, stems: Collection[str], passages: Iterable[str]) -> bool:
+    """Tell whether a question is in English, and what was found by it, if it does not show that.
+
+    >>> is_english("where is it", [], []), is_english("blood type", ["blood", "type"], [])
+    (True, False)
+    >>> is_english("blood type", ["blood", "type"], ["This is the type that you have."])
+    True
+
+    Args:
+        question: By a function word it shows that it is.
+        stems: Its telling words; if half of them are known, it may be.
+        passages: The best ones.
+    """
+    if shows_english(question):
+        return True
+    known = sum(rarity_at_large(stem) < RAREST for stem in stems)
+    may_be = question.isascii() and 2 * known >= len(stems) > 0
+    return may_be and any(shows_english(passage, SHOWN_IN_PASSAGE) for passage in passages)
+
+
+def shows_english(text: str, least: int = 1) -> bool:
+    """Tell whether a text has so many different words that hardly any other language has."""
+    return len(_ENGLISH.intersection(_WORD.findall(text[:BEGINNING].lower()))) >= least

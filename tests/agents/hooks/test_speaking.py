@@ -8,7 +8,8 @@ import pytest
 
 from plait import Memory
 from plait.agents.hooks.injecting import InContext, _with_first, for_prompt
-from plait.agents.hooks.speaking import FEW, names_in, sure_of
+from plait.agents.hooks.speaking import FEW, sure_of
+from plait.text.capitals import names_in
 from plait.types import Document, Hit
 
 WORDS = (

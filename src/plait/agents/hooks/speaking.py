@@ -6,14 +6,14 @@ does a message beside it that is among the best too: both are rare where the sub
 """
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 
 from plait.agents.hooks.prompts import is_order
 from plait.protocols import Store
 from plait.ranking.relevance import FLOOR
 from plait.searching.evidence import Evidence
-from plait.text import empty_words, parse, words_in
+from plait.text import empty_words, parse
+from plait.text.capitals import names_in
 from plait.types import Hit
 from plait.types.queries import Query, Vocabulary
 
@@ -31,10 +31,6 @@ WHOLE_QUESTION, WHOLE_COVER = 3, 0.99
 NAMED, BESIDE = 1.0, 0.5
 SPOKEN_FOR = 1.0
 TURNS_BESIDE = 2
-
-_WORD = re.compile(r"\w+")
-# Names of code, files and versions: a part of a word tells that it is one.
-_NAME_OF_CODE = re.compile(r"_\w|\w_|[^\W\d]\d|\d[^\W\d]|[a-z][A-Z]|\w[./]\w|^[A-Z]{2,}$")
 
 
 def sure_of(store: Store, prompt: str, hits: Sequence[Hit]) -> list[Hit]:
@@ -85,43 +81,6 @@ def _rarity(words: Iterable[str], vocabulary: Vocabulary) -> float:
         for word in words
     ]
     return sum(math.log(passages / max(1, count)) for count in counts)
-
-
-def names_in(prompt: str) -> frozenset[str]:
-    """Return the names in a prompt, and the parts of names of code, in lower case.
-
-    A capital counts where no sentence begins, and not in German, where every noun has one.
-
-    >>> sorted(names_in("Where did Mara put the max_retries of the API?"))
-    ['api', 'mara', 'max', 'max_retries', 'retries']
-    """
-    names: set[str] = set()
-    for match in re.finditer(r"[\w./-]+", prompt):
-        if _NAME_OF_CODE.search(match.group()):
-            names |= {match.group().lower(), *re.findall(r"[^\W_]+", match.group().lower())}
-    capitals = _capitals(prompt)
-    if capitals and not _is_german(prompt):
-        names.update(capitals)
-    return frozenset(names - empty_words())
-
-
-def _capitals(prompt: str) -> list[str]:
-    """Return the words with a capital where no sentence begins, in lower case."""
-    capitals: list[str] = []
-    end = 0
-    for match in _WORD.finditer(prompt):
-        between = prompt[end : match.start()].rstrip(" \t\"'(")
-        opens = between[-1] in ".!?:\n" if between else not end
-        if match.group()[0].isupper() and not opens:
-            capitals.append(match.group().lower())
-        end = match.end()
-    return capitals
-
-
-def _is_german(prompt: str) -> bool:
-    from plait.text.function_words import function_words_of
-
-    return "nicht" in function_words_of(words_in(prompt))
 
 
 def _telling(matched: Iterable[str]) -> list[str]:
