@@ -348,7 +348,7 @@ def test_a_member_is_told_where_purged_text_may_be_left(trio: Trio, opened: Open
 def test_a_memory_that_is_not_there_yet_is_no_file(team: Team) -> None:
     with (
         Memory.open(
-            team.address(namespace="later"), embedder="none", project=None, read_only=True
+            team.address(namespace="later"), embedder="none", project=None, create=False
         ) as memory,
         pytest.raises(StoreError, check=has_code("no_memory")),
     ):

@@ -470,7 +470,7 @@ def test_a_named_file_is_not_a_folder_and_can_be_read(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path} is a folder. Call memory.ingest('{tmp_path}')."
     with pytest.raises(SourceError, match="too large") as caught:
         named_file(tmp_path / "a.md", max_bytes=1)
-    assert caught.value.notice.code == "unreadable_source"
+    assert caught.value.notice.code == "too_large"
 
 
 @pytest.mark.parametrize(
