@@ -238,7 +238,7 @@ def test_no_arguments_are_none(notes, args):
         ("memory_get", {"ids": ["nothing1"]}, "Search for it with memory_search."),
         ("memory_search", {"query": "x", "since": "soon"}, "Write 2026-03-01"),
         ("memory_store", {"text": ""}, "There is no text to store. Call it again with text."),
-        ("memory_get", {"ids": ["\ud800"]}, "surrogates not allowed"),
+        ("memory_get", {"ids": ["\ud800"]}, "Nothing is named"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_with_the_next_step(memory, name, args, sentence):
