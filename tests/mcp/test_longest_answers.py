@@ -123,6 +123,8 @@ def test_what_happened_to_many_documents_is_told_by_the_first_ids(full):
         assert "150" in reply.text
     answer = run(full, "memory_delete", {"ids": many})
     assert len(answer) <= SHOWN_WHOLE
+    told = json.loads(answer)["results"][0]
+    assert told["ids"] == many[:100]
     run(full, "memory_delete", {"ids": many, "undo": True})
 
 
