@@ -174,3 +174,17 @@ def store(engine: Engine) -> Iterator[Store]:
     opened = engine()
     yield opened
     opened.close()
+
+
+@pytest.fixture(params=["sqlite-file", "postgres"])
+def two_stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
+    """Two stores of one memory, as two programs have them."""
+    if request.param == "postgres":
+        servers.need()
+        address = servers.address(new_id())
+        stores = _in_database(address, None), _in_database(address, None)
+    else:
+        stores = sqlite_file(tmp_path, None), sqlite_file(tmp_path, None)
+    yield stores
+    for store in stores:
+        store.close()

@@ -13,6 +13,7 @@ import pytest
 
 from plait.memory import Memory
 from plait.tools.calling import reply_to, run
+from plait.tools.graph_parts import GRAPH_BYTES, fitted
 from plait.tools.profiles import PROFILES, tools_of
 from plait.tools.replies import MAX_TOKENS
 from plait.types.relations import Relation
@@ -122,6 +123,8 @@ def test_what_happened_to_many_documents_is_told_by_the_first_ids(full):
         assert "150" in reply.text
     answer = run(full, "memory_delete", {"ids": many})
     assert len(answer) <= SHOWN_WHOLE
+    told = json.loads(answer)["results"][0]
+    assert told["ids"] == many[:100]
     run(full, "memory_delete", {"ids": many, "undo": True})
 
 
@@ -192,6 +195,79 @@ def test_an_observation_that_is_too_long_is_cut(full):
     [ben] = graph(full, "open_nodes", names=["Ben"])["entities"]
     [text] = ben["observations"]
     assert text.startswith("Ben swims zzz") and text.endswith("…")
+
+
+SMALL = [{"name": f"s{n}", "entityType": "otter", "observations": ["swims"]} for n in range(43)]
+UNTIL = "Too long, so this is a part: "
+
+
+def entity(name: str, *observations: str) -> dict[str, Any]:
+    return {"name": name, "entityType": "otter", "observations": [*observations]}
+
+
+def part_of(rows: list[dict[str, Any]], words: str = "", **others: Any) -> dict[str, Any]:
+    part = fitted({"entities": rows, **others}, words)
+    assert len(json.dumps(part, ensure_ascii=False, indent=2).encode()) <= GRAPH_BYTES
+    return part
+
+
+@pytest.mark.parametrize("place", [0, 3, 43])
+@pytest.mark.parametrize("letter", ["z", "é", "😀", '"', "\x01"])
+def test_a_long_entity_is_shortened_and_keeps_no_others_out(place, letter):
+    rows = [*SMALL[:place], entity("long", letter * 65_000), *SMALL[place:]]
+    part = part_of(rows)
+    assert [row["name"] for row in part["entities"]] == [row["name"] for row in rows]
+    assert len(json.dumps(part, ensure_ascii=False, indent=2).encode()) > 0.95 * GRAPH_BYTES
+    which = "the first entity" if place == 0 else f"entity {place + 1}"
+    assert part["note"].startswith(f"{UNTIL}the observation of {which}, cut. ")
+
+
+def test_a_long_entity_before_many_others_is_shown_beside_some():
+    many = [entity(f"s{n}", "x" * 400) for n in range(500)]
+    part = part_of([entity("long", "z" * 65_000), *many])
+    assert part["entities"][0]["name"] == "long"
+    assert len(part["entities"]) > 50
+    assert part["note"].startswith(f"{UNTIL}{len(part['entities'])} of 501 entities, the obs")
+
+
+def test_an_entity_whose_name_alone_is_too_long_is_passed_over():
+    long = entity("n" * 50_000, *"abcde")
+    part = part_of([long, *SMALL])
+    assert part["entities"] == SMALL
+    assert part["note"].startswith(f"{UNTIL}43 of 44 entities. ")
+    alone = part_of([long])
+    assert not alone["entities"]
+    assert alone["note"].startswith(f"{UNTIL}0 of 1 entity. ")
+
+
+def test_a_relation_that_is_too_long_is_passed_over():
+    edges = [{"from": "s0", "to": to, "relationType": "near"} for to in ("t" * 60_000, "s1")]
+    part = part_of(SMALL, relations=edges)
+    assert (part["entities"], part["relations"]) == (SMALL, edges[1:])
+    assert part["note"].startswith(f"{UNTIL}1 of 2 relations. ")
+
+
+def test_of_several_observations_the_one_with_the_words_is_cut_and_others_are_left_out():
+    texts = ["short", "y" * 90_000, f"heron {'z' * 90_000}", "also short"]
+    part = part_of([entity("long", *texts)], "Heron")
+    first, cut, last = part["entities"][0]["observations"]
+    assert (first, last) == ("short", "also short")
+    assert cut.startswith("heron zzz") and cut.endswith("…") and len(cut) > 0.9 * GRAPH_BYTES
+    assert part["note"].startswith(
+        f"{UNTIL}3 of 4 observations of the first entity, one of them cut. "
+    )
+
+
+def test_only_entities_that_are_shown_count_as_read(tmp_path):
+    names = ["Ana", "n" * 45_000, "Ben"]
+    with Memory.open(tmp_path / "m.db", project="den", embedder="none") as memory:
+        memory.graph.create([NewEntity(name, "otter", ("swims",)) for name in names])
+        shown = graph(memory, "open_nodes", names=names)["entities"]
+        assert [row["name"] for row in shown] == ["Ana", "Ben"]
+    with Memory.open(tmp_path / "m.db", project="den", embedder="none") as memory:
+        refs = [memory.passages_of(memory.lookup(name)[0].id)[0].ref for name in names]
+        rows = memory.engine.hydrate(refs, ranking=True)
+        assert [ref for ref in refs if rows[ref].use] == [refs[0], refs[2]]
 
 
 def test_programs_get_the_whole_graph(full):

@@ -66,8 +66,9 @@ def _reply(
     data = _for_reader(call, subgraph.dict(), words)
     if subgraph.entities:
         if reads:
-            shown = subgraph.entities[: len(data["entities"])]
-            call.memory.graph.count_as_read([entity.id for entity in shown])
+            shown = {row["name"] for row in data["entities"]}
+            read = [entity.id for entity in subgraph.entities if entity.name in shown]
+            call.memory.graph.count_as_read(read)
     elif note := _elsewhere(call.memory, names):
         data["note"] = note
     return Reply(_json(data), data)

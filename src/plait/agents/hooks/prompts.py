@@ -60,12 +60,17 @@ _PRINTED = re.compile(
 # What an agent is to do with what it finds: no passage has these words because of the prompt.
 _SUMMING_UP = re.compile(
     r"""(?:please\s+)?+(?:summari[sz]e|recap|sum\s+up)\s++(?!what\b)
-    (?:(?:(?:the|our|their|your)\s+)?+(?:whole\s+)?+
+    (?P<talk>(?:(?:the|our|their|your)\s+)?+(?:whole\s+)?+
     (?:discussions?|conversations?|meetings?|talks?)\s+(?:about|on|of|with)\s++)?+(?=\w)""",
     re.X | re.I,
 )
-# That is what the agent has before it anyway.
-_HERE = re.compile(r"\b(?:so\s+far|above|(?:un)?till?\s+now|up\s+to\s+now)\b", re.I)
+# That is what the agent has before it anyway, unless more is said of it.
+_HERE = re.compile(r"\s*+\b(?:so\s+far|above|(?:un)?till?\s+now|up\s+to\s+now)\b", re.I)
+_WHAT_IS_HERE = """
+    discussion discussions conversation conversations meeting meetings talk talks chat thread
+    session dialogue findings finding progress conclusion conclusions decision decisions situation
+    status state bullet bullets paragraph paragraphs
+"""
 # A command of the agent. The path of a file has a second slash.
 _COMMAND = re.compile(r"[/!][a-z][\w:-]*+(?![/\w])")
 
@@ -148,17 +153,24 @@ def query_of(prompt: str) -> str:
     typed = _typed_lines(_request(text))
     if _is_to_be_run(typed):
         return ""
-    if frame := _SUMMING_UP.match(typed):
-        typed = "" if _HERE.search(typed) else typed[frame.end() :]
+    frame, needed = _SUMMING_UP.match(typed), ORDERS_NEED
+    nothing = empty_words() | _listed(_TALK)
+    if frame:
+        # A talk with a subject was another one: there one word names it.
+        needed = 1 if frame["talk"] else ORDERS_NEED
+        typed, is_here = _HERE.subn("", typed[frame.end() :])
+        typed = typed.strip()
+        if is_here:
+            nothing |= _listed(_WHAT_IS_HERE) | _listed(_WORK)
     words = _WORD.findall(typed.lower())
-    telling = {word for word in words if _has_meaning(word)} - empty_words() - _listed(_TALK)
+    telling = {word for word in words if _has_meaning(word)} - nothing
     own = telling - _listed(_WORK)
     if is_question(typed) and "you" not in words:
         return typed if (telling if len(words) > SHORT_QUESTION else own) else ""
     if len(words) > LONGEST_ORDER:
         return typed if telling else ""
     weight = sum(map(_weight, own)) + WORK_WEIGHT * len(telling - own)
-    return typed if own and weight >= ORDERS_NEED else ""
+    return typed if own and weight >= needed else ""
 
 
 def _request(text: str) -> str:

@@ -16,7 +16,7 @@ from plait.stores.sqlite.state import UNSCRUBBED
 # larger ones expects a single row, and looks up all of them again and again.
 UNCOUNTED_ROWS = 1_000
 UNCOUNTED_SHARE = 0.2
-# Seconds for a table that somebody has locked; the server does it by itself, too.
+# Seconds for all tables that somebody has locked; the server does it by itself, too.
 LOCKED_S = 3.0
 _OWN_TABLES = (
     "SELECT relname, n_mod_since_analyze, n_live_tup FROM pg_stat_user_tables "
@@ -47,12 +47,13 @@ def tidy(
             tables = session.rows(_OWN_TABLES) if may_vacuum else []
             passages = max([1, *(rows for table, _, rows in tables if table == "passages")])
             own = min(1.0, int(session.value(_PASSAGES) or 0) / passages)
+            patience = Patience(LOCKED_S)  # whoever locks a table may be vacuuming it
             for table, changed, rows in tables:
                 if compact:
                     # subtle: it waits for a lock, and so ends an automatic one that holds it.
                     session.connection.execute(f'VACUUM (ANALYZE) plait."{table}"')
                 else:
-                    _keep_up(session, table, changed, rows, own)
+                    _keep_up(session, table, changed, rows, own, patience)
     if indexes is not None:
         # Only the owner of the tables makes indexes; without one, searches compare exactly.
         with connections.lent() as session, suppress(errors.InsufficientPrivilege):
@@ -63,9 +64,10 @@ def tidy(
     return left_by_purge(connections.path) if purged and not may_vacuum else ()
 
 
-def _keep_up(session: Channel, table: str, changed: int, rows: int, own: float) -> None:
+def _keep_up(
+    session: Channel, table: str, changed: int, rows: int, own: float, patience: Patience
+) -> None:
     """Do what a table needs of which so many rows were written, given the memory's share."""
-    patience = Patience(LOCKED_S)  # whoever locks a table may be vacuuming it
     if changed > max(UNCOUNTED_ROWS, UNCOUNTED_SHARE * rows):
         # Until then, a search by words looks up every row twice. To give pages back to the disk,
         # others would have to wait.

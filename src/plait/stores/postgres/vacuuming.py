@@ -35,7 +35,11 @@ def _done(connection: Any, act: str, table: str, patience: Patience) -> bool:
     connection.add_notice_handler(note)
     try:
         while True:
-            connection.execute(sql.SQL(act).format(sql.Identifier(table)))
+            try:
+                connection.execute(sql.SQL(act).format(sql.Identifier(table)))
+            except errors.LockNotAvailable:
+                # subtle: indexes that are locked are waited for, up to the role's `lock_timeout`.
+                told.append(_LOCKED)
             if _LOCKED not in told:
                 return True
             told.clear()

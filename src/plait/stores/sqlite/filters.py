@@ -13,7 +13,13 @@ from itertools import pairwise
 import apsw
 
 from plait.stores.sqlite.connection import rows
-from plait.stores.sqlite.state import CHANGED_AT, PROFILES_DUE, data_version, get_number
+from plait.stores.sqlite.state import (
+    CHANGED_AT,
+    PROFILES_DUE,
+    data_version,
+    get_number,
+    may_remember,
+)
 from plait.text import split
 from plait.times import LAST_MOMENT
 from plait.types import Filter, Ref
@@ -296,9 +302,7 @@ class KnownConditions:
         conditions = known.get(where)
         if conditions is None:
             conditions = clauses(connection, where, now) + of_fresh_profiles(connection, now)
-            # subtle: what a writer reads may be rolled back, which changes no version.
-            is_writing = connection.txn_state("main") == apsw.SQLITE_TXN_WRITE
-            if not is_writing and not _depends_on_time(connection):
+            if may_remember(connection) and not _depends_on_time(connection):
                 known[where] = conditions
         return [*conditions]
 
@@ -400,10 +404,11 @@ class Selections:
             listed = max(short, self.listed)
             refs = passing(connection, conditions, limit=listed + 1)
             selection = Selection(refs if len(refs) <= listed else None, short=len(refs) <= short)
-            # subtle: a copy, because another thread may add to the cache meanwhile.
-            for old in list(self._known)[: 1 - CACHED_SELECTIONS]:
-                self._known.pop(old, None)
-            self._known[key] = selection
+            if may_remember(connection):
+                # subtle: a copy, because another thread may add to the cache meanwhile.
+                for old in list(self._known)[: 1 - CACHED_SELECTIONS]:
+                    self._known.pop(old, None)
+                self._known[key] = selection
         return selection
 
     def size(

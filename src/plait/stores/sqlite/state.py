@@ -63,6 +63,14 @@ def data_version(connection: apsw.Connection) -> tuple[apsw.Connection, int, int
     )
 
 
+def may_remember(connection: apsw.Connection) -> bool:
+    """Tell whether what is read now holds until `data_version` changes.
+
+    What a writer reads may be rolled back, which changes no version.
+    """
+    return connection.txn_state("main") != apsw.SQLITE_TXN_WRITE
+
+
 class Generation(NamedTuple):
     """The vectors of one space."""
 
@@ -263,8 +271,7 @@ class KnownState:
         Raises:
             apsw.CorruptError: Something in it acts, see `refuse_foreign_objects`.
         """
-        # subtle: what a transaction reads may be rolled back, which changes no version.
-        keeps = not connection.in_transaction
+        keeps = may_remember(connection)
         with connection:
             schema = connection.execute("PRAGMA schema_version").get
             version = (analyzer, schema, *data_version(connection))

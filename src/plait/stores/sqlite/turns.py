@@ -10,7 +10,7 @@ import apsw
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, FIELDS, check_document
 from plait.stores.sqlite.filters import Clause, joined
-from plait.stores.sqlite.state import data_version
+from plait.stores.sqlite.state import data_version, may_remember
 from plait.types import Ref
 from plait.types.queries import LAST_CHARS, Turn
 
@@ -43,8 +43,7 @@ class KnownTurns:
 
     def of(self, connection: apsw.Connection, refs: Sequence[Ref]) -> dict[Ref, Turn]:
         """Return the places of those that are whole messages; each project has its sessions."""
-        if connection.in_transaction:
-            # subtle: what it reads may be rolled back, which changes no version.
+        if not may_remember(connection):
             return _read(connection, refs, {})
         version, (latest, known) = data_version(connection), self._known
         if version != latest or len(known) > MOST_TURNS:

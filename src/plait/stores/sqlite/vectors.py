@@ -19,7 +19,7 @@ from plait.errors import EmbedderError
 from plait.protocols import Nearest, Scored, Vector
 from plait.stores.sqlite import filters
 from plait.stores.sqlite.connection import rows
-from plait.stores.sqlite.state import Generation, answering, data_version
+from plait.stores.sqlite.state import Generation, answering, data_version, may_remember
 from plait.types import Ref, Space
 
 if TYPE_CHECKING:
@@ -416,10 +416,10 @@ class NearestVectors:
         chosen = self._by_signs(connection, generation, query, signed, len(places))
         if chosen is not None:
             places = [place for place in places if place[3] is None]
-        dims, distances = generation.dims, self.kernel()
-        blocks = self.blocks.scan(connection, places, dims)
-        scan = {block: distances(query, data, dims) for block, data in blocks}
-        self._latest = ((generation.id, data_version(connection), query), scan)
+        distances, blocks = self.kernel(), self.blocks.scan(connection, places, generation.dims)
+        scan = {block: distances(query, data, generation.dims) for block, data in blocks}
+        if may_remember(connection):
+            self._latest = ((generation.id, data_version(connection), query), scan)
 
         def best(limit: int, flags: Mapping[int, bytearray] | None) -> list[Scored]:
             hits = nearest(scan, limit, flags)
