@@ -28,7 +28,7 @@ _INDENT = 4
 _BETWEEN = 2
 
 EntityRow = dict[str, Any]
-Row = TypeVar("Row")
+_Row = TypeVar("_Row")
 
 
 def fitted(data: Mapping[str, Any], words: str = "") -> dict[str, Any]:
@@ -123,10 +123,10 @@ def _beginning(text: str, room: int) -> str:
 
 
 def _fitting(
-    rows: Iterable[Row], room: int, size: Callable[[Row], int] = lambda row: _size([row])
-) -> list[Row]:
+    rows: Iterable[_Row], room: int, size: Callable[[_Row], int] = lambda row: _size([row])
+) -> list[_Row]:
     """Return the rows that fit, in order; one that is too long is passed over."""
-    kept: list[Row] = []
+    kept: list[_Row] = []
     passed_over = 0
     for row in rows:
         needed = size(row)

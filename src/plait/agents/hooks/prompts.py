@@ -65,7 +65,7 @@ _SUMMING_UP = re.compile(
     re.X | re.I,
 )
 # That is what the agent has before it anyway, unless more is said of it.
-_HERE = re.compile(r"\s*+\b(?:so\s+far|above|(?:un)?till?\s+now|up\s+to\s+now)\b", re.I)
+_HERE = re.compile(r"\s?\b(?:so\s+far|above|(?:un)?till?\s+now|up\s+to\s+now)\b", re.I)
 _WHAT_IS_HERE = """
     discussion discussions conversation conversations meeting meetings talk talks chat thread
     session dialogue findings finding progress conclusion conclusions decision decisions situation
