@@ -69,6 +69,8 @@ def _listen(event: str, arguments: tuple[object, ...]) -> None:
     if path[path.rfind(os.sep) + 1 :] not in _names or _permitted:
         return
     flags = arguments[2]
+    if isinstance(flags, int) and flags & getattr(os, "O_PATH", 0):
+        return  # it is only looked at: closing it drops no locks
     if isinstance(flags, int) and flags & os.O_EXCL and flags & os.O_CREAT:
         return  # Either a new file, on which nobody holds a lock, or no file is opened at all.
     ours = _opened_by_plait(sys._getframe(1))

@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
@@ -11,7 +12,7 @@ import apsw
 import pytest
 
 from plait import errors
-from plait.stores.sqlite import modes
+from plait.stores.sqlite import modes, permissions
 from plait.stores.sqlite.connection import (
     Connections,
     Guard,
@@ -408,3 +409,31 @@ def test_an_ordinary_opening_does_not_load_the_migrations(store: SQLiteStore) ->
         [sys.executable, "-c", code, store.path], capture_output=True, encoding="utf-8", check=True
     )
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="links and modes of POSIX")
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+@pytest.mark.parametrize("ending", ["-shm", "-wal"])
+def test_a_link_beside_a_memory_opens_no_private_file_to_others(
+    tmp_path: Path, link: str, ending: str
+) -> None:
+    private = tmp_path / "private"
+    private.write_text("a key", encoding="utf-8")
+    private.chmod(0o400)
+    memory = tmp_path / "m.db"
+    memory.write_bytes(b"")
+    memory.chmod(0o666)
+    beside = tmp_path / f"m.db{ending}"
+    getattr(beside, link)(private)
+    with suppress(OSError):
+        permissions._change_mode(str(beside), 0o666)
+    assert private.stat().st_mode & 0o777 == 0o400
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="modes of POSIX")
+def test_a_plain_file_beside_a_memory_gets_its_mode(tmp_path: Path) -> None:
+    beside = tmp_path / "m.db-shm"
+    beside.write_bytes(b"")
+    beside.chmod(0o400)
+    permissions._change_mode(str(beside), 0o640)
+    assert beside.stat().st_mode & 0o777 == 0o640

@@ -22,7 +22,7 @@ from plait.writing import (
 )
 from plait.writing.backfill import Backfill, Progress
 from plait.writing.changes import Change
-from plait.writing.formats import PART_OF_EXPORT, NotText
+from plait.writing.formats import NotText
 from plait.writing.retired import Retired
 from plait.writing.writer import Writer
 
@@ -74,7 +74,6 @@ class Ingest:
         # Files that were known before this run and are still there.
         self._left = 0
         self._emptied: list[Document] = []
-        self._exported: list[Document] = []
         # The folders that the known files were ingested from, and whether this run reads a folder.
         self._sources: set[str] = set()
         self._of_folder = False
@@ -221,15 +220,12 @@ class Ingest:
         try:
             content = sources.read_file(file)
         except NotText as error:
-            if error.code == "exported" and old is not None and not is_detached(old):
-                self._exported.append(old)  # by an earlier version of plait
-                return
             report = FileReport(file.path, "skipped", reason=error.notice.text, code=error.code)
-            self._leave(report, old or former)
+            self._leave(report, old)
             return
         except SourceError as error:
             report = FileReport(file.path, "failed", reason=error.notice.text, code=error.code)
-            self._leave(report, old or former)
+            self._leave(report, old)
             return
         if same is not None and same.sha256 == content.sha256 and not is_detached(same):
             self._report(FileReport(file.path, outcome))
@@ -364,7 +360,6 @@ class Ingest:
         gone = [*lost.vanished, *lost.excluded]
         removed = self._remove([old for old in gone if old.path not in kept.paths])
         reasons = {old.id: EMPTY for old in self._emptied}
-        reasons |= {old.id: PART_OF_EXPORT for old in self._exported}
         # The walk did not meet these, so they are not in the total yet; those with a reason are.
         self._total += len(gone) - len(reasons)
         for old in gone:
@@ -383,7 +378,7 @@ class Ingest:
         left = self._left - len(self._emptied) + lost.left
         return lost._replace(
             vanished=[*self._emptied, *lost.vanished],
-            excluded=[*self._exported, *lost.excluded],
+            excluded=lost.excluded,
             left=left,
         )
 

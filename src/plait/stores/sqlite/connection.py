@@ -8,8 +8,10 @@ import os
 import sys
 import time
 from _thread import RLock, allocate_lock, get_ident
-from collections.abc import Callable, Sequence
+from _weakref import ref
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -114,6 +116,7 @@ class Connections:
         self._marks: dict[int, Mark | None] = {}
         self._is_open = self._closed = self.wrote = False
         self.number = ""  # of the latest commit made here
+        self.writers: dict[apsw.Connection, ref[WriteLock]] = {}  # the latest ones
         # An in-memory database belongs to one connection, so threads take turns on it.
         self.turns = RLock() if self.in_memory else None
         if not self.in_memory and not exists(path):
@@ -129,6 +132,13 @@ class Connections:
             create_private(path)
         self.get()
         self._is_open = True
+
+    def end_abandoned(self, connection: apsw.Connection | None = None) -> None:
+        """Roll back what a writer left open whom Ctrl-C ended between two steps."""
+        own = connection or self._by_thread.get(0 if self.in_memory else get_ident())
+        writer = self.writers.get(own) if own is not None and own.in_transaction else None
+        if own is not None and writer is not None and writer() is None:
+            own.execute("ROLLBACK")
 
     @property
     def in_memory(self) -> bool:
@@ -223,7 +233,7 @@ class Connections:
                 # Another process is creating, recovering or switching the journal of this file.
                 if time.monotonic() > deadline:
                     raise translate(error, self.path) from error
-                time.sleep(_jitter(0.02))
+                time.sleep(jitter(0.02))
             except (apsw.Error, UnicodeDecodeError) as error:
                 after = self.mark()
                 is_same = before is None or after is None or before.file == after.file
@@ -294,6 +304,7 @@ class Connections:
                 if known is connection:
                     del self._by_thread[ident]
                     del self._marks[ident]
+        self.writers.pop(connection, None)
         connection.close(force=True)
 
     def close(self) -> None:
@@ -369,9 +380,9 @@ class WriteLock:
 
     def __enter__(self) -> apsw.Connection:
         """Take the write lock; wait for other processes up to the time limit."""
-        from plait.stores.sqlite.journal import record_commit  # now: at the end it must not fail
+        from plait.stores.sqlite import journal  # now: at the end it must not fail
 
-        self._record_commit = record_commit
+        self._journal = journal
         given, reopened = self._connection, False
         while True:
             connection = given or self._connections.get()
@@ -381,22 +392,27 @@ class WriteLock:
                 reopened = True
                 if reopens_to_write(self._connections):
                     continue
-            self._begin(connection)
-            is_replaced = True
+            self._connections.end_abandoned(connection)
+            if connection.in_transaction:
+                self._begin(connection)  # fails: it is another's, who ends it
+            self._connections.writers[connection] = ref(self)
             try:
+                self._begin(connection)
                 # The lock is the journal's: in a file that was replaced it protects nothing.
-                is_replaced = given is None and self._connections.is_replaced(connection)
-            finally:
-                if is_replaced:
+                if given is not None or not self._connections.is_replaced(connection):
+                    self._connection, self._changes = connection, connection.total_changes()
+                    return connection
+                connection.execute("ROLLBACK")
+            except BaseException:
+                if connection.in_transaction:
                     connection.execute("ROLLBACK")
-            if not is_replaced:
-                self._connection, self._changes = connection, connection.total_changes()
-                return connection
+                raise
             self._connections.renew()
 
     def _begin(self, connection: apsw.Connection) -> None:
         if self._patient:
-            patiently(lambda: connection.execute("BEGIN IMMEDIATE"), self._connections.timeout)
+            begin = partial(connection.execute, "BEGIN IMMEDIATE")
+            self._journal.patiently(begin, self._connections.timeout)
             return
         connection.set_busy_timeout(0)
         try:
@@ -416,9 +432,10 @@ class WriteLock:
         if kind is None:
             try:
                 if connection.total_changes() != self._changes and not self._connections.in_memory:
-                    self._connections.number = self._record_commit(connection)
-                patiently(lambda: connection.execute("COMMIT"), self._connections.timeout)
-            except apsw.Error as failure:
+                    self._connections.number = self._journal.record_commit(connection)
+                commit = partial(connection.execute, "COMMIT")
+                self._journal.patiently(commit, self._connections.timeout)
+            except BaseException as failure:  # Ctrl-C, too
                 self._roll_back(connection, failure)
                 raise
             self._connections.wrote = True
@@ -441,23 +458,9 @@ class WriteLock:
             make_room(self._connections, connection)
 
 
-def _jitter(longest: float) -> float:
+def jitter(longest: float) -> float:
     """Return seconds to pause; importing ``random`` would cost every search 2 ms."""
     return longest * (1 + os.urandom(1)[0]) / 256
-
-
-def patiently(act: Callable[[], object], timeout: float) -> None:
-    """Repeat an act while others hold the lock, with jitter, so that processes take turns."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            act()
-        except apsw.BusyError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(_jitter(0.01))
-        else:
-            return
 
 
 class Guard:
@@ -478,6 +481,8 @@ class Guard:
             raise StoreBusy(f"Another thread is using {self._path}. Try again in a moment.")
         if self._follows:
             self._connections.renew()
+        if self._connections.writers:
+            self._connections.end_abandoned()
         return self
 
     def __exit__(

@@ -35,14 +35,16 @@ sets it to one more than it last read, and a checkpoint brings the counter of a 
 import os
 import stat
 import sys
+import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import apsw
 
 from plait.errors import StoreDamaged, StoreError, UsageError, advise
 from plait.stores.sqlite import pages
+from plait.stores.sqlite.connection import jitter
 
 LINEAGE = "lineage"
 LOOKS = 5  # Another process may be writing what is read here: a mismatch must last.
@@ -60,6 +62,20 @@ WAL_HEADER = 32
 FRAME_HEADER = 24
 _WAL_MAGIC = (0x377F0682, 0x377F0683)
 _ROLLBACK_MAGIC = bytes.fromhex("d9d505f920a163d7")
+
+
+def patiently(act: Callable[[], object], timeout: float) -> None:
+    """Repeat an act while others hold the lock, with jitter, so that processes take turns."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            act()
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(jitter(0.01))
+        else:
+            return
 
 
 def record_commit(connection: apsw.Connection) -> str:

@@ -28,11 +28,33 @@ def repair(path: str) -> None:
     """Give the files beside a memory its own mode, where they are this user's."""
     while (name := unwritable(path)) is not None:
         try:
-            os.chmod(name, stat.S_IMODE(os.stat(os.path.realpath(path)).st_mode))
-        except OSError:
-            return  # another user's: the error of the write names it
+            _change_mode(name, stat.S_IMODE(os.stat(os.path.realpath(path)).st_mode))
+        except (OSError, NotImplementedError):
+            return  # another user's, or a link: the error of the write names it
         if not os.access(name, os.W_OK):
             return
+
+
+def _change_mode(name: str, mode: int) -> None:
+    """Change the mode of a file, but of no other that a link of this name leads to.
+
+    Where others may make files beside a memory, it could be a link to a private one.
+
+    Raises:
+        OSError: It is a link, has other names, or belongs to somebody else.
+    """
+    if not hasattr(os, "O_PATH"):
+        os.chmod(name, mode, follow_symlinks=False)
+        return
+    # subtle: closing a file that was opened in any other way drops SQLite's locks on it.
+    handle = os.open(name, os.O_PATH | os.O_NOFOLLOW)
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise PermissionError(name)
+        os.chmod(f"/proc/self/fd/{handle}", mode)
+    finally:
+        os.close(handle)
 
 
 def reopens_to_write(connections: "Connections") -> bool:

@@ -45,9 +45,9 @@ from plait.stores.sqlite.connection import (
     RESTORING,
     checkpoint,
     has_journal,
-    patiently,
     translate,
 )
+from plait.stores.sqlite.journal import patiently
 from plait.types.records import NamedTuple
 from plait.types.reports import Restored
 
