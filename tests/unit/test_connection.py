@@ -4,7 +4,7 @@ import os
 import stat
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -437,3 +437,21 @@ def test_a_plain_file_beside_a_memory_gets_its_mode(tmp_path: Path) -> None:
     beside.chmod(0o400)
     permissions._change_mode(str(beside), 0o640)
     assert beside.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_snapshot_after_a_write_is_no_abandoned_transaction(tmp_path: Path) -> None:
+    with closing(SQLiteStore(str(tmp_path / "m.db"))) as store:
+        with store.transaction() as transaction:
+            transaction.remember(chunker="c")
+        connection = store._connections.get()
+        assert store._connections.writers == {}
+        with connection:
+            assert store.state().chunker == "c"
+            assert connection.in_transaction
+
+
+def test_a_transaction_whose_writer_is_gone_is_rolled_back_by_the_next_read(tmp_path: Path) -> None:
+    with closing(SQLiteStore(str(tmp_path / "m.db"))) as store:
+        set_meta(WriteLock(store._connections).__enter__(), "chunker", "lost")
+        assert store.state().chunker is None
+        assert not store._connections.get().in_transaction

@@ -64,11 +64,12 @@ class SettlingMemory(StoringMemory):
         rows = [self._named(name, reach)[0] for name in names] if names else self._of_project()
         self._check_changeable(rows)
         self._check_writable()
+        by = None if superseded_by is None else self._named(superseded_by, reach)[0].id
         done = marking.mark(
             self._required(),
             [row.id for row in rows],
             status=status,
-            superseded_by=superseded_by and self._named(superseded_by, reach)[0].id,
+            superseded_by=by,
             not_superseded=not_superseded,
             entity=entity,
             share=None if visibility is None else self.team.sharing(visibility),

@@ -116,7 +116,7 @@ class Connections:
         self._marks: dict[int, Mark | None] = {}
         self._is_open = self._closed = self.wrote = False
         self.number = ""  # of the latest commit made here
-        self.writers: dict[apsw.Connection, ref[WriteLock]] = {}  # the latest ones
+        self.writers: dict[apsw.Connection, ref[WriteLock]] = {}  # until they have ended
         # An in-memory database belongs to one connection, so threads take turns on it.
         self.turns = RLock() if self.in_memory else None
         if not self.in_memory and not exists(path):
@@ -136,9 +136,11 @@ class Connections:
     def end_abandoned(self, connection: apsw.Connection | None = None) -> None:
         """Roll back what a writer left open whom Ctrl-C ended between two steps."""
         own = connection or self._by_thread.get(0 if self.in_memory else get_ident())
-        writer = self.writers.get(own) if own is not None and own.in_transaction else None
-        if own is not None and writer is not None and writer() is None:
+        if own is None or (writer := self.writers.get(own)) is None or writer() is not None:
+            return
+        if own.in_transaction:
             own.execute("ROLLBACK")
+        del self.writers[own]
 
     @property
     def in_memory(self) -> bool:
@@ -233,6 +235,8 @@ class Connections:
                 # Another process is creating, recovering or switching the journal of this file.
                 if time.monotonic() > deadline:
                     raise translate(error, self.path) from error
+                from plait.stores.sqlite.journal import jitter
+
                 time.sleep(jitter(0.02))
             except (apsw.Error, UnicodeDecodeError) as error:
                 after = self.mark()
@@ -438,6 +442,7 @@ class WriteLock:
             except BaseException as failure:  # Ctrl-C, too
                 self._roll_back(connection, failure)
                 raise
+            self._connections.writers.pop(connection, None)
             self._connections.wrote = True
             if self._connections.is_replaced(connection):
                 from plait.stores.sqlite.replaced import written_elsewhere
@@ -452,15 +457,11 @@ class WriteLock:
         # SQLite itself rolls back after a full disk or an I/O error: then there is nothing to undo.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        self._connections.writers.pop(connection, None)
         if isinstance(error, apsw.FullError):
             from plait.stores.sqlite.scrubbing import make_room
 
             make_room(self._connections, connection)
-
-
-def jitter(longest: float) -> float:
-    """Return seconds to pause; importing ``random`` would cost every search 2 ms."""
-    return longest * (1 + os.urandom(1)[0]) / 256
 
 
 class Guard:
@@ -481,8 +482,7 @@ class Guard:
             raise StoreBusy(f"Another thread is using {self._path}. Try again in a moment.")
         if self._follows:
             self._connections.renew()
-        if self._connections.writers:
-            self._connections.end_abandoned()
+        self._connections.end_abandoned()
         return self
 
     def __exit__(

@@ -44,7 +44,6 @@ import apsw
 
 from plait.errors import StoreDamaged, StoreError, UsageError, advise
 from plait.stores.sqlite import pages
-from plait.stores.sqlite.connection import jitter
 
 LINEAGE = "lineage"
 LOOKS = 5  # Another process may be writing what is read here: a mismatch must last.
@@ -62,6 +61,11 @@ WAL_HEADER = 32
 FRAME_HEADER = 24
 _WAL_MAGIC = (0x377F0682, 0x377F0683)
 _ROLLBACK_MAGIC = bytes.fromhex("d9d505f920a163d7")
+
+
+def jitter(longest: float) -> float:
+    """Return seconds to pause; importing ``random`` would cost every search 2 ms."""
+    return longest * (1 + os.urandom(1)[0]) / 256
 
 
 def patiently(act: Callable[[], object], timeout: float) -> None:
