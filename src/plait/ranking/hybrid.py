@@ -11,7 +11,8 @@ The steps, in the order in which a search takes them:
 """
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import TypeVar
 
 from plait.types import Ref
@@ -24,7 +25,6 @@ _Item = TypeVar("_Item", bound=Hashable)
 Rarities = dict[str, float]
 # The messages of one conversation by their places: the score of each, and whether it asks.
 _ByNumber = dict[int, tuple[float, bool, Ref]]
-_NOBODY = (0.0, False, 0)
 
 # Cormack, Clarke & Büttcher, SIGIR 2009: k = 60 was near-optimal and not critical.
 RRF_K = 60
@@ -81,22 +81,22 @@ class Fused(NamedTuple):
     cover: float = 0.0
     sentence: float = 0.0
 
-    def scaled(self, largest: float) -> "Fused":
-        """Divide the score and all its parts."""
-        return self if largest == 1.0 else self.raised(0.0, largest)
 
-    def raised(self, neighbours: float, largest: float) -> "Fused":
-        """Add what the messages around it lend, if anything, and divide the score and its parts."""
-        score, keyword, vector, keyword_share, vector_share, lent, cover, sentence = self
-        return _new(
+def _raised(
+    candidates: Iterable[Fused], neighbours: Iterable[float], largest: float
+) -> Iterator[Fused]:
+    """Add what the messages around each one lend, and divide the scores and their parts."""
+    for row, lent in zip(candidates, neighbours, strict=False):
+        score, keyword, vector, keyword_share, vector_share, before, cover, sentence = row
+        yield _new(
             Fused,
             (
-                (score + neighbours) / largest,
+                (score + lent) / largest,
                 keyword,
                 vector,
                 keyword_share / largest,
                 vector_share / largest,
-                (neighbours or lent) / largest,
+                (lent or before) / largest,
                 cover / largest,
                 sentence / largest,
             ),
@@ -252,11 +252,10 @@ def lend(fused: Mapping[Ref, Fused], turns: Mapping[Ref, Turn]) -> dict[Ref, Fus
             extras |= _lent(session)
     if not extras:
         return dict(fused)
-    sums = [candidate.score + extras.get(ref, 0.0) for ref, candidate in fused.items()]
+    lent = [extras.get(ref, 0.0) for ref in fused]
+    sums = [row.score + extra for row, extra in zip(fused.values(), lent, strict=True)]
     largest = max(1.0, *sums)
-    return {
-        ref: candidate.raised(extras.get(ref, 0.0), largest) for ref, candidate in fused.items()
-    }
+    return dict(zip(fused, _raised(fused.values(), lent, largest), strict=True))
 
 
 def _lent(session: _ByNumber) -> dict[Ref, float]:
@@ -265,15 +264,16 @@ def _lent(session: _ByNumber) -> dict[Ref, float]:
     A question that nothing around it supports does not fall below nothing.
     """
     near, far = NEIGHBOUR_SHARES
-    at, extras, none_of = session.get, {}, session.keys().isdisjoint
+    at, extras = session.get, {}
     for number, (score, asks, ref) in session.items():
-        if none_of((number - 2, number - 1, number + 1, number + 2)):
-            continue  # as most candidates stand alone
         # subtle: a loop over the places takes twice as long, for hundreds of messages.
-        (before, asked, _), after = at(number - 1, _NOBODY), at(number + 1)
+        first, before, after, last = at(number - 2), at(number - 1), at(number + 1), at(number + 2)
+        if not (first or before or after or last):
+            continue  # as most candidates stand alone
         total = -QUESTION_PENALTY if asks and after else 0.0
-        total += before * (ANSWER_SHARE if asked else near) + (after or _NOBODY)[0] * near
-        total += at(number - 2, _NOBODY)[0] * far + at(number + 2, _NOBODY)[0] * far
+        by_question = before[0] * (ANSWER_SHARE if before[1] else near) if before else 0.0
+        total += by_question + (after[0] * near if after else 0.0)
+        total += (first[0] * far if first else 0.0) + (last[0] * far if last else 0.0)
         if total:
             extras[ref] = max(total, -score)
     return extras
@@ -363,7 +363,7 @@ def rerank(ranked: Sequence[Fused], looks: Sequence[SecondLook]) -> list[Fused]:
         cover = COVERAGE_BOOST * max(look.with_messages, look.document)
         sums[place] = sums[place]._replace(score=sums[place].score + cover, cover=cover)
     largest = max([1.0, *(candidate.score for candidate in sums)])
-    return [candidate.scaled(largest) for candidate in sums]
+    return sums if largest == 1.0 else [*_raised(sums, repeat(0.0), largest)]
 
 
 def attainable_bm25(passages: int, k1: float = 1.2) -> float:

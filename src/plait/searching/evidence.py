@@ -130,6 +130,8 @@ class Evidence:
         self._asked: set[Ref] = set()
         self._read: dict[Ref, Candidate] = {}
         self._across: dict[Ref, bool] = {}
+        self._matched: dict[Ref, frozenset[str]] = {}
+        self._told: dict[frozenset[str], tuple[tuple[str, ...], float]] = {}
         self._left_out: list[Notice] = []
         # Shown as the caller wrote them: "deploy", not the stem "deploi".
         self._word_of = {
@@ -288,13 +290,26 @@ class Evidence:
 
     def words(self, *candidates: Candidate) -> tuple[tuple[str, ...], float]:
         """Return the query's words that candidates together contain, and their share by rarity."""
-        matched: set[str] = set()
-        for candidate in candidates:
+        matched = self._matched_by(candidates[0])
+        for candidate in candidates[1:]:
+            matched |= self._matched_by(candidate)
+        told = self._told.get(matched)
+        if told is None:
+            inside = [self._implied[term] for term in matched if term in self._implied]
+            covered = hybrid.coverage(self._telling, matched.union(*inside))
+            told = tuple(sorted({self._word_of[term] for term in matched})), covered
+            self._told[matched] = told
+        return told
+
+    def _matched_by(self, candidate: Candidate) -> frozenset[str]:
+        """Return the terms of the query that a candidate has; it is asked for several times."""
+        ref = candidate.passage.ref
+        matched = self._matched.get(ref)
+        if matched is None:
             terms = {term for _, _, term in candidate.tokens} | candidate.name_terms
-            matched |= self.wanted & terms - self._undated.get(candidate.passage.ref, frozenset())
-        inside = [self._implied[term] for term in matched if term in self._implied]
-        covered = hybrid.coverage(self._telling, matched.union(*inside))
-        return tuple(sorted({self._word_of[term] for term in matched})), covered
+            matched = self.wanted & terms - self._undated.get(ref, frozenset())
+            self._matched[ref] = matched
+        return matched
 
     def relevance(self, passage: Passage, signals: Signals, chance: Chance) -> float:
         """Return how likely a passage is about the query; words without a subject tell nothing."""

@@ -1,7 +1,7 @@
 """Turn a fused ranking into hits: hydrate, score by evidence and use, explain."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress, zip_longest
+from itertools import compress, repeat, zip_longest
 
 from plait.embedders import Embedder
 from plait.errors import Notice
@@ -228,12 +228,12 @@ class Scorer:
             rows.near.append(candidate)
         if self._request.best_per_document and candidate.document.id in self._seen:
             if looks_on and self._interacts and rows.room_of_rivals > 0:
-                rows.rivals.append(self._hit(candidate))
+                rows.rivals.append(self._hit(candidate, looks_on=True))
                 rows.room_of_rivals -= len(candidate.passage.text[:COMPARED_PASSAGE])
             elif looks_on and self._request.min_score:
-                rows.substitutes.append(self._hit(candidate))
+                rows.substitutes.append(self._hit(candidate, looks_on=True))
             return False
-        hit = self._hit(candidate)
+        hit = self._hit(candidate, looks_on=looks_on)
         if _is_shown_already(hit, rows.hits):
             if looks_on:
                 rows.hidden.append(hit)
@@ -321,7 +321,8 @@ class Scorer:
         )
         return candidates
 
-    def _hit(self, candidate: Candidate) -> Hit:
+    def _hit(self, candidate: Candidate, *, looks_on: bool) -> Hit:
+        """Return the hit of a candidate; its relevance may wait until sentences are compared."""
         passage = candidate.passage
         ref = passage.ref
         fused = self._fused[ref]
@@ -337,11 +338,12 @@ class Scorer:
             covered,
             matched,
         )
+        is_compared = looks_on and matched and self._interacts
         return Hit(
             passage,
             candidate.document,
             fused.score,
-            self._evidence.relevance(passage, signals, self._chance),
+            0.0 if is_compared else self._evidence.relevance(passage, signals, self._chance),
             self._source(ref),
             signals=signals,
             superseded_by=candidate.superseded_by,
@@ -428,10 +430,8 @@ class Scorer:
             return hits
         texts = [hit.passage.text[:COMPARED_PASSAGE] for hit in hits]
         scores = self._embedder.interact(self._evidence.text, texts)
-        if scores is None:
-            return hits
         compared = []
-        for hit, score in zip(hits, scores, strict=True):
+        for hit, score in zip(hits, scores or repeat(None), strict=False):
             signals = hit.signals._replace(sentence=score)
             relevance = self._evidence.relevance(hit.passage, signals, self._chance)
             compared.append(hit._replace(signals=signals, relevance=relevance))

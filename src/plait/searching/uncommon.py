@@ -66,6 +66,8 @@ class WordsAtLarge:
 
             names = names_in(text) - _TIMES
         self._names = self._stems_of(names)
+        # Many passages have the same words of the question, and each is asked about twice.
+        self._rarer: dict[tuple[str, ...], float] = {}
 
     def tell(self, passage: Passage, signals: Signals) -> float:
         """Return how uncommon the words are that a passage has; 0 if no language is known."""
@@ -73,9 +75,13 @@ class WordsAtLarge:
             self._is_ascii and shows_english(passage.text, SHOWN_IN_PASSAGE)
         ):
             return 0.0
+        matched, passages = signals.matched, self._vocabulary.passages
+        rarer = self._rarer.get(matched)
+        if rarer is None:
+            rarer = _rarer(self._stems_of(matched), passages, self._names)
+            self._rarer[matched] = rarer
         told = max(signals.coverage, signals.sentence or 0.0)
-        stems = self._stems_of(signals.matched)
-        value = uncommon(stems, told, self._vocabulary.passages, self._names)
+        value = rarer - _expected(told, passages)
         # What is asked in unknown words is not known either: nothing is expected of a hit.
         return value if self._is_english else max(0.0, value)
 
@@ -104,11 +110,18 @@ def uncommon(
         passages: Of the memory.
         names: Those of the stems that are names in the question.
     """
+    return _rarer(stems, passages, names) - _expected(told, passages)
+
+
+def _rarer(stems: Iterable[str], passages: int, names: frozenset[str]) -> float:
     size = math.log(max(COUNTED_AS, passages))
     rarities = (max(rarity_at_large(stem), NAME * (stem in names)) for stem in {*stems})
-    rarer = math.fsum(sorted(max(0.0, rarity - size) for rarity in rarities))
-    missing = max(0.0, math.log(KNOWS_ALL_WORDS) - size)
-    return min(MOST_UNCOMMON, rarer) - EXPECTED * missing * (1.0 - told)
+    return min(MOST_UNCOMMON, math.fsum(sorted(max(0.0, rarity - size) for rarity in rarities)))
+
+
+def _expected(told: float, passages: int) -> float:
+    missing = max(0.0, math.log(KNOWS_ALL_WORDS) - math.log(max(COUNTED_AS, passages)))
+    return EXPECTED * missing * (1.0 - told)
 
 
 @cache
