@@ -24,6 +24,7 @@ from plait.stores.sqlite import (
     schema,
     scrubbing,
     transaction,
+    write_lock,
     writer,
 )
 from plait.types import Document
@@ -137,9 +138,9 @@ def _vectors_stay() -> Iterator[None]:
 @contextmanager
 def _deferred_begin() -> Iterator[None]:
     """Transactions read first and ask for the write lock when it may be too late."""
-    honest = connection.WriteLock.__enter__
+    honest = write_lock.WriteLock.__enter__
 
-    def enter(self: connection.WriteLock) -> apsw.Connection:
+    def enter(self: write_lock.WriteLock) -> apsw.Connection:
         taken = honest(self)
         taken.execute("ROLLBACK")
         taken.execute("BEGIN")
@@ -147,7 +148,7 @@ def _deferred_begin() -> Iterator[None]:
         time.sleep(GAP_S / 10)
         return taken
 
-    with mock.patch.object(connection.WriteLock, "__enter__", enter):
+    with mock.patch.object(write_lock.WriteLock, "__enter__", enter):
         yield
 
 
@@ -183,16 +184,16 @@ def _rebuild_in_place() -> Iterator[None]:
 @contextmanager
 def _errors_swallowed() -> Iterator[None]:
     """What SQLite refuses is acknowledged all the same."""
-    honest = connection.WriteLock.__exit__
+    honest = write_lock.WriteLock.__exit__
 
-    def leave(self: connection.WriteLock, kind: Any, error: Any, trace: Any) -> bool:
+    def leave(self: write_lock.WriteLock, kind: Any, error: Any, trace: Any) -> bool:
         try:
             honest(self, kind, error, trace)
         except apsw.Error:
             return True
         return isinstance(error, apsw.Error)
 
-    with mock.patch.object(connection.WriteLock, "__exit__", leave):
+    with mock.patch.object(write_lock.WriteLock, "__exit__", leave):
         yield
 
 

@@ -21,7 +21,7 @@ from plait.stores.sqlite import (
     tags,
     tallies,
 )
-from plait.stores.sqlite.connection import PRIVATE_FILE, Connections, WriteLock, checkpoint, rows
+from plait.stores.sqlite.connection import PRIVATE_FILE, Connections, checkpoint, rows
 from plait.stores.sqlite.foreign import refuse_newer
 from plait.stores.sqlite.generations import UNEMBEDDED
 from plait.stores.sqlite.mending import has_own_types
@@ -29,6 +29,7 @@ from plait.stores.sqlite.modes import NETWORK_FILE_SYSTEMS, file_system, sqlite_
 from plait.stores.sqlite.remaking import can_remake, remake
 from plait.stores.sqlite.replaced import current, written_elsewhere
 from plait.stores.sqlite.state import READ_NAMES, Generation, generations
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.types import Ref
 from plait.types.reports import Finding
 

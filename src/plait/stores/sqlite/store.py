@@ -27,7 +27,6 @@ from plait.stores.sqlite import analysis, documents, filters, keyword, state
 from plait.stores.sqlite.connection import (
     Connections,
     Guard,
-    WriteLock,
     checkpoint,
     rows,
     that_read,
@@ -125,6 +124,7 @@ class SQLiteStore:
         """Begin a write transaction; it is committed at its end, or not at all."""
         from plait.stores.sqlite.foreign import refuse_altered_tables
         from plait.stores.sqlite.transaction import SQLiteTransaction
+        from plait.stores.sqlite.write_lock import WriteLock
 
         self._refuse_if_read_only()
         guard = self._guard if patient else Guard(self._connections, patient=False)
@@ -413,6 +413,7 @@ class SQLiteStore:
     ) -> tuple[str, ...]:
         """Tidy up after many writes; see the protocol for the options."""
         from plait.stores.sqlite import rebuilding, signs
+        from plait.stores.sqlite.write_lock import WriteLock
 
         self._refuse_if_read_only()
         with self._guard:
@@ -452,10 +453,11 @@ class SQLiteStore:
             # A `meta` without this row is another table's page, and the terms' may be `meta`'s.
             if keyword.is_complete(connection) or not keyword.is_counted(connection):
                 return
+            from plait.stores.sqlite import rebuilding
+            from plait.stores.sqlite.write_lock import WriteLock
+
             with WriteLock(self._connections) as connection:
                 if not keyword.is_complete(connection):  # another process may have rebuilt it
-                    from plait.stores.sqlite import rebuilding
-
                     rebuilding.rebuild(connection)
         except (apsw.ReadOnlyError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError):
             return  # an index with gaps is better than a memory that does not open
