@@ -593,7 +593,7 @@ def test_an_act_of_several_steps_meets_a_restore_in_one_sentence(path, backup, m
         run("INSERT INTO meta (name, value) VALUES ('unscrubbed', 'x')").fetchall()
         run("UPDATE documents SET chunk_count = 9").fetchall()
         monkeypatch.setattr(store, "get_meta", replacing(state.get_meta, backup, path))
-        monkeypatch.setattr(doctor, "_counts", replacing(doctor._counts, backup, path))
+        monkeypatch.setattr(doctor, "check_counts", replacing(doctor.check_counts, backup, path))
         memory.store(memories.prose("four"), key="four")
         if act == "tidy":
             memories.store_of(memory).tidy()
