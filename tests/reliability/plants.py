@@ -16,10 +16,10 @@ from plait.facts import trash as trash_rules
 from plait.searching import search
 from plait.stores.sqlite import (
     connection,
-    documents,
     generations,
     journal,
     keyword,
+    lookup,
     rebuilding,
     schema,
     scrubbing,
@@ -156,7 +156,7 @@ def _deferred_begin() -> Iterator[None]:
 def _replace_documents() -> Iterator[None]:
     """``INSERT OR REPLACE`` instead of looking for the document that is replaced."""
     insert = writer._INSERT_DOCUMENT.replace("INSERT INTO", "INSERT OR REPLACE INTO")
-    honest = documents.find_existing
+    honest = lookup.find_existing
 
     def find_existing(taken: apsw.Connection, document: Document) -> tuple[int, Document] | None:
         return None if document.key else honest(taken, document)

@@ -136,6 +136,13 @@ def rebuild(connection: apsw.Connection) -> int:
     return passage_count(connection)
 
 
+def rebuild_lost(connections: Connections) -> None:
+    """Rebuild the index, unless another process has done so meanwhile."""
+    with WriteLock(connections) as connection:
+        if not is_complete(connection):
+            rebuild(connection)
+
+
 def recount(connection: apsw.Connection) -> None:
     """Count the passages; triggers keep the number from then on."""
     connection.execute(_RECOUNT, (COUNTED,))
