@@ -19,7 +19,7 @@ from plait.cli import main
 from plait.cli.verbs import VERBS
 from plait.protocols import Store
 from plait.settings.schema import SETTINGS
-from plait.text import STOP_WORDS
+from plait.text.english import STOP_WORDS
 from tests.interfaces.command import ROOT, SAMPLE, environment
 from tests.walk import crossings_of, files_visited, methods
 
@@ -48,7 +48,7 @@ SEARCH_LOADS = {
     ),
     "plait.types.shapes",
     *(f"plait.{part}" for part in ("errors", "protocols", "times")),
-    *(f"plait.text{part}" for part in ("", ".asking", ".word_forms")),
+    *(f"plait.text{part}" for part in ("", ".asking", ".english", ".unspaced")),
     *(f"plait.types{part}" for part in ("", ".guarding", ".ids", ".queries", ".records")),
     "plait.types.relations",
     *(f"plait.embedders{part}" for part in ("", ".builtin", ".none")),

@@ -43,21 +43,19 @@ from plait.text import (
     clean,
     commands,
     dates,
+    english,
     failures,
-    grams,
     parse,
     parts,
-    segments,
     spelling,
-    split,
     unspaced_asking,
     visible,
-    word_forms,
 )
 from plait.text.front_matter import front_matter
 from plait.text.links import inline_tags, links_in
 from plait.text.normal_form import as_read, composed, spellings
 from plait.text.operators import without_exact
+from plait.text.unspaced import grams, segments, split
 from plait.times import parse_time
 from plait.tools.arguments import as_written, check_arguments
 from plait.tools.layers import _day_end
@@ -652,9 +650,9 @@ SCANNERS: dict[str, Scanner] = {
         parts,
         ("text/__init__.py:placed_parts", "text/__init__.py:_parts_of"),
     ),
-    "word_forms.other_forms": Scanner(
-        lambda text: word_forms.other_forms(text.lower().split(), text),
-        ("text/word_forms.py:_abbreviations_in",),
+    "english.other_forms": Scanner(
+        lambda text: english.other_forms(text.lower().split(), text),
+        ("text/english.py:_abbreviations_in",),
         more={"abbreviations": repeated("LED "), "forms": repeated("notified ")},
     ),
     "asking.question_in": Scanner(

@@ -10,17 +10,15 @@ from plait.text import (
     MAX_QUERY_BYTES,
     MAX_TERM_CHARS,
     MAX_TERMS,
-    STOP_WORDS,
     beginnings,
-    grams,
     parse,
     parts,
     placed_parts,
-    segments,
-    split,
 )
 from plait.text.columns import split_columns
+from plait.text.english import STOP_WORDS
 from plait.text.operators import MAX_NEAR_DISTANCE, loosened
+from plait.text.unspaced import grams, segments, split
 from plait.types.queries import Expression, Group, Query, Term
 
 TOKENIZERS = (

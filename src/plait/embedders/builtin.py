@@ -23,7 +23,7 @@ from zlib import crc32
 from plait.embedders import Embedder
 from plait.errors import EmbedderError, advise
 from plait.protocols import Vector
-from plait.text import empty_words
+from plait.text.english import empty_words
 from plait.types import Space, TextKind, Tuning
 
 FILE = os.path.join(os.path.dirname(__file__), "builtin.bin")

@@ -24,7 +24,8 @@ from plait.searching.dividing import (
 )
 from plait.searching.evidence import content_of, in_sight, unknown_in
 from plait.searching.scoring import Request
-from plait.text import capped, empty_words, parts, spelling, words_in
+from plait.text import capped, parts, spelling, words_in
+from plait.text.english import empty_words
 from plait.text.function_words import function_words_of, showing_words
 from plait.text.operators import without_exact
 from plait.types import Filter

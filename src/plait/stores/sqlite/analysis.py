@@ -9,7 +9,8 @@ from typing import Any
 import apsw
 
 from plait.protocols import Token
-from plait.text import SPLIT_VERSION, grams, names_of, placed_parts, segments
+from plait.text import SPLIT_VERSION, names_of, placed_parts
+from plait.text.unspaced import grams, segments
 from plait.types import Document, Passage
 
 # Combining marks belong to words: without them FTS5 cuts Thai and Hindi words apart. Variation

@@ -20,7 +20,7 @@ from plait.stores.sqlite.state import (
     get_number,
     may_remember,
 )
-from plait.text import split
+from plait.text.unspaced import split
 from plait.times import LAST_MOMENT
 from plait.types import Filter, Ref
 from plait.types.ids import SCOPE_PREFIX

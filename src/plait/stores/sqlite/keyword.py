@@ -16,7 +16,8 @@ from plait.stores.sqlite import filters
 from plait.stores.sqlite.analysis import one_of_each_stem, tokens
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.state import get_meta, get_number
-from plait.text import beginnings, empty_words
+from plait.text import beginnings
+from plait.text.english import empty_words
 from plait.types import Ref
 from plait.types.queries import Expression, Query, Term, Vocabulary
 

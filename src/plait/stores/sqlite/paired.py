@@ -15,7 +15,8 @@ from plait.stores.sqlite import keyword
 from plait.stores.sqlite.analysis import one_of_each_stem, tokens
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.frequent import FUNCTION, idf_of, prepare
-from plait.text import beginnings, empty_words
+from plait.text import beginnings
+from plait.text.english import empty_words
 from plait.types.queries import Query
 from plait.types.records import NamedTuple
 
