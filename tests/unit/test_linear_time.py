@@ -701,9 +701,9 @@ SCANNERS: dict[str, Scanner] = {
     "builtin.interact": Scanner(_interact, ("embedders/builtin.py:sentences",)),
     "text.split": Scanner(
         split,
-        tuple(f"text/__init__.py:{name}" for name in ("_needs_no_runs", "_runs", "_folded")),
+        ("text/__init__.py:needs_no_runs", "text/unspaced.py:runs", "text/unspaced.py:_folded"),
     ),
-    "text.grams": Scanner(_pieces, ("text/__init__.py:_composed",)),
+    "text.grams": Scanner(_pieces, ("text/unspaced.py:_composed",)),
     "text.parse": Scanner(
         parse,
         (

@@ -14,6 +14,7 @@ from plait.text import (
     parse,
     parts,
     placed_parts,
+    unspaced,
 )
 from plait.text.columns import split_columns
 from plait.text.english import STOP_WORDS
@@ -128,9 +129,9 @@ def test_spaceless_runs_become_overlapping_pieces(text: str, pieces: str) -> Non
 
 def test_no_character_of_a_script_without_spaces_is_passed_over() -> None:
     everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
-    in_runs = "".join(run[0] for run in plain_text._runs().finditer(everything))
-    assert [character for character in in_runs if plain_text._needs_no_runs(character)] == []
-    assert plain_text._needs_no_runs("\u2019\u2013\u2192\u20ac \u0416 \u05d0")
+    in_runs = "".join(run[0] for run in unspaced.runs().finditer(everything))
+    assert [character for character in in_runs if plain_text.needs_no_runs(character)] == []
+    assert plain_text.needs_no_runs("\u2019\u2013\u2192\u20ac \u0416 \u05d0")
 
 
 @pytest.mark.parametrize(

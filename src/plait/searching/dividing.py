@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
 
 from plait.searching.scoring import Request
-from plait.text import capped, parts, words_in
+from plait.text import capped, is_unspaced, parts, words_in
 from plait.text.english import empty_words
 from plait.text.operators import without_exact
 from plait.text.spelling import LONGEST_CORRECTED
-from plait.text.unspaced import is_unspaced
 from plait.types.queries import Group, Query, Term
 
 # "earplugs", "P525", "18500". Parts of letters are so long at least, those of digits are thousands,

@@ -4,8 +4,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 
 from plait.protocols import Candidate, Token
-from plait.text import single_spaced
-from plait.text.unspaced import is_unspaced
+from plait.text import is_unspaced, single_spaced
 
 SNIPPET_CHARS = 200  # two lines of a terminal
 # Files of other endings, such as code and tables, mean something by their lines.

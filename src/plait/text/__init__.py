@@ -1,8 +1,9 @@
 """Split text for the keyword index, and parse queries. Pure: no stores.
 
-The keyword engine splits most scripts into words by itself. `plait.text.unspaced` cuts the scripts
-that are written without spaces, `parts` the names of code; `parse` reads a query, all but its
-operators. What is known of languages stands in `english`, `asking`, `function_words` and `dates`.
+The keyword engine splits most scripts into words by itself. `plait.text.unspaced`, loaded where it
+is needed, cuts the scripts that are written without spaces, and `parts` the names of code; `parse`
+reads a query, all but its operators. What is known of languages stands in `english`, `asking`,
+`function_words` and `dates`.
 """
 
 import re
@@ -10,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 
 from plait.text.english import LETTERS, STOP_WORDS
-from plait.text.unspaced import has_runs, is_short, needs_no_runs, pieces_of, segments
 from plait.types import Document
 from plait.types.queries import Date, Expression, Group, Query, Term
 
@@ -38,6 +38,30 @@ _CASES = b" " * 48 + b"a" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b
 # Porter stems English only: words of other languages also match by their beginning, less so many
 # letters. From benchmarks/quality.md.
 ENDING_CHARS, LEAST_BEGINNING_CHARS = 2, 4
+
+
+def needs_no_runs(text: str) -> bool:
+    """Tell quickly that a text has none of a script without spaces; others may have none either."""
+    # Much cheaper than the pattern of runs, and compiled in no time. Any text may have signs.
+    return text.isascii() or not re.search("[^\0-\u0e00\u2000-\u2bff]", text)
+
+
+def has_runs(text: str) -> bool:
+    """Tell whether a text has characters of a script without spaces."""
+    if needs_no_runs(text):
+        return False
+    from plait.text.unspaced import runs
+
+    return runs().search(text) is not None
+
+
+def is_unspaced(text: str) -> bool:
+    """Tell whether all characters belong to one kind of script without spaces."""
+    if needs_no_runs(text):
+        return False
+    from plait.text.unspaced import runs
+
+    return runs().fullmatch(text) is not None
 
 
 def single_spaced(text: str) -> str:
@@ -289,11 +313,15 @@ def words_in(text: str) -> list[str]:
     """List the words in order, lower case, as they are in the index before stemming."""
     if text.isascii():
         return [word[:MAX_TERM_CHARS] for word in re.findall("[a-z0-9]+", text.lower())]
-    words: list[str] = []
-    for start, end, n in segments(text):
-        pieces = pieces_of(text[start:end], n) if n else _scan(text[start:end])
-        words += [piece.lower()[:MAX_TERM_CHARS] for piece in pieces]
-    return words
+    if needs_no_runs(text):
+        words = _scan(text)
+    else:
+        from plait.text.unspaced import pieces_of, segments
+
+        words = []
+        for start, end, n in segments(text):
+            words += pieces_of(text[start:end], n) if n else _scan(text[start:end])
+    return [word.lower()[:MAX_TERM_CHARS] for word in words]
 
 
 def _scan(text: str) -> list[str]:
@@ -334,6 +362,8 @@ def _prefixes(text: str, bag: Sequence[str]) -> Expression | None:
     """Make a prefix of a short run that stands alone, like ``水`` in ``水 温度``."""
     if needs_no_runs(text):
         return None
+    from plait.text.unspaced import is_short
+
     alone = [words[0] for part in text.split() if len(words := words_in(part)) == 1]
     short = {word for word in alone if is_short(word)}
     terms = tuple(Term((word,), prefix=word in short) for word in bag)

@@ -35,7 +35,7 @@ _SHOWING_WORDS = (
     "these they this those what when where which who why with would you your"
 )
 _SHOWING = frozenset(_SHOWING_WORDS.split())
-LOOKED_AT = 1_000  # characters of a text that show its language
+BEGINNING = 1_000  # characters of a text that show its language
 
 MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
@@ -95,7 +95,7 @@ def shows_english(text: str, least: int = 1) -> bool:
     >>> shows_english("where is it"), shows_english("blood type")
     (True, False)
     """
-    return len(_SHOWING.intersection(re.findall(r"\w+", text[:LOOKED_AT].lower()))) >= least
+    return len(_SHOWING.intersection(re.findall(r"\w+", text[:BEGINNING].lower()))) >= least
 
 
 def without_comparison(stem: str) -> str:

@@ -6,7 +6,7 @@ Loaded only for a question with a word that the memory does not hold.
 from collections.abc import Iterator
 from functools import cache
 
-from plait.text.unspaced import is_unspaced
+from plait.text import is_unspaced
 
 SHORTEST_CORRECTED = 4  # shorter words have too many neighbours that mean something else
 LONGEST_CORRECTED = 40  # a longer run of letters is a token, not a word

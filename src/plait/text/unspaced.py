@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from plait.text import has_runs, needs_no_runs
+
 # Two characters are a word in Chinese and often in Japanese. Korean puts spaces between words but
 # joins particles to them, and pairs match the word inside. NFD marks and jamo belong to the run.
 _PAIRS = (
@@ -27,30 +29,15 @@ _FIRST_VARIANT = "\U000e0100"
 _PIECE_OF_GROUP = (0, 2, 3, 1)
 
 
-@cache  # Compiled for the first text that is not ASCII: most searches never need it.
-def _runs() -> re.Pattern[str]:
+@cache
+def runs() -> re.Pattern[str]:
+    """Return the pattern of a run: a group for each kind of script, see `_PIECE_OF_GROUP`."""
     return re.compile(f"([{_PAIRS}]+)|([{_TRIPLES}]+)|([{_WIDE}]+)")
-
-
-def needs_no_runs(text: str) -> bool:
-    """Tell whether a text certainly has no characters of such a script."""
-    # Much cheaper than the pattern of runs, and compiled in no time. Any text may have signs.
-    return text.isascii() or not re.search("[^\0-\u0e00\u2000-\u2bff]", text)
-
-
-def has_runs(text: str) -> bool:
-    """Tell whether a text has characters of a script without spaces."""
-    return not needs_no_runs(text) and _runs().search(text) is not None
-
-
-def is_unspaced(text: str) -> bool:
-    """Tell whether all characters belong to one kind of script without spaces."""
-    return not needs_no_runs(text) and bool(_runs().fullmatch(text))
 
 
 def is_short(word: str) -> bool:
     """Tell whether a run of a script without spaces is shorter than its pieces in the index."""
-    run = None if needs_no_runs(word) else _runs().fullmatch(word)
+    run = None if needs_no_runs(word) else runs().fullmatch(word)
     return run is not None and len(word) < _PIECE_OF_GROUP[run.lastindex or 0]
 
 
@@ -63,7 +50,7 @@ def segments(text: str) -> Iterator[tuple[int, int, int]]:
     """
     done = 0
     if not needs_no_runs(text):
-        for run in _runs().finditer(text):
+        for run in runs().finditer(text):
             if run.start() > done:
                 yield done, run.start(), 0
             yield run.start(), run.end(), _PIECE_OF_GROUP[run.lastindex or 0]
