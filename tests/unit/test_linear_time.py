@@ -698,7 +698,7 @@ SCANNERS: dict[str, Scanner] = {
         more={"beginnings": repeated("2026-03-")},
     ),
     "analysis.tokens_among": Scanner(_places),
-    "builtin.interact": Scanner(_interact, ("embedders/builtin.py:sentences",)),
+    "builtin.interact": Scanner(_interact, ("embedders/pieces.py:sentences",)),
     "text.split": Scanner(
         split,
         ("text/__init__.py:needs_no_runs", "text/unspaced.py:runs", "text/unspaced.py:_folded"),
@@ -784,7 +784,7 @@ SCANNERS: dict[str, Scanner] = {
     "times.parse_time": Scanner(parse_time),
     "cursor": Scanner(tolerant(page_start), ("searching/where.py:page_start",)),
     "builtin embedder": Scanner(
-        lambda text: _MODEL.embed([text], "passage"), ("embedders/builtin.py:_patterns",)
+        lambda text: _MODEL.embed([text], "passage"), ("embedders/pieces.py:_patterns",)
     ),
     "transport": Scanner(_retry_after, ("embedders/transport.py:_retry_after",)),
     "origin_of": Scanner(origin_of, ("settings/secrets.py:origin_of",)),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations, takewhile
 from typing import TYPE_CHECKING
 
-from plait.embedders.builtin import is_word
+from plait.embedders.pieces import is_word
 from plait.errors import EmbedderError, StoreDamaged
 from plait.protocols import Store
 from plait.ranking import hybrid

@@ -82,6 +82,17 @@ _VERB_IN_FY, _NOUN_OF_FY = ("ify", "ifies", "ified", "ifying"), ("ification", "i
 _COMPARISONS = ("est", "er")
 SHORTEST_COMPARED = 4  # letters before such an ending: "rest" and "under" compare nothing
 
+# Endings of words, what they follow, and what the root may have instead: "channes" is no plural.
+_INFLECTIONS = (
+    ("s", tuple("abcdefghijklmnopqrtuvwxyz"), ("",)),
+    ("es", ("s", "x", "z", "ch", "sh", "o"), ("",)),
+    ("ies", ("",), ("y",)),
+    ("ed", ("",), ("", "e")),
+    ("ing", ("",), ("", "e")),
+    ("ly", ("",), ("", "e")),
+)
+SHORTEST_ROOT = 4  # letters of a word before its ending
+
 
 @cache
 def empty_words() -> frozenset[str]:
@@ -108,6 +119,20 @@ def without_comparison(stem: str) -> str:
         if stem.endswith(ending) and len(stem) >= len(ending) + SHORTEST_COMPARED:
             return stem.removesuffix(ending)
     return stem
+
+
+def roots_of(word: str) -> list[str]:
+    """Return what a word may be without an ending, if it has one.
+
+    >>> roots_of("searched"), roots_of("cities"), roots_of("nginx")
+    (['search', 'searche'], ['citie', 'city'], [])
+    """
+    roots = []
+    for ending, after, instead in _INFLECTIONS:
+        root = word.removesuffix(ending)
+        if SHORTEST_ROOT <= len(root) < len(word) and root.endswith(after):
+            roots += [root + letters for letters in instead]
+    return roots
 
 
 @cache
