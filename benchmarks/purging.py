@@ -26,6 +26,7 @@ from plait.settings.loading import Config
 from plait.settings.schema import Settings
 from plait.stores.sqlite import connection as connections
 from plait.stores.sqlite import scrubbing
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.testing import HashingEmbedder
 from plait.types import Document, Passage
 from plait.writing.changes import Change, put
@@ -57,17 +58,17 @@ class Locks:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Measure what happens meanwhile."""
-        begin, end = connections.WriteLock.__enter__, connections.WriteLock.__exit__
+        begin, end = WriteLock.__enter__, WriteLock.__exit__
         began: list[tuple[float, float]] = []
 
-        def enter(lock: connections.WriteLock) -> Any:
+        def enter(lock: WriteLock) -> Any:
             asked = time.monotonic()
             entered = begin(lock)
             self.waited.append(time.monotonic() - asked)
             began.append((time.monotonic(), time.process_time()))
             return entered
 
-        def leave(lock: connections.WriteLock, *error: Any) -> None:
+        def leave(lock: WriteLock, *error: Any) -> None:
             try:
                 end(lock, *error)
             finally:
@@ -81,8 +82,8 @@ class Locks:
             return done
 
         with (
-            mock.patch.object(connections.WriteLock, "__enter__", enter),
-            mock.patch.object(connections.WriteLock, "__exit__", leave),
+            mock.patch.object(WriteLock, "__enter__", enter),
+            mock.patch.object(WriteLock, "__exit__", leave),
             mock.patch.object(scrubbing, "checkpoint", checkpoint),
         ):
             yield

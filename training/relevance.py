@@ -27,7 +27,8 @@ from plait.evaluate.collections import load_collection
 from plait.memory import Memory
 from plait.ranking import hybrid, relevance
 from plait.searching.recall import DEFAULT_RECALLED
-from plait.text import empty_words, parse
+from plait.text import parse
+from plait.text.english import empty_words
 from plait.types import WEAK_RELEVANCE, Document, Hit
 from plait.types.queries import Chance
 

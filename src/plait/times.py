@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, TypeAlias
 
 from plait.errors import UsageError, advise
+from plait.text.english import WEEKDAYS
 
 if TYPE_CHECKING:
     from datetime import date, datetime
@@ -29,7 +30,6 @@ _AGO = re.compile(
     re.I,
 )
 _FULL = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:")
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def parse_time(text: str, now: int | None = None) -> int | None:
@@ -155,8 +155,8 @@ def _calendar_day(words: str, now: int) -> datetime | None:
     local = datetime.fromtimestamp(now / 1000)  # noqa: DTZ006
     today = local.replace(hour=0, minute=0, second=0, microsecond=0)
     monday, first = today - timedelta(days=today.weekday()), today.replace(day=1)
-    if words.removeprefix("last ") in _DAYS:
-        back = (today.weekday() - _DAYS.index(words.removeprefix("last "))) % 7 or 7
+    if words.removeprefix("last ") in WEEKDAYS:
+        back = (today.weekday() - WEEKDAYS.index(words.removeprefix("last "))) % 7 or 7
         return today - timedelta(days=back)
     return {
         "today": today,

@@ -5,7 +5,7 @@ import pytest
 from plait.memory import Memory
 from plait.stores.sqlite import analysis, fileless
 from plait.text import parse
-from plait.text.word_forms import _lines, other_forms
+from plait.text.english import _lines, other_forms
 
 NOTES = {
     "release": "The deployment of the tile server runs on Fridays.",

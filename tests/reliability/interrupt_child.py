@@ -14,8 +14,8 @@ import apsw
 
 from plait import Memory
 
-WATCHED = {"connection.py": ("WriteLock", "Guard"), "journal.py": ("patiently",)}
-WATCHED |= {"store.py": ("SQLiteStore.transaction",)}
+WATCHED = {"write_lock.py": ("WriteLock",), "connection.py": ("Guard",)}
+WATCHED |= {"journal.py": ("patiently",), "store.py": ("SQLiteStore.transaction",)}
 Tracer = Callable[[FrameType, str, object], Any]
 
 

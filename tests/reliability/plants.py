@@ -16,14 +16,15 @@ from plait.facts import trash as trash_rules
 from plait.searching import search
 from plait.stores.sqlite import (
     connection,
-    documents,
     generations,
     journal,
     keyword,
+    lookup,
     rebuilding,
     schema,
     scrubbing,
     transaction,
+    write_lock,
     writer,
 )
 from plait.types import Document
@@ -137,9 +138,9 @@ def _vectors_stay() -> Iterator[None]:
 @contextmanager
 def _deferred_begin() -> Iterator[None]:
     """Transactions read first and ask for the write lock when it may be too late."""
-    honest = connection.WriteLock.__enter__
+    honest = write_lock.WriteLock.__enter__
 
-    def enter(self: connection.WriteLock) -> apsw.Connection:
+    def enter(self: write_lock.WriteLock) -> apsw.Connection:
         taken = honest(self)
         taken.execute("ROLLBACK")
         taken.execute("BEGIN")
@@ -147,7 +148,7 @@ def _deferred_begin() -> Iterator[None]:
         time.sleep(GAP_S / 10)
         return taken
 
-    with mock.patch.object(connection.WriteLock, "__enter__", enter):
+    with mock.patch.object(write_lock.WriteLock, "__enter__", enter):
         yield
 
 
@@ -155,7 +156,7 @@ def _deferred_begin() -> Iterator[None]:
 def _replace_documents() -> Iterator[None]:
     """``INSERT OR REPLACE`` instead of looking for the document that is replaced."""
     insert = writer._INSERT_DOCUMENT.replace("INSERT INTO", "INSERT OR REPLACE INTO")
-    honest = documents.find_existing
+    honest = lookup.find_existing
 
     def find_existing(taken: apsw.Connection, document: Document) -> tuple[int, Document] | None:
         return None if document.key else honest(taken, document)
@@ -183,16 +184,16 @@ def _rebuild_in_place() -> Iterator[None]:
 @contextmanager
 def _errors_swallowed() -> Iterator[None]:
     """What SQLite refuses is acknowledged all the same."""
-    honest = connection.WriteLock.__exit__
+    honest = write_lock.WriteLock.__exit__
 
-    def leave(self: connection.WriteLock, kind: Any, error: Any, trace: Any) -> bool:
+    def leave(self: write_lock.WriteLock, kind: Any, error: Any, trace: Any) -> bool:
         try:
             honest(self, kind, error, trace)
         except apsw.Error:
             return True
         return isinstance(error, apsw.Error)
 
-    with mock.patch.object(connection.WriteLock, "__exit__", leave):
+    with mock.patch.object(write_lock.WriteLock, "__exit__", leave):
         yield
 
 

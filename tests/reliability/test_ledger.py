@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plait.stores.sqlite import connection, documents
+from plait.stores.sqlite import connection, scanning
 from tests.reliability import ledger_child, memories, plants
 from tests.reliability.processes import Child, children, posix_only
 from tests.reliability.scale import SCALE
@@ -84,7 +84,7 @@ def test_a_document_that_changes_while_it_is_read_is_read_whole(tmp_path, monkey
 
     def interrupted(connection, sql, *values):
         listed = honest(connection, sql, *values)
-        if sql == documents._LOAD:
+        if sql == scanning._LOAD:
             monkeypatch.undo()
             if change == "delete":
                 other.delete("note")
@@ -94,7 +94,7 @@ def test_a_document_that_changes_while_it_is_read_is_read_whole(tmp_path, monkey
 
     with memories.open_memory(path) as memory, memories.open_memory(path) as other:
         memory.store(text, key="note")
-        monkeypatch.setattr(documents, "rows", interrupted)
+        monkeypatch.setattr(scanning, "rows", interrupted)
         assert memory.get("note").text == text
 
 

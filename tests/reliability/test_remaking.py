@@ -172,7 +172,7 @@ def die(*args, **kwargs):
 if sys.argv[2] == "before the commit":
     integrity.damage_left = die
 else:
-    doctor._pages = die
+    doctor.check_pages = die
 check_file(sys.argv[1], fix=True)
 """
 

@@ -18,7 +18,7 @@ import pytest
 from plait.errors import NotFound, PlaitError, SchemaTooNew, StoreDamaged, StoreError, UsageError
 from plait.memory import Memory
 from plait.stores import salvage
-from plait.stores.sqlite import doctor, journal, migrating, scrubbing, state, store
+from plait.stores.sqlite import doctor, journal, migrating, scrubbing, state, store, table_checks
 from plait.types.ids import new_id
 from tests.codes import has_code
 from tests.interfaces.command import spawn
@@ -593,7 +593,8 @@ def test_an_act_of_several_steps_meets_a_restore_in_one_sentence(path, backup, m
         run("INSERT INTO meta (name, value) VALUES ('unscrubbed', 'x')").fetchall()
         run("UPDATE documents SET chunk_count = 9").fetchall()
         monkeypatch.setattr(store, "get_meta", replacing(state.get_meta, backup, path))
-        monkeypatch.setattr(doctor, "_counts", replacing(doctor._counts, backup, path))
+        counts = replacing(table_checks.check_counts, backup, path)
+        monkeypatch.setattr(doctor, "check_counts", counts)
         memory.store(memories.prose("four"), key="four")
         if act == "tidy":
             memories.store_of(memory).tidy()

@@ -10,9 +10,10 @@ import pytest
 from plait.memory import Memory
 from plait.protocols import Entry
 from plait.stores.sqlite import rebuilding, stale_terms
-from plait.stores.sqlite.connection import Connections, WriteLock
+from plait.stores.sqlite.connection import Connections
 from plait.stores.sqlite.state import STALE_TERMS, get_meta
 from plait.stores.sqlite.store import SQLiteStore
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.types import Document, Passage
 from tests.reliability import memories, purge_child
 from tests.reliability.processes import Child, children, posix_only

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plait.embedders import builtin, open_embedder
+from plait.embedders import open_embedder, pieces
 from plait.embedders.builtin import Builtin
 from plait.errors import EmbedderError, advise
 from plait.protocols import Vector
@@ -168,8 +168,8 @@ def test_a_file_that_is_no_model_is_refused_in_one_sentence(tmp_path: Path, cont
 
 
 def test_the_file_is_within_its_size() -> None:
-    size = Path(builtin.FILE).stat().st_size
-    with Path(builtin.FILE).open("rb") as file:
+    size = Path(pieces.FILE).stat().st_size
+    with Path(pieces.FILE).open("rb") as file:
         header = json.loads(file.readline())
     assert size <= 14_000_000
     assert header["dims"] == 256

@@ -16,7 +16,6 @@ from plait.stores.sqlite import modes, permissions
 from plait.stores.sqlite.connection import (
     Connections,
     Guard,
-    WriteLock,
     checkpoint,
     translate,
 )
@@ -30,6 +29,7 @@ from plait.stores.sqlite.modes import (
 )
 from plait.stores.sqlite.state import set_meta
 from plait.stores.sqlite.store import SQLiteStore
+from plait.stores.sqlite.write_lock import WriteLock
 from tests.builders import entry, write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX notion")

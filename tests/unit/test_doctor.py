@@ -12,7 +12,7 @@ from plait.errors import StoreDamaged, StoreError, UsageError, advise
 from plait.memory import Memory
 from plait.protocols import Trashed
 from plait.stores import check_file
-from plait.stores.sqlite import blocks, carving, doctor, keyword, vectors
+from plait.stores.sqlite import blocks, carving, file_checks, keyword, vectors
 from plait.stores.sqlite.mending import DROPPED_TABLES
 from plait.stores.sqlite.state import Generation, space_text
 from plait.stores.sqlite.store import SQLiteStore
@@ -636,14 +636,14 @@ def test_an_unsafe_sqlite_is_an_error(
     version: tuple[int, int, int],
     level: str,
 ) -> None:
-    monkeypatch.setattr(doctor, "sqlite_version", lambda: version)
+    monkeypatch.setattr(file_checks, "sqlite_version", lambda: version)
     assert finding(store, "sqlite").level == level
 
 
 def test_wal_on_a_network_file_system_is_an_error(
     store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "file_system", lambda _: "nfs4")
+    monkeypatch.setattr(file_checks, "file_system", lambda _: "nfs4")
     assert "nfs4" in finding(store, "file system").message
     assert finding(store, "file system").level == "error"
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from plait.memory import Memory
 from plait.searching.evidence import IN_PASSAGE, _may_be_english
-from plait.text import empty_words, parse, words_in
+from plait.text import parse, words_in
+from plait.text.english import empty_words
 from plait.text.function_words import (
     function_words_by_letters,
     without_foreign_function_words,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from plait.embedders import builtin
 from plait.embedders.builtin import Builtin
 from plait.testing import HashingEmbedder
-from plait.text import empty_words
+from plait.text.english import empty_words
 
 NOTES = (
     "Deploys run on Friday. The keys of the server are rotated every quarter.",

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.stores.sqlite.analysis import TOKENIZER
+from plait.stores.sqlite.anchoring import anchors
 from plait.stores.sqlite.keyword import (
-    anchors,
     compile_expression,
     matching,
     operands,

@@ -43,21 +43,19 @@ from plait.text import (
     clean,
     commands,
     dates,
+    english,
     failures,
-    grams,
     parse,
     parts,
-    segments,
     spelling,
-    split,
     unspaced_asking,
     visible,
-    word_forms,
 )
 from plait.text.front_matter import front_matter
 from plait.text.links import inline_tags, links_in
 from plait.text.normal_form import as_read, composed, spellings
 from plait.text.operators import without_exact
+from plait.text.unspaced import grams, segments, split
 from plait.times import parse_time
 from plait.tools.arguments import as_written, check_arguments
 from plait.tools.layers import _day_end
@@ -652,9 +650,9 @@ SCANNERS: dict[str, Scanner] = {
         parts,
         ("text/__init__.py:placed_parts", "text/__init__.py:_parts_of"),
     ),
-    "word_forms.other_forms": Scanner(
-        lambda text: word_forms.other_forms(text.lower().split(), text),
-        ("text/word_forms.py:_abbreviations_in",),
+    "english.other_forms": Scanner(
+        lambda text: english.other_forms(text.lower().split(), text),
+        ("text/english.py:_abbreviations_in",),
         more={"abbreviations": repeated("LED "), "forms": repeated("notified ")},
     ),
     "asking.question_in": Scanner(
@@ -700,12 +698,12 @@ SCANNERS: dict[str, Scanner] = {
         more={"beginnings": repeated("2026-03-")},
     ),
     "analysis.tokens_among": Scanner(_places),
-    "builtin.interact": Scanner(_interact, ("embedders/builtin.py:sentences",)),
+    "builtin.interact": Scanner(_interact, ("embedders/pieces.py:sentences",)),
     "text.split": Scanner(
         split,
-        tuple(f"text/__init__.py:{name}" for name in ("_needs_no_runs", "_runs", "_folded")),
+        ("text/__init__.py:needs_no_runs", "text/unspaced.py:runs", "text/unspaced.py:_folded"),
     ),
-    "text.grams": Scanner(_pieces, ("text/__init__.py:_composed",)),
+    "text.grams": Scanner(_pieces, ("text/unspaced.py:_composed",)),
     "text.parse": Scanner(
         parse,
         (
@@ -786,7 +784,7 @@ SCANNERS: dict[str, Scanner] = {
     "times.parse_time": Scanner(parse_time),
     "cursor": Scanner(tolerant(page_start), ("searching/where.py:page_start",)),
     "builtin embedder": Scanner(
-        lambda text: _MODEL.embed([text], "passage"), ("embedders/builtin.py:_patterns",)
+        lambda text: _MODEL.embed([text], "passage"), ("embedders/pieces.py:_patterns",)
     ),
     "transport": Scanner(_retry_after, ("embedders/transport.py:_retry_after",)),
     "origin_of": Scanner(origin_of, ("settings/secrets.py:origin_of",)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plait.stores.sqlite import keyword, paired
+from plait.stores.sqlite import anchoring, keyword, paired
 from plait.stores.sqlite.store import SQLiteStore
 from plait.text import parse
 from plait.types import Filter
@@ -121,13 +121,13 @@ def test_two_words_with_one_stem_are_no_pair_that_selects_whatever_has_it(
     store: SQLiteStore, ranked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     selecting: list[str | None] = []
-    anchors = keyword.anchors
+    anchors = anchoring.anchors
 
     def kept(*parts: Any) -> str | None:
         selecting.append(anchors(*parts))
         return selecting[-1]
 
-    monkeypatch.setattr(keyword, "anchors", kept)
+    monkeypatch.setattr(anchoring, "anchors", kept)
     hits = store.keyword(parse("w9x w9xs w11x"), 5, Filter())
     assert selecting == ['("w11x" AND "w9x")']
     assert ranked == []

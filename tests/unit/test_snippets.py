@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.searching.snippets import snippet
-from plait.text import grams, segments
+from plait.text.unspaced import grams, segments
 from tests.unit.test_text import MIXED
 
 

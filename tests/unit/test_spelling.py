@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plait.embedders.builtin import is_word
+from plait.embedders.pieces import is_word
 from plait.text import spelling
 
 WORDS = st.text("abcdefß\u0430\u0431", max_size=9)

@@ -10,17 +10,16 @@ from plait.text import (
     MAX_QUERY_BYTES,
     MAX_TERM_CHARS,
     MAX_TERMS,
-    STOP_WORDS,
     beginnings,
-    grams,
     parse,
     parts,
     placed_parts,
-    segments,
-    split,
+    unspaced,
 )
 from plait.text.columns import split_columns
+from plait.text.english import STOP_WORDS
 from plait.text.operators import MAX_NEAR_DISTANCE, loosened
+from plait.text.unspaced import grams, segments, split
 from plait.types.queries import Expression, Group, Query, Term
 
 TOKENIZERS = (
@@ -130,9 +129,9 @@ def test_spaceless_runs_become_overlapping_pieces(text: str, pieces: str) -> Non
 
 def test_no_character_of_a_script_without_spaces_is_passed_over() -> None:
     everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
-    in_runs = "".join(run[0] for run in plain_text._runs().finditer(everything))
-    assert [character for character in in_runs if plain_text._needs_no_runs(character)] == []
-    assert plain_text._needs_no_runs("\u2019\u2013\u2192\u20ac \u0416 \u05d0")
+    in_runs = "".join(run[0] for run in unspaced.runs().finditer(everything))
+    assert [character for character in in_runs if plain_text.needs_no_runs(character)] == []
+    assert plain_text.needs_no_runs("\u2019\u2013\u2192\u20ac \u0416 \u05d0")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from plait import Memory
 from plait.ranking.relevance import relevance
 from plait.searching import evidence
 from plait.searching.uncommon import (
-    ENDINGS,
     MOST_UNCOMMON,
     NAME,
     RAREST,
@@ -19,9 +18,9 @@ from plait.searching.uncommon import (
     SHOWN_IN_PASSAGE,
     is_english,
     rarity_at_large,
-    shows_english,
     uncommon,
 )
+from plait.text.english import shows_english, without_comparison
 from plait.types.queries import Chance
 
 SAMPLE = Path(__file__).parents[2] / "examples" / "memory"
@@ -60,7 +59,7 @@ def test_every_stem_of_the_file_has_the_number_of_its_line() -> None:
     stems = [stem for _, *listed in lines for stem in listed]
     assert len(stems) == len(set(stems)) > 10_000
     for number, *listed in lines:
-        plain = [stem for stem in listed if not stem.endswith(ENDINGS)]
+        plain = [stem for stem in listed if without_comparison(stem) == stem]
         assert {*map(rarity_at_large, plain[:: len(plain) // 40 + 1])} <= {float(number)}
 
 

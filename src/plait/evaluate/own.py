@@ -11,7 +11,8 @@ from plait.errors import UsageError
 from plait.evaluate.running import ReportLine, available_modes
 from plait.memory import Memory
 from plait.searching.where import Where
-from plait.text import empty_words, parse
+from plait.text import parse
+from plait.text.english import empty_words
 from plait.types import Document, Hit, Mode
 from plait.types.records import NamedTuple
 

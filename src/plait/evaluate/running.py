@@ -20,8 +20,9 @@ from plait.evaluate.variants import (
 )
 from plait.memory import Memory
 from plait.searching.beginnings import MANY_BEGINNINGS
+from plait.searching.branches import LONG_QUERY
 from plait.searching.recall import NOT_LEFT_OUT, WORDS_FOLLOW
-from plait.searching.search import LONG_QUERY, MISREAD
+from plait.searching.search import MISREAD
 from plait.searching.where import Where
 from plait.stores import Planner, open_store
 from plait.types import FILE_PATTERNS, Document, Mode, Receipt

@@ -7,9 +7,9 @@ one number or in a "not" are almost equal texts. Pure; knows nothing of stores.
 import re
 from collections.abc import Collection
 
-from plait.text import empty_words
-from plait.text import split as split_scripts
+from plait.text.english import empty_words
 from plait.text.normal_form import compatible
+from plait.text.unspaced import split as split_scripts
 from plait.types.records import NamedTuple
 
 # The two rules of mcp-memory.

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from plait.facts.likeness import NEGATIONS
-from plait.text import empty_words
+from plait.text.english import MONTHS, WEEKDAYS, empty_words
 from plait.types.records import NamedTuple
 
 # Words in common, by Dice, where one text only says more than the other.
@@ -31,17 +31,13 @@ LONGEST_SENTENCE = 400
 
 Comparison = Literal["same", "value", "denial", "other"]
 
-_ENGLISH_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_ENGLISH_MONTHS = (
-    "january february march april may june july august september october november december"
-)
 # A few languages; a word that is missing costs one finding.
 _OTHER_DAYS = (
     "montag dienstag mittwoch donnerstag freitag samstag sonntag "
     "lunes martes miércoles jueves viernes sábado domingo"
 )
-_DAYS = frozenset(f"{_ENGLISH_DAYS} {_OTHER_DAYS}".split())
-_MONTHS = frozenset(_ENGLISH_MONTHS.split()) - {"may"}  # "may" is a verb, too
+_DAYS = frozenset((*WEEKDAYS, *_OTHER_DAYS.split()))
+_MONTHS = frozenset(MONTHS) - {"may"}  # "may" is a verb, too
 # Words that change with the time of writing and not with what is stated.
 _FILLING = (
     "now currently today actually really still already again also just new instead since please "

@@ -13,7 +13,7 @@ from plait.errors import EmbedderError, Notice, StoreDamaged, UsageError, advise
 from plait.graph.values import Entity
 from plait.protocols import Nearest, Scored, Store, Vector
 from plait.ranking import hybrid, use
-from plait.searching.search import MATCHES, vectors_can_answer
+from plait.searching.branches import MATCHES, vectors_can_answer
 from plait.text import parse
 from plait.types import Document, Filter, Ref, check_range
 from plait.types.records import NamedTuple

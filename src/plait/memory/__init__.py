@@ -189,6 +189,7 @@ class Memory(SettlingMemory):
         return marked(self._store, answer, self.config.project)
 
     def _noting_ignored(self, answer: Answer, request: Request, origins: Origins) -> Answer:
+        from plait.searching.branches import VECTOR_CANDIDATES
         from plait.settings.effects import without_effect_on_search
 
         used = answer.receipt.mode_used
@@ -200,7 +201,7 @@ class Memory(SettlingMemory):
             branch=None if used == "hybrid" else used,
             weights=(request.keyword_weight, request.vector_weight),
             candidates=request.limit * request.expansion_factor,
-            fewest=search.VECTOR_CANDIDATES,
+            fewest=VECTOR_CANDIDATES,
         )
         return Answer(answer.hits, answer.receipt._replace(ignored=tuple(ignored)))
 

@@ -17,13 +17,13 @@ from plait.errors import Notice
 from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.queries import Chance, Query, Spelling, Terms, Turn, Vocabulary
 from plait.types.records import NamedTuple
-from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     # Others import them from here; see ``__getattr__``.
     from plait.protocols.ahead import ReadAhead as ReadAhead
     from plait.protocols.transaction import Transaction as Transaction
     from plait.types.audit import AuditEntry, AuditQuery
+    from plait.types.relations import Relation
     from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import Step, StepName, StepTaken
     from plait.types.visibility import Visibility

@@ -12,18 +12,17 @@ from plait.protocols import Nearest, ReadAhead, Scored, State, Vector
 from plait.protocols.ahead import MOST_TRIPS
 from plait.ranking import hybrid
 from plait.searching.answers import Conversation
-from plait.searching.evidence import Evidence, matched
-from plait.searching.scoring import Branches, Request, first_read
-from plait.searching.search import (
+from plait.searching.branches import (
     KEYWORD_CANDIDATES,
     MATCHES,
     VECTOR_CANDIDATES,
     Plan,
-    fuse,
     over_fetch,
     stopped,
-    weighs_turns,
 )
+from plait.searching.evidence import Evidence, matched
+from plait.searching.scoring import Branches, Request, first_read
+from plait.searching.search import fuse, weighs_turns
 from plait.text import spelling
 from plait.text.operators import wanted_alone
 from plait.types import Filter, Ref

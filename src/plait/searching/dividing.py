@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
 
 from plait.searching.scoring import Request
-from plait.text import capped, empty_words, is_unspaced, parts, words_in
+from plait.text import capped, is_unspaced, parts, words_in
+from plait.text.english import empty_words
 from plait.text.operators import without_exact
 from plait.text.spelling import LONGEST_CORRECTED
 from plait.types.queries import Group, Query, Term

@@ -11,7 +11,8 @@ from plait.protocols import Candidate, State, Store, Use
 from plait.ranking import hybrid
 from plait.ranking.relevance import relevance
 from plait.searching.snippets import in_base_forms
-from plait.text import STOP_WORDS, empty_words, has_runs, parts, prefixes_of, words_in
+from plait.text import has_runs, parts, prefixes_of, words_in
+from plait.text.english import STOP_WORDS, empty_words
 from plait.types import EVERYTHING, Filter, Hit, Passage, Ref, Signals
 from plait.types.queries import Chance, Expression, Group, Query, Term, Vocabulary
 

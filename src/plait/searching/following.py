@@ -9,10 +9,11 @@ from collections.abc import Iterable
 
 from plait.errors import DeadlineExceeded, Notice, advise
 from plait.searching.beginnings import beyond_most, with_completed_boosts
+from plait.searching.branches import Plan
 from plait.searching.evidence import matched, unknown_in
 from plait.searching.recall import NOT_LEFT_OUT, WORDS_FOLLOW
 from plait.searching.scoring import Branches, Request
-from plait.searching.search import MISREAD, Plan, Ranked, candidates_for, rank
+from plait.searching.search import MISREAD, Ranked, candidates_for, rank
 from plait.searching.spelling import Corrected, corrected
 from plait.text.operators import loosened, read, wanted_alone
 from plait.types import Hit

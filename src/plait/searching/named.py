@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from plait.errors import StoreDamaged
 from plait.protocols import Store
+from plait.searching.branches import Plan
 from plait.searching.joining import spans_of
 from plait.searching.links import may_be_known_as, nearest_known
 from plait.searching.scoring import Request
-from plait.searching.search import Plan, Ranked
+from plait.searching.search import Ranked
 from plait.searching.snippets import snippet
 from plait.searching.timeline import happenings
 from plait.text import capped

@@ -10,6 +10,7 @@ import re
 from functools import cache
 
 from plait.searching.where import Where, given_fields
+from plait.text.english import WEEKDAYS
 from plait.times import show_time, span_of
 from plait.types import Filter
 
@@ -116,10 +117,7 @@ _TIMES = {
         "last month|letzten monat|el mes pasado|le mois dernier|il mese scorso|mês passado|"
         "no mês passado|vorige maand"
     ),
-    **{
-        day: f"{day}|on {day}|last {day}"
-        for day in ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-    },
+    **{day: f"{day}|on {day}|last {day}" for day in WEEKDAYS},
 }
 # Words of the longest of them, and of a date with one of these words before it.
 _LONGEST_TIME = 4

@@ -7,9 +7,10 @@ of many candidates, the same whatever the page, without what the first page has 
 
 from collections.abc import Sequence
 
+from plait.searching.branches import Plan
 from plait.searching.diversity import POOL_FACTOR, diversified
 from plait.searching.scoring import Request
-from plait.searching.search import MAX_LIMIT, Plan, Ranked, ranked
+from plait.searching.search import MAX_LIMIT, Ranked, ranked
 from plait.types import Hit
 
 DEEP_BLOCK = 100  # hits of later pages that are sorted together

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations, takewhile
 from typing import TYPE_CHECKING
 
-from plait.embedders.builtin import is_word
+from plait.embedders.pieces import is_word
 from plait.errors import EmbedderError, StoreDamaged
 from plait.protocols import Store
 from plait.ranking import hybrid
@@ -24,7 +24,8 @@ from plait.searching.dividing import (
 )
 from plait.searching.evidence import content_of, in_sight, unknown_in
 from plait.searching.scoring import Request
-from plait.text import capped, empty_words, parts, spelling, words_in
+from plait.text import capped, parts, spelling, words_in
+from plait.text.english import empty_words
 from plait.text.function_words import function_words_of, showing_words
 from plait.text.operators import without_exact
 from plait.types import Filter

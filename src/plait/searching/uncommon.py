@@ -6,14 +6,13 @@ rare; that a question has the second one in common with a note is no chance, who
 
 import math
 import os
-import re
 from bisect import bisect
 from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 from itertools import accumulate
 
 from plait.searching.evidence import KNOWS_ALL_WORDS
-from plait.text import empty_words
+from plait.text.english import MONTHS, WEEKDAYS, empty_words, shows_english, without_comparison
 from plait.types import Passage, Signals
 from plait.types.queries import Vocabulary
 
@@ -28,26 +27,8 @@ MOST_UNCOMMON = 6.0  # e-folds, of all words of a passage together
 EXPECTED = 0.45
 # Fewer passages are counted as so many: a handful of notes has few words, and any of them is rare.
 COUNTED_AS = 150
-# Endings that stems keep: "cheapest" is as common as "cheap".
-ENDINGS = ("est", "er")
-SHORTEST_BASE = 4  # letters before an ending
 KEPT_STEMS = 4_096
 SHOWN_IN_PASSAGE = 2  # different words of English, in a passage that is in it
-BEGINNING = 1_000  # characters of a passage that show its language
-
-# Words that hardly any other language has: "was" is German, and "no" is Spanish.
-_ENGLISH_WORDS = (
-    "about and are because could did does each every from how its that the their them then there "
-    "these they this those what when where which who why with would you your"
-)
-_ENGLISH = frozenset(_ENGLISH_WORDS.split())
-# Written like names, but they name nobody.
-_TIMES = frozenset(
-    {"january", "february", "march", "april", "may", "june", "july", "august", "september"}
-    | {"october", "november", "december", "monday", "tuesday", "wednesday", "thursday", "friday"}
-    | {"saturday", "sunday"}
-)
-_WORD = re.compile(r"\w+")
 
 
 class WordsAtLarge:
@@ -64,7 +45,8 @@ class WordsAtLarge:
         if not text.islower() and not text.isupper():
             from plait.text.capitals import names_in
 
-            names = names_in(text) - _TIMES
+            # Written like names, but they name nobody.
+            names = names_in(text).difference(MONTHS, WEEKDAYS)
         self._names = self._stems_of(names)
         # Many passages have the same words of the question, and each is asked about twice.
         self._rarer: dict[tuple[str, ...], float] = {}
@@ -140,11 +122,8 @@ def rarity_at_large(stem: str) -> float:
     >>> rarity_at_large("home"), rarity_at_large("kitchen"), rarity_at_large("kraus")
     (4.0, 7.5, 10.5)
     """
-    rarity = _rarity_of(stem)
-    for ending in ENDINGS:
-        if stem.endswith(ending) and len(stem) >= len(ending) + SHORTEST_BASE:
-            rarity = min(rarity, _rarity_of(stem.removesuffix(ending)))
-    return rarity
+    # "Cheapest" is as common as "cheap".
+    return min(_rarity_of(stem), _rarity_of(without_comparison(stem)))
 
 
 def _rarity_of(stem: str) -> float:
@@ -171,8 +150,3 @@ def is_english(question: str, stems: Collection[str], passages: Iterable[str]) -
     known = sum(rarity_at_large(stem) < RAREST for stem in stems)
     may_be = question.isascii() and 2 * known >= len(stems) > 0
     return may_be and any(shows_english(passage, SHOWN_IN_PASSAGE) for passage in passages)
-
-
-def shows_english(text: str, least: int = 1) -> bool:
-    """Tell whether a text has so many different words that hardly any other language has."""
-    return len(_ENGLISH.intersection(_WORD.findall(text[:BEGINNING].lower()))) >= least

@@ -5,8 +5,8 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 from plait.errors import UsageError
-from plait.text import split
 from plait.text.normal_form import composed, spellings
+from plait.text.unspaced import split
 from plait.types import Document, Filter
 from plait.types.ids import SCOPE_PREFIX
 

@@ -1,17 +1,20 @@
 """Split text for the keyword index, and parse queries. Pure: no stores.
 
-The keyword engine splits most scripts into words by itself. `split` cuts the scripts that are
-written without spaces, `parts` the names of code; `parse` reads a query, all but its operators.
+The keyword engine splits most scripts into words by itself. `plait.text.unspaced`, loaded where it
+is needed, cuts the scripts that are written without spaces, and `parts` the names of code; `parse`
+reads a query, all but its operators. What is known of languages stands in `english`, `asking`,
+`function_words` and `dates`.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 
+from plait.text.english import LETTERS, STOP_WORDS
 from plait.types import Document
 from plait.types.queries import Date, Expression, Group, Query, Term
 
-# Version of the splitting rules: raise it when `split` or `parts` change; users then reindex.
+# Version of the rules of `parts` and `unspaced.split`: raise it with them, and users reindex.
 SPLIT_VERSION = 2
 
 MAX_QUERY_BYTES = 4_096  # A pasted page is cut here: more words give no better hits.
@@ -22,29 +25,8 @@ MAX_TERM_CHARS = 128  # Longer than any word; a pasted token or URL is cut.
 # all of them: 200 KB of tags made 108 MB of a file of 0.4 MB.
 REPEATED_NAME_CHARS = 500
 
-# Two characters are a word in Chinese and often in Japanese. Korean puts spaces between words but
-# joins particles to them, and pairs match the word inside. NFD marks and jamo belong to the run.
-_PAIRS = (
-    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    "\U00020000-\U0003fffd\U000e0100-\U000e01ef"  # Han, iteration marks, variant selectors
-    "\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
-    "\U0001b000-\U0001b16f\u3105-\u312f\u31a0-\u31bf"  # Hiragana, Katakana, Bopomofo
-    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb\uffa1-\uffdc"  # Hangul
-)
-# Vowels and tones are separate characters here, so three correspond to two above.
-_TRIPLES = (
-    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ece\u0edc-\u0edf"  # Thai, Lao
-    "\u1780-\u17d3\u17d7\u17dc\u17dd"  # Khmer
-    "\u1000-\u103f\u1050-\u108f\u109a-\u109d\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa7f"  # Burmese
-)
-_WIDE = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a"  # Full-width digits and Latin letters
-_FIRST_VARIANT = "\U000e0100"
-_PIECE_OF_GROUP = (0, 2, 3, 1)
-
 # A text without any of these is plain words.
 OPERATOR_MARKS = ('"', "*", "AND", "OR", "NOT", "NEAR(", "\u201c", "\u201e", "\u00ab")
-# Letters of names and loanwords in English texts.
-_BORROWED = frozenset("abcdefghijklmnopqrstuvwxyzáàâäåãæçéèêëíìîïñóòôöøõœúùûüý")
 # A longer name of code is a key or a hash, and so is one of many parts that are short on average.
 MAX_NAME_CHARS, LEAST_NAME_CHARS = 48, 4
 FEW_PARTS, MEAN_CHARS, LEAST_PART_CHARS = 3, 3, 2
@@ -57,146 +39,34 @@ _CASES = b" " * 48 + b"a" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b
 # letters. From benchmarks/quality.md.
 ENDING_CHARS, LEAST_BEGINNING_CHARS = 2, 4
 
-# Articles, the commonest prepositions, forms of be and do, pronouns and question words: few on
-# purpose. BM25 discounts the rest: 112 function words lowered the mean nDCG@10 of the eight English
-# collections by 0.003 against these, none by 0.005. For other languages see `function_words`.
-_FUNCTION_WORDS = (
-    "a an and are be did do does for he her him his how i in is me my of on or our she the their "
-    "them they to us was we were what when where which who why you your"
-)
-STOP_WORDS: frozenset[str] = frozenset(_FUNCTION_WORDS.split())
 
-# Words that say nothing about the subject of a passage. They may rank, but a match is no evidence
-# that the passage answers.
-_EMPTY_WORDS = (
-    "about also am any as at because been being but by can cannot could doing done else ever "
-    "from had has have having here hers herself himself if into it its itself just mine "
-    "myself no nor not now ok okay ours ourselves please shall should so some such than "
-    "thanks that theirs themselves then there these this those though thus too upon very "
-    "whatever whether while whom whose will with would yes yet yours yourself yourselves"
-)
-
-
-@cache
-def empty_words() -> frozenset[str]:
-    """Return all function words, including the stop words."""
-    return STOP_WORDS | frozenset(_EMPTY_WORDS.split())
-
-
-@cache  # Compiled for the first text that is not ASCII: most searches never need it.
-def _runs() -> re.Pattern[str]:
-    return re.compile(f"([{_PAIRS}]+)|([{_TRIPLES}]+)|([{_WIDE}]+)")
-
-
-def is_unspaced(text: str) -> bool:
-    """Tell whether all characters belong to one kind of script without spaces."""
-    return not _needs_no_runs(text) and bool(_runs().fullmatch(text))
-
-
-def single_spaced(text: str) -> str:
-    """Replace each run of white space with one space, and strip the ends."""
-    return " ".join(text.split())
-
-
-def _needs_no_runs(text: str) -> bool:
+def needs_no_runs(text: str) -> bool:
+    """Tell quickly that a text has none of a script without spaces; others may have none either."""
     # Much cheaper than the pattern of runs, and compiled in no time. Any text may have signs.
     return text.isascii() or not re.search("[^\0-\u0e00\u2000-\u2bff]", text)
 
 
 def has_runs(text: str) -> bool:
     """Tell whether a text has characters of a script without spaces."""
-    return not _needs_no_runs(text) and _runs().search(text) is not None
+    if needs_no_runs(text):
+        return False
+    from plait.text.unspaced import runs
+
+    return runs().search(text) is not None
 
 
-def segments(text: str) -> Iterator[tuple[int, int, int]]:
-    """Divide the whole text into consecutive runs ``(start, end, n)``.
+def is_unspaced(text: str) -> bool:
+    """Tell whether all characters belong to one kind of script without spaces."""
+    if needs_no_runs(text):
+        return False
+    from plait.text.unspaced import runs
 
-    ``n`` is 0 for text that the keyword engine splits itself, 2 or 3 for a run of a script without
-    spaces that is indexed in overlapping pieces of that many characters, and 1 for a full-width
-    word that is indexed in its ordinary form.
-    """
-    done = 0
-    if not _needs_no_runs(text):
-        for run in _runs().finditer(text):
-            if run.start() > done:
-                yield done, run.start(), 0
-            yield run.start(), run.end(), _PIECE_OF_GROUP[run.lastindex or 0]
-            done = run.end()
-    if done < len(text):
-        yield done, len(text), 0
+    return runs().fullmatch(text) is not None
 
 
-def grams(text: str, start: int, end: int, n: int) -> Iterator[tuple[int, int, str]]:
-    """Yield the pieces of one run of `segments` with their places in the text.
-
-    A run shorter than ``n`` is one piece. Half-width and decomposed characters are composed, so a
-    piece may have fewer characters than its place in the text.
-
-    >>> list(grams("日本語", 0, 3, 2))
-    [(0, 2, '日本'), (1, 3, '本語')]
-    """
-    run = text[start:end]
-    if n == 1:
-        yield start, end, _folded(run).lower()
-    elif _stands_for_itself(run, n):
-        for at in range(max(1, len(run) - n + 1)):
-            yield start + at, min(start + at + n, end), run[at : at + n]
-    else:
-        units = _composed(run)
-        for at in range(max(1, len(units) - n + 1)):
-            piece = units[at : at + n]
-            yield start + piece[0][0], start + piece[-1][1], "".join(unit[2] for unit in piece)
-
-
-def split(text: str) -> str | None:
-    """Put spaces between the pieces of scripts without spaces; ``None`` for a text without them.
-
-    Queries are split by the same rules, so both sides match. Single characters are not indexed:
-    `parse` reads a query of one character as a prefix, which matches the pairs that begin with it.
-
-    >>> split("plait は日本語を探す")
-    'plait  は日 日本 本語 語を を探 探す'
-    """
-    if not has_runs(text):
-        return None
-    return " ".join(
-        " ".join(_pieces(text[start:end], n)) if n else text[start:end]
-        for start, end, n in segments(text)
-    )
-
-
-def _pieces(run: str, n: int) -> list[str]:
-    if n > 1 and _stands_for_itself(run, n):  # Computing the places takes half the time of `grams`.
-        return [run[at : at + n] for at in range(max(1, len(run) - n + 1))]
-    return [gram for _, _, gram in grams(run, 0, len(run), n)]
-
-
-def _stands_for_itself(run: str, n: int) -> bool:
-    import unicodedata
-
-    # subtle: NFKC splits the common Thai vowel am, and triples have no variant forms to fold.
-    return n > 2 or (max(run) < _FIRST_VARIANT and unicodedata.is_normalized("NFKC", run))
-
-
-def _folded(run: str) -> str:
-    import unicodedata
-
-    return unicodedata.normalize("NFKC", run)
-
-
-def _composed(run: str) -> list[tuple[int, int, str]]:
-    """List composed characters with their places, marks joined to their base; never empty."""
-    clusters = re.finditer(
-        "[\u1100-\u115f\ua960-\ua97c][\u1160-\u11a7\ud7b0-\ud7c6]+[\u11a8-\u11ff\ud7cb-\ud7fb]*"
-        "|.[\u3099\u309a\uff9e\uff9f\U000e0100-\U000e01ef]*",
-        run,
-    )
-    return [
-        (cluster.start(), cluster.end(), character)
-        for cluster in clusters
-        for character in _folded(cluster[0])
-        if character < _FIRST_VARIANT
-    ] or [(0, len(run), run)]
+def single_spaced(text: str) -> str:
+    """Replace each run of white space with one space, and strip the ends."""
+    return " ".join(text.split())
 
 
 def parts(text: str) -> list[str]:
@@ -377,7 +247,7 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
     query = Query(text, kept, begun, left_out=left_out, boosts=more, dates=dates)
     if not all(map(str.isascii, kept)):
         return query  # a mark beyond ASCII, as in "who\u2019s paying", makes no other language
-    from plait.text.word_forms import joined_words, other_forms
+    from plait.text.english import joined_words, other_forms
 
     forms = (*other_forms(kept, text), *joined_words(text, kept))
     return query._replace(forms=forms[: MAX_TERMS - len(kept)])
@@ -406,7 +276,7 @@ def beginnings(words: Iterable[str], prefixes: Iterable[str] = ()) -> dict[str, 
     plain = [word for word in listed if not any(map(str.isdigit, word)) and not has_runs(word)]
     others = [word for word in plain if not word.isascii()]
     # One name with an accent, as in "Zoë's server", makes no other language of a question.
-    english = len(others) < 2 and set("".join(others)) <= _BORROWED
+    english = len(others) < 2 and set("".join(others)) <= LETTERS
     return {
         word: word[: max(LEAST_BEGINNING_CHARS, len(word) - ENDING_CHARS)]
         for word in (others if english else plain)
@@ -443,11 +313,15 @@ def words_in(text: str) -> list[str]:
     """List the words in order, lower case, as they are in the index before stemming."""
     if text.isascii():
         return [word[:MAX_TERM_CHARS] for word in re.findall("[a-z0-9]+", text.lower())]
-    words: list[str] = []
-    for start, end, n in segments(text):
-        pieces = _pieces(text[start:end], n) if n else _scan(text[start:end])
-        words += [piece.lower()[:MAX_TERM_CHARS] for piece in pieces]
-    return words
+    if needs_no_runs(text):
+        words = _scan(text)
+    else:
+        from plait.text.unspaced import pieces_of, segments
+
+        words = []
+        for start, end, n in segments(text):
+            words += pieces_of(text[start:end], n) if n else _scan(text[start:end])
+    return [word.lower()[:MAX_TERM_CHARS] for word in words]
 
 
 def _scan(text: str) -> list[str]:
@@ -486,15 +360,11 @@ def _content(words: Sequence[str]) -> tuple[str, ...]:
 
 def _prefixes(text: str, bag: Sequence[str]) -> Expression | None:
     """Make a prefix of a short run that stands alone, like ``水`` in ``水 温度``."""
-    if _needs_no_runs(text):
+    if needs_no_runs(text):
         return None
+    from plait.text.unspaced import is_short
+
     alone = [words[0] for part in text.split() if len(words := words_in(part)) == 1]
     short = {word for word in alone if is_short(word)}
     terms = tuple(Term((word,), prefix=word in short) for word in bag)
     return None if not short else terms[0] if len(terms) == 1 else Group("or", terms)
-
-
-def is_short(word: str) -> bool:
-    """Tell whether a run of a script without spaces is shorter than its pieces in the index."""
-    run = None if _needs_no_runs(word) else _runs().fullmatch(word)
-    return run is not None and len(word) < _PIECE_OF_GROUP[run.lastindex or 0]

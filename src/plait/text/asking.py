@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
-from plait.text import OPERATOR_MARKS, empty_words, has_runs, words_in
+from plait.text import OPERATOR_MARKS, has_runs, words_in
+from plait.text.english import empty_words
 
 # What people say to others, and not of their subject, at the beginning of a question. A greeting
 # needs a mark or a question word behind it: "Hey Jude" is a song, and "hello, world" a program.

@@ -2,7 +2,8 @@
 
 import re
 
-from plait.text import empty_words, words_in
+from plait.text import words_in
+from plait.text.english import empty_words
 
 _WORD = re.compile(r"\w+")
 # Names of code, files and versions: a part of a word tells that it is one.

@@ -1,6 +1,7 @@
 """What the keyword index gets of a passage and of its names. Loaded by writers only."""
 
-from plait.text import parts, split
+from plait.text import parts
+from plait.text.unspaced import split
 
 
 def split_terms(text: str) -> str | None:

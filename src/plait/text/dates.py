@@ -7,23 +7,25 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from plait.text.english import MONTHS
 from plait.types.queries import Date, Term
 
-# English first, with what it is cut to; then German, French, Spanish, Italian, Dutch, Portuguese,
-# Russian and Turkish, as they stand in a date.
+CUT_TO = 3  # letters of a month in English, where it is shortened
+
+# German, French, Spanish, Italian, Dutch, Portuguese, Russian and Turkish, as they stand in a date.
 _MONTHS = """
-january jan januar jänner janvier enero gennaio januari janeiro января ocak
-february feb februar février febrero febbraio februari fevereiro февраля şubat
-march mar märz mär mars marzo maart março марта mart
-april apr avril abril aprile апреля nisan
-may may mai mayo maggio mei maio мая mayıs
-june jun juni juin junio giugno junho июня haziran
-july jul juli juillet julio luglio julho июля temmuz
-august aug août agosto augustus августа ağustos
-september sep sept septembre septiembre settembre setembro сентября eylül
-october oct oktober okt octobre octubre ottobre outubro октября ekim
-november nov novembre noviembre novembro ноября kasım
-december dec dezember dez décembre diciembre dicembre dezembro декабря aralık
+januar jänner janvier enero gennaio januari janeiro января ocak
+februar février febrero febbraio februari fevereiro февраля şubat
+märz mär mars marzo maart março марта mart
+avril abril aprile апреля nisan
+mai mayo maggio mei maio мая mayıs
+juni juin junio giugno junho июня haziran
+juli juillet julio luglio julho июля temmuz
+août agosto augustus августа ağustos
+sept septembre septiembre settembre setembro сентября eylül
+oktober okt octobre octubre ottobre outubro октября ekim
+novembre noviembre novembro ноября kasım
+dezember dez décembre diciembre dicembre dezembro декабря aralık
 """
 # The same in Polish, Swedish, Danish and Arabic, and as Russian has them before a year. A question
 # in English does not look for them: each costs a walk through the index.
@@ -42,7 +44,11 @@ listopada listopad ноябрь ноябре نوفمبر
 grudnia grudzień декабрь декабре ديسمبر
 """
 _MORE_NAMES = [line.split() for line in _ALSO.split("\n") if line]
-_NAMES = [line.split() for line in _MONTHS.split("\n") if line]
+# English first, with what it is cut to.
+_NAMES = [
+    [name, name[:CUT_TO], *line.split()]
+    for name, line in zip(MONTHS, filter(None, _MONTHS.split("\n")), strict=True)
+]
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _NUMBER_OF = {
     name: number

@@ -9,8 +9,9 @@ in English.
 from collections.abc import Sequence
 from functools import cache
 
-from plait.text import empty_words, words_in
+from plait.text import words_in
 from plait.text.asking import FEW_WORDS, asking_words, is_of_other_script
+from plait.text.english import empty_words
 
 # So many must stand in a question of Latin letters, and so many of them show its language. In an
 # English question a single one may be a name or an abbreviation ("HET", "Oder"), unless it has a

@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from plait.text import MAX_TERMS, STOP_WORDS, beginnings, boosts, empty_words, is_short, words_in
+from plait.text import MAX_TERMS, beginnings, boosts, words_in
+from plait.text.english import STOP_WORDS, empty_words
+from plait.text.unspaced import is_short
 from plait.types.queries import Expression, Group, Query, Term
 
 MAX_NESTING = 16  # Parentheses nested deeper than this are text, not operators.

@@ -7,7 +7,9 @@ pieces of "when" and one of "moving house". Loaded only for a question in such a
 import re
 from functools import cache
 
-from plait.text import empty_words, segments, words_in
+from plait.text import words_in
+from plait.text.english import empty_words
+from plait.text.unspaced import segments
 
 _CHINESE = (
     r"什[么麼](?:时候|時候|时间|時間|地方|样|樣)?|[为為]什[么麼]|怎[么麼](?:样|樣|办|辦)?|怎[样樣]"

@@ -8,7 +8,8 @@ an agent, nor names for the work that is on the screen anyway.
 import re
 from functools import cache
 
-from plait.text import empty_words, is_unspaced
+from plait.text import is_unspaced
+from plait.text.english import empty_words
 from plait.types.queries import QUESTION_MARKS
 
 # How prompts of Claude Code begin that nobody typed: reports of tasks, messages of other agents.

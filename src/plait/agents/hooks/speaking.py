@@ -12,8 +12,9 @@ from plait.agents.hooks.prompts import is_order
 from plait.protocols import Store
 from plait.ranking.relevance import FLOOR
 from plait.searching.evidence import Evidence
-from plait.text import empty_words, parse
+from plait.text import parse
 from plait.text.capitals import names_in
+from plait.text.english import empty_words
 from plait.types import Hit
 from plait.types.queries import Query, Vocabulary
 

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from plait.protocols import Token
-from plait.text import SPLIT_VERSION, grams, names_of, placed_parts, segments
+from plait.text import SPLIT_VERSION, names_of, needs_no_runs, placed_parts
 from plait.types import Document, Passage
 
 # Combining marks belong to words: without them FTS5 cuts Thai and Hindi words apart. Variation
@@ -45,6 +45,10 @@ def terms_as_indexed(connection: apsw.Connection, text: str) -> list[str]:
 
 def tokens(connection: apsw.Connection, text: str) -> list[Token]:
     """Return the terms that a text is indexed under, with their places in characters."""
+    if needs_no_runs(text):
+        return _fts_tokens(connection, text, 0)
+    from plait.text.unspaced import grams, segments
+
     listed: list[Token] = []
     for start, end, width in segments(text):
         if width:

@@ -15,7 +15,7 @@ import apsw
 from plait.stores import recording
 from plait.stores.recording import AUDIT_KEY_BYTES, DocumentRow
 from plait.stores.sqlite.connection import SQLRow, rows
-from plait.stores.sqlite.documents import BY_ID
+from plait.stores.sqlite.lookup import BY_ID
 from plait.stores.sqlite.state import get_meta, set_meta
 from plait.stores.sqlite.tallies import Tallies
 from plait.types import Ref

@@ -21,12 +21,12 @@ from plait.stores.sqlite.connection import (
     PRIVATE_FILE,
     SCHEMA_VERSION,
     Connections,
-    WriteLock,
     has_journal,
     version_of,
 )
 from plait.stores.sqlite.failures import told, too_new
 from plait.stores.sqlite.state import refuse_foreign_sequence
+from plait.stores.sqlite.write_lock import WriteLock
 
 
 def copy_to(connections: Connections, target: str) -> None:

@@ -12,8 +12,9 @@ import apsw
 from plait.errors import advise
 from plait.protocols import Vector
 from plait.stores.sqlite import vectors
-from plait.stores.sqlite.connection import Connections, WriteLock
+from plait.stores.sqlite.connection import Connections
 from plait.stores.sqlite.state import answering
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.types import Ref
 from plait.types.reports import Finding
 

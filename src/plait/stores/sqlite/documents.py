@@ -1,4 +1,4 @@
-"""Read documents and passages: rows to values, by name, by ref, whole, or in order."""
+"""Documents and passages: rows to values and back, and what is read by ref or by ordinal."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,8 @@ import apsw
 
 from plait.errors import quoted
 from plait.protocols import Use
-from plait.stores.sqlite.connection import SQLRow, rows
-from plait.stores.sqlite.filters import Clause, joined, spellings_of
+from plait.stores.sqlite.connection import rows
 from plait.types import (
-    AFTER_TURNS,
     KINDS,
     MEMORY_TYPES,
     ORIGINS,
@@ -21,7 +19,7 @@ from plait.types import (
     Passage,
     Ref,
 )
-from plait.types.ids import ID_LENGTH, ID_PREFIX, SCOPE_PREFIX, may_be_id
+from plait.types.ids import may_be_id
 
 # Columns of `documents` in the order of `Document`'s fields; text is put together from passages.
 FIELDS = tuple(name for name in Document._fields if name != "text")
@@ -36,7 +34,7 @@ _PINNED_AT = FIELDS.index("pinned")
 _EVENT_AT = FIELDS.index("event_at")
 # As `json.dumps`, which makes a new encoder for each value.
 _JSON = json.JSONEncoder(ensure_ascii=False).encode
-_ID_AT = FIELDS.index("id")
+ID_AT = FIELDS.index("id")
 
 # What a sound row has in each column. SQLite keeps anything anywhere, and a damaged page reads as
 # anything; what passes here can be shown, sorted and written as JSON.
@@ -70,12 +68,11 @@ MOST_NAMESAKES = 20
 ORDINAL_DIGITS = 9  # a longer one cannot be an ordinal
 LAST_ORDINAL = 10**ORDINAL_DIGITS - 1
 
-_DOCUMENT = f"SELECT {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
-_PASSAGE = (
+WITH_DOCUMENT = (
     f"SELECT {PASSAGE_COLUMNS}, {DOCUMENT_COLUMNS} FROM passages AS p "  # noqa: S608
     "JOIN documents AS d ON d.rowid = p.document WHERE "
 )
-_HYDRATE = _PASSAGE + "p.rowid IN (SELECT value FROM json_each(?))"  # noqa: S608
+_HYDRATE = WITH_DOCUMENT + "p.rowid IN (SELECT value FROM json_each(?))"  # noqa: S608
 EMBEDDED_HASHES = (
     "SELECT p.hash FROM passages AS p WHERE p.document = ? AND NOT EXISTS "
     "(SELECT 1 FROM unembedded AS u WHERE u.generation = ? AND u.passage = p.rowid)"
@@ -84,10 +81,6 @@ _PASSAGES = (
     f"SELECT {PASSAGE_COLUMNS} FROM passages AS p "  # noqa: S608
     "JOIN documents AS d ON d.rowid = p.document "
     "WHERE d.id = ? AND p.ordinal BETWEEN ? AND ? ORDER BY p.ordinal"
-)
-_LOAD = (
-    f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
-    "WHERE d.id IN (SELECT value FROM json_each(?))"
 )
 _SUCCESSORS = (
     "SELECT d.id, coalesce("
@@ -99,63 +92,7 @@ _SUCCESSORS = (
     "WHERE d.id IN (SELECT value FROM json_each(?)) "
     "AND d.valid_to IS NOT NULL AND successor IS NOT NULL"
 )
-BY_ID = f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d WHERE d.id = ?"  # noqa: S608
-_BY_NAME = (
-    f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
-    "WHERE d.project = ? AND d.source = ? AND d.key = ?"
-)
-_TAKEN_KEYS = (
-    "SELECT key FROM documents WHERE project = ? AND source = ? "
-    "AND key IN (SELECT value FROM json_each(?))"
-)
-# The caller's own project comes first, so that a path that several have known keeps its document.
-_BY_PATH = (
-    f"SELECT d.rowid, {DOCUMENT_COLUMNS} FROM documents AS d "  # noqa: S608
-    "WHERE d.kind = 'file' AND d.path = ?1 "
-    # As `share_files` tells.
-    f"AND (d.project = ?2 OR NOT (d.project GLOB '{SCOPE_PREFIX}*' OR ?2 GLOB '{SCOPE_PREFIX}*')) "
-    "ORDER BY d.project <> ?2, d.rowid LIMIT 1"
-)
-# A new file has none. To sort even no rows, SQLite first makes a table, which takes 40 µs.
-_PATH_KNOWN = "SELECT 1 FROM documents WHERE kind = 'file' AND path = ?"
-_PIECES = "SELECT start, text FROM passages WHERE document = ? ORDER BY ordinal"
-_SCAN = f"SELECT d.rowid, d.preface, {DOCUMENT_COLUMNS} FROM documents AS d WHERE "  # noqa: S608
-_ROWIDS = "SELECT d.rowid FROM documents AS d WHERE "
-_RAW_ID = "SELECT CAST(coalesce(id, '') AS BLOB) FROM documents WHERE rowid = ?"
-_BELONGING = (
-    "SELECT o.id FROM documents AS e JOIN documents AS o ON o.parent = e.id "
-    "WHERE e.kind = 'entity' AND e.id IN (SELECT value FROM json_each(?)) ORDER BY o.rowid"
-)
 DocumentOrPassage = tuple[Document, Passage | None]
-
-
-# `Document.place`, but for the id.
-PLACE = f"coalesce(d.turn, d.event_at + {AFTER_TURNS})"
-
-
-class Order:
-    """Orders of a scan."""
-
-    NEWEST = " ORDER BY d.event_at DESC, d.id DESC LIMIT ?"
-    OLDEST = " ORDER BY d.event_at, d.id LIMIT ?"
-    WRITTEN = " ORDER BY d.created_at, d.rowid LIMIT ?"
-    FORWARDS = f" ORDER BY {PLACE}, d.id LIMIT ?"
-    BACKWARDS = f" ORDER BY {PLACE} DESC, d.id DESC LIMIT ?"
-
-
-def order_of(
-    before: tuple[int, str] | None,
-    after: tuple[int, str] | None,
-    *,
-    by_turn: bool,
-    by_writing: bool,
-) -> str:
-    """Return the order of a scan; a cursor tells its direction."""
-    if by_writing:
-        return Order.WRITTEN
-    if by_turn:
-        return Order.FORWARDS if before is None else Order.BACKWARDS
-    return Order.NEWEST if after is None else Order.OLDEST
 
 
 def document_from(row: Sequence[Any], text: str = "") -> Document:
@@ -189,12 +126,12 @@ def check_document(values: Sequence[Any]) -> None:
     for place, allowed_values in _CHOSEN:
         if values[place] not in allowed_values:
             raise _damaged(values, FIELDS[place])
-    if not may_be_id(values[_ID_AT]):
+    if not may_be_id(values[ID_AT]):
         raise _damaged(values, "id")
 
 
 def _damaged(values: Sequence[Any], name: str) -> apsw.CorruptError:
-    return apsw.CorruptError(f"document {quoted(str(values[_ID_AT]))}: its {name} cannot be read")
+    return apsw.CorruptError(f"document {quoted(str(values[ID_AT]))}: its {name} cannot be read")
 
 
 def _tags(values: list[Any]) -> tuple[str, ...]:
@@ -279,7 +216,7 @@ def hydrate(
 ) -> dict[Ref, tuple[Passage, Document]]:
     """Return passages with their documents, in one query."""
     wanted = json.dumps(list(refs))
-    pairs = [_passage_and_document(row) for row in rows(connection, _HYDRATE, (wanted,))]
+    pairs = [passage_and_document(row) for row in rows(connection, _HYDRATE, (wanted,))]
     return {passage.ref: (passage, document) for passage, document in pairs}
 
 
@@ -301,198 +238,11 @@ def passages(
     return [passage_from(row) for row in rows(connection, _PASSAGES, span)]
 
 
-def find(
-    connection: apsw.Connection, name: str, conditions: list[Clause]
-) -> list[DocumentOrPassage]:
-    """Return what a name refers to: an id, else a key, else a chunk_id, else an id prefix.
-
-    The key of a message is what a chat program calls it, such as "1": it counts if nothing else has
-    the name.
-    """
-    sql, values = joined(conditions)
-    others = f"d.kind <> 'message' AND {sql}"
-    return (
-        _documents(connection, f"d.id = ? AND {sql}", [name, *values])
-        or _passages(connection, f"p.id = ? AND {sql}", [name, *values])
-        or _documents(connection, f"d.key = ? AND {others}", [name, *values])
-        or _chunk(connection, name, others, values)
-        or _prefixed(connection, name, sql, values)
-        or _documents(connection, f"d.key = ? AND {sql}", [name, *values])
-        or _chunk(connection, name, sql, values)
-    )
-
-
-def _chunk(
-    connection: apsw.Connection, name: str, sql: str, values: list[object]
-) -> list[DocumentOrPassage]:
-    head, dash, tail = name.rpartition("-")
-    # subtle: int() would also take "٣" and "1_0".
-    if not dash or not (tail.isascii() and tail.isdigit()) or len(tail) > ORDINAL_DIGITS:
-        return []
-    condition = f"p.ordinal = ? AND (d.id = ? OR d.key = ?) AND {sql}"
-    return _passages(connection, condition, [int(tail), head, head, *values])
-
-
-def _prefixed(
-    connection: apsw.Connection, name: str, sql: str, values: list[object]
-) -> list[DocumentOrPassage]:
-    if not ID_PREFIX <= len(name) < ID_LENGTH or not name.isascii() or not name.isalnum():
-        return []
-    span = [name.lower(), name.lower() + "~", *values]
-    # subtle: as plain conditions, SQLite would rather read a whole project than a range of ids.
-    of_documents = "d.rowid IN (SELECT rowid FROM documents WHERE id > ? AND id < ?)"
-    of_passages = "p.rowid IN (SELECT rowid FROM passages WHERE id > ? AND id < ?)"
-    return [
-        *_documents(connection, f"{of_documents} AND {sql}", span),
-        *_passages(connection, f"{of_passages} AND {sql}", span),
-    ]
-
-
-def load(connection: apsw.Connection, ids: Sequence[str]) -> list[tuple[int, Document]]:
-    """Return whole documents with their rowids, text joined from passages."""
-    with connection:  # One snapshot: between two, another process may replace or delete it.
-        documents = _whole(connection, rows(connection, _LOAD, (json.dumps(list(ids)),)))
-    return documents
-
-
 def successors(connection: apsw.Connection, ids: Sequence[str]) -> dict[str, str]:
     """Return the id of the successor of each of these documents."""
     return dict(rows(connection, _SUCCESSORS, (json.dumps(list(ids)),)))
 
 
-def _whole(connection: apsw.Connection, listed: list[SQLRow]) -> list[tuple[int, Document]]:
-    documents = []
-    for rowid, preface, *row in listed:
-        pieces = [(start, text) for start, text in rows(connection, _PIECES, (rowid,))]
-        if not _are_pieces(preface, pieces):
-            raise apsw.CorruptError(f"document {quoted(str(row[_ID_AT]))}: its text cannot be read")
-        documents.append((rowid, document_from(row, stitched(preface, pieces))))
-    return documents
-
-
-def _are_pieces(preface: object, pieces: Sequence[tuple[object, object]]) -> bool:
-    return isinstance(preface, str) and all(
-        isinstance(start, int) and isinstance(text, str) for start, text in pieces
-    )
-
-
-def members(connection: apsw.Connection, entities: Sequence[str]) -> list[str]:
-    """Return the ids of the documents that belong to these entities."""
-    return [id_ for (id_,) in rows(connection, _BELONGING, (json.dumps(list(entities)),))]
-
-
-def find_existing(connection: apsw.Connection, document: Document) -> tuple[int, Document] | None:
-    """Return the stored document that this one replaces, with its row number.
-
-    It has the same id, else the same project, source and key, however its accents are written,
-    except for a file: two files may differ in that. A file is also found by its path, so
-    that a folder that is read alone and then as part of another is not stored twice.
-    """
-    row = None
-    if document.id:
-        row = connection.execute(BY_ID, (document.id,)).fetchone()
-    if row is None and document.key is not None:
-        forms = (document.key,) if document.kind == "file" else spellings_of(document.key)
-        for form in forms:
-            name = (document.project or "", document.source, form)
-            row = row or connection.execute(_BY_NAME, name).fetchone()
-    if row is None and document.kind == "file" and document.path is not None:
-        place = (document.path, document.project or "")
-        if connection.execute(_PATH_KNOWN, place[:1]).get:
-            row = connection.execute(_BY_PATH, place).fetchone()
-    return None if row is None else (row[0], document_from(row[1:]))
-
-
-def find_all_existing(
-    connection: apsw.Connection, wanted: Sequence[Document]
-) -> list[Document | None]:
-    """Return for each document the stored one that it replaces; quick where most are new."""
-    names: dict[tuple[str, str], list[str]] = {}
-    for document in wanted:
-        if _is_named(document):
-            home = (document.project or "", document.source)
-            names.setdefault(home, []).append(document.key or "")
-    taken = {
-        (*home, key)
-        for home, keys in names.items()
-        for (key,) in rows(connection, _TAKEN_KEYS, (*home, json.dumps(keys)))
-    }
-    existing: list[Document | None] = []
-    for document in wanted:
-        name = (document.project or "", document.source, document.key)
-        is_new = _is_named(document) and name not in taken
-        pair = None if is_new else find_existing(connection, document)
-        existing.append(None if pair is None else pair[1])
-    return existing
-
-
-def _is_named(document: Document) -> bool:
-    """Tell whether a document can only be known by its key, which has one spelling."""
-    key = document.key
-    return not document.id and document.kind != "file" and key is not None and key.isascii()
-
-
-def scan(
-    connection: apsw.Connection,
-    conditions: list[Clause],
-    order: str,
-    limit: int | None,
-    *,
-    whole: bool,
-) -> list[Document]:
-    """Return documents in one of the orders of `Order`; call it inside a snapshot."""
-    sql, values = joined(conditions)
-    if limit is None:
-        listed = rows(connection, _SCAN + sql + order, (*values, -1))
-    else:
-        # Sorting whole rows, of which nearly all are dropped, takes twice as long.
-        chosen = f"d.rowid IN ({_ROWIDS}{sql}{order})"
-        listed = rows(connection, _SCAN + chosen + order, (*values, limit, limit))
-    if whole:
-        return [document for _, document in _whole(connection, listed)]
-    return [document_from(row) for _, _, *row in listed]
-
-
-def scan_readable(
-    connection: apsw.Connection,
-    conditions: list[Clause],
-    order: str,
-    limit: int | None,
-    damaged: list[str],
-    *,
-    whole: bool,
-) -> list[Document]:
-    """Return the documents of a scan that can be read, row by row, and name the others."""
-    sql, values = joined(conditions)
-    statement = _ROWIDS + sql + order
-    readable = []
-    for (rowid,) in rows(connection, statement, (*values, -1 if limit is None else limit)):
-        try:
-            [(_, document)] = _whole(connection, rows(connection, _SCAN + "d.rowid = ?", (rowid,)))
-            readable.append(document if whole else document._replace(text=""))
-        except (apsw.CorruptError, UnicodeDecodeError):
-            [(id_,)] = rows(connection, _RAW_ID, (rowid,))
-            damaged.append(bytes(id_).decode("utf-8", "replace"))
-    return readable
-
-
-def _documents(
-    connection: apsw.Connection, condition: str, values: Sequence[Any]
-) -> list[DocumentOrPassage]:
-    order = f" ORDER BY d.key, d.id LIMIT {MOST_NAMESAKES}"
-    listed = rows(connection, _DOCUMENT + condition + order, values)
-    return [(document_from(row), None) for row in listed]
-
-
-def _passages(
-    connection: apsw.Connection, condition: str, values: Sequence[Any]
-) -> list[DocumentOrPassage]:
-    order = f" ORDER BY d.key, p.ordinal, d.id LIMIT {MOST_NAMESAKES}"
-    pairs = [
-        _passage_and_document(row) for row in rows(connection, _PASSAGE + condition + order, values)
-    ]
-    return [(document, passage) for passage, document in pairs]
-
-
-def _passage_and_document(row: Sequence[Any]) -> tuple[Passage, Document]:
+def passage_and_document(row: Sequence[Any]) -> tuple[Passage, Document]:
+    """Return a row of `WITH_DOCUMENT` as a passage and its document."""
     return passage_from(row[:PASSAGE_WIDTH]), document_from(row[PASSAGE_WIDTH:])

@@ -20,7 +20,6 @@ from plait.stores.sqlite.state import (
     get_number,
     may_remember,
 )
-from plait.text import split
 from plait.times import LAST_MOMENT
 from plait.types import Filter, Ref
 from plait.types.ids import SCOPE_PREFIX
@@ -208,6 +207,8 @@ def _begins(column: str, prefix: str, also: str = "") -> Clause:
 
 def words_of(part: str) -> str:
     """Return the words of a part as they are indexed; empty if it has none."""
+    from plait.text.unspaced import split
+
     words = _WORDS.search(part)
     if words is None:
         return ""

@@ -8,10 +8,11 @@ import apsw
 from plait.errors import EmbedderError
 from plait.protocols import Unembedded, Vector
 from plait.stores.sqlite import blocks, vectors
-from plait.stores.sqlite.connection import Connections, WriteLock, rows
+from plait.stores.sqlite.connection import Connections, rows
 from plait.stores.sqlite.keyword import passage_count
 from plait.stores.sqlite.resembling import near_slots
 from plait.stores.sqlite.state import Generation, answering, generations, set_chance, space_text
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.types import Ref, Space
 from plait.types.queries import Chance
 

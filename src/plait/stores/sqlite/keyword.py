@@ -1,4 +1,4 @@
-"""Keyword search by FTS5: its words, its queries, the plan to run, and the index as a whole.
+"""Keyword search by FTS5: its counts, its queries, the plan to run, and the index as a whole.
 
 Every word of a query is quoted: FTS5 reads NOT, OR, ``-`` and ``:`` as operators otherwise
 (https://sqlite.org/fts5.html#full_text_query_syntax).
@@ -16,7 +16,8 @@ from plait.stores.sqlite import filters
 from plait.stores.sqlite.analysis import one_of_each_stem, tokens
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.state import get_meta, get_number
-from plait.text import beginnings, empty_words
+from plait.text import beginnings
+from plait.text.english import empty_words
 from plait.types import Ref
 from plait.types.queries import Expression, Query, Term, Vocabulary
 
@@ -61,10 +62,8 @@ SCORE = f"-bm25(passages_fts, {_WEIGHTS})"
 PLANNER_PASSAGES = 20_000
 # FTS5 ranks about 1,000 passages per CPU millisecond; below this many, plain OR is fast enough.
 PLAIN_OR_MATCHES = 5_000
-# The rarest words select passages alone, up to this many in total; the next few only in pairs.
-# Measured at 100,000 passages: 0.997 of plain OR's ten best, in 0.4 of its time.
+# The rarest words select passages alone, up to this many in total; see `anchoring`.
 ANCHORED_ALONE = 1_500
-PAIRED_WORDS = 4
 # From here on, what a short question anchors is found without a look at all that matches.
 MANY_MATCHES = 10_000
 # A word in this share of the passages selects nothing, whatever it means.
@@ -211,46 +210,6 @@ def matching(query: Query) -> str:
 def operands(query: Query) -> list[str]:
     """Return the words and the boosts of a query as FTS5 text, each by itself."""
     return [*map(quote, query.words), *map(compile_expression, query.boosts)]
-
-
-def anchors(
-    frequency: Mapping[str, int],
-    alone: int = ANCHORED_ALONE,
-    frequent: Collection[str] = (),
-    least: int = 0,
-) -> str | None:
-    """Return which passages to rank: those with a rare word or two less rare ones.
-
-    Nearly all of the best passages are among them. ``frequency`` counts the passages with each
-    word, which is FTS5 text; ``frequent`` ones are no pairs. ``None``: all words together are rare
-    enough to rank whatever matches, or fewer than ``least`` passages are certain to be left.
-
-    >>> print(anchors({'"deploy"': 9000, '"zanzibar"': 3}))
-    "zanzibar"
-    >>> print(anchors({'"deploy"': 9000, '"key"': 7000, '"host"': 8000}))
-    ("key" AND "host") OR ("key" AND "deploy") OR ("host" AND "deploy")
-    """
-    anchored, rest = rarest(frequency, alone)
-    matches = sum(frequency[word] for word in anchored)
-    if not rest:
-        return None
-    paired = rest[:PAIRED_WORDS]
-    for place, first in enumerate(paired):
-        for second in paired[place + 1 :]:
-            if first not in frequent or second not in frequent:
-                matches += frequency[first]
-                anchored.append(f"({first} AND {second})")
-    return " OR ".join(anchored) or None if matches >= least else None
-
-
-def rarest(frequency: Mapping[str, int], alone: int) -> tuple[list[str], list[str]]:
-    """Return the rarest words, with so many passages in all, and the others that there are."""
-    rest = sorted((word for word in frequency if frequency[word]), key=frequency.__getitem__)
-    rare: list[str] = []
-    while rest and alone >= frequency[rest[0]]:
-        alone -= frequency[rest[0]]
-        rare.append(rest.pop(0))
-    return rare, rest
 
 
 # -- searching -----------------------------------------------------------------------------
@@ -466,15 +425,9 @@ class KeywordSearch:
         """Return which passages to rank; ``None`` for all that match."""
         if self.planner != "always" and sum(counts.values()) <= self.matches:
             return None
-        if frequent and len(counts.keys() - empty_words()) < 2:
-            return None  # a single word selects by itself
-        starts = beginnings(query.words)
-        texts = {
-            word: either_form(word, starts[word]) if word in starts else quote(word)
-            for word in counts
-        }
-        frequency = {texts[word]: count for word, count in counts.items()}
-        return anchors(frequency, self.alone, {texts[w] for w in texts.keys() & frequent}, limit)
+        from plait.stores.sqlite.anchoring import of_query
+
+        return of_query(query, counts, frequent, self.alone, limit)
 
 
 # -- the index as a whole ------------------------------------------------------------------

@@ -9,7 +9,6 @@ from plait.stores.sqlite import schema
 from plait.stores.sqlite.connection import (
     APPLICATION_ID,
     Connections,
-    WriteLock,
     empty_journal,
     version_of,
 )
@@ -17,6 +16,7 @@ from plait.stores.sqlite.failures import too_new
 from plait.stores.sqlite.journal import mark_changed
 from plait.stores.sqlite.modes import journal_mode
 from plait.stores.sqlite.state import refuse_foreign_objects
+from plait.stores.sqlite.write_lock import WriteLock
 
 
 def migrate(connections: Connections, connection: apsw.Connection, version: int) -> None:

@@ -28,7 +28,7 @@ from plait.stores.moving import (
     refuse_unclaimed,
 )
 from plait.stores.sqlite import blocks, vectors
-from plait.stores.sqlite.connection import Connections, Guard, WriteLock, rows
+from plait.stores.sqlite.connection import Connections, Guard, rows
 from plait.stores.sqlite.foreign import refuse_altered_tables
 from plait.stores.sqlite.journal import LINEAGE
 from plait.stores.sqlite.keyword import COUNTED
@@ -48,6 +48,7 @@ from plait.stores.sqlite.store import SQLiteStore
 from plait.stores.sqlite.tags import list_again
 from plait.stores.sqlite.tallies import tally_again
 from plait.stores.sqlite.trash import trashed_from
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.text.columns import split_columns
 
 # What ``meta`` says about the file itself.

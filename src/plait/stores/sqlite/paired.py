@@ -13,9 +13,11 @@ import apsw
 from plait.protocols import Scored
 from plait.stores.sqlite import keyword
 from plait.stores.sqlite.analysis import one_of_each_stem, tokens
+from plait.stores.sqlite.anchoring import PAIRED_WORDS, rarest
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.frequent import FUNCTION, idf_of, prepare
-from plait.text import beginnings, empty_words
+from plait.text import beginnings
+from plait.text.english import empty_words
 from plait.types.queries import Query
 from plait.types.records import NamedTuple
 
@@ -71,8 +73,8 @@ def chosen(
     if not single or one_of_each_stem(connection, held) != held:
         return None
     holding = {keyword.quote(word): count for word, count in held.items()}
-    rare, others = keyword.rarest(holding, alone)
-    if len(others) > keyword.PAIRED_WORDS:
+    rare, others = rarest(holding, alone)
+    if len(others) > PAIRED_WORDS:
         return None
     return Chosen(holding, rare, others, fills=not frequent)
 

@@ -6,7 +6,7 @@ import apsw
 
 from plait.errors import advise
 from plait.stores.sqlite import stale_terms
-from plait.stores.sqlite.connection import Connections, WriteLock, checkpoint
+from plait.stores.sqlite.connection import Connections, checkpoint
 from plait.stores.sqlite.documents import DOCUMENT_COLUMNS, document_from
 from plait.stores.sqlite.keyword import (
     COUNTED,
@@ -18,6 +18,7 @@ from plait.stores.sqlite.keyword import (
 )
 from plait.stores.sqlite.resembling import RARE_IN_PASSAGES
 from plait.stores.sqlite.state import STALE_TERMS, forget_meta, get_meta, set_meta
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.stores.sqlite.writer import title_columns
 from plait.text.columns import split_columns
 from plait.types import Ref
@@ -133,6 +134,13 @@ def rebuild(connection: apsw.Connection) -> int:
     tidy(connection)
     recount(connection)
     return passage_count(connection)
+
+
+def rebuild_lost(connections: Connections) -> None:
+    """Rebuild the index, unless another process has done so meanwhile."""
+    with WriteLock(connections) as connection:
+        if not is_complete(connection):
+            rebuild(connection)
 
 
 def recount(connection: apsw.Connection) -> None:

@@ -14,7 +14,7 @@ import apsw
 from plait.stores.sqlite import integrity, objects, rebuilding
 from plait.stores.sqlite.blocks import ALL_CHANGED
 from plait.stores.sqlite.carving import carved_rows, lost_rows
-from plait.stores.sqlite.connection import Connections, WriteLock, rows
+from plait.stores.sqlite.connection import Connections, rows
 from plait.stores.sqlite.generations import mark_all_pending
 from plait.stores.sqlite.journal import mark_changed
 from plait.stores.sqlite.keyword import KEYWORD_SHADOWS, KEYWORD_TABLES
@@ -23,6 +23,7 @@ from plait.stores.sqlite.rowcheck import columns_of, raw_rows
 from plait.stores.sqlite.state import generations
 from plait.stores.sqlite.tags import TAG_TABLE, list_again
 from plait.stores.sqlite.tallies import tally_again
+from plait.stores.sqlite.write_lock import WriteLock
 
 # SQLite makes these itself: the last number of each table, and what helps it to plan.
 _SEQUENCE = "sqlite_sequence"

@@ -23,7 +23,7 @@ from plait.stores import exists
 from plait.stores.sqlite import scratch
 from plait.stores.sqlite.backup import copy_to
 from plait.stores.sqlite.carving import META_COPIED, Haul, read_rows
-from plait.stores.sqlite.connection import Connections, Guard, WriteLock, rows
+from plait.stores.sqlite.connection import Connections, Guard, rows
 from plait.stores.sqlite.creating import is_folder
 from plait.stores.sqlite.documents import LAST_ORDINAL, passage_hash
 from plait.stores.sqlite.generations import mark_all_pending
@@ -32,6 +32,7 @@ from plait.stores.sqlite.rowcheck import complete_passage, recount
 from plait.stores.sqlite.tags import list_again
 from plait.stores.sqlite.tallies import tally_again
 from plait.stores.sqlite.trash import kin
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.types.ids import new_id
 from plait.types.reports import Loss, Salvaged
 

@@ -21,7 +21,6 @@ from plait.stores.sqlite.connection import (
     APPLICATION_ID,
     KEPT_ASIDE,
     Connections,
-    WriteLock,
     checkpoint,
     empty_journal,
     has_journal,
@@ -31,6 +30,7 @@ from plait.stores.sqlite.journal import FRAME_HEADER, WAL_HEADER
 from plait.stores.sqlite.pages import HEADER_BYTES
 from plait.stores.sqlite.replaced import current
 from plait.stores.sqlite.state import UNSCRUBBED, get_meta, set_meta
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.types.ids import new_id
 
 PAUSE_S = 0.02

@@ -14,8 +14,9 @@ import apsw
 
 from plait.protocols import Scored
 from plait.stores.sqlite import vectors
-from plait.stores.sqlite.connection import Connections, WriteLock, rows
+from plait.stores.sqlite.connection import Connections, rows
 from plait.stores.sqlite.state import Generation, answering
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.types import Ref
 
 # From this size on. Of smaller memories all vectors are kept and compared, which is as fast.

@@ -15,9 +15,10 @@ from contextlib import contextmanager
 
 import apsw
 
-from plait.stores.sqlite.connection import Connections, WriteLock
+from plait.stores.sqlite.connection import Connections
 from plait.stores.sqlite.pages import Damage, varint
 from plait.stores.sqlite.state import LAST_ROW, STALE_TERMS, forget_meta, get_meta, set_meta
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.types.ids import new_id
 
 # Of the index, that are merged under one lock: less than a tenth of a second.

@@ -24,27 +24,19 @@ from plait.protocols import (
 )
 from plait.stores import Planner, refuse_to_write
 from plait.stores.sqlite import analysis, documents, filters, keyword, state
-from plait.stores.sqlite.connection import (
-    Connections,
-    Guard,
-    WriteLock,
-    checkpoint,
-    rows,
-    that_read,
-    translate,
-)
+from plait.stores.sqlite.connection import Connections, Guard, rows, that_read, translate
 from plait.stores.sqlite.keyword import KeywordSearch
 from plait.stores.sqlite.state import UNSCRUBBED, KnownState, answering, get_meta, refuse_if_moving
 from plait.stores.sqlite.vectors import NearestVectors
 from plait.text import beginnings
 from plait.types import Document, Filter, Passage, Ref, Space
 from plait.types.queries import Query, Spelling, Terms, Turn, Vocabulary
-from plait.types.relations import Relation
 
 if TYPE_CHECKING:
     from plait.protocols import Transaction
     from plait.stores.sqlite.turns import KnownTurns
     from plait.types.audit import AuditEntry, AuditQuery
+    from plait.types.relations import Relation
     from plait.types.reports import DocumentUsage, Finding, Stats
     from plait.types.steps import StepName, StepTaken
 
@@ -125,6 +117,7 @@ class SQLiteStore:
         """Begin a write transaction; it is committed at its end, or not at all."""
         from plait.stores.sqlite.foreign import refuse_altered_tables
         from plait.stores.sqlite.transaction import SQLiteTransaction
+        from plait.stores.sqlite.write_lock import WriteLock
 
         self._refuse_if_read_only()
         guard = self._guard if patient else Guard(self._connections, patient=False)
@@ -269,14 +262,18 @@ class SQLiteStore:
 
     def known(self, wanted: Sequence[Document]) -> list[Document | None]:
         """Return for each document the stored one that it would replace."""
+        from plait.stores.sqlite import lookup
+
         with self._guard, self._connections.get() as connection:
-            existing = documents.find_all_existing(connection, wanted)
+            existing = lookup.find_all_existing(connection, wanted)
         return existing
 
     def embedded(self, document: Document, passages: Sequence[Passage]) -> frozenset[int]:
         """Return the ordinals of passages that would keep their vector in this document."""
+        from plait.stores.sqlite import lookup
+
         with self._guard, self._connections.get() as connection:
-            existing = documents.find_existing(connection, document)
+            existing = lookup.find_existing(connection, document)
             current = None if existing is None else answering(connection)
             if existing is None or current is None or existing[1].title != document.title:
                 return frozenset()
@@ -290,14 +287,18 @@ class SQLiteStore:
 
     def find(self, name: str, where: Filter) -> list[tuple[Document, Passage | None]]:
         """Return documents and passages by id, key, chunk_id or id prefix."""
+        from plait.stores.sqlite import lookup
+
         with self._guard, self._connections.get() as connection:
-            named = documents.find(connection, name, self._conditions(connection, where))
+            named = lookup.find(connection, name, self._conditions(connection, where))
         return named
 
     def load(self, ids: Sequence[str]) -> list[Document]:
         """Return whole documents, text included, in the order asked for."""
+        from plait.stores.sqlite import scanning
+
         with self._guard:
-            loaded = documents.load(self._connections.get(), ids)
+            loaded = scanning.load(self._connections.get(), ids)
         whole = {document.id: document for _, document in loaded}
         return [whole[id_] for id_ in ids if id_ in whole]
 
@@ -314,21 +315,13 @@ class SQLiteStore:
         damaged: list[str] | None = None,
     ) -> list[Document]:
         """Return documents, newest event first, by their place in a session, or as written."""
+        from plait.stores.sqlite import scanning
+
+        order = scanning.order_of(before, after, by_turn=by_turn, by_writing=by_writing)
         with self._guard, self._connections.get() as connection:
             conditions = self._conditions(connection, where)
-            place = documents.PLACE if by_turn else "d.event_at"
-            for sign, cursor in (("<", before), (">", after)):
-                if cursor is not None:
-                    conditions.append((f"({place}, d.id) {sign} (?, ?)", list(cursor)))
-            order = documents.order_of(before, after, by_turn=by_turn, by_writing=by_writing)
-            try:
-                listed = documents.scan(connection, conditions, order, limit, whole=whole)
-            except (apsw.CorruptError, UnicodeDecodeError):
-                if damaged is None:
-                    raise
-                listed = documents.scan_readable(
-                    connection, conditions, order, limit, damaged, whole=whole
-                )
+            conditions += scanning.between(before, after, by_turn=by_turn)
+            listed = scanning.scan(connection, conditions, order, limit, damaged, whole=whole)
         return listed
 
     def steps(
@@ -413,6 +406,7 @@ class SQLiteStore:
     ) -> tuple[str, ...]:
         """Tidy up after many writes; see the protocol for the options."""
         from plait.stores.sqlite import rebuilding, signs
+        from plait.stores.sqlite.write_lock import WriteLock
 
         self._refuse_if_read_only()
         with self._guard:
@@ -433,6 +427,7 @@ class SQLiteStore:
                 with suppress(StoreBusy):  # not what the caller waits for
                     rebuilding.scrub(self._connections, patience=0.0)
             if self._connections.wrote and not self._connections.in_memory:
+                from plait.stores.sqlite.connection import checkpoint
                 from plait.stores.sqlite.replaced import current
 
                 checkpoint(current(self._connections), "PASSIVE")
@@ -452,11 +447,9 @@ class SQLiteStore:
             # A `meta` without this row is another table's page, and the terms' may be `meta`'s.
             if keyword.is_complete(connection) or not keyword.is_counted(connection):
                 return
-            with WriteLock(self._connections) as connection:
-                if not keyword.is_complete(connection):  # another process may have rebuilt it
-                    from plait.stores.sqlite import rebuilding
+            from plait.stores.sqlite import rebuilding
 
-                    rebuilding.rebuild(connection)
+            rebuilding.rebuild_lost(self._connections)
         except (apsw.ReadOnlyError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError):
             return  # an index with gaps is better than a memory that does not open
 

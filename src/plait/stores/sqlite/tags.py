@@ -9,8 +9,9 @@ from collections.abc import Callable
 import apsw
 
 from plait.errors import advise
-from plait.stores.sqlite.connection import Connections, WriteLock
+from plait.stores.sqlite.connection import Connections
 from plait.stores.sqlite.filters import LIST_TAGS
+from plait.stores.sqlite.write_lock import WriteLock
 from plait.types.reports import Finding
 
 TAG_TABLE = "document_tags"

@@ -23,14 +23,14 @@ from plait.stores.sqlite import cache, documents, generations, histories, relati
 from plait.stores.sqlite.audit import Recorder, erase_project
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import (
-    BY_ID,
     DOCUMENT_COLUMNS,
     FIELDS,
     document_from,
     document_row,
-    find_existing,
 )
 from plait.stores.sqlite.filters import spellings_of
+from plait.stores.sqlite.lookup import BY_ID, find_existing, members
+from plait.stores.sqlite.scanning import load
 from plait.stores.sqlite.state import CHANGED_AT, forget_meta, read_state, set_meta
 from plait.stores.sqlite.writer import DocumentWriter
 from plait.types import Document, Passage, Ref, Space, Trust
@@ -133,7 +133,7 @@ class SQLiteTransaction:
 
     def load(self, ids: Sequence[str]) -> list[Document]:
         """Return whole documents, in the order asked for."""
-        loaded = {document.id: document for _, document in documents.load(self._connection, ids)}
+        loaded = {document.id: document for _, document in load(self._connection, ids)}
         return [loaded[id_] for id_ in ids if id_ in loaded]
 
     def passages(self, document: str) -> list[Passage]:
@@ -160,7 +160,7 @@ class SQLiteTransaction:
 
     def members(self, entities: Sequence[str]) -> list[str]:
         """Return the ids of the documents that belong to these entities."""
-        return documents.members(self._connection, entities)
+        return members(self._connection, entities)
 
     def current_observations(self, entity: str, trust: Trust, moment: int) -> list[Standing]:
         """Return the observations of an entity that hold at a moment, as first written."""

@@ -12,7 +12,6 @@ from plait.stores.sqlite import blocks, signals, steps
 from plait.stores.sqlite.audit import Recorder
 from plait.stores.sqlite.connection import rows
 from plait.stores.sqlite.documents import (
-    BY_ID,
     DOCUMENT_COLUMNS,
     FIELDS,
     document_from,
@@ -22,6 +21,7 @@ from plait.stores.sqlite.documents import (
 )
 from plait.stores.sqlite.filters import LIST_TAGS_OF_NEW
 from plait.stores.sqlite.generations import EMBEDDED, UNEMBEDDED, begin
+from plait.stores.sqlite.lookup import BY_ID
 from plait.stores.sqlite.stale_terms import erased_later
 from plait.stores.sqlite.state import generations, space_text
 from plait.text import names_of
