@@ -91,7 +91,7 @@ def open_parts(
         if state is not None and state.vectorless is not None:
             embedder = where_vectors_are_kept(embedder, state)
         return Parts(store, _cached(embedder, store, config), config, state)
-    except BaseException:
+    except BaseException:  # Ctrl-C, too: nobody else would close the store
         if store is not None:
             store.close()
         raise

@@ -269,7 +269,7 @@ class Connections:
         connection = apsw.Connection(self.path, flags=flags, vfs=self.vfs)
         try:
             self._prepare(connection)
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: nobody else would close it
             connection.close()
             raise
         return connection
