@@ -3,7 +3,7 @@
 The keyword engine splits most scripts into words by itself. `plait.text.unspaced`, loaded where it
 is needed, cuts the scripts that are written without spaces, and `parts` the names of code; `parse`
 reads a query, all but its operators. What is known of languages stands in `english`, `asking`,
-`function_words` and `dates`.
+`function_words`, `stemming` and `dates`.
 """
 
 import re
