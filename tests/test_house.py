@@ -40,7 +40,7 @@ PAGES = sorted(
 SEARCH_LOADS = {
     "plait",
     *(f"plait.cli{part}" for part in ("", ".search", ".verbs")),
-    *(f"plait.settings{part}" for part in ("", ".loading", ".schema")),
+    *(f"plait.settings{part}" for part in ("", ".loading", ".schema", ".values")),
     *(f"plait.memory{part}" for part in ("", ".maintenance", ".opening", ".settling", ".storing")),
     *(
         f"plait.searching.{part}"

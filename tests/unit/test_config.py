@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from plait.errors import Advice, ConfigError, Notice, UsageError, advise
 from plait.settings import file, loading
-from plait.settings.loading import Config, Settings, parse_setting
+from plait.settings.loading import Config, Settings
 from plait.settings.schema import ENVIRONMENT, SETTINGS
 from plait.settings.showing import describe, shown
+from plait.settings.values import parse_setting
 from plait.writing.chunking import chunk
 from plait.writing.sources import walk
 from tests.codes import has_code

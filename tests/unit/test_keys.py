@@ -19,10 +19,11 @@ from keyring.backends.null import Keyring as NullKeyring
 from plait.cli import main
 from plait.errors import Advice, ConfigError, UsageError, advise
 from plait.settings import file, keys, loading
-from plait.settings.loading import Config, parse_setting
+from plait.settings.loading import Config
 from plait.settings.schema import Settings
 from plait.settings.secrets import Secret, Vault
 from plait.settings.trust import TrustedFiles, fingerprint
+from plait.settings.values import parse_setting
 from tests.codes import has_code
 from tests.interfaces.command import PATIENCE_S, PLAIT, Ran, environment, spawn
 from tests.keyrings import MemoryKeyring

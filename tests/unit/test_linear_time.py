@@ -655,6 +655,7 @@ SCANNERS: dict[str, Scanner] = {
         ("text/english.py:_abbreviations_in",),
         more={"abbreviations": repeated("LED "), "forms": repeated("notified ")},
     ),
+    "english.shows_english": Scanner(english.shows_english, ("text/english.py:shows_english",)),
     "asking.question_in": Scanner(
         asking.question_in,
         tuple(f"text/asking.py:{name}" for name in ("question_in", "_start", "_end")),

@@ -323,8 +323,7 @@ class _Import:
             sessions = self._sessions.copy()
             try:
                 self._write(batch)
-            except BaseException as error:
-                # Nothing of it was written, whatever stopped it.
+            except BaseException as error:  # nothing of it was written, whatever stopped it
                 self._counts, self._skipped, self._sessions = counts, skipped, sessions
                 self._months, self._agents = months, agents
                 if not isinstance(error, Overtaken):

@@ -168,7 +168,7 @@ def _write_new(target: str, lines: Iterable[str]) -> int:
                 for line in lines:
                     file.write(line + "\n")
                     count += _NO_DOCUMENT.isdisjoint(json.loads(line))
-        except BaseException:
+        except BaseException:  # all or none, also after Ctrl-C
             os.unlink(target)
             raise
     except FileExistsError as error:

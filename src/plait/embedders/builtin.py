@@ -68,10 +68,10 @@ class Builtin(Embedder):
         if weight > MAX_WEIGHT_SUM:
             total = weight = 0
             for word in self._file.words(text):
-                more = weight + (sums[word] >> sums.weight_at)
-                if more > MAX_WEIGHT_SUM:
+                next_weight = weight + (sums[word] >> sums.weight_at)
+                if next_weight > MAX_WEIGHT_SUM:
                     break
-                total, weight = total + sums[word], more
+                total, weight = total + sums[word], next_weight
         return self._unit(total, weight) if weight else None
 
     def _unit(self, total: int, weight: int) -> Vector | None:
@@ -141,11 +141,11 @@ class Builtin(Embedder):
         if sentences is None:
             pieces_of = self._telling_pieces.__getitem__
             # Tuples: what is kept in lists makes each garbage collection slower.
-            listed = [
+            pieces_by_sentence = [
                 tuple(chain.from_iterable(map(pieces_of, words)))
                 for words in self._file.sentences(text)
             ]
-            sentences = tuple(filter(None, listed))
+            sentences = tuple(filter(None, pieces_by_sentence))
             if len(self._known_texts) >= CACHED_TEXTS:
                 self._known_texts.clear()
             self._known_texts[text] = sentences
@@ -181,14 +181,14 @@ class _Sums(dict[str, int]):
         self.weight_at = 8 * LANE_BYTES * file.dims
 
     def __missing__(self, word: str) -> int:
-        known = self._of_pieces
+        sums_of_pieces = self._of_pieces
         total = 0
         for number in self._file.pieces(word):
-            piece_sum = known.get(number)
+            piece_sum = sums_of_pieces.get(number)
             if piece_sum is None:
                 piece_sum = self._file.weighted_row(number, self._kind)
-                if len(known) < CACHED_PIECE_SUMS:
-                    known[number] = piece_sum
+                if len(sums_of_pieces) < CACHED_PIECE_SUMS:
+                    sums_of_pieces[number] = piece_sum
             total += piece_sum
         if len(self) < CACHED_WORDS:
             self[word] = total

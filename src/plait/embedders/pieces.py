@@ -225,12 +225,12 @@ class Pieces:
 
     def _longest(self, text: bytes) -> int:
         """Return the size of the longest piece that a text begins with; 0 if there is none."""
-        known, place = self._sorted, self._count
-        while (place := bisect_right(known, text, 0, place) - 1) >= 0:
-            shared = len(known[place])
-            if text.startswith(known[place]):
+        names, place = self._sorted, self._count
+        while (place := bisect_right(names, text, 0, place) - 1) >= 0:
+            shared = len(names[place])
+            if text.startswith(names[place]):
                 return shared
-            while not text.startswith(known[place][:shared]):
+            while not text.startswith(names[place][:shared]):
                 shared -= 1
             text = text[:shared]  # whatever shorter piece it begins with, that is in this
         return 0

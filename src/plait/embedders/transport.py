@@ -310,7 +310,7 @@ class _Line:
     def __enter__(self) -> "_Line":
         try:
             self._connect()
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: nobody else would close the socket
             self.__exit__()
             raise
         return self

@@ -35,15 +35,13 @@ _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 class Likeness(NamedTuple):
     """How similar two texts are. ``reason`` is empty unless they are near duplicates.
 
-    ``similarity`` and ``containment`` compare words; the caller gives ``cosine``. ``differences``
-    never decide.
+    ``similarity`` compares words; the caller gives ``cosine``. ``differences`` never decide.
     """
 
     near: bool
     reason: str = ""
     differences: tuple[str, ...] = ()
     similarity: float = 0.0
-    containment: float = 0.0
     cosine: float | None = None
 
 
@@ -76,7 +74,7 @@ def compare(first: TextWords, second: TextWords, cosine: float | None = None) ->
     contained = _containment(first, second)
     reason = _reason(first, second, cosine, alike, contained)
     differences = _differences(first, second) if reason else ()
-    return Likeness(bool(reason), reason, differences, alike, contained, cosine)
+    return Likeness(bool(reason), reason, differences, alike, cosine)
 
 
 def _reason(

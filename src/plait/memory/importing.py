@@ -1,14 +1,18 @@
-"""Write what was read of an import into a memory, all of it or nothing."""
+"""Read an import, and write it into a memory, all of it or nothing."""
+
+import os
 
 from plait.embedders.none import NoEmbedder
+from plait.errors import SourceError, UsageError
 from plait.exporting import narrowing
 from plait.exporting.importing import import_content
-from plait.exporting.reading import Importable
+from plait.exporting.reading import Importable, read_path
 from plait.memory import Memory
 from plait.memory.maintenance import MaintainedMemory
 from plait.settings.schema import IN_MEMORY
 from plait.stores import open_store
 from plait.types import TRUSTS, check_choice
+from plait.types.ids import is_address
 from plait.types.reports import Imported
 
 
@@ -52,3 +56,27 @@ def import_into(
     if not dry_run:
         memory._after_writing(writer)
     return done._replace(unhidden=unhidden)
+
+
+def read_import(memory: MaintainedMemory, place: str) -> Importable:
+    """Read a file or a folder that is to be imported.
+
+    Raises:
+        UsageError: It is this memory itself, or of no known format.
+        SourceError: It cannot be read.
+        StoreError: It is a database that cannot be read.
+    """
+    # To open and close the memory's own file would drop the locks of SQLite.
+    in_file = not is_address(memory.path) and os.path.exists(memory.path)
+    both_exist = in_file and os.path.exists(place)
+    if both_exist and os.path.samefile(memory.path, place):
+        raise UsageError(f"{place} is this memory itself.", code="own_database", subject=place)
+    try:
+        return read_path(place, memory._max_bytes)
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"{place} is not an export: it is not UTF-8 text ({error.reason}). Nothing was "
+            "imported.",
+            code="not_utf8",
+            subject=place,
+        ) from error

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, cast
 
-from plait.errors import NotFound, Notice, PlaitError, SourceError, StoreDamaged, UsageError
+from plait.errors import NotFound, StoreDamaged, UsageError
 from plait.memory.opening import MEMORY_OFF, OpenMemory
 from plait.searching.search import awaits_vectors
 from plait.searching.where import Where
@@ -425,23 +425,9 @@ class MaintainedMemory(OpenMemory):
             SourceError: It cannot be read.
             StoreError: It is a database that cannot be read.
         """
-        from plait.exporting.reading import read_path
+        from plait.memory.importing import read_import
 
-        place = os.fspath(path)
-        # To open and close the memory's own file would drop the locks of SQLite.
-        in_file = not is_address(self.path) and os.path.exists(self.path)
-        both_exist = in_file and os.path.exists(place)
-        if both_exist and os.path.samefile(self.path, place):
-            raise UsageError(f"{place} is this memory itself.", code="own_database", subject=place)
-        try:
-            content = read_path(place, self._max_bytes)
-        except UnicodeDecodeError as error:
-            raise SourceError(
-                f"{place} is not an export: it is not UTF-8 text ({error.reason}). Nothing was "
-                "imported.",
-                code="not_utf8",
-                subject=place,
-            ) from error
+        content = read_import(self, os.fspath(path))
         with self._visible(visibility):
             return self._import(content, trust, dry_run=dry_run, scopes=scopes)
 
@@ -467,34 +453,7 @@ class MaintainedMemory(OpenMemory):
         )
 
     def _hydrate(self) -> None:
-        """Fill an empty memory from the snapshot that belongs to it, and say so.
+        """Fill an empty memory from the snapshot that belongs to it, and say so."""
+        from plait.memory.filling import fill_from_snapshot
 
-        A snapshot in the folder that the user's own settings name is his. Another one lies there
-        by itself, in a clone perhaps: it is not trusted, and reaches no scope.
-        """
-        from plait.exporting.folder import is_owned, snapshot_near
-
-        settings = self.config.settings
-        if settings.read_only:
-            return
-        folder = snapshot_near(self.path, settings.memory_dir)
-        if folder is None:
-            return
-        is_named = folder == settings.memory_dir and self.config.is_own("memory_dir")
-        if not is_named and not is_owned(folder):
-            text = f"The memory was not filled: {folder} belongs to another user of this machine."
-            self.opening_notices.append(Notice(text, "foreign_snapshot", folder))
-            return
-        try:
-            trust = "trusted" if is_named else "untrusted"
-            done = self.import_from(folder, trust=trust, scopes=is_named)
-        except PlaitError as error:
-            self.opening_notices.append(
-                error.notice._replace(text=f"The memory was not filled: {error.notice.text}")
-            )
-            return
-        count = f"{done.added:,} document{'s' * (done.added != 1)}"
-        text = f"Filled the empty memory with {count} from {folder}."
-        if not is_named:
-            text += " They are untrusted: your settings do not name that folder as memory_dir."
-        self.opening_notices.append(Notice(text, "hydrated", folder))
+        fill_from_snapshot(self)

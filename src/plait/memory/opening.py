@@ -91,7 +91,7 @@ def open_parts(
         if state is not None and state.vectorless is not None:
             embedder = where_vectors_are_kept(embedder, state)
         return Parts(store, _cached(embedder, store, config), config, state)
-    except BaseException:
+    except BaseException:  # Ctrl-C, too: nobody else would close the store
         if store is not None:
             store.close()
         raise
@@ -137,13 +137,16 @@ def _open_store(config: Config, *, create: bool) -> Store | None:
     )
 
 
+def _implied_embedder(config: Config) -> str:
+    """Return the embedder of a new memory: settings such as ``model`` mean one of Ollama."""
+    return "ollama" if changed(config.origins, of_ollama(config.settings)) else DEFAULT_EMBEDDER
+
+
 def _embedder_of(state: State | None, config: Config) -> Embedder:
     """Return the embedder that the memory was built with; the built-in model for a new one."""
     space = None if state is None else state.space
     first = None if state is None else state.embedder
-    # Settings such as ``model`` mean an embedder for a new memory.
-    implied = "ollama" if changed(config.origins, of_ollama(config.settings)) else DEFAULT_EMBEDDER
-    spec = space.spec if space is not None else first or implied
+    spec = space.spec if space is not None else first or _implied_embedder(config)
     provider = spec.partition(":")[0]
     # The file may come from somebody else: its words may neither tell whom to send text to, nor
     # stand in a sentence as if they were plait's.
@@ -356,30 +359,9 @@ class OpenMemory:
         return self._graph((self.config.project, None))
 
     def _graph(self, places: Sequence[str | None]) -> Graph:
-        if self.is_off:
-            from plait.graph.silent import silent_graph
+        from plait.memory.entities import graph_of
 
-            return silent_graph(self.config.project)
-        from plait.graph import Graph
-        from plait.graph.semantic import EntityRanking
-        from plait.ranking.use import constants_from
-
-        store, settings = self._required(), self.config.settings
-        return Graph(
-            store,
-            self._embedder,
-            project=self.config.project,
-            places=places,
-            cut=self._cut,
-            max_bytes=self._max_bytes,
-            reads=self._reads,
-            for_queries=lambda: self._embedder_for(store, store.state()),
-            ranking=EntityRanking(
-                settings.expansion_factor,
-                settings.rrf_k,
-                constants_from(settings.limbic_constants or ()),
-            ),
-        )
+        return graph_of(self, places)
 
     def outdated_rules(self) -> list[Notice]:
         """Return which parts are indexed under older rules; `reindex` fixes that."""

@@ -5,8 +5,8 @@ from typing import Any
 
 from plait.errors import PlaitError, UsageError, advise
 from plait.protocols import Store
-from plait.settings.loading import parse_setting
 from plait.settings.schema import Settings
+from plait.settings.values import parse_setting
 from plait.types import Document, Filter
 from plait.types.reports import Deleted
 from plait.writing import deleting, retention

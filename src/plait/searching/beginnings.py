@@ -11,19 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from plait.errors import Notice, UsageError
 from plait.text.operators import MAX_BEGINNINGS, terms_of
+from plait.text.stemming import ENDINGS
 from plait.types.queries import Expression, Group, Query, Term, Vocabulary
 
-# Of English words, which Porter's stemmer takes off or changes.
-_PORTER_ENDINGS = (
-    "abilities ability able ables ably al alism alities ality alize alized alizing ally als ance "
-    "ances ancies ancy ant antly ants ate ated ately ates ating ation ational ationally ations "
-    "ative atively ator ators ed edly ement ements ence ences encies ency ent ently ents er ers es "
-    "ful fully fulness ibilities ibility ible ibly ic ical ically icate icated icates icating "
-    "icities icity ics ied ies iest ily iness ing ingly ings ion ional ionally ions ism isms ist "
-    "istic ists ities ity ive ively iveness ivities ivity ization izations ize ized izer izers "
-    "izes izing ly ment mental ments ness nesses ous ously ousness s tional y"
-)
-_ENDINGS = tuple(_PORTER_ENDINGS.split())
 _FOLLOWING = string.ascii_lowercase + string.digits
 _AFTER_TWICE = ("ed", "ing", "ings")  # which two equal consonants become one before
 MANY_BEGINNINGS = "many_beginnings"  # code of a notice
@@ -57,7 +47,7 @@ def completed_words(start: str) -> list[str]:
         return []
     words = [
         start + ending[begun:]
-        for ending in _ENDINGS
+        for ending in ENDINGS
         for begun in range(1, len(ending))
         if start.endswith(ending[:begun])
     ]

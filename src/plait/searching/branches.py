@@ -85,7 +85,7 @@ def _one_after_the_other(
 
 
 def confined(plan: Plan, branches: Branches) -> Branches:
-    """Return as many of the best as a plan asks for; only what matches its operators is near."""
+    """Return as many of the best as the plan asks for; near ones must match its operators."""
     keyword, vector = branches.keyword, branches.vector
     if vector is not None:
         vector = vector[: over_fetch(plan.request, VECTOR_CANDIDATES)]
@@ -121,7 +121,7 @@ def _cut_off(plan: Plan) -> list[Notice]:
 def _by_keyword(
     plan: Plan, degraded: list[Notice]
 ) -> tuple[list[Scored] | None, StoreDamaged | None]:
-    """Return passages with the query's words, or the damage that leaves it unknown which."""
+    """Return the passages with the query's words, or the damage that hides them."""
     request = plan.request
     # An operator query limits what the vector branch may return, so all matches are needed.
     size = MATCHES if plan.query.strict else over_fetch(request, KEYWORD_CANDIDATES)

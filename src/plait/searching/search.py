@@ -126,13 +126,13 @@ def ranked(plan: Plan, pool: int) -> Ranked:
 
 
 def candidates_for(plan: Plan, pool: int) -> Branches:
-    """Return the candidates for so many hits."""
+    """Return the candidates for ``pool`` hits."""
     wide = plan._replace(request=plan.request._replace(limit=pool))
     return confined(wide, run_branches(wide))
 
 
 def weighs_turns(plan: Plan, branches: Branches) -> bool:
-    """Tell whether messages lend to each other; who asks for vectors alone wants their order."""
+    """Tell whether messages raise each other: not in the order of one branch, or another fusion."""
     weighs = branches.keyword is not None and plan.request.fusion == "weighted"
     return weighs and plan.state.has_messages
 

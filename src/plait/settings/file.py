@@ -7,7 +7,7 @@ from typing import Any
 from plait.errors import ConfigError, Notice, advise
 from plait.settings.databases import database_of, wants_database
 from plait.settings.foreign import refuse_unknown, without_foreign
-from plait.settings.loading import accept, parse_setting
+from plait.settings.loading import accept
 from plait.settings.private import replace_private
 from plait.settings.schema import (
     ALSO_CALLED,
@@ -19,6 +19,7 @@ from plait.settings.schema import (
     complete_settings,
     suggestion,
 )
+from plait.settings.values import parse_setting
 from plait.types.ids import is_address
 
 # Settings are a few hundred bytes.

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from plait.protocols import Token
 from plait.text import spelling
+from plait.text.stemming import LIKELIEST_ENDINGS
 from plait.types import Ref
 from plait.types.queries import Spelling
 from plait.types.records import NamedTuple
@@ -35,8 +36,6 @@ COUNTED = 50
 LONGEST_ENDING = 6  # letters that the stemmer takes from a word; the few longer ones are missed
 _WORDS = re.compile(r"\w+")
 SHORT_STEM = 4  # with an edit, so short a stem begins too many words
-# What the stemmer may have taken from a word: the stem itself may have another stem.
-_ENDINGS = ("", "e", "s", "es", "ed", "ing", "y")
 
 # Words that are also looked up with an edit in their first letters, which costs most. A question
 # with more unknown words is seldom misspelt, but in another language.
@@ -265,7 +264,7 @@ def varied_words(index: Index, typed: str) -> dict[str, list[str]]:
 
 def word_of(index: Index, stem: str) -> str | None:
     """Return a word with this stem, to search for."""
-    guesses = [stem + ending for ending in _ENDINGS]
+    guesses = [stem + ending for ending in LIKELIEST_ENDINGS]
     read = index.tokens(" ".join(guesses))
     if len(read) != len(guesses):
         return None

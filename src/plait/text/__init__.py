@@ -3,7 +3,7 @@
 The keyword engine splits most scripts into words by itself. `plait.text.unspaced`, loaded where it
 is needed, cuts the scripts that are written without spaces, and `parts` the names of code; `parse`
 reads a query, all but its operators. What is known of languages stands in `english`, `asking`,
-`function_words` and `dates`.
+`function_words`, `stemming` and `dates`.
 """
 
 import re
@@ -102,12 +102,12 @@ def _parts_of(word: str) -> tuple[tuple[int, int, str], ...]:
     # A word of capitals only, as "IDs" is, has no parts.
     if word.rstrip("s").isupper() or not word.isascii():
         return ()
-    listed = list(re.finditer("[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+", word))
-    if len(listed) < 2 or (len(listed) > FEW_PARTS and len(word) < MEAN_CHARS * len(listed)):
+    pieces = list(re.finditer("[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+", word))
+    if len(pieces) < 2 or (len(pieces) > FEW_PARTS and len(word) < MEAN_CHARS * len(pieces)):
         return ()
     return tuple(
         (part.start(), part.end(), form)
-        for part in listed
+        for part in pieces
         for form in dict.fromkeys((part[0].lower(), part[0].lower().rstrip("0123456789")))
         if len(form) >= LEAST_PART_CHARS
     )
@@ -131,12 +131,12 @@ def names_of(document: Document, ordinal: int = 0) -> str:
 
     Passages after the first repeat only the beginning.
     """
-    listed = [document.title, *document.tags, *document.aliases]
+    names = [document.title, *document.tags, *document.aliases]
     if document.kind == "file" and document.key:
         stem = document.key.rsplit("/", 1)[-1].rsplit(".", 1)[0]
         if stem.casefold() not in document.title.casefold():
-            listed.append(stem)
-    joined = " ".join(filter(None, listed))
+            names.append(stem)
+    joined = " ".join(filter(None, names))
     return first_words(joined) if ordinal else joined
 
 
@@ -243,8 +243,8 @@ def plain(text: str, phrases: Sequence[Term] = ()) -> Query:
 
         dates = dates_in(text)
         phrases = (*phrases, *numbers_in(text), *phrases_of(dates))
-    begun, more = _prefixes(text, kept), boosts(kept, phrases)
-    query = Query(text, kept, begun, left_out=left_out, boosts=more, dates=dates)
+    expression, raising = _prefixes(text, kept), boosts(kept, phrases)
+    query = Query(text, kept, expression, left_out=left_out, boosts=raising, dates=dates)
     if not all(map(str.isascii, kept)):
         return query  # a mark beyond ASCII, as in "who\u2019s paying", makes no other language
     from plait.text.english import joined_words, other_forms
@@ -269,19 +269,19 @@ def beginnings(words: Iterable[str], prefixes: Iterable[str] = ()) -> dict[str, 
     >>> beginnings(["читаю", "книгами", "kubernetes", "日本"]), beginnings(["reading", "books"])
     ({'читаю': 'чита', 'книгами': 'книга', 'kubernetes': 'kubernet'}, {})
     """
-    listed, whole = list(words), {word: word for word in prefixes}
-    if all(map(str.isascii, listed)):
-        return whole
+    words, typed = list(words), {word: word for word in prefixes}
+    if all(map(str.isascii, words)):
+        return typed
     # A piece of a run without spaces is no word, and a number has no other forms.
-    plain = [word for word in listed if not any(map(str.isdigit, word)) and not has_runs(word)]
-    others = [word for word in plain if not word.isascii()]
+    inflected = [word for word in words if not any(map(str.isdigit, word)) and not has_runs(word)]
+    others = [word for word in inflected if not word.isascii()]
     # One name with an accent, as in "Zoë's server", makes no other language of a question.
     english = len(others) < 2 and set("".join(others)) <= LETTERS
     return {
         word: word[: max(LEAST_BEGINNING_CHARS, len(word) - ENDING_CHARS)]
-        for word in (others if english else plain)
+        for word in (others if english else inflected)
         if len(word) > LEAST_BEGINNING_CHARS + word.isascii()
-    } | whole
+    } | typed
 
 
 def prefixes_of(query: Query) -> tuple[str, ...]:

@@ -124,8 +124,8 @@ def without_comparison(stem: str) -> str:
 def roots_of(word: str) -> list[str]:
     """Return what a word may be without an ending, if it has one.
 
-    >>> roots_of("searched"), roots_of("cities"), roots_of("nginx")
-    (['search', 'searche'], ['citie', 'city'], [])
+    >>> roots_of("searched"), roots_of("families"), roots_of("nginx")
+    (['search', 'searche'], ['familie', 'family'], [])
     """
     roots = []
     for ending, after, instead in _INFLECTIONS:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from plait.text import is_unspaced
+from plait.text.stemming import DOUBLED_CONSONANTS, USUAL_ENDINGS
 
 SHORTEST_CORRECTED = 4  # shorter words have too many neighbours that mean something else
 LONGEST_CORRECTED = 40  # a longer run of letters is a token, not a word
@@ -27,14 +28,6 @@ _BOARDS = (
     ("йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю"),
     ("ςερτυθιοπ", "ασδφγηξκλ", "ζχψωβνμ"),
 )
-# Of English words, which the stemmer takes off.
-_STEMMED_OFF = (
-    "s es ed ing ings er ers ly ion ions ation ations ment ments ness able al ally ity ities ive "
-    "ance ence ant ent ents ous ate ates ated ating ator ators ization ize ized ism ist ists ful "
-    "ies ied ic ical ics"
-)
-_ENDINGS = tuple(_STEMMED_OFF.split())
-_TWICE = "bdfglmnprtz"  # consonants that English doubles before an ending
 _AFTER_BASE = "aei"  # vowels that such an ending begins with
 _MORE_LETTERS = ("ı", "ёіїєґў", "")
 
@@ -215,12 +208,14 @@ def continued(stem: str, typed: str) -> list[str]:
     """
     end = len(stem)
     words = [stem, stem + "e", *(stem + typed[at:] for at in (end - 1, end, end + 1) if typed[at:])]
-    endings = _ENDINGS if typed.startswith(stem[:-1]) else ()
+    endings = USUAL_ENDINGS if typed.startswith(stem[:-1]) else ()
     words += [stem + ending for ending in endings]
     # The stemmer writes "i" for "y", puts an "e" back, and takes one of two consonants off:
     # "deploying", "pruning", "logging".
     last = stem[-1]
-    base = {"i": stem[:-1] + "y", "e": stem[:-1]}.get(last, stem + last if last in _TWICE else "")
+    base = {"i": stem[:-1] + "y", "e": stem[:-1]}.get(
+        last, stem + last if last in DOUBLED_CONSONANTS else ""
+    )
     if base:
         end = len(base)
         words += [base, *(base + typed[at:] for at in (end - 1, end, end + 1) if typed[at:])]

@@ -136,7 +136,7 @@ class Connections:
         self._is_open = True
 
     def end_abandoned(self, connection: apsw.Connection | None = None) -> None:
-        """Roll back what a writer left open whom Ctrl-C ended between two steps."""
+        """Roll back the transaction of a writer that Ctrl-C ended between two steps."""
         own = connection or self._by_thread.get(0 if self.in_memory else get_ident())
         if own is None or (writer := self.writers.get(own)) is None or writer() is not None:
             return
@@ -269,7 +269,7 @@ class Connections:
         connection = apsw.Connection(self.path, flags=flags, vfs=self.vfs)
         try:
             self._prepare(connection)
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: nobody else would close it
             connection.close()
             raise
         return connection

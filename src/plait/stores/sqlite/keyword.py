@@ -77,7 +77,7 @@ TIDY_PASSAGES = 1_000
 # A rebuild makes writers wait, 2 to 3 s for this many passages: a larger index that is readable and
 # complete is left as it is.
 REBUILT_PASSAGES = 100_000
-# Of a word that NOT excludes. A language has a few dozen; matching 27,000 took longer than 2 s.
+# Forms of a word that NOT excludes: a language has a few dozen; matching 27,000 took over 2 s.
 MOST_FORMS = 1_000
 # The name under which triggers keep the number of passages in ``meta``.
 COUNTED = "passages"
@@ -389,9 +389,9 @@ class KeywordSearch:
                 return self._best_among(connection, rest, refs, limit)
 
             return best(connection, query, counts, frequent, select, limit, among(refs))
-        listed = (min(refs), max(refs), json.dumps(list(refs)))
+        candidates = (min(refs), max(refs), json.dumps(list(refs)))
         sql = SIFTED.replace("/*where*/", _AMONG)
-        return rows(connection, sql, (matching(query), *listed, limit))
+        return rows(connection, sql, (matching(query), *candidates, limit))
 
     def _counts(self, connection: apsw.Connection, query: Query) -> dict[str, int]:
         """Return how many passages contain each word, or begin like it; empty: all are few."""

@@ -99,16 +99,16 @@ def _documents(
     connection: apsw.Connection, condition: str, values: Sequence[Any]
 ) -> list[DocumentOrPassage]:
     order = f" ORDER BY d.key, d.id LIMIT {MOST_NAMESAKES}"
-    listed = rows(connection, _DOCUMENT + condition + order, values)
-    return [(document_from(row), None) for row in listed]
+    matches = rows(connection, _DOCUMENT + condition + order, values)
+    return [(document_from(row), None) for row in matches]
 
 
 def _passages(
     connection: apsw.Connection, condition: str, values: Sequence[Any]
 ) -> list[DocumentOrPassage]:
     order = f" ORDER BY d.key, p.ordinal, d.id LIMIT {MOST_NAMESAKES}"
-    listed = rows(connection, WITH_DOCUMENT + condition + order, values)
-    pairs = map(passage_and_document, listed)
+    matches = rows(connection, WITH_DOCUMENT + condition + order, values)
+    pairs = map(passage_and_document, matches)
     return [(document, passage) for passage, document in pairs]
 
 

@@ -302,7 +302,7 @@ def _connect(
         connection.execute("PRAGMA mmap_size = 0")
         connection.execute("PRAGMA query_only = 1")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-    except BaseException:
+    except BaseException:  # Ctrl-C, too: nobody else would close it
         connection.close()
         raise
     return connection

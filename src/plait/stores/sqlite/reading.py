@@ -139,7 +139,7 @@ class ReadingConnections(Connections):
             ):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             self._check(connection)
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: nobody else would close it
             connection.close()
             raise
         return connection

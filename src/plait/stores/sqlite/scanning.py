@@ -102,14 +102,14 @@ def _scan(
     whole: bool,
 ) -> list[Document]:
     if limit is None:
-        listed = rows(connection, _SCAN + sql + order, (*values, -1))
+        selected = rows(connection, _SCAN + sql + order, (*values, -1))
     else:
         # Sorting whole rows, of which nearly all are dropped, takes twice as long.
         chosen = f"d.rowid IN ({_ROWIDS}{sql}{order})"
-        listed = rows(connection, _SCAN + chosen + order, (*values, limit, limit))
+        selected = rows(connection, _SCAN + chosen + order, (*values, limit, limit))
     if whole:
-        return [document for _, document in _whole(connection, listed)]
-    return [document_from(row) for _, _, *row in listed]
+        return [document for _, document in _whole(connection, selected)]
+    return [document_from(row) for _, _, *row in selected]
 
 
 def _scan_readable(
@@ -135,9 +135,9 @@ def _scan_readable(
     return readable
 
 
-def _whole(connection: apsw.Connection, listed: list[SQLRow]) -> list[tuple[int, Document]]:
+def _whole(connection: apsw.Connection, selected: list[SQLRow]) -> list[tuple[int, Document]]:
     documents = []
-    for rowid, preface, *row in listed:
+    for rowid, preface, *row in selected:
         pieces = [(start, text) for start, text in rows(connection, _PIECES, (rowid,))]
         if not _are_pieces(preface, pieces):
             raise apsw.CorruptError(f"document {quoted(str(row[ID_AT]))}: its text cannot be read")

@@ -94,7 +94,7 @@ class SQLiteStore:
             if not read_only and self.full is None:
                 with self._guard:
                     self._repair_lost_keywords()
-        except BaseException:
+        except BaseException:  # Ctrl-C, too: nobody else would close them
             self._connections.close()
             raise
 

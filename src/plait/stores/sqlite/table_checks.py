@@ -33,7 +33,7 @@ _MISCOUNTED = (
     "SELECT count(*) FROM documents AS d WHERE d.chunk_count <> "
     "(SELECT count(*) FROM passages AS p WHERE p.document = d.rowid)"
 )
-# What refers to nothing and can be made again or means nothing without its ends.
+# Rows that refer to nothing: they can be made again, or mean nothing without what they refer to.
 _ORPHANS = (
     "DELETE FROM signals WHERE passage NOT IN (SELECT rowid FROM passages)",
     "DELETE FROM signal_pairs WHERE one NOT IN (SELECT rowid FROM passages) "
@@ -51,21 +51,22 @@ _ORPHANS = (
 
 def check_schema(connections: Connections, connection: apsw.Connection, *, fix: bool) -> Finding:
     """Check that the file has plait's tables, indexes, triggers and views, and no others."""
-    listed = objects.differences(connection)
-    lost = [str(row) for row in listed if row.is_table and row.own is not None]
+    differing = objects.differences(connection)
+    lost = [str(row) for row in differing if row.is_table and row.own is not None]
     if lost:
         return broken(connections, first_of(lost), "schema")
-    others = [str(row) for row in listed if not row.is_table]
-    tables = [str(row) for row in listed if row.is_table]
+    others = [str(row) for row in differing if not row.is_table]
+    tables = [str(row) for row in differing if row.is_table]
     if others and not fix:
         # A view in the place of a table may never come to an end: nothing more is read.
-        views = [row for row in listed if row.type == "view"]
+        views = [row for row in differing if row.type == "view"]
         is_endless = any(row.own or row.name.lower() in READ_NAMES for row in views)
-        ends = StoreDamaged.code if is_endless else ""
-        return Finding("schema", "error", f"In the file {first_of(others)}.", advice=FIX, code=ends)
+        damage = StoreDamaged.code if is_endless else ""
+        text = f"In the file {first_of(others)}."
+        return Finding("schema", "error", text, advice=FIX, code=damage)
     if others:
         with WriteLock(connections):
-            objects.mend(connection, listed)
+            objects.mend(connection, differing)
         text = f"removed what is foreign and made what was missing: {first_of(others)}"
         return Finding("schema", "ok", text, fixed=True)
     if tables:
@@ -110,15 +111,15 @@ def check_values(
 ) -> Finding:
     """Check that every row of every table can be read."""
     with connection:
-        listed = rowcheck.unreadable_rows(connection)
-        blocks = rowcheck.broken_blocks(connection)
-        foreign = foreign_table(connection, listed)
+        unreadable = rowcheck.unreadable_rows(connection)
+        damaged_blocks = rowcheck.broken_blocks(connection)
+        foreign = foreign_table(connection, unreadable)
     if foreign is not None:
         return unsafe(connections, foreign, "values")
-    if not listed and not blocks:
+    if not unreadable and not damaged_blocks:
         return Finding("values", "ok", "every row can be read")
-    names = [f"{row.table} {row.name}" for row in listed]
-    names += [f"vectors {rowid}" for rowid in blocks]
+    names = [f"{row.table} {row.name}" for row in unreadable]
+    names += [f"vectors {rowid}" for rowid in damaged_blocks]
     problem = f"{len(names)} rows cannot be read: {first_of(names)}"
     if not fix:
         return Finding("values", "error", f"{problem}.", advice=FIX, code=StoreDamaged.code)
@@ -129,19 +130,21 @@ def check_values(
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
     try:
         with WriteLock(connections):
-            mended, dropped = rowcheck.mend(connection, listed)
+            mended, dropped = rowcheck.mend(connection, unreadable)
             # A block may have looked wrong only because its vectors' size was.
-            blocks = rowcheck.broken_blocks(connection)
-            rowcheck.drop_blocks(connection, blocks)
+            damaged_blocks = rowcheck.broken_blocks(connection)
+            rowcheck.drop_blocks(connection, damaged_blocks)
     finally:
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
-    text = f"{problem}; {mended} mended, {dropped + len(blocks)} dropped"
+    text = f"{problem}; {mended} mended, {dropped + len(damaged_blocks)} dropped"
     return Finding("values", "ok", text, fixed=True)
 
 
-def foreign_table(connection: apsw.Connection, listed: list[rowcheck.Unreadable]) -> str | None:
+def foreign_table(
+    connection: apsw.Connection, unreadable_rows: list[rowcheck.Unreadable]
+) -> str | None:
     """Return a table whose rows are mostly unreadable: another's lie where it should be."""
-    foreign = [row.table for row in listed if not has_own_types(row.table, row.row)]
+    foreign = [row.table for row in unreadable_rows if not has_own_types(row.table, row.row)]
     for table, count in Counter(foreign).items():
         total = int(connection.execute(f"SELECT count(*) FROM {table} NOT INDEXED").get)  # noqa: S608
         if count > LEAST_FOREIGN_ROWS and count > total * integrity.FOREIGN_SHARE:
@@ -255,8 +258,8 @@ def check_vectors(
     """Check that every vector has a passage, and every passage a vector or a reason."""
     name = "vectors" if generation.current else "vectors being built"
     with connection:  # One snapshot: others may be writing, which is not damage.
-        listed = blocks.occupied(connection, generation.id, generation.dims)
-        present = {ref for refs in listed for ref in refs}
+        refs_by_block = blocks.occupied(connection, generation.id, generation.dims)
+        present = {ref for refs in refs_by_block for ref in refs}
         refs = {ref for (ref,) in connection.execute(_PASSAGE_REFS)}
         excused = {ref: reason for ref, reason in rows(connection, _EXCUSED, (generation.id,))}
     ghosts = present - refs

@@ -50,7 +50,7 @@ class WriteLock:
                     self._connection, self._changes = connection, connection.total_changes()
                     return connection
                 connection.execute("ROLLBACK")
-            except BaseException:
+            except BaseException:  # Ctrl-C, too: nobody else would end the transaction
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
