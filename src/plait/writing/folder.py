@@ -137,7 +137,7 @@ class Ingest:
                     self._take(entry, known[entry])
             self._flush()
             self._forget_vanished(walk, unseen)
-            self._forget_marks(gone, marks.of_files(renamed))
+            self._forget_marks([*gone, *marks.followed], marks.of_files(renamed))
         except KeyboardInterrupt:
             interrupted = True
             self._drop_batch()
@@ -164,7 +164,8 @@ class Ingest:
         """Return which files of a folder rules have removed; a file that is named comes back."""
         state = self._writer.state
         state = state if walk.is_folder else state._replace(retired=None)
-        return Retired(self._store, state, self._project, chosen=not self._keep_project)
+        chosen = not self._keep_project
+        return Retired(self._store, state, walk.root, self._project, chosen=chosen)
 
     def _without_file(
         self,
