@@ -94,14 +94,16 @@ def unmarked_contents(
 
 
 def unmarked_copies(
-    store: Store, state: State, rows: Iterable[Document], others: Sequence[Document]
+    store: Store, state: State, rows: Iterable[Document], others: Iterable[Document]
 ) -> dict[str, str | None]:
     """Return what to remember where files come back: they do under another name, too.
 
     Unless one of the ``others``, which stay away, has that name.
     """
     marks = unmarked_contents(store, state, rows)
-    return {name: None for name in marks.keys() - unmarked(state, *others).keys()}
+    # Whoever restores a whole trash asks in each of its slices: only few have a mark.
+    stay = unmarked(state, *others).keys() if marks else ()
+    return {name: None for name in marks.keys() - stay}
 
 
 class Retired:
