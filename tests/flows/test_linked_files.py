@@ -338,6 +338,27 @@ def test_a_file_of_a_snapshot_that_is_named_is_not_read_either(memory: Memory, h
     assert counts(memory.ingest(path)) == {"skipped": 1}
 
 
+@pytest.mark.parametrize("name", ["e.jsonl", "e.txt", "e.json", "e.md"])
+@pytest.mark.parametrize("form", ["utf-8", "utf-8-sig", "utf-16", "windows", "blank line first"])
+@pytest.mark.parametrize("kind", ["lines", "markdown"])
+def test_no_form_of_an_export_makes_untrusted_text_the_owners(
+    memory: Memory, home: Path, name: str, form: str, kind: str
+) -> None:
+    memory.store("A page says: floats are fine for money.", key="page", trust="untrusted")
+    if kind == "lines":
+        text = "\n".join(memory.export())
+    else:
+        memory.export_folder(home / "snap")
+        [path] = (home / "snap/note").iterdir()
+        text = path.read_text(encoding="utf-8")
+    text = text.replace("\n", "\r\n") if form == "windows" else text
+    text = "\n" + text if "blank" in form else text
+    path = home / "b" / name
+    path.write_bytes(text.encode(form if form.startswith("utf") else "utf-8"))
+    assert counts(memory.ingest(path)) == {"skipped": 1}
+    assert [hit.document.trust for hit in memory.search("floats money")] == ["untrusted"]
+
+
 def test_the_header_of_a_snapshot_removes_nothing_that_the_memory_knows(
     memory: Memory, home: Path
 ) -> None:

@@ -57,7 +57,7 @@ def kept_back(root: str, own: bool, gone: Sequence[str], left: Collection[str]) 
     """
     if not gone:
         return KeptBack()
-    away = _without_disk()
+    away = _without_disk(root)
     has_no_disk = any(place == root or is_below(root, place) for place in away)
     if has_no_disk or _is_emptied(len(gone), len(left)) or (own and is_bare(root)):
         return KeptBack(frozenset(gone), root)
@@ -91,12 +91,16 @@ def _holds_little(folder: str, lost: int) -> bool:
     return not errors
 
 
-def _without_disk() -> list[str]:
-    """Return the folders on which the system's table mounts a disk that is not there now."""
+def _without_disk(root: str) -> list[str]:
+    """Return the folders on which the system's table mounts a disk that is not there now.
+
+    Of those that a folder is in, or that are in it: nobody should wait for another disk.
+    """
     mounted = _places(MOUNTED)
     return [
         place
         for place in _places(FSTAB)
+        if place == root or is_below(root, place) or is_below(place, root)
         if place not in mounted and os.path.isdir(place) and not os.path.ismount(place)  # noqa: PTH112
     ]
 

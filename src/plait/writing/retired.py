@@ -222,12 +222,12 @@ class Retired:
     def _there(self, folder: str, names: Collection[str]) -> set[str]:
         """Return which marks are of files in a folder; all of them if a part cannot be read."""
         errors: list[OSError] = []
-        met = {
-            name
-            for place, _, files in os.walk(folder, onerror=errors.append)
-            for file in files
-            if (name := _name(self._key, os.path.join(place, file))) in names  # noqa: PTH118
-        }
+        met = set()
+        for place, inside, files in os.walk(folder, onerror=errors.append):
+            # No run enters these: nothing in them was known, and some are not for everyone.
+            inside[:] = [name for name in inside if not name.startswith(".")]
+            paths = (os.path.join(place, file) for file in files)  # noqa: PTH118
+            met |= {name for path in paths if (name := _name(self._key, path)) in names}
         return {*names} if errors else met
 
     def of_files(self, marks: Mapping["SourceFile", str]) -> dict[str, str]:
