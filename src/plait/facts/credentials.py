@@ -273,7 +273,7 @@ MOST_BEFORE = 80
 
 
 # What nobody sees: controls but blanks, and what Unicode made to be invisible.
-UNSEEN = (
+_UNSEEN = (
     "\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f"
     "\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb"
     "\\U000e0000-\\U000e001f\\U000e007f-\\U000e0fff"
@@ -282,8 +282,8 @@ _CONTROLS = bytes([*range(9), *range(0x0E, 0x20), 0x7F])
 # A second ASCII that nobody sees, and a model reads.
 _FIRST_TAG = 0xE0000
 _TAGS = {_FIRST_TAG + code: code for code in range(0x20, 0x7F)}
-_HIDING = pattern(f"[{UNSEEN}\U000e0020-\U000e007e]")
-_GONE = pattern(f"[{UNSEEN}]+")
+_HIDING = pattern(f"[{_UNSEEN}\U000e0020-\U000e007e]")
+_GONE = pattern(f"[{_UNSEEN}]+")
 
 
 def as_shown(text: str) -> str:
@@ -302,7 +302,7 @@ def spread(value: str) -> re.Pattern[str]:
     """Return what finds a value in a text of which `as_shown` shows it."""
     tags = {letter: tag for tag, letter in _TAGS.items()}
     letters = (re.escape(sign + chr(tags.get(ord(sign), ord(sign)))) for sign in value)
-    return re.compile(f"[{UNSEEN}]*+".join(f"[{pair}]" for pair in letters))
+    return re.compile(f"[{_UNSEEN}]*+".join(f"[{pair}]" for pair in letters))
 
 
 def secret_kinds(text: str) -> tuple[str, ...]:

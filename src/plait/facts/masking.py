@@ -36,7 +36,9 @@ def masked(text: str) -> tuple[str, tuple[str, ...]]:
             return MASK, kinds
         for value in reversed(values):
             text = text.replace(value, MASK)
-            if value in as_shown(text):
+        shown = as_shown(text)
+        for value in reversed(values) if shown is not text else ():
+            if value in shown:
                 text = spread(value).sub(MASK, text)
         if not values or not secret_kinds(text):
             break
