@@ -316,6 +316,7 @@ def test_an_answer_with_a_secret_is_not_kept(tmp_path):
     with opened(tmp_path) as memory:
         cache = cache_of(memory)
         cache.put("k", "You told me that the password: 'Kq7-88xZ!41w' is new.")
+        cache.put("l", "Use ghp_a1B2c3D4e5\u200bF6g7H8i9J0k1L2m3N4o5P6q7R8 for it.")
         assert memory.engine.remembered(CACHED_ANSWER) == {}
 
 

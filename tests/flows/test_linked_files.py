@@ -168,6 +168,48 @@ def test_what_is_known_behind_a_link_that_leads_out_is_kept_and_told(
         assert keys(memory) == before
 
 
+@pytest.mark.parametrize("is_folder", [False, True])
+@pytest.mark.parametrize("is_edited", [False, True])
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_a_file_that_moved_to_another_source_and_left_a_link_is_known_once(
+    memory: Memory, home: Path, tmp_path: Path, is_folder: bool, is_edited: bool, first: str
+) -> None:
+    memory.ingest(home)
+    write(tmp_path / "other/o.md", "Another source")
+    memory.ingest(tmp_path / "other")
+    place = home / ("a" if is_folder else "a/gate.md")
+    replace_by_link(place, tmp_path / "other" / place.name)
+    if is_edited:
+        write(tmp_path / "other" / ("a" * is_folder) / "gate.md", "The gate code is 2222")
+    order = [home, tmp_path / "other"] if first == "old" else [tmp_path / "other", home]
+    for folder in (*order, *order):
+        report = memory.ingest(folder)
+    assert ingest_remarks(report) == []
+    assert codes(memory) == ["The gate code is 2222" if is_edited else "The gate code is 1111"]
+    assert len(keys(memory)) == 7
+    if is_edited and not is_folder:
+        memory.undo()
+        assert "The gate code is 1111" in codes(memory)
+
+
+def test_a_link_into_another_project_takes_no_text_from_this_one(
+    tmp_path: Path, home: Path
+) -> None:
+    """There, nobody would find it who looks for it here."""
+    path = tmp_path / "memory.db"
+    write(tmp_path / "other/o.md", "Another source")
+    with Memory.open(path, embedder="none", project="one") as one:
+        one.ingest(home)
+    replace_by_link(home / "a/gate.md", tmp_path / "other/gate.md")
+    write(tmp_path / "other/gate.md", "The gate code is 2222")
+    with Memory.open(path, embedder="none", project="two") as two:
+        two.ingest(tmp_path / "other")
+    with Memory.open(path, embedder="none", project="one") as one:
+        report = one.ingest(home)
+        assert len(ingest_remarks(report)) == 1
+        assert codes(one) == ["The gate code is 1111"]
+
+
 def test_a_link_that_was_read_as_a_file_stays_a_document(memory: Memory, home: Path) -> None:
     write(home / "b/data.bin", "The gate code is 3333")
     (home / "b/latest.md").symlink_to("data.bin")
@@ -294,6 +336,27 @@ def test_a_file_of_a_snapshot_that_is_named_is_not_read_either(memory: Memory, h
     [path] = (exported(memory, home) / "message").iterdir()
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     assert counts(memory.ingest(path)) == {"skipped": 1}
+
+
+@pytest.mark.parametrize("name", ["e.jsonl", "e.txt", "e.json", "e.md"])
+@pytest.mark.parametrize("form", ["utf-8", "utf-8-sig", "utf-16", "windows", "blank line first"])
+@pytest.mark.parametrize("kind", ["lines", "markdown"])
+def test_no_form_of_an_export_makes_untrusted_text_the_owners(
+    memory: Memory, home: Path, name: str, form: str, kind: str
+) -> None:
+    memory.store("A page says: floats are fine for money.", key="page", trust="untrusted")
+    if kind == "lines":
+        text = "\n".join(memory.export())
+    else:
+        memory.export_folder(home / "snap")
+        [path] = (home / "snap/note").iterdir()
+        text = path.read_text(encoding="utf-8")
+    text = text.replace("\n", "\r\n") if form == "windows" else text
+    text = "\n" + text if "blank" in form else text
+    path = home / "b" / name
+    path.write_bytes(text.encode(form if form.startswith("utf") else "utf-8"))
+    assert counts(memory.ingest(path)) == {"skipped": 1}
+    assert [hit.document.trust for hit in memory.search("floats money")] == ["untrusted"]
 
 
 def test_the_header_of_a_snapshot_removes_nothing_that_the_memory_knows(

@@ -275,6 +275,31 @@ def test_a_removed_file_stays_out_under_another_name(
     assert len(marks(memory)) == 1
 
 
+@pytest.mark.parametrize("trash", ["full", "empty"])
+def test_a_renamed_file_stays_out_where_only_a_part_of_its_folder_is_ingested(
+    memory: Memory, folder: Path, trash: str
+) -> None:
+    part = folder / "deep/part"
+    part.mkdir(parents=True)
+    (part / "c.md").write_text("# c\n\nAbout cranes.", encoding="utf-8")
+    memory.ingest(folder)
+    prune(memory)
+    if trash == "empty":
+        empty_trash(memory)
+    (part / "c.md").rename(part / "d.md")
+    (folder / "a.md").rename(part / "moved.md")
+    (part / "copy.md").write_bytes((folder / "b.md").read_bytes())
+    for _ in range(2):
+        found = outcomes(memory, part)
+        assert (found["d.md"], found["moved.md"]) == ("skipped", "skipped")
+        assert len(marks(memory)) == 3
+    assert files(memory) == {"copy.md"}
+    assert outcomes(memory, folder)["b.md"] == "skipped"
+    (part / "d.md").rename(part / "e.md")
+    assert outcomes(memory, folder)["e.md"] == "skipped"
+    assert files(memory) == {"copy.md"}
+
+
 def test_a_copy_of_a_removed_file_is_a_new_one(memory: Memory, folder: Path) -> None:
     memory.ingest(folder)
     prune(memory)
@@ -377,6 +402,21 @@ def test_a_run_in_no_chosen_project_leaves_out_what_a_rule_removed_from_its_fold
         one.prune(keep_most={"file": 0}, dry_run=False)
     with in_project(db, None) as nowhere:
         assert outcomes(nowhere, folder) == {"a.md": "skipped", "b.md": "skipped"}
+
+
+def test_it_leaves_it_out_of_a_part_of_its_folder_too(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    db = tmp_path / "m.db"
+    (folder / "part").mkdir()
+    for name in "ab":
+        (folder / f"{name}.md").rename(folder / f"part/{name}.md")
+    with in_project(db, "one") as one:
+        one.ingest(folder)
+        one.prune(keep_most={"file": 0}, dry_run=False)
+    with in_project(db, None) as nowhere:
+        assert outcomes(nowhere, folder / "part") == {"a.md": "skipped", "b.md": "skipped"}
 
 
 def test_where_no_rule_removed_a_file_none_costs_a_statement(

@@ -263,6 +263,38 @@ def test_no_transaction_deletes_more_than_a_slice(tmp_path, purge):
     assert slices == [deleting.SLICE_DOCUMENTS] * 10 + [10]
 
 
+@pytest.mark.parametrize("purge", [False, True])
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_slices_grow_while_many_documents_go_quickly(tmp_path, monkeypatch, purge, is_quick):
+    """Each transaction waits for the disk: that is most of the time of many small ones."""
+    bulk = Bulk(tmp_path / "memory.db", 300, 260)
+    monkeypatch.setattr(deleting, "MANY_DOCUMENTS", 50)
+    monkeypatch.setattr(deleting, "SLICE_S", 1000.0 if is_quick else 0.0)
+    monkeypatch.setattr(deleting, "TURN_S", 0.0)
+    with memories.open_memory(bulk.path, durability="normal") as memory:
+        slices = slices_of(memory, lambda: memory.delete(where={"tags": ("gone",)}, purge=purge))
+        assert slices == ([25, 25, 50, 50, 50, 50, 10] if is_quick else [25] * 10 + [10])
+        if not purge:
+            restored = memories.documents_per_transaction(memory, memory.undo, apsw.SQLITE_INSERT)
+            assert restored == slices
+
+
+def test_slices_that_take_long_shrink_again_but_on_a_full_disk_none_grows():
+    slices = deleting.Slices()
+    for _ in range(40):
+        slices.note(25, 0.0)
+    assert slices.documents == deleting.MANY_DOCUMENTS
+    assert slices.passages == deleting.SLICE_PASSAGES * 16
+    slices.note(400, 1.0)
+    assert slices.documents == 200
+    for _ in range(9):
+        slices.note(25, 1.0)
+    assert slices.documents == deleting.SLICE_DOCUMENTS
+    slices.documents = 6
+    slices.note(6, 0.0)
+    assert (slices.documents, slices.passages) == (6, deleting.SLICE_PASSAGES)
+
+
 def test_long_documents_make_shorter_slices(tmp_path):
     with memories.open_memory(tmp_path / "memory.db", durability="normal") as memory:
         for number in range(6):

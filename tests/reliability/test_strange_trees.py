@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from plait.errors import SourceError
 from plait.writing import refusals
-from plait.writing.sources import MAX_SOURCE_BYTES, Skipped, SourceFile, read_file, walk
+from plait.writing.sources import MAX_SOURCE_BYTES, Skipped, SourceFile, hash_file, read_file, walk
 from tests.codes import has_code
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes, sockets and owners are POSIX")
@@ -378,6 +378,50 @@ def test_a_file_that_changed_its_nature_after_the_listing_is_refused(
     assert caught.value.notice.text == reason
     if open_before:
         assert len(list(Path("/proc/self/fd").iterdir())) == open_before
+
+
+def swapped_for_a_link(folder: Path, target: Path) -> None:
+    folder.rename(folder.with_name("aside"))
+    folder.symlink_to(target, target_is_directory=True)
+
+
+@pytest.mark.parametrize("step", ["a", "a/b"])
+@pytest.mark.parametrize("by_link", [False, True])
+def test_a_folder_that_became_a_link_after_the_listing_does_not_lead_out(
+    tmp_path: Path, step: str, by_link: bool
+) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for place, text in ((root, "ours"), (outside, "private")):
+        (place / "a/b").mkdir(parents=True)
+        (place / "b").mkdir()
+        for path in ("a/b/c.md", "b/c.md"):
+            (place / path).write_text(text, encoding="utf-8")
+    if by_link:
+        (root / "a/b/c.md").rename(root / "a/b/c.dat")
+        (root / "0.md").symlink_to("a/b/c.dat")
+        (outside / "a/b/c.dat").write_text("private", encoding="utf-8")
+        (outside / "b/c.dat").write_text("private", encoding="utf-8")
+    [file] = [
+        file
+        for file in walk(root)
+        if isinstance(file, SourceFile) and file.key in ("a/b/c.md", "0.md")
+    ]
+    assert read_file(file).text == "ours"
+    swapped_for_a_link(root / step, outside / "a" if step == "a" else outside / "b")
+    for read in (read_file, hash_file):
+        with pytest.raises(SourceError) as caught:
+            read(file)
+        assert caught.value.notice.text == "replaced by a link after the folder was listed"
+
+
+def test_the_folder_that_is_read_may_be_named_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real/sub").mkdir(parents=True)
+    (tmp_path / "real/sub/a.md").write_text("ours", encoding="utf-8")
+    (tmp_path / "link").symlink_to("real", target_is_directory=True)
+    [file] = walk(tmp_path / "link")
+    assert isinstance(file, SourceFile)
+    assert read_file(file).text == "ours"
+    assert read_file(file._replace(root=str(tmp_path / "link"))).text == "ours"
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,7 @@ SUSPECT = {
     *("fnmatch.translate", "fnmatch.fnmatch", "fnmatch.fnmatchcase", "fnmatch.filter"),
     *("unicodedata.normalize", "normalize", "tomllib.loads", "get_close_matches"),
 }
+HIDDEN_TOKEN = "\u200b".join("ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
 OWN_TEXT = {
     "agents/connecting/toml.py:parse_toml": "settings of an agent, at most a million characters",
     "agents/histories/files.py:matching": "names of at most 255 bytes, by our own patterns",
@@ -277,6 +278,7 @@ OWN_TEXT = {
     "searching/where.py:_unknown": "cut to 60 characters",
     "stores/postgres/pool.py:_unreadable": "names of options, cut to 60 characters",
     "exporting/markdown.py:_slug": "cut to a few times the length of a file's name",
+    "writing/removals.py:_places": "the system's own tables of mounts",
     "settings/file.py:_parsed": "the user's own settings file, or a clone's of at most 16 KB",
     "settings/file.py:_edited": "the user's own settings file",
     "settings/file.py:_is_toml": "the user's own settings file",
@@ -573,7 +575,11 @@ SCANNERS: dict[str, Scanner] = {
     ),
     "masking.masked": Scanner(
         masking.masked,
+        ("facts/credentials.py:spread",),
         more={
+            "hidden": repeated(f"{HIDDEN_TOKEN} "),
+            "nearly hidden": repeated("ghp\u200b_a ", f"{HIDDEN_TOKEN} "),
+            "unseen": repeated("g\u200b\u200b", f"{HIDDEN_TOKEN} "),
             "passwords": repeated("password: Kq7-88xZ!41w\n"),
             "commands": repeated("mysql -u a -pKq7-88xZ!41w\n"),
             "bare passwords": repeated("password Kq788xZ41w "),

@@ -35,6 +35,44 @@ def test_the_value_goes_wherever_it_is_repeated():
     assert "Kq7-88xZ!41w" not in masked("password: 'Kq7-88xZ!41w', again: Kq7-88xZ!41w")[0]
 
 
+HIDDEN = ["\u200b", "\u00ad", "\ufeff", "\x01", "\x7f", "\u2060", "\ufe0f", "\u3164", "\U000e0001"]
+
+
+@pytest.mark.parametrize("unseen", HIDDEN)
+def test_a_secret_with_unseen_characters_in_it_is_one(unseen):
+    recognised = 0
+    for kind, text in made_up_secrets.made_up_secrets(1):
+        if not (kinds := secret_kinds(text)):
+            continue
+        recognised += 1
+        hiding = unseen.join(text)
+        assert set(kinds) <= {*secret_kinds(hiding)}, kind
+        without, _ = masked(f"Before it.\n{hiding}\nAfter it.")
+        assert not secret_kinds(without), kind
+    assert recognised > 20
+
+
+def test_a_secret_in_letters_that_only_a_model_reads_is_one():
+    secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    tags = "".join(chr(0xE0000 + ord(letter)) for letter in secret)
+    assert masked(f"Look: {tags}!") == ("Look: [secret]!", ("github token",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ge\u00adheim\u00adnis",
+        "\ufeffPlain",
+        "می\u200cخواهم",
+        "\U0001f468\u200d\U0001f469\ufe0f",
+    ],
+)
+def test_unseen_characters_of_ordinary_texts_stay(text):
+    token = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    assert masked(text) == (text, ())
+    assert masked(f"{text}: {token}")[0] == f"{text}: {MASK}"
+
+
 def test_no_made_up_secret_is_recognised_after_masking():
     recognised = whole = 0
     for kind, text in made_up_secrets.made_up_secrets(4):

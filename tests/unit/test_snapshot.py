@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from plait.agents.histories import READERS
 from plait.errors import NotFound, PlaitError, UsageError, advise
+from plait.exporting import folder as folders
 from plait.exporting import markdown
 from plait.exporting.snapshot import in_order
 from plait.memory import Memory
@@ -314,6 +315,28 @@ def test_links_lead_nowhere(folder: Path, other: Memory, tmp_path: Path) -> None
     os.mkfifo(folder / "note" / "pipe.md")
     assert other.import_from(folder).added == 1
     assert other.lookup("k")[0].text == "hello"
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_read_leads_nowhere(
+    folder: Path, other: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    [note] = (folder / "note").iterdir()
+    (elsewhere / note.name).write_text('---\nplait: 1\nkind: "note"\nkey: "s"\n---\nx', "utf-8")
+    names = folders._names
+
+    def names_then_swap(*place: Any) -> Iterator[str]:
+        listed = [*names(*place)]
+        if place[1] == "":
+            (folder / "note").rename(tmp_path / "aside")
+            (folder / "note").symlink_to(elsewhere)
+        return iter(listed)
+
+    monkeypatch.setattr(folders, "_names", names_then_swap)
+    assert other.import_from(folder).added == 0
+    with pytest.raises(NotFound):
+        other.lookup("s")
 
 
 def test_an_export_writes_through_no_link(memory: Memory, folder: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from plait.protocols import Entry
 from plait.types import Document
 from plait.types.ids import is_address
 from plait.types.records import NamedTuple
+from plait.writing.opening import open_inside
 from plait.writing.refusals import amount
 
 # It names the format, so that a folder of notes is not taken for a snapshot.
@@ -187,7 +188,7 @@ def files_of(folder: str, max_bytes: int) -> Iterator[FolderFile]:
     for count, name in enumerate(_names(folder, "", DEEPEST_FOLDER)):
         if count >= MAX_FILES:
             raise bad_file(name, f"the folder has more than {MAX_FILES:,} files")
-        content = read_regular(Path(folder, name), max_bytes)
+        content = read_regular(Path(folder, name), max_bytes, inside=folder)
         if content is not None:
             yield FolderFile(name, *content)
 
@@ -206,19 +207,21 @@ def _names(folder: str, below: str, depth: int) -> Iterator[str]:
             yield name
 
 
-def read_regular(path: Path, max_bytes: int) -> tuple[bytes, int] | None:
+def read_regular(path: Path, max_bytes: int, inside: str = "") -> tuple[bytes, int] | None:
     """Return the bytes of a regular file and its time; ``None`` for a link or a special file.
+
+    With ``inside``, a folder, also if there is a link on the way from there.
 
     Raises:
         UsageError: It is too large.
     """
     try:
-        handle = os.open(path, _READ_ONLY)
+        file = open_inside(str(path), inside, _READ_ONLY)
     except OSError as error:
         if lacks_descriptors(error) or isinstance(error, PermissionError):
             raise
         return None
-    with os.fdopen(handle, "rb") as file:
+    with file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             return None

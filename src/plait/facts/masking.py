@@ -5,7 +5,7 @@ else the whole text. What is returned holds no secret that plait would recognise
 """
 
 from plait.facts.assigned import pattern
-from plait.facts.credentials import secret_kinds, secret_values
+from plait.facts.credentials import as_shown, secret_kinds, secret_values, spread
 
 MASK = "[secret]"
 # A value may come to light when the one before it is gone.
@@ -36,6 +36,10 @@ def masked(text: str) -> tuple[str, tuple[str, ...]]:
             return MASK, kinds
         for value in reversed(values):
             text = text.replace(value, MASK)
+        shown = as_shown(text)
+        for value in reversed(values) if shown is not text else ():
+            if value in shown:
+                text = spread(value).sub(MASK, text)
         if not values or not secret_kinds(text):
             break
     if secret_kinds(text):

@@ -72,7 +72,7 @@ def _of_other_types(store: Store, walk: sources.Walk, project: str | None) -> fr
 
 
 class Lost(NamedTuple):
-    """Documents whose files a walk did not meet, and how many others it covers.
+    """Documents whose files a walk did not meet, and the paths of others that it covers.
 
     ``vanished``: the file is gone, or has no text any more; ``excluded``: the rules leave it
     out, or it is read under another name.
@@ -80,7 +80,7 @@ class Lost(NamedTuple):
 
     vanished: list[Document]
     excluded: list[Document]
-    left: int = 0
+    left: frozenset[str] = frozenset()
 
 
 def files_of(store: Store, walk: sources.Walk, project: str | None) -> list[Document]:
@@ -97,6 +97,10 @@ def belongs(document: Document, walk: sources.Walk) -> bool:
     It cannot about a folder inside that was read on its own: it may be a disk that is not there.
     """
     return document.source == walk.root or moves.is_below(walk.root, document.source)
+
+
+def _is_concealed(path: str, places: Sequence[str]) -> bool:
+    return any(path == place or moves.is_below(path, place) for place in places)
 
 
 def _is_excluded(document: Document, walk: sources.Walk) -> bool:
@@ -122,24 +126,27 @@ def lost_to(
     ``seen`` are the paths of its files, ``read`` those whose text is in the memory, ``unseen`` what
     it could not look at.
     """
-    lost, left = Lost(vanished=[], excluded=[]), 0
+    lost, left = Lost(vanished=[], excluded=[]), set()
     places = [entry.path for entry in unseen if entry.reason != refusals.LINK_TO_IGNORED]
     behind = linked.behind(store, [walk.alias] if walk.alias else [], project)
     rows = [*files_of(store, walk, project), *(row for rows in behind.values() for row in rows)]
+    rows = [row for row in rows if row.path not in seen and not is_detached(row)]
+    unmet = {row.path or "": row for row in rows}
+    concealed = {path for path in unmet if _is_concealed(path, places)}
+    elsewhere = linked.read_elsewhere(store, [unmet[path] for path in concealed])
     for document in rows:
         path = document.path or ""
-        if path in seen or is_detached(document):
-            continue
-        hidden = any(path == place or moves.is_below(path, place) for place in places)
+        hidden = path in concealed
         behind_alias = walk.alias and not moves.is_below(path, walk.root)
-        if (hidden or behind_alias) and moves.real_place(path) in read:
+        is_read = (hidden or behind_alias) and moves.real_place(path) in read
+        if is_read or path in elsewhere:
             lost.excluded.append(document)
         elif behind_alias or not belongs(document, walk):
             continue
         elif not hidden and moves.is_missing(path):
             lost.vanished.append(document)
         else:
-            left += 1
+            left.add(path)
             if not hidden and _is_excluded(document, walk):
                 lost.excluded.append(document)
-    return lost._replace(left=left)
+    return lost._replace(left=frozenset(left))

@@ -20,15 +20,40 @@ from plait.writing.retired import marks_of, unmarked, unmarked_contents
 if TYPE_CHECKING:
     from plait.writing.backfill import Progress
 
-# What one transaction deletes: about a tenth of a second of CPU time. A larger document is one by
-# itself.
+# What one transaction deletes: less than a tenth of a second of CPU time. A larger document is one
+# by itself. Of many small ones it takes more: each transaction waits for the disk.
 SLICE_DOCUMENTS = 25
 SLICE_PASSAGES = 100
+SLICE_S = 0.1
+MANY_DOCUMENTS = 400
 # Seconds of deleting after which others get a turn, and of that turn; a purge that is slow, because
 # the machine is busy, gives as long a turn as it took. SQLite has no queue: whoever waits for the
 # lock looks again every tenth of a second, and may find another one there.
 HELD_S = 0.2
 TURN_S = 0.3
+
+
+class Slices:
+    """How many documents the next transaction takes."""
+
+    def __init__(self) -> None:
+        """Begin with few: nothing tells yet how long they take."""
+        self.documents, self._done = SLICE_DOCUMENTS, 0
+
+    @property
+    def passages(self) -> int:
+        """Return with how many passages a transaction has enough."""
+        return SLICE_PASSAGES * max(1, self.documents // SLICE_DOCUMENTS)
+
+    def note(self, documents: int, seconds: float) -> None:
+        """Note how long a transaction worked, before it waited for the disk."""
+        self._done += documents
+        if self.documents < SLICE_DOCUMENTS:
+            return  # the disk is full
+        if seconds > SLICE_S:
+            self.documents = max(SLICE_DOCUMENTS, self.documents // 2)
+        elif seconds < SLICE_S / 4 and self._done >= MANY_DOCUMENTS:
+            self.documents = min(self.documents * 2, MANY_DOCUMENTS)
 
 
 def delete(
@@ -107,12 +132,12 @@ def _delete_slices(
     progress: "Progress | None",
 ) -> None:
     """Delete the documents that are ``left``, and move each slice from there to ``gone``."""
-    held, most = 0.0, SLICE_DOCUMENTS
+    held, slices = 0.0, Slices()
     while left:
         try:
             with store.transaction() as transaction:
                 since, state = time.monotonic(), transaction.state
-                doomed = _next_slice(transaction, left, most)
+                doomed = _next_slice(transaction, left, slices)
                 chosen = choose(doomed.values())
                 if not purge:
                     to_trash(transaction, chosen, batch, home)
@@ -121,10 +146,12 @@ def _delete_slices(
                 if purge:
                     marks |= unmarked_contents(store, state, [*chosen, *purged])
                 transaction.remember(**marks)
+                slices.note(len(doomed), time.monotonic() - since)
         except StoreFull as error:
-            if not most or error.code != StoreFull.code:
+            if not slices.documents or error.code != StoreFull.code:
                 raise
-            most //= 4  # the failure has emptied the journal, and a smaller slice needs less room
+            # The failure has emptied the journal, and a smaller slice needs less room.
+            slices.documents //= 4
             continue
         gone += deleted
         for id_ in doomed:
@@ -145,7 +172,7 @@ def give_turn(held: float) -> float:
 
 
 def _next_slice(
-    transaction: Transaction, ids: Iterable[str], most: int
+    transaction: Transaction, ids: Iterable[str], slices: Slices
 ) -> dict[str, Document | None]:
     """Return the documents to delete next, what belongs to an entity before the entity.
 
@@ -153,7 +180,7 @@ def _next_slice(
     fills several slices. ``None`` for an id that has no document.
     """
     doomed: dict[str, Document | None] = {}
-    passages = 0
+    passages, most = 0, slices.documents
     for id_ in ids:
         family = [member for member in (*transaction.members([id_]), id_) if member not in doomed]
         if doomed and len(doomed) + len(family) > most:
@@ -162,7 +189,7 @@ def _next_slice(
         documents = {document.id: document for document in transaction.load(family)}
         doomed.update({member: documents.get(member) for member in family})
         passages += sum(document.chunk_count for document in documents.values())
-        if passages >= SLICE_PASSAGES or len(doomed) >= most:
+        if passages >= slices.passages or len(doomed) >= most:
             break
     return doomed
 

@@ -72,7 +72,7 @@ class Ingest:
         self._seen: set[str] = set()
         self._moves = moves.Moves()
         # Files that were known before this run and are still there.
-        self._left = 0
+        self._left: set[str] = set()
         self._emptied: list[Document] = []
         # The folders that the known files were ingested from, and whether this run reads a folder.
         self._sources: set[str] = set()
@@ -119,7 +119,7 @@ class Ingest:
             if self._moves.folders:
                 moved = [file for file in files if file.path in exchanged] + newcomers
                 known.update(zip(moved, self._known(moved), strict=True))
-            self._left = len(files) - list(known.values()).count(None)
+            self._left = {file.path for file, row in known.items() if row is not None}
             self._sources = {old.source for old in known.values() if old is not None}
             self._of_folder = walk.is_folder
             left_out = self._known_of_skipped(entries)
@@ -137,7 +137,7 @@ class Ingest:
                     self._take(entry, known[entry])
             self._flush()
             self._forget_vanished(walk, unseen)
-            self._forget_marks(gone, marks.of_files(renamed))
+            self._forget_marks([*gone, *marks.followed], marks.of_files(renamed))
         except KeyboardInterrupt:
             interrupted = True
             self._drop_batch()
@@ -164,7 +164,8 @@ class Ingest:
         """Return which files of a folder rules have removed; a file that is named comes back."""
         state = self._writer.state
         state = state if walk.is_folder else state._replace(retired=None)
-        return Retired(self._store, state, self._project, chosen=not self._keep_project)
+        chosen = not self._keep_project
+        return Retired(self._store, state, walk.root, self._project, chosen=chosen)
 
     def _without_file(
         self,
@@ -248,11 +249,12 @@ class Ingest:
             if entry.reason != refusals.LINK_TO_IGNORED
         ]
         known = linked.behind(self._store, paths, self._project)
+        read |= linked.read_elsewhere(self._store, [row for rows in known.values() for row in rows])
         return {
             path: row
             for path, rows in known.items()
             for row in rows
-            if moves.real_place(row.path or "") not in read
+            if row.path not in read and moves.real_place(row.path or "") not in read
         }
 
     def _leave(self, report: FileReport, old: Document | None) -> None:
@@ -375,7 +377,8 @@ class Ingest:
         lost = covered.lost_to(
             self._store, walk, self._project, seen=self._seen, read=read, unseen=unseen
         )
-        left = self._left - len(self._emptied) + lost.left
+        emptied = {old.path or "" for old in self._emptied}
+        left = frozenset(self._left - emptied | lost.left)
         return lost._replace(
             vanished=[*self._emptied, *lost.vanished],
             excluded=lost.excluded,

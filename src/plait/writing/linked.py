@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from plait.facts.names import PERSONAL
+from plait.facts.trash import is_detached
+from plait.facts.trust import may_replace
 from plait.protocols import Store
 from plait.types import Document
 from plait.types.ids import share_files
@@ -38,6 +40,24 @@ def behind(store: Store, links: Sequence[str], project: str | None) -> dict[str,
             # A filter also selects what is spelt in another way.
             rows[link] = [row for row in inside if is_below(row.path or "", link)]
     return rows
+
+
+def read_elsewhere(store: Store, rows: Sequence[Document]) -> frozenset[str]:
+    """Return the paths of documents whose files a link now leads to, where they are known too.
+
+    In the same project, or personal: whoever looks for the old text there finds the present one.
+    """
+    reals = {row.path or "": real_place(row.path or "") for row in rows}
+    rows = [row for row in rows if (real := reals[row.path or ""]) and Path(real).is_file()]
+    wanted = [
+        Document(kind="file", path=reals[row.path or ""], project=row.project) for row in rows
+    ]
+    return frozenset(
+        row.path or ""
+        for row, there in zip(rows, store.known(wanted), strict=True)
+        if there is not None and there.id != row.id and not is_detached(there)
+        if there.project in (row.project, None) and may_replace(row, there)
+    )
 
 
 def leading_nowhere(store: Store, walk: sources.Walk, project: str | None) -> list[sources.Skipped]:

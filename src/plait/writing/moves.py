@@ -90,16 +90,16 @@ def follow(
     root: str,
     newcomers: Sequence[sources.SourceFile],
     project: str | None,
-    is_retired: Callable[[Document, str], bool] = lambda *_: False,
+    is_retired: Callable[[Document], bool] = lambda _: False,
 ) -> Moves:
     """Find out where the files that have no document came from; move the documents of folders.
 
-    ``is_retired`` tells whether a rule removed the file of a document in the trash from a folder:
-    under another name there, it does not come back.
+    ``is_retired`` tells whether a rule removed the file of a document in the trash from this folder
+    or one around it: under another name there, it does not come back.
     """
     if not newcomers:
         return Moves()
-    search = _Search(store, newcomers, project, lambda row: is_retired(row, root))
+    search = _Search(store, newcomers, project, is_retired)
     targets = search.targets(search.moved_folders(), project)
     moved = moved_to(store, targets, root, project)
     formers = search.formers(moved, project)

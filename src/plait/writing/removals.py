@@ -6,8 +6,10 @@ at once, is kept until the user says otherwise.
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from plait.errors import Notice, advise
 from plait.types.records import NamedTuple
@@ -17,6 +19,9 @@ from plait.writing.moves import is_bare, is_below
 # five are deleted together every day, and are quickly restored.
 LOST_SHARE = 0.9
 HANDFUL = 5
+# What is to be mounted where, on Linux and the BSDs, and what is now, on Linux: there, a folder
+# that is mounted twice is on the device of the folder around it.
+FSTAB, MOUNTED = Path("/etc/fstab"), Path("/proc/self/mounts")
 
 
 class KeptBack(NamedTuple):
@@ -41,24 +46,74 @@ class KeptBack(NamedTuple):
         )
 
 
-def kept_back(root: str, own: bool, gone: Sequence[str], left: int) -> KeptBack:
+def kept_back(root: str, own: bool, gone: Sequence[str], left: Collection[str]) -> KeptBack:
     """Return which of the vanished files to keep.
 
     Args:
         root: The folder that was read.
         own: Whether the files were ingested from this very folder.
         gone: Paths of known files that are no longer there or have no text any more.
-        left: How many known files are still there, or could not be examined.
+        left: Paths of known files that are still there, or could not be examined.
     """
     if not gone:
         return KeptBack()
-    many = len(gone) >= HANDFUL
-    if (many and len(gone) >= LOST_SHARE * (len(gone) + left)) or (own and is_bare(root)):
+    away = _without_disk(root)
+    has_no_disk = any(place == root or is_below(root, place) for place in away)
+    if has_no_disk or _is_emptied(len(gone), len(left)) or (own and is_bare(root)):
         return KeptBack(frozenset(gone), root)
     # A disk may also be mounted on a folder inside.
     lost = Counter(folder for path in gone for folder in _folders_between(root, path))
-    bare = [folder for folder, count in lost.items() if count >= HANDFUL and is_bare(folder)]
-    return KeptBack(frozenset(path for path in gone if _is_in(path, bare)), min(bare, default=""))
+    spared = Counter(folder for path in left for folder in _folders_between(root, path))
+    kept = [
+        folder
+        for folder, count in lost.items()
+        if folder in away or (_is_emptied(count, spared[folder]) and _holds_little(folder, count))
+    ]
+    return KeptBack(frozenset(path for path in gone if _is_in(path, kept)), min(kept, default=""))
+
+
+def _is_emptied(lost: int, left: int) -> bool:
+    return lost >= HANDFUL and lost >= LOST_SHARE * (lost + left)
+
+
+def _holds_little(folder: str, lost: int) -> bool:
+    """Tell whether a folder that lost files is there, and has next to nothing in it.
+
+    That is how the place of a disk looks without it: often a file says so, or keeps it in git.
+    """
+    most = max(1, int(lost * (1 - LOST_SHARE)))
+    errors: list[OSError] = []
+    count = 0
+    for _, _, names in os.walk(folder, onerror=errors.append):
+        count += len(names)
+        if count > most:
+            return False
+    return not errors
+
+
+def _without_disk(root: str) -> list[str]:
+    """Return the folders on which the system's table mounts a disk that is not there now.
+
+    Of those that a folder is in, or that are in it: nobody should wait for another disk.
+    """
+    mounted = _places(MOUNTED)
+    return [
+        place
+        for place in _places(FSTAB)
+        if place == root or is_below(root, place) or is_below(place, root)
+        if place not in mounted and os.path.isdir(place) and not os.path.ismount(place)  # noqa: PTH112
+    ]
+
+
+def _places(table: Path) -> list[str]:
+    r"""Return the folders of a table of mounts, which writes a blank in a name as ``\040``."""
+    try:
+        lines = table.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+    rows = [line.split() for line in lines if not line.lstrip().startswith("#")]
+    names = [row[1] for row in rows if len(row) > 1 and row[1].startswith("/")]
+    return [re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), name) for name in names]
 
 
 def _folders_between(root: str, path: str) -> list[str]:

@@ -4,8 +4,10 @@ A mark is kept of each until a document has its path again, or its folder is rea
 are keyed hashes, like those of the audit log: paths and contents may be secret.
 """
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from plait.errors import SourceError
@@ -92,14 +94,16 @@ def unmarked_contents(
 
 
 def unmarked_copies(
-    store: Store, state: State, rows: Iterable[Document], others: Sequence[Document]
+    store: Store, state: State, rows: Iterable[Document], others: Iterable[Document]
 ) -> dict[str, str | None]:
     """Return what to remember where files come back: they do under another name, too.
 
     Unless one of the ``others``, which stay away, has that name.
     """
     marks = unmarked_contents(store, state, rows)
-    return {name: None for name in marks.keys() - unmarked(state, *others).keys()}
+    # Whoever restores a whole trash asks in each of its slices: only few have a mark.
+    stay = unmarked(state, *others).keys() if marks else ()
+    return {name: None for name in marks.keys() - stay}
 
 
 class Retired:
@@ -109,7 +113,9 @@ class Retired:
     a schedule, it also holds for the folder that the file was read from.
     """
 
-    def __init__(self, store: Store, state: State, project: str | None, *, chosen: bool) -> None:
+    def __init__(
+        self, store: Store, state: State, root: str, project: str | None, *, chosen: bool
+    ) -> None:
         self._key = state.retired or ""
         self._marks: dict[str, _Mark] = {}
         for name, value in store.remembered(RETIRED).items() if state.retired else ():
@@ -118,6 +124,10 @@ class Retired:
                 self._marks[name] = mark
         self._removed = {(mark.source, mark.content) for mark in self._marks.values()}
         self._project, self._chosen = self._hashed(project), chosen
+        # The folder that is read, and those that it is inside of: one of them may be the source.
+        folders = [root, *map(str, PurePath(root).parents)] if self._marks else []
+        self._folders = {self._hashed(folder): folder for folder in folders}
+        self.followed: list[str] = []  # names of marks whose files `renamed` has found
 
     def has(self, file: "SourceFile", *, incremental: bool) -> bool:
         """Tell whether a rule has removed a file, and it still holds the same bytes.
@@ -139,7 +149,7 @@ class Retired:
 
     def _holds(self, mark: _Mark, file: "SourceFile") -> bool:
         """Tell whether a mark is about files of this run."""
-        same_folder = mark.source == self._hashed(file.root)
+        same_folder = mark.source in self._folders or mark.source == self._hashed(file.root)
         return mark.project == self._project or (same_folder and not self._chosen)
 
     def _content(self, file: "SourceFile") -> str | None:
@@ -150,25 +160,27 @@ class Retired:
         except SourceError:
             return None  # whoever reads it will tell why
 
-    def covers(self, row: Document, root: str) -> bool:
-        """Tell whether a rule removed the file of a document from a folder.
+    def covers(self, row: Document) -> bool:
+        """Tell whether a rule removed the file of a document from this folder, or one around it.
 
         By its bytes: it may have been renamed there more than once.
         """
-        is_marked = bool(self._removed)
-        return is_marked and (self._hashed(root), self._hashed(row.sha256)) in self._removed
+        content = self._hashed(row.sha256) if self._removed else ""
+        return any((source, content) in self._removed for source in self._folders)
 
     def renamed(
         self, gone: Iterable[str], newcomers: Iterable["SourceFile"]
     ) -> dict["SourceFile", str]:
         """Return new files that hold the bytes of removed ones that are gone, with their marks.
 
-        ``gone`` are the names of these marks, of one folder. Each is the mark of one file at most,
-        best of one with the same time: a copy beside it is a new file. Their next runs read them
-        again, because a rename is a change to the system.
+        ``gone`` are the names of these marks, of the folder that is read; those of folders around
+        it are looked for. Each is the mark of one file at most, best of one with the same time: a
+        copy beside it is a new file. Their next runs read them again, because a rename is a change
+        to the system.
         """
+        newcomers = list(newcomers)
         left: dict[str, list[str]] = {}
-        for mark_name in gone:
+        for mark_name in (*gone, *self._gone_around(newcomers)):
             left.setdefault(self._marks[mark_name].content, []).append(mark_name)
         if not left:
             return {}
@@ -183,9 +195,40 @@ class Retired:
             name = next((name for name in names if self._holds(self._marks[name], file)), None)
             if name is not None:
                 names.remove(name)
+                self.followed.append(name)
                 mark = self._marks[name]._replace(ending=self._hashed(ending_of(file.path)))
                 renamed[file] = " ".join(mark)
         return renamed
+
+    def _gone_around(self, newcomers: Sequence["SourceFile"]) -> list[str]:
+        """Return the names of marks with the bytes of new files whose files are nowhere any more.
+
+        Of folders around the one that is read: the walk met a part of them only.
+        """
+        around = [*self._folders][1:]
+        if not any(mark.source in around for mark in self._marks.values()):
+            return []
+        contents = {self._content(file) for file in newcomers}
+        wanted: dict[str, set[str]] = {}
+        for name, mark in self._marks.items():
+            if mark.source in around and mark.content in contents:
+                wanted.setdefault(mark.source, set()).add(name)
+        return [
+            name
+            for source, names in wanted.items()
+            for name in names - self._there(self._folders[source], names)
+        ]
+
+    def _there(self, folder: str, names: Collection[str]) -> set[str]:
+        """Return which marks are of files in a folder; all of them if a part cannot be read."""
+        errors: list[OSError] = []
+        met = set()
+        for place, inside, files in os.walk(folder, onerror=errors.append):
+            # No run enters these: nothing in them was known, and some are not for everyone.
+            inside[:] = [name for name in inside if not name.startswith(".")]
+            paths = (os.path.join(place, file) for file in files)  # noqa: PTH118
+            met |= {name for path in paths if (name := _name(self._key, path)) in names}
+        return {*names} if errors else met
 
     def of_files(self, marks: Mapping["SourceFile", str]) -> dict[str, str]:
         """Return marks by the names under which they are kept."""

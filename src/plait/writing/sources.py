@@ -31,6 +31,7 @@ from plait.writing.ignoring import (
     parse_ignore_file,
     parse_rule,
 )
+from plait.writing.opening import open_inside
 
 # Twice the longest text that people keep in one file (a whole Bible is about 4.5 MB). A file is
 # read whole, and several copies exist until its passages are written: the limit bounds the memory.
@@ -49,10 +50,8 @@ _ENVIRONMENT_MARKS = frozenset({"pyvenv.cfg", "conda-meta"})
 RACY_MS = 2_000
 # A file that changes during the read is read once more. If it changes again, the read fails.
 _READ_ATTEMPTS = 2
-# NONBLOCK: do not wait for a pipe that has replaced a file. NOFOLLOW: do not follow a link that
-# has replaced one.
+# NONBLOCK: do not wait for a pipe that has replaced a file.
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # Windows' junctions are links to folders, but lstat() shows them as folders.
 _JUNCTION_TAG = 0xA0000003
 
@@ -340,7 +339,7 @@ class Walk:
         if self._ignore_file is None or self._ignore_file not in names:
             return ()
         path = str(place.path / self._ignore_file)
-        data, _ = _read_bytes(path, _MAX_IGNORE_BYTES, _OPEN_FLAGS, subject=path)
+        data, _ = _read_bytes(path, _MAX_IGNORE_BYTES, subject=path)
         most = min(MAX_RULES - len(place.rules), MAX_RULES_OF_A_SOURCE - self._rules_read)
         rules = parse_ignore_file(decoded(data, path, strict=True).text, len(place.parts), most)
         self._rules_read += len(rules)
@@ -451,7 +450,7 @@ def hash_file(file: SourceFile) -> str:
 def _file_bytes(file: SourceFile) -> tuple[bytes, os.stat_result]:
     try:
         return _read_bytes(
-            file.target or file.path, file.max_bytes, _OPEN_FLAGS | _NO_FOLLOW, subject=file.path
+            file.target or file.path, file.max_bytes, inside=file.root, subject=file.path
         )
     except OSError as error:
         reason = refusals.error_reason(error)
@@ -459,12 +458,15 @@ def _file_bytes(file: SourceFile) -> tuple[bytes, os.stat_result]:
 
 
 def _read_bytes(
-    path: str, max_bytes: int, flags: int, *, subject: str
+    path: str, max_bytes: int, *, inside: str = "", subject: str
 ) -> tuple[bytes, os.stat_result]:
-    """Return the bytes of a regular file at one moment, and its status at that moment."""
+    """Return the bytes of a regular file at one moment, and its status at that moment.
+
+    With ``inside``, a folder, no link below it is followed.
+    """
     unchanged = True
     for _ in range(_READ_ATTEMPTS):
-        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
+        with open_inside(path, inside, _OPEN_FLAGS) as file:
             before = os.fstat(file.fileno())
             if refusal := refusals.refusal_of(before, max_bytes):
                 raise SourceError(refusal.reason, code=refusal.code, subject=subject)

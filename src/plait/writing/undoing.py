@@ -16,7 +16,7 @@ from plait.types.ids import SCOPE_PREFIX
 from plait.writing.changes import Changes
 from plait.writing.deleting import (
     SLICE_DOCUMENTS,
-    SLICE_PASSAGES,
+    Slices,
     documents_were,
     give_turn,
     left_over,
@@ -87,18 +87,19 @@ def undo(
     latest = trash_rules.latest_batch(trash, project)
     rows = trash_rules.family(trash, ids) if ids else latest
     back: dict[str, Document] = {}
-    left, held = len(rows), 0.0
+    left, held, slices = len(rows), 0.0, Slices()
     try:
-        for part in _slices(trash_rules.restore_order(rows)):
+        for part in _slices(trash_rules.restore_order(rows), slices):
             with store.transaction() as transaction:
                 since = time.monotonic()
                 restored = _restore(transaction, part, by_id=bool(ids))
-                others = [row.document for row in trash if row.document.id not in restored]
+                others = (row.document for row in trash if row.document.id not in restored)
                 transaction.remember(
                     **unmarked_copies(store, transaction.state, restored.values(), others)
                 )
                 if len(part) == left:
                     _finish(transaction, back | restored)
+                slices.note(len(part), time.monotonic() - since)
             back.update(restored)
             left -= len(part)
             held += time.monotonic() - since
@@ -130,13 +131,13 @@ def forecast(store: Store, ids: Sequence[str] = (), project: str | None = "") ->
     return list(back.values())
 
 
-def _slices(rows: Sequence[Trashed]) -> Iterator[Sequence[Trashed]]:
+def _slices(rows: Sequence[Trashed], slices: Slices) -> Iterator[Sequence[Trashed]]:
     """Yield what one transaction restores: at least one document."""
     start = passages = 0
     for place, row in enumerate(rows):
         passages += len(row.names)
         size = place - start
-        if size and (size >= SLICE_DOCUMENTS or passages > SLICE_PASSAGES):
+        if size and (size >= slices.documents or passages > slices.passages):
             yield rows[start:place]
             start, passages = place, len(row.names)
     yield rows[start:]

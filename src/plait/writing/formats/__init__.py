@@ -4,6 +4,7 @@ One module per format: bytes go in, a `Converted` comes out, in linear time and 
 whatever the bytes are. Nothing here opens files; cutting texts belongs in `plait.writing.chunking`.
 """
 
+import codecs
 import re
 from collections.abc import Callable
 
@@ -15,9 +16,14 @@ __all__ = ["Converted", "NotText", "converted"]
 # A converter takes the bytes, the name of the file for messages, and the most bytes of text.
 Converter = Callable[[bytes, str, int], Converted]
 # It would be in the memory twice, with the front matter as its words and its trust lost.
-PART_OF_EXPORT = "part of plait's own export; use import, not ingest, for its folder"
-# How such a file begins. A person's note may have a field of this name, but no id behind it.
-_EXPORTED = re.compile(rb"(?:\xef\xbb\xbf)?---\r?\nplait: \d+\r?\nid: \"[a-z2-7]{13}\"\r?\n")
+PART_OF_EXPORT = "plait's own export, or part of it; use import, not ingest"
+# How such a file begins, of Markdown or of JSON lines, whatever an editor has made of its bytes. A
+# person's note may have a field of this name, but no id behind it.
+_EXPORTED = re.compile(
+    r"\s*(?:---\s{1,2}plait: \d+\s{1,2}id: \"[a-z2-7]{13}\"\s"
+    r"|\{\s?\"format\": ?\"plait\", ?\"version\": ?\d)"
+)
+_HEAD_BYTES = 400
 # What a reader with a defect raises for a file that nobody has thought of. One such file must not
 # end the reading of all others. Failures of the system (`OSError`) are no defects.
 _DEFECTS = (
@@ -56,8 +62,11 @@ def _converter(ending: str) -> Converter | None:
 
 
 def _is_exported(data: bytes) -> bool:
-    """Tell whether a file is one of a Markdown export."""
-    return _EXPORTED.match(data) is not None
+    """Tell whether a file is an export, or one of its folder."""
+    head = data[:_HEAD_BYTES]
+    wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = head.decode("utf-16" if wide else "utf-8-sig", "ignore")
+    return _EXPORTED.match(text) is not None
 
 
 def converted(data: bytes, name: str, max_bytes: int) -> Converted:
@@ -74,9 +83,9 @@ def converted(data: bytes, name: str, max_bytes: int) -> Converted:
     """
     ending = name.rpartition(".")[2].lower()
     converter = _converter(ending)
+    if _is_exported(data):
+        raise NotText(PART_OF_EXPORT, code="exported", subject=name)
     if converter is None:
-        if _is_exported(data):
-            raise NotText(PART_OF_EXPORT, code="exported", subject=name)
         return decoded(data, name)
     try:
         result = converter(data, name, max_bytes)
