@@ -200,11 +200,11 @@ class Scenes:
         own = _Database(self.outside, self._server)
         self._databases.append(own)
         tables = {"ns": None, "sound": own.sound, "look": own.look}
-        yield act("make the tables", own.open, prepare=own.drop_tables, most=12, **tables)
-        yield act("the first member", own.admit, prepare=own.drop_tables, most=12, **tables)
-        yield act("a member", own.promote, prepare=own.admit, most=20, **tables)
-        yield act("a former member", own.dismiss, prepare=own.admit, most=20, **tables)
-        yield act("migrate", own.migrate, prepare=own.drop_memory, most=20, **tables)
+        yield act("make the tables", own.open, prepare=own.drop_tables, most=6, **tables)
+        yield act("the first member", own.admit, prepare=own.drop_tables, most=6, **tables)
+        yield act("a member", own.promote, prepare=own.admit, most=10, **tables)
+        yield act("a former member", own.dismiss, prepare=own.admit, most=10, **tables)
+        yield act("migrate", own.migrate, prepare=own.drop_memory, most=12, **tables)
 
     def close(self) -> None:
         self.memory.close()
