@@ -394,6 +394,8 @@ def signalled(act: Act, count: int, outside: Outside) -> int:
             signal.setitimer(signal.ITIMER_REAL, 0)
         except KeyboardInterrupt:
             came += 1
+        except PlaitError as error:
+            sys.stdout.write(f"{act.name}: signal {number}: {error.code}: {error}\n")
         signal.signal(signal.SIGALRM, hang)
         signal.setitimer(signal.ITIMER_REAL, HANGS_S)
         try:
