@@ -241,6 +241,7 @@ def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
     ahead.steps(ids)
     ahead.expect_pinned(NARROW, 3)
     ahead.beside([(id_, 0, 2) for id_ in ids], ids, ids, NARROW, ids, (4, 20))
+    ahead.followed(ids, NARROW)
     assert methods(Ahead) - {"with_words", "following", "pinned", "earlier"} == {
         *("shared", "survey", "foresee", "alike", "vocabulary", "company", "expect_company"),
         *(
@@ -253,7 +254,7 @@ def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
             "expect_pinned",
             "rows",
         ),
-        *("expect_spans", "expect_named", "named"),
+        *("expect_spans", "expect_named", "named", "followed"),
     }
 
 

@@ -1,22 +1,26 @@
 """What a search costs the server: how often it is asked, and what it does for every row."""
 
+import os
 import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from plait.errors import DeadlineExceeded
 from plait.memory import Memory
+from plait.protocols import Entry
 from plait.searching.recall import Recalled
 from plait.testing.hashing import HashingEmbedder
 from plait.text import parse
 from plait.types import Document, Filter
 from plait.types.ids import AGENT_FIELD, new_id
+from plait.types.steps import Step
 from plait.writing.documents import now_ms
 from tests import servers
 from tests.builders import memory_on
@@ -478,3 +482,34 @@ def test_a_prepared_statement_reads_the_question_once(memory: Memory) -> None:
         compared = [line for (line,) in plan if "<=>" in line]
         assert compared
         assert not [line for line in compared if "::halfvec" in line]
+
+
+def test_files_that_changed_since_take_one_trip_for_all_hits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After which message each was written is asked at once."""
+    from plait.stores.postgres.store import PostgresStore
+
+    (tmp_path / "cart.py").write_text("x", encoding="utf-8")
+    with filled() as memory:
+        memory.config = memory.config._replace(project=str(tmp_path))
+        imported = {AGENT_FIELD: "claude"}
+        for turn in range(6):
+            said, step = f"The heron {turn} is exact.", [Step("Edit", path="cart.py")]
+            stored = memory.store(said, session="claude:1", role="assistant", metadata=imported)
+            with memory.engine.transaction() as transaction:
+                [document] = transaction.load([stored.id])
+                passages = transaction.passages(stored.id)
+                transaction.write(Entry(document, passages, steps=step))
+
+        def changed() -> list[tuple[str, ...]]:
+            return [hit.changed_since for hit in memory.search("heron exact", limit=6)]
+
+        os.utime(tmp_path / "cart.py", (1, 1))
+        before = trips(memory, changed)
+        os.utime(tmp_path / "cart.py", (4e9, 4e9))
+        assert trips(memory, changed) <= before + 1
+        found = changed()
+        assert len(found) == 6 and all(names == ("cart.py",) for names in found)
+        monkeypatch.setattr(PostgresStore, "ahead", None)
+        assert changed() == found

@@ -1,7 +1,7 @@
 """Which files of a message's steps were written since: the only look at a project's files."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from plait.errors import StoreError
 from plait.protocols import Store
@@ -16,6 +16,7 @@ _MOST_FILES = 8
 _SLACK_MS = 60_000
 # How long an agent may have gone on after the last message of a session.
 _LAST_MS = 30 * 60_000
+_MESSAGES = Filter(kinds=("message",))
 
 
 def marked(store: Store, answer: Answer, home: str | None) -> Answer:
@@ -32,7 +33,6 @@ def changes_since(
 
     Only files that the steps of the message read or changed, and that exist now.
     """
-    changes: dict[str, tuple[str, ...]] = {}
     imported = [
         document
         for document in documents
@@ -40,14 +40,25 @@ def changes_since(
     ]
     ahead = store.ahead if imported else None
     known = {} if ahead is None else ahead.steps([document.id for document in imported])
+    later: list[tuple[Document, dict[str, float]]] = []
     for document in imported:
         try:
             steps = known[document.id] if known else stored_steps(store, document.id)
-            paths = dict.fromkeys(step.path for step in steps if step.path)
-            changed = written_since(store, document, list(paths)[:_MOST_FILES])
         except StoreError:  # what is damaged is told by whoever reads it
             continue
-        if changed:
+        paths = dict.fromkeys(step.path for step in steps if step.path)
+        if written := _later(document, list(paths)[:_MOST_FILES]):
+            later.append((document, written))
+    followed = None
+    if ahead is not None and later:
+        followed = ahead.followed([document.id for document, _ in later], _MESSAGES)
+    changes: dict[str, tuple[str, ...]] = {}
+    for document, written in later:
+        try:
+            next_at = _next_at(store, document) if followed is None else followed.get(document.id)
+        except StoreError:
+            continue
+        if changed := _after_all(document, written, next_at):
             changes[document.id] = changed
     return changes
 
@@ -57,17 +68,33 @@ def written_since(store: Store, message: Document, paths: Iterable[str]) -> tupl
 
     Only files that exist now, in a project that is a folder of this machine.
     """
+    later = _later(message, paths)
+    return _after_all(message, later, _next_at(store, message)) if later else ()
+
+
+def _later(message: Document, paths: Iterable[str]) -> dict[str, float]:
+    """Return when those of some files were written that were so after a message was begun."""
     root = message.project or ""
     at = message.event_at or message.created_at
     written = {path: _written(root, path) for path in paths} if os.path.isabs(root) else {}
-    later = {path: moment for path, moment in written.items() if moment > at + _SLACK_MS}
-    if not later:
-        return ()
-    # What a message tells of may have taken long: it ended before the next message.
-    where = Filter(projects=(message.project,), session=message.session, kinds=("message",))
+    return {path: moment for path, moment in written.items() if moment > at + _SLACK_MS}
+
+
+def _next_at(store: Store, message: Document) -> int | None:
+    """Return the time of the message after another one; ``None`` if that is the last one."""
+    where = _MESSAGES._replace(projects=(message.project,), session=message.session)
     following = store.scan(where, limit=1, after=message.place, by_turn=True)
-    ended = max([at, *(row.event_at or 0 for row in following)]) if following else at + _LAST_MS
-    return tuple(path for path, moment in later.items() if moment > ended + _SLACK_MS)
+    return (following[0].event_at or 0) if following else None
+
+
+def _after_all(
+    message: Document, written: Mapping[str, float], next_at: int | None
+) -> tuple[str, ...]:
+    """Return those files that were written after all that a message tells of."""
+    at = message.event_at or message.created_at
+    # That may have taken long: it ended before the next message.
+    ended = at + _LAST_MS if next_at is None else max(at, next_at)
+    return tuple(path for path, moment in written.items() if moment > ended + _SLACK_MS)
 
 
 def _written(root: str, path: str) -> float:

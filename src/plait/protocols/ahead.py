@@ -149,6 +149,9 @@ class ReadAhead(Protocol):
     def following(self, message: str) -> list[Following]:
         """Return the messages after one."""
 
+    def followed(self, messages: Sequence[str], where: Filter) -> dict[str, int]:
+        """Return the times of what comes after messages in their sessions, and passes a filter."""
+
     def pinned(self) -> list[tuple[Document, Passage | None]]:
         """Return the documents of `expect_pinned`, newest first, each as it begins."""
 

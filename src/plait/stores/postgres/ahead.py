@@ -3,8 +3,7 @@
 The values are those of the store's own reads, one after the other; see `plait.protocols.ahead`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -61,11 +60,9 @@ class Ahead(Beside):
         self._misspelt = False  # whether `foresee` has words or stems in store
         self._replies: dict[Ref, list[tuple[Ref, Turn]]] = {}
 
-    @contextmanager
-    def shared(self) -> Iterator[None]:
+    def shared(self) -> "Shared":
         """Be what `Store.ahead` returns in this thread, for several searches of one question."""
-        with self._store.asking(self):
-            yield
+        return Shared(self._store, self)
 
     # -- words -----------------------------------------------------------------------------
 
@@ -429,6 +426,26 @@ class Ahead(Beside):
             self._together()
         named: tuple[list[DocumentOrPassage], list[Document]] = self._known[key]
         return named
+
+
+class Shared:
+    """Several searches of one question.
+
+    subtle: no generator, in which Ctrl-C would leave what it read to the next question.
+    """
+
+    def __init__(self, store: "PostgresStore", ahead: Ahead) -> None:
+        self._store = store
+        self._ahead = ahead
+        self._before: Ahead | None = None
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self._before = self._store.ask(self._ahead)
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self._store.ask(self._before)
 
 
 def _tokens(words: Iterable[str]) -> dict[str, Sequence[Token]]:

@@ -30,6 +30,14 @@ _FOLLOWING = (
     "ON p.ns = %(ns)s AND p.document = d.place AND p.ordinal = 0 AND d.chunk_count = 1 "
     f"WHERE m.ns = %(ns)s AND m.id = ANY(%(ids)s) ORDER BY m.id, {IN_SESSION}, d.id"
 )
+# The first of the next ones that meets conditions.
+_FOLLOWED = (
+    "SELECT m.id, d.event_at FROM plait.documents AS m CROSS JOIN LATERAL (SELECT d.event_at "  # noqa: S608
+    "FROM plait.documents AS d WHERE d.ns = %(ns)s AND d.project = m.project "
+    "AND d.session = m.session AND {conditions} "
+    f"AND ({IN_SESSION}, d.id) > ({IN_SESSION.replace('d.', 'm.')}, m.id) "
+    f"ORDER BY {IN_SESSION}, d.id LIMIT 1) AS d WHERE m.ns = %(ns)s AND m.id = ANY(%(ids)s)"
+)
 _BEGINNINGS = (
     f"SELECT {PASSAGE_COLUMNS}, {DOCUMENT_COLUMNS} FROM plait.documents AS d "  # noqa: S608
     "LEFT JOIN plait.passages AS p ON p.ns = %(ns)s AND p.document = d.place AND p.ordinal = 0 "
@@ -56,6 +64,11 @@ def as_following(rows: Sequence[SQLRow]) -> dict[str, list[Following]]:
         document, passage = beginning(row)
         listed.setdefault(id_, []).append((document, passage, passes))
     return listed
+
+
+def followed(ids: Sequence[str], where: Conditions) -> SQLStatement:
+    """Return the statement for the time of what follows each of some messages."""
+    return where.stated(_FOLLOWED), {**where.values, "ids": list(ids)}
 
 
 def beginnings(limit: int, where: Conditions) -> SQLStatement:

@@ -99,6 +99,10 @@ class Beside(Trips):
         following: dict[str, list[Following]] = self._known["following"]
         return following.get(message, [])
 
+    def followed(self, messages: Sequence[str], where: Filter) -> dict[str, int]:
+        """Return the times of what comes after messages in their sessions, and passes a filter."""
+        return dict(self.rows(*around.followed(messages, self._where(where))))
+
     def pinned(self) -> list[tuple[Document, Passage | None]]:
         """Return the pinned documents of a filter, newest first, each as it begins."""
         if "pinned" not in self._known:

@@ -6,9 +6,10 @@ has written since: what this writer sent is sent again. If its own number is not
 answer was lost has happened. So nothing is lost that was acknowledged, and nothing is done twice.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import Any, LiteralString, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, LiteralString, Self, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -18,7 +19,15 @@ from plait.errors import StoreBusy, StoreError
 from plait.stores.postgres import failures
 from plait.stores.postgres.connection import VERSION, Channel, Connections, SQLStatement
 from plait.stores.postgres.labels import WHO, recognised
-from plait.stores.postgres.pool import Connection, Patience, SQLRow, at_once, milliseconds
+from plait.stores.postgres.pool import (
+    Connection,
+    Lease,
+    Patience,
+    SQLRow,
+    at_once,
+    is_interruption,
+    milliseconds,
+)
 from plait.stores.sqlite.audit import KEY
 from plait.stores.sqlite.state import MOVING
 
@@ -44,6 +53,7 @@ _SETTINGS = (
     "SELECT set_config('lock_timeout', %(wait)s, true), "
     "set_config('idle_in_transaction_session_timeout', %(idle)s, true)"
 )
+_ALONE = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _NOT_FLUSHED = "SELECT set_config('synchronous_commit', 'off', true)"
 _SAME_TABLES = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _HOLD = "SELECT 1 FROM plait.namespaces WHERE ns = %(ns)s FOR UPDATE"
@@ -62,16 +72,32 @@ _NOTE = (
 _DROP_NOTES = "DELETE FROM plait.commits WHERE ns = %(ns)s AND number < %(oldest)s"
 
 
+@contextmanager
+def holding_all(connection: Connection, timeout: float) -> Iterator[None]:
+    """Begin a transaction about all memories of a database, in which nobody writes to any."""
+    settings = {
+        "wait": milliseconds(timeout),
+        "idle": milliseconds(IDLE_TRANSACTION_S),
+        "lock": LOCK,
+    }
+    with connection.transaction():
+        connection.execute(_SETTINGS, settings)
+        connection.execute(_ALONE, settings)
+        yield
+
+
 class Write(Channel):
     """A transaction that has the memory's row to itself."""
 
     def __init__(self, connections: Connections, patience: Patience, *, patient: bool) -> None:
-        super().__init__(connections.take(patience), connections.membership, connections.vectors_in)
+        self._lease: Lease | None = connections.take(patience)
+        connection = self._lease.connection
+        super().__init__(connection, connections.membership, connections.vectors_in)
         # What marks a memory that another one is being moved into.
         self.moving: str | None = None
         self._connections = connections
+        self._patience = patience
         self._patient = patient
-        self._lent = True
         self._number = 0
         self._sent: list[SQLStatement] | None = []
         # The last numbers that this memory gave away, until its row is written again.
@@ -88,7 +114,25 @@ class Write(Channel):
 
     # -- begin -----------------------------------------------------------------------------
 
-    def begin(self, patience: Patience) -> None:
+    def __enter__(self) -> Self:
+        """Begin."""
+        try:
+            self._begin(self._patience)
+        except BaseException as error:
+            self._end(error)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Roll back what was not committed."""
+        self._end(error)
+
+    def _begin(self, patience: Patience) -> None:
         """Take the memory's row.
 
         Raises:
@@ -114,15 +158,16 @@ class Write(Channel):
 
     def _hold(self, patience: Patience, wait: float) -> tuple[int, int | None]:
         """Begin on a connection; return the number of this write, and that of the last one."""
-        if not self._lent:
-            self._connection, self._lent = self._connections.take(patience), True
+        if self._lease is None:
+            self._lease = self._connections.take(patience)
+            self._connection = self._lease.connection
         try:
             return self._held(wait)
         except BaseException as error:
             if failures.is_lost(error) or isinstance(error, errors.ReadOnlySqlTransaction):
                 self._leave()
             else:
-                self.end()
+                self._end(error)
             raise
 
     def _held(self, wait: float) -> tuple[int, int | None]:
@@ -270,19 +315,20 @@ class Write(Channel):
     def _end_with(self, sql: LiteralString) -> str | None:
         return self._after_waiting(lambda: self._connection.execute(sql)).statusmessage
 
-    def end(self) -> None:
+    def _end(self, error: BaseException | None) -> None:
         """Give the connection back; what was not committed is rolled back."""
-        if self._lent:
-            self._lent = False
-            self._roll_back()
+        lease = self._lease
+        if lease is None:
+            return
+        if is_interruption(error):
+            self._connections.give_up(lease)
+        else:
+            with lease, suppress(psycopg.Error):  # one that cannot is closed, which does the same
+                if self._connection.info.transaction_status in _OPEN:
+                    self._connection.execute("ROLLBACK")
+        self._lease = None
 
     def _leave(self) -> None:
-        if self._lent:
-            self._lent = False
-            self._connections.drop(self._connection)
-
-    def _roll_back(self) -> None:
-        with suppress(psycopg.Error):  # a connection that cannot is closed, which does the same
-            if self._connection.info.transaction_status in _OPEN:
-                self._connection.execute("ROLLBACK")
-        self._connections.give(self._connection)
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            self._connections.drop(lease)

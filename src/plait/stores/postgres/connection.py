@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from hashlib import blake2b
-from threading import Lock, get_ident
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -39,8 +39,9 @@ from plait.stores.postgres.labels import (
     only_reads,
     recognised,
 )
-from plait.stores.postgres.pool import Connection, Patience, Pool, at_once, milliseconds
+from plait.stores.postgres.pool import Connection, Lease, Patience, Pool, at_once, milliseconds
 from plait.stores.postgres.pool import SQLRow as SQLRow
+from plait.stores.postgres.seats import Seat, Seats
 
 if TYPE_CHECKING:
     from plait.stores.postgres.commits import Write
@@ -202,16 +203,15 @@ class Connections:
         Raises:
             StoreError: It is not a member any more.
         """
-        connection, ns = self.take(Patience(self.timeout)), self.membership.ns
-        try:
-            rows = connection.execute(WHO, {"ns": ns}).fetchall()
-            self.joined_as(recognised(rows, ns, self.path))
-        except errors.InsufficientPrivilege:  # the administrator took all rights from it
-            raise not_a_member(connection.info.user, self.path) from None
-        except psycopg.Error as error:
-            raise failures.translate(error, self.path) from error
-        finally:
-            self.give(connection)
+        ns = self.membership.ns
+        with self.take(Patience(self.timeout)) as lease:
+            try:
+                rows = lease.connection.execute(WHO, {"ns": ns}).fetchall()
+                self.joined_as(recognised(rows, ns, self.path))
+            except errors.InsufficientPrivilege:  # the administrator took all rights from it
+                raise not_a_member(lease.connection.info.user, self.path) from None
+            except psycopg.Error as error:
+                raise failures.translate(error, self.path) from error
         return self.membership
 
     def _recognised(self, asked_as: Membership, rows: list[SQLRow]) -> None:
@@ -221,13 +221,12 @@ class Connections:
 
     def _begin(self) -> None:
         self._pool = Pool(self._dsn, self.path)
-        self._writers: set[int] = set()
         # One thread of a process waits for the memory's row, so that the others can still read.
-        self._turn = Lock()
+        self._turn = Seats(1, Seat)
         self.writer = int.from_bytes(os.urandom(8), "big", signed=True)
 
-    def take(self, patience: Patience) -> Connection:
-        """Lend a connection until it is given back; `lent` does both.
+    def take(self, patience: Patience) -> Lease:
+        """Lend a connection, until the end of the context that the lease is; `lent` does both.
 
         Raises:
             StoreError: There is none.
@@ -246,27 +245,24 @@ class Connections:
         except psycopg.Error as error:
             raise failures.unconnected(error, self.path) from error
 
-    def give(self, connection: Connection) -> None:
-        """Take a connection back."""
-        self._pool.give(connection)
-
-    def drop(self, connection: Connection) -> None:
+    def drop(self, lease: Lease) -> None:
         """Close a connection that was lost."""
-        self._pool.drop(connection)
+        self._pool.drop(lease)
+
+    def give_up(self, lease: Lease) -> None:
+        """Close a connection whose use was interrupted."""
+        self._pool.give(lease, sound=False)
 
     @contextmanager
     def lent(self) -> Iterator[Channel]:
         """Lend a connection; what fails is raised as one of plait's errors."""
-        connection = self.take(Patience(self.timeout))
         try:
-            with self._errors():
-                yield Channel(connection, self.membership, self.vectors_in)
+            with self.take(Patience(self.timeout)) as lease, self._errors():
+                yield Channel(lease.connection, self.membership, self.vectors_in)
         except StoreError as error:
             if error.code == "connection_lost":
                 self._pool.forget()
             raise
-        finally:
-            self._pool.give(connection)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -354,39 +350,34 @@ class Connections:
         """
         from plait.stores.postgres.commits import Write
 
-        if get_ident() in self._writers and self._pool.process == os.getpid():
+        if self._pool.process == os.getpid() and self._turn.has(get_ident()):
             raise StoreError("This thread is inside a transaction already.", code="nested_write")
         patience = Patience(self.timeout if patient else 0.0)
-        with self._turn_to_write(patience), self._errors():
-            write = Write(self, patience, patient=patient)
-            write.begin(patience)
-            yield from self._until_committed(write)
-        self.wrote = True
-
-    def _until_committed(self, write: "Write") -> "Iterator[Write]":
-        try:
+        with (
+            self._turn_to_write(patience),
+            self._errors(),
+            Write(self, patience, patient=patient) as write,
+        ):
             yield write
             write.commit()
-        finally:
-            write.end()
+            self.wrote = True
 
     @contextmanager
     def _turn_to_write(self, patience: Patience) -> Iterator[None]:
-        turn, writers = self._turn, self._writers
-        if not turn.acquire(timeout=patience.left):
+        turns = self._turn
+        turn = turns.take(time.monotonic() + patience.left)
+        if turn is None:
             raise StoreBusy(
                 f"Another thread is writing to {self.path}. Try again in a moment.",
                 subject=self.path,
             )
-        writers.add(get_ident())
         try:
             yield
         finally:
-            writers.discard(get_ident())
-            turn.release()
+            turns.give_back(turn)
 
     def close(self) -> None:
         """Close all connections."""
         self._closed = True
         if self._pool.process == os.getpid():
-            self._pool.forget()
+            self._pool.close()

@@ -11,9 +11,8 @@ import psycopg
 from plait.errors import StoreError
 from plait.stores.postgres import fences
 from plait.stores.postgres.address import parse
-from plait.stores.postgres.commits import LOCK
+from plait.stores.postgres.commits import holding_all
 from plait.stores.postgres.connection import Connections
-from plait.stores.postgres.pool import milliseconds
 from plait.types.records import NamedTuple
 
 _HAS_CITUS = "SELECT 1 FROM pg_extension WHERE extname = 'citus'"
@@ -65,10 +64,7 @@ def distribute(address: str, *, timeout: float = 30.0) -> Spread:
                     code="members_not_spread",
                     subject=place.shown,
                 )
-            with session.connection.transaction():
-                wait = (milliseconds(timeout),)
-                session.connection.execute("SELECT set_config('lock_timeout', %s, true)", wait)
-                session.connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            with holding_all(session.connection, timeout):
                 return spread(session.connection)
     finally:
         connections.close()

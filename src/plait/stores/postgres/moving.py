@@ -214,13 +214,12 @@ class PostgresRows:
         """Begin to read, in one snapshot."""
         with self._connections.lent() as session:
             session.execute(_SNAPSHOT)
-            try:
-                mark = get_fact(session, MOVING)
-                if mark is not None and self._is_source:
-                    refuse_half_moved(mark)
-                yield self._rows(session)
-            finally:
-                session.execute("ROLLBACK")
+            mark = get_fact(session, MOVING)
+            if mark is not None and self._is_source:
+                refuse_half_moved(mark)
+            yield self._rows(session)
+            # After a failure, or Ctrl-C, the connection is closed, which does the same.
+            session.execute("ROLLBACK")
 
     def _rows(self, session: Channel) -> _Rows:
         return _Rows(session, has_vectors=self.has_vectors)

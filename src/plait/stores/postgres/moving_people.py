@@ -8,10 +8,9 @@ from typing import Any
 
 from plait.stores.moving import People
 from plait.stores.postgres import fences
-from plait.stores.postgres.commits import LOCK
+from plait.stores.postgres.commits import holding_all
 from plait.stores.postgres.connection import Channel, Connections
 from plait.stores.postgres.labels import TEAM_LABEL, label_of
-from plait.stores.postgres.pool import milliseconds
 
 _MEMBERS = "SELECT member, role, projects, added_at FROM plait.members WHERE ns = %(ns)s"
 # Those that this server has as well.
@@ -140,10 +139,7 @@ def let_in(connections: Connections) -> None:
     rewritten: list[str] = []
     with connections.lent() as session:
         connection = session.connection
-        with connection.transaction():
-            wait = milliseconds(connections.timeout)
-            session.execute("SELECT set_config('lock_timeout', %(wait)s, true)", wait=wait)
-            session.execute("SELECT pg_advisory_xact_lock(%(lock)s)", lock=LOCK)
+        with holding_all(connection, connections.timeout):
             if not fences.are_up(connection):
                 rewritten = fences.put_up(connection)
             for (member,) in session.rows(_OWN_ROLES):

@@ -7,18 +7,20 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
-from threading import BoundedSemaphore, Lock
-from typing import Any, cast
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self, cast
 
 import psycopg
 from psycopg import IsolationLevel
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import Conninfo, ConnStatus, TransactionStatus
+from psycopg.pq import Conninfo, ConnStatus, PipelineStatus, TransactionStatus
 from psycopg.waiting import Ready, Wait
 
 from plait.errors import StoreBusy, UsageError
 from plait.stores.postgres import failures
 from plait.stores.postgres.adapting import adapt
+from plait.stores.postgres.seats import Seat, Seats
 
 # What the driver warns of, a lost pipeline for example, is told by an error or was repeated.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -90,7 +92,14 @@ def at_once(connection: Connection) -> Iterator[None]:
     with connection.pipeline() as pipeline:
         if all(hasattr(pipeline, name) for name in _ENDS_BY):
             pipeline._exit_gen = partial(_ended, pipeline)  # type: ignore[method-assign]
-        yield
+        try:
+            yield
+        except BaseException as error:
+            if is_interruption(error):
+                connection.close()  # or the driver would wait for what was sent
+            raise
+    # Or it would keep itself, and the connection, until garbage is collected.
+    vars(pipeline).pop("_exit_gen", None)
 
 
 def _ended(pipeline: psycopg.Pipeline) -> Generator[Any, Any, None]:
@@ -102,6 +111,10 @@ def _ended(pipeline: psycopg.Pipeline) -> Generator[Any, Any, None]:
         while pipeline.pgconn.flush():
             if (yield Wait.RW) & Ready.R:
                 pipeline.pgconn.consume_input()
+    except BaseException as error:
+        if is_interruption(error):
+            pipeline.pgconn.finish()  # of what was not sent, there is no answer to wait for
+        raise
     finally:
         if pipeline.pgconn.status == ConnStatus.OK:  # or it would hide why it is not
             yield from pipeline._fetch_gen(flush=False)
@@ -133,6 +146,54 @@ class Patience:
         return left > 0
 
 
+def is_interruption(error: BaseException | None) -> bool:
+    """Tell whether something was stopped at any step, and not by an error: by Ctrl-C, say.
+
+    Nobody knows then which answers a connection still gets: it is closed, which ends what it did.
+    """
+    return error is not None and not isinstance(error, Exception)
+
+
+class Lease(Seat):
+    """A connection that one thread has. Whoever is interrupted, or drops it, has closed it."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pool: Pool | None = None
+        self._connection: Connection | None = None
+
+    def begin(self, pool: "Pool", connection: Connection) -> None:
+        """Have a connection from now on."""
+        self._pool, self._connection = pool, connection
+
+    @property
+    def connection(self) -> Connection:
+        """The connection."""
+        assert self._connection is not None
+        return self._connection
+
+    def end(self) -> Connection | None:
+        """Have none any more."""
+        connection, self._connection = self._connection, None
+        return connection
+
+    def __enter__(self) -> Self:
+        """Return the lease."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the connection back."""
+        assert self._pool is not None
+        self._pool.give(self, sound=not is_interruption(error))
+
+
 class Pool:
     """Up to `MOST_CONNECTIONS` connections, each lent to one thread at a time."""
 
@@ -140,19 +201,22 @@ class Pool:
         self.path = path
         self.process = os.getpid()
         self._options = options_of(dsn)
-        self._free = BoundedSemaphore(MOST_CONNECTIONS)
+        self._seats = Seats(MOST_CONNECTIONS, Lease)
         self._lock = Lock()
         self._idle: list[tuple[float, Connection]] = []
-        self._was_reached = False
+        # Those of another process, which are its own to close.
+        self._others: list[Connection] = []
+        self._closed = self._was_reached = False
 
-    def take(self, patience: Patience) -> Connection:
+    def take(self, patience: Patience) -> Lease:
         """Lend a connection. A server that was there before, or says so, is waited for.
 
         Raises:
             psycopg.Error: There is no connection to be had.
             StoreBusy: All are in use.
         """
-        if not self._free.acquire(timeout=patience.left):
+        lease = self._seats.take(time.monotonic() + patience.left)
+        if lease is None:
             raise StoreBusy(
                 f"All {MOST_CONNECTIONS} connections of this process to {self.path} are in use. "
                 "Try again in a moment.",
@@ -160,10 +224,11 @@ class Pool:
                 subject=self.path,
             )
         try:
-            return self._kept() or self._connected(patience)
+            lease.begin(self, self._kept() or self._connected(patience))
         except BaseException:
-            self._free.release()
+            self._seats.give_back(lease)
             raise
+        return lease
 
     def _kept(self) -> Connection | None:
         stale, chosen = [], None
@@ -196,31 +261,57 @@ class Pool:
             connection.isolation_level = IsolationLevel.READ_COMMITTED
             return connection
 
-    def give(self, connection: Connection) -> None:
-        """Take a connection back; one that is in the middle of something is closed."""
-        idle = connection.info.transaction_status == TransactionStatus.IDLE
-        if idle and not connection.closed:
-            now = time.monotonic()
-            with self._lock:
-                self._idle.append((now, connection))
-                # The one that was used last is used next: those that nobody needs are the first.
-                stale = [row for row in self._idle if now - row[0] > IDLE_S]
-                self._idle = [row for row in self._idle if now - row[0] <= IDLE_S]
-            for _, unused in stale:
-                unused.close()
-        else:
-            connection.close()
-        self._free.release()
+    def give(self, lease: Lease, *, sound: bool = True) -> None:
+        """Take a connection back; close one that is in the middle of something, or not sound."""
+        connection = lease.end()
+        if connection is not None:
+            if sound and not self._closed and is_at_rest(connection):
+                self._keep(connection)
+            else:
+                self._close(connection)
+        self._seats.give_back(lease)
 
-    def drop(self, connection: Connection) -> None:
+    def _keep(self, connection: Connection) -> None:
+        now = time.monotonic()
+        with self._lock:
+            self._idle.append((now, connection))
+            # The one that was used last is used next: those that nobody needs are the first.
+            stale = [row for row in self._idle if now - row[0] > IDLE_S]
+            self._idle = [row for row in self._idle if now - row[0] <= IDLE_S]
+        for _, unused in stale:
+            unused.close()
+
+    def drop(self, lease: Lease) -> None:
         """Close a connection that was lost, and those that were lost with it."""
-        connection.close()
-        self._free.release()
+        self.give(lease, sound=False)
         self.forget()
 
     def forget(self) -> None:
         """Close the connections that nobody uses."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for _, connection in idle:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return
+                _, connection = self._idle.pop()
             connection.close()
+
+    def close(self) -> None:
+        """Close all connections; those that are in use once they are given back."""
+        self._closed = True
+        self.forget()
+
+    def _close(self, connection: Connection) -> None:
+        """Close a connection, unless a process that forked this one has it."""
+        if self.process == os.getpid():
+            connection.close()
+        else:
+            self._others.append(connection)
+
+
+def is_at_rest(connection: Connection) -> bool:
+    """Tell whether a connection waits for no answer, and is in no transaction."""
+    pgconn = connection.pgconn
+    return (
+        pgconn.transaction_status == TransactionStatus.IDLE
+        and pgconn.pipeline_status == PipelineStatus.OFF
+    )

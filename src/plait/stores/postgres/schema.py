@@ -7,12 +7,11 @@ delete. So the same statements run where the tables are spread over several serv
 
 from typing import LiteralString
 
-import psycopg
 from psycopg import errors
 
 from plait.errors import StoreError, StoreReadOnly, advise
 from plait.stores.postgres import distributing, fences
-from plait.stores.postgres.commits import LOCK
+from plait.stores.postgres.commits import holding_all
 from plait.stores.postgres.connection import (
     SCHEMA_VERSION,
     VERSION,
@@ -21,7 +20,7 @@ from plait.stores.postgres.connection import (
     located,
 )
 from plait.stores.postgres.labels import WHO, Membership, not_a_member, recognised
-from plait.stores.postgres.pool import milliseconds
+from plait.stores.postgres.pool import Connection
 from plait.stores.postgres.requirements import (
     OPEN_TO_MEMBERS,
     refuse_few_characters,
@@ -424,13 +423,10 @@ def _is_known(session: Channel, namespace: str, path: str) -> bool:
     return name is not None
 
 
-def _migrate(connection: "psycopg.Connection[tuple[object, ...]]", timeout: float) -> None:
+def _migrate(connection: Connection, timeout: float) -> None:
     """Apply the steps that are missing; others wait, and then find that nothing is."""
     rewritten: list[str] = []
-    with connection.transaction():
-        wait = (milliseconds(timeout),)
-        connection.execute("SELECT set_config('lock_timeout', %s, true)", wait)
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+    with holding_all(connection, timeout):
         done = 0
         if connection.execute("SELECT to_regclass('plait.schema_version')").fetchone() != (None,):
             row = connection.execute(VERSION).fetchone()
@@ -459,10 +455,7 @@ def _has_vectors(session: Channel, *, create: bool, timeout: float) -> bool:
     if not create or not session.value(_MAY_ADD_VECTORS):
         return False
     try:
-        with session.connection.transaction():
-            wait = milliseconds(timeout)
-            session.execute("SELECT set_config('lock_timeout', %(wait)s, true)", wait=wait)
-            session.execute("SELECT pg_advisory_xact_lock(%(lock)s)", lock=LOCK)
+        with holding_all(session.connection, timeout):
             session.connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
             _look_for_vectors(session)
             session.connection.execute(located(_VECTORS, session.vectors_in))

@@ -146,15 +146,11 @@ class PostgresStore(SharedStore):
         asked: Ahead | None = getattr(self._asked, "ahead", None)
         return asked or Ahead(self, self._connections, self._where, self._clock)
 
-    @contextmanager
-    def asking(self, ahead: Ahead) -> Iterator[None]:
-        """Let all searches of this thread be those of one question."""
-        before = getattr(self._asked, "ahead", None)
+    def ask(self, ahead: Ahead | None) -> Ahead | None:
+        """Let all searches of this thread be those of one question; return the one before."""
+        before: Ahead | None = getattr(self._asked, "ahead", None)
         self._asked.ahead = ahead
-        try:
-            yield
-        finally:
-            self._asked.ahead = before
+        return before
 
     def keyword(
         self, query: Query, limit: int, where: Filter, *, deadline: float | None = None

@@ -13,10 +13,9 @@ from psycopg import errors
 from plait.errors import NotFound, StoreError, UsageError, advise
 from plait.stores.postgres import cache, distributing, fences
 from plait.stores.postgres.audit import Recorder
-from plait.stores.postgres.commits import LOCK, Write
+from plait.stores.postgres.commits import Write, holding_all
 from plait.stores.postgres.connection import Channel, Connections
 from plait.stores.postgres.labels import Membership
-from plait.stores.postgres.pool import milliseconds
 from plait.stores.postgres.requirements import OPEN_SCHEMAS, refuse_open_schemas
 from plait.text.normal_form import composed
 from plait.types.audit import acting
@@ -222,10 +221,7 @@ def _let_in(connections: Connections, name: str) -> None:
 @contextmanager
 def _alone(connections: Connections) -> Iterator[Any]:
     """Begin a transaction about all memories, in which nobody writes or changes rights."""
-    with connections.lent() as session, session.connection.transaction():
-        wait = (milliseconds(connections.timeout),)
-        session.connection.execute("SELECT set_config('lock_timeout', %s, true)", wait)
-        session.connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+    with connections.lent() as session, holding_all(session.connection, connections.timeout):
         yield session.connection
 
 
