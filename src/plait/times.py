@@ -128,6 +128,24 @@ def as_moment(value: Moment | None, field: str = "The time", *, zero: bool = Fal
     return moment
 
 
+def as_end(value: Moment | None, field: str, now: int | None = None) -> int | None:
+    """Return a moment as `as_moment` does, but of a day, week, month or year its end.
+
+    What holds "as of Monday" is what Monday left behind. Of a day that is not over, it is ``now``:
+    whoever asks for today must not be told what held this morning and does no more.
+
+    Raises:
+        UsageError: It is not a time; the error names the field.
+    """
+    is_moment = value is None or isinstance(value, int | float) or hasattr(value, "hour")
+    span = None if is_moment else span_of(str(value), now)
+    if span is None:
+        return as_moment(value, field, zero=True)
+    begin, end = span
+    moment = time.time_ns() // 1_000_000 if now is None else now
+    return moment if begin <= moment < end else end - 1
+
+
 def _of_number(number: float, *, zero: bool) -> int | None:
     if isinstance(number, bool):
         return None
@@ -161,6 +179,7 @@ def _calendar_day(words: str, now: int) -> datetime | None:
     return {
         "today": today,
         "yesterday": today - timedelta(days=1),
+        "tomorrow": today + timedelta(days=1),
         "this week": monday,
         "last week": monday - timedelta(days=7),
         "this month": first,
