@@ -136,11 +136,11 @@ class Evidence:
             term: word for word in query.words for _, _, term in vocabulary.terms[word]
         }
         self.wanted = frozenset(self._word_of)
-        terms = vocabulary.terms
-        self._dates = [
-            (date, [term for word in date.words for _, _, term in terms.get(word, ())])
-            for date in query.dates
-        ]
+        self._dates = [(date, self._terms_of(date.words)) for date in query.dates]
+        # "October" alone tells nothing of 5 October in a passage of 14 October, but "5" may.
+        self._months = {
+            date: self._terms_of(filter(str.isalpha, date.words)) for date in query.dates
+        }
         self._dated: set[Ref] = set()  # passages that write one in another way
         self._undated: dict[Ref, frozenset[str]] = {}  # words of a date in passages of another day
         # Which words begin like an inflected one is known only when all are read.
@@ -173,6 +173,9 @@ class Evidence:
             len(written) <= min(LOOKED_UP_WORDS, len(content))
             and (len(self.text) <= LOOKED_UP_CHARACTERS or not has_runs(self.text))
         )
+
+    def _terms_of(self, words: Iterable[str]) -> list[str]:
+        return [term for word in words for _, _, term in self._vocabulary.terms.get(word, ())]
 
     def _names_with_parts(
         self, telling: frozenset[str]
@@ -251,7 +254,9 @@ class Evidence:
             others = frozenset(
                 term
                 for date, words in self._dates
-                if len(terms.intersection(words)) >= IN_OTHER_DAY and has_other_day(date, text)
+                if len(terms.intersection(words)) >= IN_OTHER_DAY
+                or not terms.isdisjoint(self._months[date])
+                if has_other_day(date, text)
                 for term in words
             )
             if others:
@@ -296,8 +301,23 @@ class Evidence:
         covered = hybrid.coverage(self._telling, matched.union(*inside))
         return tuple(sorted({self._word_of[term] for term in matched})), covered
 
+    def with_sentence(self, hit: Hit, score: float) -> Signals:
+        """Return the signals of a hit with how much of the query its best sentence says.
+
+        No embedder knows that two ways to write a date mean one day, and two days are not one.
+        """
+        ref = hit.passage.ref
+        if ref in self._dated:
+            score = max(score, hit.signals.coverage)
+        elif ref in self._undated:
+            score *= 1.0 - hybrid.coverage(self._telling, self._undated[ref])
+        return hit.signals._replace(sentence=score)
+
     def relevance(self, passage: Passage, signals: Signals, chance: Chance) -> float:
         """Return how likely a passage is about the query; words without a subject tell nothing."""
+        undated = self._undated.get(passage.ref)
+        if undated and self._telling.keys() <= undated:
+            return 0.0  # of another day than the one that alone is asked for
         across, uncommon = self.told_by_language(passage, signals)
         dated = passage.ref in self._dated
         rarity = self._rarity_of_dated if dated else self.rarity

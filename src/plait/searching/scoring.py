@@ -432,7 +432,7 @@ class Scorer:
             return hits
         compared = []
         for hit, score in zip(hits, scores, strict=True):
-            signals = hit.signals._replace(sentence=score)
+            signals = self._evidence.with_sentence(hit, score)
             relevance = self._evidence.relevance(hit.passage, signals, self._chance)
             compared.append(hit._replace(signals=signals, relevance=relevance))
         return compared
