@@ -85,6 +85,15 @@ _MONTHS_IN_YEAR = 12  # beyond, a number is a day
 MOST_DATES = 3  # of a question, the first ones
 
 
+def month_of(name: str) -> int:
+    """Return the number of the month that a word names, in lower case; 0 if it names none.
+
+    >>> month_of("märz"), month_of("sept"), month_of("spring")
+    (3, 9, 0)
+    """
+    return _NUMBER_OF.get(name, 0)
+
+
 def numbers_in(text: str) -> list[Term]:
     """Return the numbers with marks inside as phrases: the engine divides them.
 
