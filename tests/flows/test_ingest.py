@@ -842,3 +842,15 @@ def test_batches_hold_at_most_their_size() -> None:
     changes = [Change(entry(f"{n}", "x")) for n in range(5)]
     assert [len(batch) for batch in batches(changes, 2)] == [2, 2, 1]
     assert list(batches([], 2)) == []
+
+
+def test_a_file_that_takes_the_place_of_a_note_of_its_name_is_reported_as_changed(
+    memory: Memory, notes: Path
+) -> None:
+    memory.store("My own words.", key="a.md")
+    write(notes, "a.md", "The words of the file.")
+    assert outcomes(memory.ingest(notes))["a.md"] == "changed"
+    assert memory.get("a.md").text == "The words of the file."
+    assert [row.doc_id for row in memory.undo("a.md")] == ["a.md"]
+    assert memory.get("a.md").text == "My own words."
+    assert outcomes(memory.ingest(notes)) == {"a.md": "changed", "b.txt": "unchanged"}
