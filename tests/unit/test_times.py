@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import UsageError
-from plait.times import as_end, as_moment, parse_time, show_day, show_time, span_of
+from plait.times import as_end, as_moment, as_range, parse_time, show_day, show_time, span_of
 from plait.types import Document, Filter
 from tests.codes import has_code
 
@@ -240,6 +240,26 @@ def test_as_of_a_day_that_is_not_over_is_now(value):
 )
 def test_as_of_a_moment_is_that_moment(value):
     assert as_end(value, "as_of", NOON) == as_moment(value)
+
+
+@pytest.mark.parametrize(
+    ("day", "first", "next_one"),
+    [
+        ("2026-02-27", "2026-02-27", "2026-02-28"),
+        (date(2026, 2, 27), "2026-02-27", "2026-02-28"),
+        ("2020-W10-1", "2020-03-02", "2020-03-02"),  # no span that has a name
+        ("2026-02-27T00:00", "2026-02-27", "2026-02-27"),
+    ],
+)
+def test_the_same_day_as_both_limits_is_that_day(day, first, next_one):
+    assert as_range(day, day) == (parse_time(first), parse_time(next_one))
+    assert as_range(None, day) == (None, parse_time(first))
+    assert as_range("2026-02-27", "2026-02-28T00:00") == as_range("2026-02-27", "2026-02-27")
+
+
+@pytest.mark.parametrize("words", ["today", "yesterday", "last week", "last year"])
+def test_the_same_word_as_both_limits_is_that_time(words):
+    assert as_range(words, words) == span_of(words)
 
 
 @pytest.mark.parametrize("value", ["soon", True, 17])

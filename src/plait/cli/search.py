@@ -265,7 +265,12 @@ _VALUES = (
         "TIME",
         "only documents from this time on: 2026-03-01, 7d, 'last week'",
     ),
-    ("--until", "until", "TIME", "only documents from before this time"),
+    (
+        "--until",
+        "until",
+        "TIME",
+        "only documents from before this time; with the same day as --since, of that day",
+    ),
     (
         "--as-of",
         "as_of",
