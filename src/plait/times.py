@@ -128,6 +128,45 @@ def as_moment(value: Moment | None, field: str = "The time", *, zero: bool = Fal
     return moment
 
 
+def as_end(value: Moment | None, field: str, now: int | None = None) -> int | None:
+    """Return a moment as `as_moment` does, but of a day, week, month or year its end.
+
+    What holds "as of Monday" is what Monday left behind. Of a day that is not over, it is ``now``:
+    whoever asks for today must not be told what held this morning and does no more.
+
+    Raises:
+        UsageError: It is not a time; the error names the field.
+    """
+    span = _span_meant(value, now)
+    if span is None:
+        return as_moment(value, field, zero=True)
+    begin, end = span
+    moment = time.time_ns() // 1_000_000 if now is None else now
+    return moment if begin <= moment < end else end - 1
+
+
+def as_range(since: Moment | None, until: Moment | None) -> tuple[int | None, int | None]:
+    """Return the limits of a time as moments; the same day as both is that day, whole.
+
+    Between the beginning of a day and the beginning of that day there is nothing, and nobody asks
+    for nothing. The same for a week, a month or a year.
+
+    Raises:
+        UsageError: One is not a time, or they are in the wrong order.
+    """
+    first, last = as_moment(since, "since", zero=True), as_moment(until, "until", zero=True)
+    if first is not None and first == last and (span := _span_meant(until)) is not None:
+        last = span[1]
+    check_order("since", first, "until", last)
+    return first, last
+
+
+def _span_meant(value: Moment | None, now: int | None = None) -> tuple[int, int] | None:
+    """Return the span that a value names; ``None`` if it is a moment."""
+    is_moment = value is None or isinstance(value, int | float) or hasattr(value, "hour")
+    return None if is_moment else span_of(str(value), now)
+
+
 def _of_number(number: float, *, zero: bool) -> int | None:
     if isinstance(number, bool):
         return None
@@ -161,6 +200,7 @@ def _calendar_day(words: str, now: int) -> datetime | None:
     return {
         "today": today,
         "yesterday": today - timedelta(days=1),
+        "tomorrow": today + timedelta(days=1),
         "this week": monday,
         "last week": monday - timedelta(days=7),
         "this month": first,

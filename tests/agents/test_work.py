@@ -401,6 +401,16 @@ def test_fixed_tells_what_was_done_until_the_same_worked(shop):
     assert not other.is_same
 
 
+def test_half_an_error_with_another_name_is_recognised_by_the_rest(memory, tmp_path):
+    trace = 'Exit code 1\nsqlalchemy.exc.ProgrammingError: column "id" cannot be cast to uuid'
+    Told(tmp_path, "s1").ask("go").run("make", trace, fails=True).edit("a.py").run("make").write()
+    imported(memory, tmp_path)
+    [fix] = fixed(memory, 'column "total" cannot be cast to uuid')
+    assert not fix.is_same
+    assert fixed(memory, 'column "total" cannot be dropped') == []
+    assert fixed(memory, "column 'total'") == []
+
+
 def test_words_of_an_error_stand_for_it_only_where_none_is_the_same(shop, tmp_path):
     assert [fix.is_same for fix in fixed(shop, "keyerror")] == [False]
     Told(tmp_path, "s4", day=5).ask("go").run("make", "Exit code 1\nKeyError", fails=True).edit(

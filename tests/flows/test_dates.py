@@ -80,6 +80,23 @@ def test_the_note_of_that_day_or_number_is_first(memory: Memory, query: str, key
 
 
 @pytest.mark.parametrize(
+    "query",
+    ["5 October 2026", "October 5th", "the 5th of October", "what happened on 5 October 2026"],
+)
+def test_a_day_in_numbers_is_before_other_days_of_its_month_in_words(query: str) -> None:
+    with Memory.open(":memory:", project="") as memory:
+        memory.store("Maya: tetanus due 2027. Flu jab 2026-10-05, at the chemist's.", key="jabs")
+        memory.store("# 31 October 2026\n\nTrick or treat; lost the keys in the park.", key="diary")
+        memory.store("# Retro, October\n\nThe release of 14 October broke the forms.", key="retro")
+        memory.store("- Dan: 9 March 1984\n- Nils and Elsa: 30 October", key="birthdays")
+        memory.store("500 g flour, 5 hours at 24 degrees, 20 minutes with the lid.", key="bread")
+        first, *others = memory.search(query)
+    assert first.doc_id == "jabs"
+    assert not any("october" in hit.signals.matched for hit in others)
+    assert "happened" in query or all(hit.is_weak for hit in others)
+
+
+@pytest.mark.parametrize(
     ("query", "key"),
     [("1.4.2", "sensor"), ("v1.4.2", "sensor"), ("2.7.0", "client"), ("naps in v2.7.0", "client")],
 )

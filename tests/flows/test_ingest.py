@@ -665,6 +665,12 @@ def test_undo_takes_back_the_latest_removal_first_whoever_removed(
     ("name", "text", "moment"),
     [
         ("2026-03-01-outage.md", "---\ndate: 2026-04-01T00:00Z\n---\nx\n", "2026-04-01T00:00Z"),
+        ("a.md", "---\ndate: March 5, 2026\n---\nx\n", "2026-03-05"),
+        ("a.md", "---\ncreated: Do, 5. März 2026\n---\nx\n", "2026-03-05"),
+        ("a.md", "---\ndate: 2026/3/5\n---\nx\n", "2026-03-05"),
+        ("a.md", '+++\ndate = "25/12/2026"\n+++\nx\n', "2026-12-25"),
+        ("a.md", "---\ndate: 03/04/2026\n---\nApril or March\n", "2001-09-09T01:46:40Z"),
+        ("a.md", "---\ndate: by 5 March 2026 or so\n---\nx\n", "2001-09-09T01:46:40Z"),
         ("diary/2026-03-01.md", "x\n", "2026-03-01"),
         ("2026-03-01 outage.txt", "x\n", "2026-03-01"),
         ("2026-02-31.md", "no such day\n", "2001-09-09T01:46:40Z"),
@@ -836,3 +842,15 @@ def test_batches_hold_at_most_their_size() -> None:
     changes = [Change(entry(f"{n}", "x")) for n in range(5)]
     assert [len(batch) for batch in batches(changes, 2)] == [2, 2, 1]
     assert list(batches([], 2)) == []
+
+
+def test_a_file_that_takes_the_place_of_a_note_of_its_name_is_reported_as_changed(
+    memory: Memory, notes: Path
+) -> None:
+    memory.store("My own words.", key="a.md")
+    write(notes, "a.md", "The words of the file.")
+    assert outcomes(memory.ingest(notes))["a.md"] == "changed"
+    assert memory.get("a.md").text == "The words of the file."
+    assert [row.doc_id for row in memory.undo("a.md")] == ["a.md"]
+    assert memory.get("a.md").text == "My own words."
+    assert outcomes(memory.ingest(notes)) == {"a.md": "changed", "b.txt": "unchanged"}

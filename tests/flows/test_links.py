@@ -178,6 +178,10 @@ def test_an_alias_only_reads(memory, vault):
         memory.delete("Key plan")
     with pytest.raises(NotFound):
         memory.get("Key pla")
+    memory.store("---\naliases: [Sea]\n---\nWe sail.", key="boat")
+    with pytest.raises(NotFound):
+        memory.store("We row.", supersedes="Sea")
+    assert memory.get("Sea").valid_to is None
 
 
 def test_an_alias_of_two_notes_is_told(memory, vault):

@@ -1,6 +1,7 @@
 """Facts over time and by whom: duplicates, topics, supersession, and what was recalled before."""
 
 from collections.abc import Callable
+from datetime import date
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,24 @@ def test_as_of_shows_what_held_then_and_the_boundary_belongs_to_the_new(memory: 
         CHANGE: {"We deploy on Mondays"},
         AFTER: {"We deploy on Mondays"},
     }
+
+
+@pytest.mark.parametrize("day", ["today", date.today(), "this week", "tomorrow"])  # noqa: DTZ011
+def test_as_of_today_tells_what_holds_and_not_what_held_this_morning(memory: Memory, day) -> None:
+    memory.store("We deploy on Fridays", topic="day", valid_from="2020-01-01")
+    memory.store("We deploy on Mondays", topic="day")
+    assert texts(memory, as_of=day) == {"We deploy on Mondays"}
+
+
+def test_as_of_a_day_tells_what_that_day_left_behind(memory: Memory) -> None:
+    memory.store("We deploy on Fridays", topic="day", valid_from="2020-01-01")
+    memory.store("We deploy on Mondays", topic="day", valid_from="2021-05-05T14:00")
+    days = ("2021-05-04", "2021-05-05", "2021-05-05T13:00")
+    assert [texts(memory, as_of=day) for day in days] == [
+        {"We deploy on Fridays"},
+        {"We deploy on Mondays"},
+        {"We deploy on Fridays"},
+    ]
 
 
 def test_a_fact_that_begins_later_leaves_the_old_one_until_then(memory: Memory) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plait import Memory
+from plait.chat.context import relevant_context
 from plait.errors import UsageError
 from plait.searching.overview import FIRST_CHARS, LINE_CHARS, MOST_LINES
 from plait.searching.recall import DEFAULT_BUDGET, Recalled, tokens_of
@@ -518,7 +519,8 @@ def test_a_question_about_a_day_gets_the_overview_of_that_day(acme: Memory, tmp_
     recalled = acme.recall("What did we do on 2026-03-01?")
     assert recalled.is_overview
     assert told(recalled) == [("decisions", "We decided to sail."), ("recent", "Let us paint.")]
-    assert acme.recall("what did we do on 2026-03-02").items == ()
+    empty = acme.recall("what did we do on 2026-03-02")
+    assert [item.text for item in empty.items] == ["Answer in British English."]  # it is pinned
     assert len(acme.recall("what did we do").items) > 4
     only = acme.recall("what did we do on 2026-03-01", where={"kinds": "message"})
     assert told(only) == [("recent", "Let us paint.")]
@@ -557,3 +559,17 @@ def test_an_overview_pasted_back_adds_nothing(acme: Memory, tmp_path: Path, form
     before = acme.engine.scan(EVERYTHING, whole=True)
     assert acme.store(text, origin="agent").recalled
     assert acme.engine.scan(EVERYTHING, whole=True) == before
+
+
+def test_a_question_about_a_time_of_which_nothing_is_known_is_searched() -> None:
+    with Memory.open(":memory:", project="") as memory:
+        memory.store("Flu jab on 2020-10-05 at the chemist's.", key="jabs")
+        memory.store("Dan was in Oslo.", key="oslo", event_at="2020-02-03")
+        recalled = {
+            day: memory.recall(f"what happened on {day} 2020") for day in ("5 October", "3 Feb")
+        }
+        told = {day: [item.hit.doc_id for item in row.items] for day, row in recalled.items()}
+        assert told == {"5 October": ["jabs"], "3 Feb": ["oslo"]}
+        assert [row.is_overview for row in recalled.values()] == [False, True]
+        context = relevant_context(memory, "what happened on 5 October 2020", is_local=True)
+        assert "jabs" in context.text

@@ -57,3 +57,12 @@ def test_a_line_of_an_import_that_ends_before_it_begins_is_refused(
     with Memory.open(":memory:", project="") as other, pytest.raises(PlaitError) as caught:
         other.import_lines(json.dumps(line) for line in lines)
     assert "which is before valid_from" in str(caught.value)
+
+
+def test_what_was_on_one_day_is_found_with_that_day_as_both_limits(memory: Memory) -> None:
+    for day in ("09", "10", "11"):
+        memory.store(f"The tide on the {day}th.", key=day, event_at=f"2021-11-{day}T15:00")
+    where = {"since": "2021-11-10", "until": "2021-11-10"}
+    assert [hit.doc_id for hit in memory.search("tide", where=where)] == ["10"]
+    assert [row.doc_id for row in memory.timeline(where=where)] == ["10"]
+    assert [item.hit.doc_id for item in memory.recall("tide", where=where).items] == ["10"]

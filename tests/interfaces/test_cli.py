@@ -366,10 +366,10 @@ def test_a_query_may_come_from_standard_input(plait, notes, words):
     assert (refused.code, "not UTF-8" in refused.err) == (2, True)
 
 
-@pytest.mark.parametrize("words", [("search", "-"), ("store", "-"), ("import", "-")], ids=str)
-def test_standard_input_may_be_closed(plait, monkeypatch, words):
+@pytest.mark.parametrize("verb", ["search", "store", "import", "fixed"])
+def test_standard_input_may_be_closed(plait, monkeypatch, verb):
     monkeypatch.setattr(sys, "stdin", None)
-    ran = plait(*words)
+    ran = plait(verb, "-")
     assert (ran.code, ran.err.startswith("plait: Standard input is closed.")) == (2, True)
 
 

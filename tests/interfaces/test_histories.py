@@ -96,6 +96,12 @@ def test_a_dry_run_names_the_command_that_imports(plait, home):
     assert "plait import auto --since 9000d --format text  # import them" in done.err
 
 
+@pytest.mark.parametrize(("dry_run", "verb"), [(True, "would be"), (False, "were")])
+def test_a_dry_run_has_masked_nothing_yet(dry_run, verb):
+    told = report_text(HistoryReport(masked=1, dry_run=dry_run))
+    assert f"secrets {verb} masked in 1 message" in told
+
+
 def test_what_was_left_out_is_counted_in_words():
     skipped = {"tool result": 4, "broken line": 1, "copy": 2, "not wanted": 2}
     told = report_text(HistoryReport(skipped=skipped))

@@ -301,3 +301,35 @@ def test_a_type_that_only_a_replaced_fact_has_is_meant_and_no_other_word(plait):
     assert "Did you mean --type decision?" in plait("search", "deploy", "--type", "decison").err
     for typed in ("decision", "pensioner"):
         assert "Did you mean" not in plait("search", "deploy", "--type", typed).err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("delete", "{}"),
+        ("delete", "{}", "--all-projects"),
+        ("mark", "{}", "--status", "done"),
+        ("feedback", "{}", "good"),
+        ("timeline", "--anchor", "{}"),
+        ("store", "x", "--supersedes", "{}"),
+    ],
+)
+@pytest.mark.parametrize("name", ["Lissabon", "lisbon-2026"])
+def test_what_only_reads_a_note_leads_to_its_key(plait, tmp_path, words, name):
+    (tmp_path / "notes" / "travel").mkdir(parents=True)
+    note = "---\naliases: [Lissabon]\n---\nFlight at seven.\n"
+    (tmp_path / "notes" / "travel" / "lisbon-2026.md").write_text(note, "utf-8")
+    plait("ingest", str(tmp_path / "notes"))
+    assert plait("get", name).code == 0
+    ran = plait(*(word.format(name) for word in words))
+    assert ran.code == 3
+    assert "Did you mean travel/lisbon-2026.md?" in ran.err.replace("'", "")
+
+
+@pytest.mark.parametrize("name", ["boilr.md", "boilr", "Biler.md"])
+def test_the_name_of_a_file_is_similar_without_its_folder(plait, tmp_path, name):
+    (tmp_path / "notes" / "house").mkdir(parents=True)
+    (tmp_path / "notes" / "house" / "boiler.md").write_text("Bleed it.", "utf-8")
+    plait("ingest", str(tmp_path / "notes"))
+    for verb in ("get", "delete"):
+        assert "Did you mean house/boiler.md?" in plait(verb, name).err

@@ -1,6 +1,7 @@
 """``plait about``, ``how`` and ``fixed`` on the command line, and as one tool."""
 
 import json
+from io import BytesIO, TextIOWrapper
 
 import pytest
 
@@ -155,3 +156,12 @@ def test_the_profile_is_one_short_tool(memory):
     assert [tool.name for tool in listed.tools] == ["memory_work"]
     wire = [tool.model_dump(by_alias=True, exclude_none=True) for tool in listed.tools]
     assert tokens_of(json.dumps(wire, ensure_ascii=False, separators=(",", ":"))) <= 220
+
+
+def test_the_output_of_a_failed_command_may_be_piped(plait, home, monkeypatch):
+    output = TRACE.format(7, "total").encode()
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(output)))
+    [row] = shop(plait, "fixed", "-").json["results"]
+    assert (row["error"], row["same"]) == ("KeyError: 'total'", True)
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"\n")))
+    assert shop(plait, "fixed", "-").code == 2

@@ -682,6 +682,7 @@ SCANNERS: dict[str, Scanner] = {
             "rests": repeated("谁水"),
         },
     ),
+    "dates.day_of": Scanner(dates.day_of, ("text/dates.py:day_of",)),
     "dates.dates_in": Scanner(
         dates.dates_in,
         ("text/dates.py:dates_in", "text/dates.py:_date_of"),

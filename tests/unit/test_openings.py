@@ -104,7 +104,11 @@ QUESTIONS = (
     "what is the current state of Bavaria",
     "what should I work on for Ana",
     "any open tasks for Ana",
-    "what were we working on in March",
+    "what were we working on in March about the roof",
+    "what happened in spring",
+    "what happened in room 3",
+    "what did we decide on 5 tiles",
+    "what changed in version 3 2026",
     "catch me up on the Nordwind contract",
     "was muss ich über OAuth wissen",
     "dónde dejamos las llaves",
@@ -169,6 +173,31 @@ def test_a_question_about_the_past_may_name_its_time(question: str, time: str) -
 )
 def test_a_time_makes_no_opening_of_a_question_about_something(question: str) -> None:
     assert (is_opening(question), time_asked(question)) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("question", "since", "until"),
+    [
+        ("what did we do on Nov 10", "2025-11-10", "2025-11-11"),
+        ("what did we do on the 3rd of March?", "2026-03-03", "2026-03-04"),
+        ("What happened on March 4th", "2026-03-04", "2026-03-05"),
+        ("what happened on March 5th", "2025-03-05", "2025-03-06"),
+        ("what did we do on 31 December 2024", "2024-12-31", "2025-01-01"),
+        ("Was haben wir am 10. November gemacht?", "2025-11-10", "2025-11-11"),
+        ("¿Qué hicimos el 10 de noviembre de 2025?", "2025-11-10", "2025-11-11"),
+        ("what were we working on in March", "2026-03-01", "2026-04-01"),
+        ("recap of December 2025 please", "2025-12-01", "2026-01-01"),
+        ("Was haben wir im Februar gemacht", "2026-02-01", "2026-03-01"),
+        ("what did we do 3 days ago", "2026-03-01", "2026-03-02"),
+        ("was haben wir vor 3 Tagen gemacht", "2026-03-01", "2026-03-02"),
+        ("what did we do last year", "2025-01-01", "2026-01-01"),
+        ("what happened on 29 February 2024", "2024-02-29", "2024-03-01"),
+    ],
+)
+def test_a_day_or_a_month_may_be_named_in_words(question: str, since: str, until: str) -> None:
+    narrowed = at_its_time(None, question, parse_time("2026-03-04T12:00"))
+    assert isinstance(narrowed, dict)
+    assert (narrowed["since"][:10], narrowed["until"][:10]) == (since, until)
 
 
 def test_a_time_becomes_a_filter_unless_there_is_one() -> None:

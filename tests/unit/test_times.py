@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plait.errors import UsageError
-from plait.times import as_moment, parse_time, show_day, show_time, span_of
+from plait.times import as_end, as_moment, as_range, parse_time, show_day, show_time, span_of
 from plait.types import Document, Filter
 from tests.codes import has_code
 
@@ -109,6 +109,7 @@ def test_today_and_yesterday_start_at_local_midnight() -> None:
         ("last week", "2026-02-16"),
         ("Last  Month", "2026-02-01"),
         ("this month", "2026-03-01"),
+        ("tomorrow", "2026-03-02"),
         ("this year", "2026-01-01"),
         ("last year", "2025-01-01"),
         ("monday", "2026-02-23"),
@@ -208,6 +209,63 @@ def test_a_time_without_a_zone_is_local():
     assert as_moment(AT_NOON.astimezone().replace(tzinfo=None)) == NOON
     assert as_moment(date(2026, 3, 1)) == as_moment("2026-03-01")
     assert as_moment(datetime(2026, 3, 1)) == as_moment("2026-03-01")  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("value", "next_one"),
+    [
+        ("2026-02-27", "2026-02-28"),
+        (date(2026, 2, 27), "2026-02-28"),
+        ("yesterday", "2026-03-01"),
+        ("last week", "2026-02-23"),
+        ("last month", "2026-03-01"),
+        ("tomorrow", "2026-03-03"),
+        ("2030-01-01", "2030-01-02"),
+    ],
+)
+def test_what_is_asked_as_of_a_day_is_asked_as_of_its_end(value, next_one):
+    end = as_end(value, "as_of", NOON)
+    assert end is not None
+    assert end + 1 == parse_time(next_one)
+
+
+@pytest.mark.parametrize("value", ["today", "2026-03-01", date(2026, 3, 1), "this week"])
+def test_as_of_a_day_that_is_not_over_is_now(value):
+    assert as_end(value, "as_of", NOON) == NOON
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, AT_NOON, NOON, NOON // 1000, "2026-03-01T12:00Z", "2000-03-01T09:30", "9999-12-31"],
+)
+def test_as_of_a_moment_is_that_moment(value):
+    assert as_end(value, "as_of", NOON) == as_moment(value)
+
+
+@pytest.mark.parametrize(
+    ("day", "first", "next_one"),
+    [
+        ("2026-02-27", "2026-02-27", "2026-02-28"),
+        (date(2026, 2, 27), "2026-02-27", "2026-02-28"),
+        ("2020-W10-1", "2020-03-02", "2020-03-02"),  # no span that has a name
+        ("2026-02-27T00:00", "2026-02-27", "2026-02-27"),
+    ],
+)
+def test_the_same_day_as_both_limits_is_that_day(day, first, next_one):
+    assert as_range(day, day) == (parse_time(first), parse_time(next_one))
+    assert as_range(None, day) == (None, parse_time(first))
+    assert as_range("2026-02-27", "2026-02-28T00:00") == as_range("2026-02-27", "2026-02-27")
+
+
+@pytest.mark.parametrize("words", ["today", "yesterday", "last week", "last year"])
+def test_the_same_word_as_both_limits_is_that_time(words):
+    assert as_range(words, words) == span_of(words)
+
+
+@pytest.mark.parametrize("value", ["soon", True, 17])
+def test_as_of_what_is_no_time_is_refused(value):
+    with pytest.raises(UsageError, check=has_code("bad_time", "as_of")):
+        as_end(value, "as_of")
 
 
 @pytest.mark.parametrize(

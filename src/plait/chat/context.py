@@ -99,9 +99,11 @@ def relevant_context(memory: Memory, question: str, *, is_local: bool) -> ChatCo
     the model ``is_local``.
     """
     try:
+        overview = None
         if is_opening(question):
             where = at_its_time(None, question)
             overview = memory.overview(budget_tokens=OVERVIEW_TOKENS, where=where)
+        if overview is not None and (overview.items or where is None):
             hits, notices = [item.hit for item in overview.items], overview.receipt.degraded
             text = _TAGS.sub("&lt;", overview.text)
             body = f"<relevant-context>\n{text}\n</relevant-context>"

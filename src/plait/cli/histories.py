@@ -342,7 +342,8 @@ def report_text(report: HistoryReport) -> str:
         projects.setdefault(on_a_line(project or PERSONAL), []).append(f"{month}: {count:,}")
     lines += [f"  {project}  {', '.join(months)}" for project, months in projects.items()]
     if report.masked:
-        lines.append(f"  secrets were masked in {counted(report.masked, 'message')}")
+        verb = "would be" if report.dry_run else "were"
+        lines.append(f"  secrets {verb} masked in {counted(report.masked, 'message')}")
     if report.skipped:
         lines.append(f"  left out: {_reasons(report.skipped)}")
     if report.days_left is not None:

@@ -23,7 +23,7 @@ from plait.types import ORIGINS
 from plait.types.audit import DOORS, LOGGED_VERBS, AuditEntry, AuditQuery
 from plait.types.ids import ID_PREFIX, SHORT_ID, is_id
 
-GONE = "(no longer there)"
+GONE = "(not in this memory)"
 
 
 def log_options(parser: ArgumentParser) -> None:

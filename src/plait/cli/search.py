@@ -265,8 +265,18 @@ _VALUES = (
         "TIME",
         "only documents from this time on: 2026-03-01, 7d, 'last week'",
     ),
-    ("--until", "until", "TIME", "only documents from before this time"),
-    ("--as-of", "as_of", "TIME", "facts that were valid at this time, instead of now"),
+    (
+        "--until",
+        "until",
+        "TIME",
+        "only documents from before this time; with the same day as --since, of that day",
+    ),
+    (
+        "--as-of",
+        "as_of",
+        "TIME",
+        "facts that were valid at this time (of a day: at its end), instead of now",
+    ),
 )
 
 

@@ -126,11 +126,33 @@ def _with_document(memory: Memory, notice: Notice) -> Notice:
         word = shell_word(name, "NAME")
         read, delete = (to_run(f"plait {verb} {word}") for verb in ("get", "delete --session"))
         hint = f" A session is. To read it: {read} (to delete it: {delete})"
+    elif notice.advice is not None and notice.advice.act == "did_you_mean":
+        return notice  # an alias or the name of a file, which reads it and does nothing else
     else:
-        hint = did_you_mean(name, [*keys, *_aliases(memory)], NEARLY_EQUAL)
+        aliases = _aliases(memory)
+        same = [key for alias, key in aliases if alias.casefold() == name.casefold()]
+        hint = f" Did you mean {' or '.join(map(repr, same[:NAMES_OFFERED]))}?" if same else ""
+        hint = hint or did_you_mean(name, [*keys, *(alias for alias, _ in aliases)], NEARLY_EQUAL)
+        hint = hint or _similar_file(name, keys)
     if not hint:
         return _with_deleted(memory, notice)
     return notice._replace(text=f"Nothing is named '{name}'.{hint}", advice=None)
+
+
+def _similar_file(name: str, keys: Sequence[str]) -> str:
+    """Return a question for the files whose name without folders is similar, or nothing.
+
+    >>> _similar_file("boilr.md", ["house/boiler.md"]), _similar_file("boilr", ["house/boiler.md"])
+    (' Did you mean house/boiler.md?', ' Did you mean house/boiler.md?')
+    """
+    files: dict[str, list[str]] = {}
+    for key in keys:
+        file = key.rpartition("/")[2]
+        for short in {file, file.rpartition(".")[0] or file}:
+            files.setdefault(short, []).append(key)
+    similar = closest(name, sorted(files), NEARLY_EQUAL)
+    offered = files.get(similar or "", [])[:NAMES_OFFERED]
+    return f" Did you mean {' or '.join(map(on_a_line, offered))}?" if offered else ""
 
 
 def _with_deleted(memory: Memory, notice: Notice) -> Notice:
@@ -165,9 +187,10 @@ def _ignoring_case(name: str, names: Sequence[str]) -> list[str]:
     return [other for other in names if other.casefold() == name.casefold()]
 
 
-def _aliases(memory: Memory) -> list[str]:
+def _aliases(memory: Memory) -> list[tuple[str, str]]:
+    """Return the aliases of notes, each with the name of its note."""
     rows = _newest(memory, {"kinds": ("file", "note")})
-    return [name.strip() for row in rows for name in aliases_of(row)]
+    return [(name.strip(), row.doc_id) for row in rows for name in aliases_of(row)]
 
 
 def _keys(memory: Memory, kinds: tuple[Kind, ...]) -> list[str]:

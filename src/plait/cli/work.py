@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from plait.cli import NOTHING_FOUND, Output, as_integer, to_run
 from plait.cli.search import open_to_read
-from plait.cli.shared import warn_no_match
+from plait.cli.shared import standard_input, warn_no_match
 from plait.errors import UsageError
 from plait.memory import Memory
 from plait.memory.work import about, fixed, how
@@ -64,12 +64,20 @@ def how_run(arguments: Namespace, out: Output) -> int:
 
 def fixed_options(parser: ArgumentParser) -> None:
     """Declare the options of ``plait fixed``."""
-    parser.add_argument("words", nargs="+", metavar="ERROR", help="an error, or a whole output")
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="ERROR",
+        help="an error, or a whole output; - reads it from standard input",
+    )
     _options(parser, 3, "answers")
 
 
 def fixed_run(arguments: Namespace, out: Output) -> int:
     """Print what was run and edited after an error that did not come back."""
+    if arguments.words == ["-"]:
+        limit = round(out.config.settings.max_file_mb * 1024 * 1024)
+        arguments.words = [standard_input(limit)]
     example = to_run("For example: plait fixed \"KeyError: 'total'\"")
     _refuse_empty(arguments, f"The error is empty. {example}")
     is_word = len(" ".join(arguments.words).split()) == 1

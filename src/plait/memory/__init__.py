@@ -243,8 +243,10 @@ class Memory(SettlingMemory):
             raise UsageError("The query is empty.", code="empty_query", advice=advise("give_topic"))
         budget = recall.check_budget(limit, budget_tokens)
         if not strict and is_opening(query):
-            where = at_its_time(where, query)
-            return self.overview(budget_tokens=budget, where=where, all_projects=all_projects)
+            timed = at_its_time(where, query)
+            overview = self.overview(budget_tokens=budget, where=timed, all_projects=all_projects)
+            if overview.items or overview.left_out or timed is where:
+                return overview  # else a text may tell of that time
         is_default = self.config.origins.get("min_score", "default") == "default"
         # subtle: read once; a moment before 1973 that is read again is another one.
         wanted = self._read_filter(where, all_projects=all_projects)
@@ -255,16 +257,14 @@ class Memory(SettlingMemory):
             # Only among the best: in a large memory, some passage further down is always near.
             return recall.without_weak(answer) if min_score is None and is_default else answer
 
-        store = self._store
         most_wanted = (limit, 2 * limit, 8 * limit)  # others take the places of copies
-        with one_question(store, wanted, most_wanted) as ahead:
+        with one_question(self._store, wanted, most_wanted) as ahead:
             for most in most_wanted:
-                answer = best(most)
-                distinct = without_copies(answer)
+                distinct = without_copies(answer := best(most))
                 if len(distinct) >= limit or len(distinct) == len(answer):
                     break
             answer = Answer(distinct[:limit], answer.receipt)
-            hits, around, earlier = with_beside(store, ahead, answer, wanted, budget)
+            hits, around, earlier = with_beside(self._store, ahead, answer, wanted, budget)
             hits = self._with_changes(hits)
         recalled = recall.recall(hits, around, budget, self.config.project, earlier)
         self.used(recalled.refs)

@@ -15,12 +15,12 @@ from plait.searching.where import Where, check_fields, given_fields, to_filter
 from plait.settings.loading import Config, changed, load
 from plait.settings.schema import IN_MEMORY, OF_EMBEDDER, of_ollama
 from plait.stores import make_folders, open_if_there
-from plait.types import EVERYTHING, Cut, Document, Filter, Passage, Space
+from plait.types import EVERYTHING, Cut, Document, Filter, Space
 from plait.types.guarding import guarded
 from plait.types.records import NamedTuple
 
 if TYPE_CHECKING:
-    from plait.facts.names import Reach
+    from plait.facts.names import Named, Reach
     from plait.graph import Graph
     from plait.writing.use import UseCounter
     from plait.writing.writer import Writer
@@ -445,13 +445,13 @@ class OpenMemory:
         if self._counter is not None:
             self._counter.flush()
 
-    def _named(self, name: str, reach: Reach) -> tuple[Document, Passage | None]:
+    def _named(self, name: str, reach: Reach, *, exactly: bool = False) -> Named:
         """Return what a name refers to; ``reach`` says what it is for."""
         from plait.searching.names import resolve
 
         if self._store is None:
             raise self._no_memory(name)
-        return resolve(self._store, name, self.config.project, self._reach(reach))
+        return resolve(self._store, name, self.config.project, self._reach(reach), exactly=exactly)
 
     def _reach(self, reach: Reach) -> Reach:
         """Return how far names reach in this memory."""

@@ -109,7 +109,7 @@ class StoringMemory(MaintainedMemory):
             event_at=as_moment(event_at, "event_at"),
             entity=entity,
             topic=topic,
-            supersedes=None if supersedes is None else self._named(supersedes, "read")[0].id,
+            supersedes=None if supersedes is None else self._superseded(supersedes).id,
             valid_from=as_moment(valid_from, "valid_from"),
         )
         refuse_id_as_key(self._required, document)
@@ -191,6 +191,13 @@ class StoringMemory(MaintainedMemory):
         if len(stored) > BATCH_DOCUMENTS:
             self._required().tidy()
         return stored
+
+    def _superseded(self, name: str) -> Document:
+        """Return what a fact replaces: an alias or a part of a key only reads, it changes nothing.
+
+        A document of another project is found, so that the error can say where it is.
+        """
+        return self._named(name, "read", exactly=True)[0]
 
     def _taken(self, document: Document) -> Document:
         from plait.writing.given import refuse_id_as_key, with_moments, without_marks

@@ -12,7 +12,14 @@ from plait.memory.changes import changes_since, written_since
 from plait.searching.steps import stored_steps
 from plait.text import clean, single_spaced
 from plait.text.commands import is_alike, program_of, words_of
-from plait.text.failures import failure_of, has_words, same_error, short_line, telling_line
+from plait.text.failures import (
+    failure_of,
+    has_words,
+    is_sentence,
+    same_error,
+    short_line,
+    telling_line,
+)
 from plait.types import Document, Filter, Trust
 from plait.types.records import NamedTuple
 from plait.types.steps import FileSession, Fix, Invocation, Step, StepName, StepTaken
@@ -254,7 +261,8 @@ def fixed(memory: "Memory", error: str, *, limit: int = 3, all_projects: bool = 
     """Return what was run and edited after an error that did not come back, the surest first.
 
     ``error`` may be a whole output. An answer needs that what failed worked later in the session.
-    If no error is the same, those that have all the words are meant: people remember half a line.
+    If no error is the same, those that have all the words are meant: people remember half a line;
+    then those that have all but its names and numbers.
     """
     line = short_line(telling_line(error))
     failure = failure_of(line)
@@ -267,6 +275,8 @@ def fixed(memory: "Memory", error: str, *, limit: int = 3, all_projects: bool = 
     if not rows:
         all_steps = memory._required().steps(where, limit=_MOST_SCANNED)
         rows = [row for row in all_steps if has_words(row.step.error or "", line)]
+        if not rows and is_sentence(same := same_error(line)):
+            rows = [row for row in all_steps if has_words(same_error(row.step.error or ""), same)]
     named = same_error(line, names=True)
     newest: dict[tuple[str | None, str | None], StepTaken] = {}
     for row in rows:

@@ -30,7 +30,6 @@ LEAST_QUOTED = 3  # little words that rarely stand side by side but in the phras
 MOST_GATHERED = 1_000  # candidates at once
 BEST = 5  # candidates that show which language a memory is in
 KNOWS_ALL_WORDS = 30_000  # passages: how many of so many have a word tells how rare it is
-IN_OTHER_DAY = 2  # words of a date, in a passage of another day: "March" and "2024"
 IN_PASSAGE = 2  # function words of a language, in a passage that is in it
 # Beyond ASCII, but words of ASCII can be written with them: the sign of kelvin, full-width letters.
 _FOR_ASCII = re.compile("[\u212a\uff00-\uffef]")
@@ -139,13 +138,14 @@ class Evidence:
             term: word for word in query.words for _, _, term in vocabulary.terms[word]
         }
         self.wanted = frozenset(self._word_of)
-        terms = vocabulary.terms
-        self._dates = [
-            (date, [term for word in date.words for _, _, term in terms.get(word, ())])
-            for date in query.dates
-        ]
-        self._dated: set[Ref] = set()  # passages that write one in another way
-        self._undated: dict[Ref, frozenset[str]] = {}  # words of a date in passages of another day
+        self._days = None
+        self._dated: Set[Ref] = frozenset()  # passages that write a date in another way
+        self._undated: Mapping[Ref, frozenset[str]] = {}  # words of a date in those of another day
+        if query.dates:
+            from plait.searching.days import Days
+
+            self._days = days = Days(query.dates, vocabulary)
+            self._dated, self._undated = days.written, days.other
         # Which words begin like an inflected one is known only when all are read.
         others = (term for term, _ in vocabulary.forms.values())
         self.terms = None if vocabulary.beginnings else self.wanted.union(others)
@@ -237,31 +237,10 @@ class Evidence:
                 from plait.searching.forms import as_own
 
                 rows = {ref: as_own(row, self._vocabulary) for ref, row in rows.items()}
-            if self._dates:
-                rows = {ref: self._with_dates(row) for ref, row in rows.items()}
+            if self._days is not None:
+                rows = {ref: self._days.told_by(row) for ref, row in rows.items()}
             self._read |= {ref: in_base_forms(row, begun, self.wanted) for ref, row in rows.items()}
         return [self._read[ref] for ref in refs if ref in self._read]
-
-    def _with_dates(self, candidate: Candidate) -> Candidate:
-        """Return a candidate that has the words of the dates that it writes in another way."""
-        from plait.text.dates import has_other_day, is_in_other_words
-
-        passage, document = candidate.passage, candidate.document
-        text = "\n".join((document.title, document.key or "", passage.heading, passage.text))
-        written = [terms for date, terms in self._dates if is_in_other_words(date, text)]
-        if not written:
-            terms = candidate.name_terms.union(term for _, _, term in candidate.tokens)
-            others = frozenset(
-                term
-                for date, words in self._dates
-                if len(terms.intersection(words)) >= IN_OTHER_DAY and has_other_day(date, text)
-                for term in words
-            )
-            if others:
-                self._undated[passage.ref] = others
-            return candidate
-        self._dated.add(passage.ref)
-        return candidate._replace(name_terms=candidate.name_terms.union(*written))
 
     def _rows(self, refs: Sequence[Ref]) -> dict[Ref, Candidate]:
         ahead = self._ahead
@@ -312,8 +291,25 @@ class Evidence:
             self._matched[ref] = matched
         return matched
 
+    def with_sentence(self, hit: Hit, score: float | None) -> Signals:
+        """Return the signals of a hit with how much of the query its best sentence says.
+
+        No embedder knows that two ways to write a date mean one day, and two days are not one.
+        """
+        if score is None:
+            return hit.signals
+        ref = hit.passage.ref
+        if ref in self._dated:
+            score = max(score, hit.signals.coverage)
+        elif ref in self._undated:
+            score *= 1.0 - hybrid.coverage(self._telling, self._undated[ref])
+        return hit.signals._replace(sentence=score)
+
     def relevance(self, passage: Passage, signals: Signals, chance: Chance) -> float:
         """Return how likely a passage is about the query; words without a subject tell nothing."""
+        undated = self._undated.get(passage.ref)
+        if undated and self._telling.keys() <= undated:
+            return 0.0  # of another day than the one that alone is asked for
         across, uncommon = self.told_by_language(passage, signals)
         dated = passage.ref in self._dated
         rarity = self._rarity_of_dated if dated else self.rarity

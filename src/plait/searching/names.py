@@ -49,7 +49,7 @@ def resolve(
             known = _known_as(store, stored_name, project)
             if known is not None:
                 return known
-        elif reach == "change":
+        else:
             raise _with_known(store, stored_name, project, unknown_name(name))
     return choose_elsewhere(name, elsewhere, reach)
 

@@ -7,6 +7,7 @@ yesterday?": then it asks for the overview of that time.
 """
 
 import re
+import time as clock
 from functools import cache
 
 from plait.searching.where import Where, given_fields
@@ -117,11 +118,21 @@ _TIMES = {
         "last month|letzten monat|el mes pasado|le mois dernier|il mese scorso|mês passado|"
         "no mês passado|vorige maand"
     ),
+    "this year": "this year|dieses jahr|este año|cette année|questanno|este ano|dit jaar",
+    "last year": (
+        "last year|letztes jahr|el año pasado|lannée dernière|lanno scorso|ano passado|"
+        "no ano passado|vorig jaar"
+    ),
     **{day: f"{day}|on {day}|last {day}" for day in WEEKDAYS},
 }
 # Words of the longest of them, and of a date with one of these words before it.
-_LONGEST_TIME = 4
-_BEFORE_DATES = ("on", "from", "of", "am", "vom", "el", "le", "il", "em", "op")
+_LONGEST_TIME = 6
+_BEFORE_DATES = ("on", "from", "of", "am", "vom", "el", "le", "il", "em", "op", "the")
+_BEFORE_MONTHS = ("in", "during", "im", "en", "em", "a", "op")
+_DAYS_AGO = re.compile(
+    r"(?:vor |hace |il y a |há )?(\d{1,4}) "
+    r"(?:days ago|tagen|días|jours|giorni fa|dias|dagen geleden)"
+)
 _QUESTIONS = (
     # What to know
     "what should i know|what do i need to know|what should we know|what must i know|"
@@ -232,19 +243,26 @@ def is_opening(query: str) -> bool:
     return _asks_only(_words(query), questions) or bool(time_asked(query))
 
 
-def time_asked(query: str) -> str:
+def time_asked(query: str, now: int | None = None) -> str:
     """Return the time that an opening question about the past names; empty if there is none.
+
+    A day or a month without a year is the latest one up to ``now``.
 
     >>> time_asked("What did we do yesterday?"), time_asked("was haben wir letzte Woche gemacht")
     ('yesterday', 'last week')
     >>> time_asked("What happened on 2026-03-01?"), time_asked("What should I do today?")
     ('2026-03-01', '')
+    >>> time_asked("what did we do on March 1st, 2026"), time_asked("recap of March 2026")
+    ('2026-03-01', '2026-03')
     """
     words = _words(query)
     past = _past()
-    for length in range(_LONGEST_TIME, 0, -1):
-        for start in range(len(words) - length + 1):
-            time = _time_of(words[start : start + length])
+    # Whatever no question about the past has must be part of the time.
+    told = [place for place, word in enumerate(words) if word not in _words_around_times()]
+    first, last = (told[0], told[-1]) if told else (len(words), -1)
+    for length in range(_LONGEST_TIME, max(0, last - first), -1):
+        for start in range(max(0, last + 1 - length), min(first, len(words) - length) + 1):
+            time = _time_of(words[start : start + length], now)
             if time and _asks_only(words[:start] + words[start + length :], past):
                 return time
     return ""
@@ -257,7 +275,7 @@ def at_its_time(
 
     A filter that has a time of its own stays as it is.
     """
-    span = span_of(time_asked(query), now)
+    span = _span_of(time_asked(query, now), now)
     fields = given_fields(where) if span else {}
     if span is None or not fields.keys().isdisjoint(("since", "until")):
         return where
@@ -284,14 +302,73 @@ def _asks_only(words: tuple[str, ...], questions: Phrases) -> bool:
     return any(words[start:end] in questions for start in starts for end in ends)
 
 
-def _time_of(words: tuple[str, ...]) -> str:
-    """Return the time that a phrase is, as `span_of` takes it."""
-    if words[0] in _BEFORE_DATES:
+def _span_of(time: str, now: int | None) -> tuple[int, int] | None:
+    """Return the first moment of a time, as `time_asked` names it, and that of the next one."""
+    if len(time) != len("2026-03"):
+        return span_of(time, now)
+    year, month = map(int, time.split("-"))
+    following = f"{year + month // 12:04}-{month % 12 + 1:02}-01"
+    first, after = span_of(f"{time}-01"), span_of(following)
+    return (first[0], after[0]) if first and after else None
+
+
+def _time_of(words: tuple[str, ...], now: int | None) -> str:
+    """Return the time that a phrase is: as `span_of` takes it, or a month."""
+    if phrase := _times().get(words):
+        return phrase
+    if words[0] in _BEFORE_MONTHS:
+        return _month_of(words[1:], now)
+    while words and words[0] in _BEFORE_DATES:
         words = words[1:]
     if len(words) == 3 and [len(word) for word in words] == [4, 2, 2]:
         date = "-".join(words)
         return date if date.replace("-", "").isdecimal() and date.isascii() else ""
-    return _times().get(words, "")
+    if not any(map(str.isdecimal, "".join(words))):
+        return _times().get(words, "")  # "on the last monday"
+    if ago := _DAYS_AGO.fullmatch(" ".join(words)):
+        return _days_before(int(ago[1]), now)
+    return _date_of(words, now)
+
+
+def _date_of(words: tuple[str, ...], now: int | None) -> str:
+    """Return the day or the month that words are, and nothing else: ``nov 10th``."""
+    from plait.text.dates import dates_in
+
+    dates = dates_in(" ".join(words))
+    if len(dates) != 1 or dates[0].words != words:
+        return ""
+    numbers = dates[0].phrases[0]
+    if not all(map(str.isdecimal, numbers)):
+        return ""
+    if len(numbers[0]) == len("2026"):
+        return "-".join(numbers)
+    return _latest("-".join(numbers), now)
+
+
+def _month_of(words: tuple[str, ...], now: int | None) -> str:
+    """Return the month that words are, with a year or without."""
+    from plait.text.dates import month_of
+
+    if len(words) == 1:
+        month = month_of(words[0])
+        return _latest(f"{month:02}", now) if month else ""
+    time = _date_of(words, now) if words else ""
+    return time if len(time) == len("2026-03") else ""
+
+
+def _latest(time: str, now: int | None) -> str:
+    """Return a month or a day of any year with the year in which it was the last time."""
+    today = _days_before(0, now)
+    year = int(today[:4])
+    return f"{year if time <= today[5 : 5 + len(time)] else year - 1:04}-{time}"
+
+
+def _days_before(days: int, now: int | None) -> str:
+    from datetime import datetime, timedelta
+
+    moment = clock.time() if now is None else now / 1000
+    today = datetime.fromtimestamp(moment)  # noqa: DTZ006 - local, as people mean it
+    return str((today - timedelta(days=days)).date())
 
 
 @cache
@@ -304,6 +381,12 @@ def _phrases() -> tuple[Phrases, Phrases, Phrases]:
 def _past() -> Phrases:
     """Return the questions that may name a time."""
     return _split(f"{_PAST}|{_ONLY_WITH_TIME}")
+
+
+@cache
+def _words_around_times() -> frozenset[str]:
+    _, before, behind = _phrases()
+    return frozenset(word for phrase in (*_past(), *before, *behind) for word in phrase)
 
 
 @cache

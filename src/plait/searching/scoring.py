@@ -432,7 +432,7 @@ class Scorer:
         scores = self._embedder.interact(self._evidence.text, texts)
         compared = []
         for hit, score in zip(hits, scores or repeat(None), strict=False):
-            signals = hit.signals._replace(sentence=score)
+            signals = self._evidence.with_sentence(hit, score)
             relevance = self._evidence.relevance(hit.passage, signals, self._chance)
             compared.append(hit._replace(signals=signals, relevance=relevance))
         return compared

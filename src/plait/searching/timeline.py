@@ -11,6 +11,8 @@ from plait.types import KINDS, Document, Filter
 SUMMARY_CHARS = 100
 # Not the sign of "C#", "#12" and "#todo".
 _HEADING = re.compile(r"^ {0,3}#{1,6}(?!\S)[ \t]*([^\n]*?)(?:[ \t]+#+)?[ \t]*$", re.MULTILINE)
+# What begins a list, a table, a quote or code: a row of signs below it underlines nothing.
+_NO_HEADINGS = ("-", "=", "#", ">", "|", "*", "+", "    ", "\t")
 
 
 def happenings(where: Filter) -> Filter:
@@ -75,6 +77,8 @@ def summary_of(document: Document) -> str:
     'Deploys: We deploy C# on Fridays, see #12.'
     >>> summary_of(Document(text="# C#")), summary_of(Document(text="To buy:"))
     ('C#', 'To buy:')
+    >>> summary_of(Document(text="Deploys\n=======\n\nWe deploy."))
+    'Deploys: We deploy.'
     """
     if document.summary:
         return document.summary
@@ -82,11 +86,30 @@ def summary_of(document: Document) -> str:
 
     text = document.text
     front = 0 if document.kind == "message" else front_matter(text)[1]
-    marked = _HEADING.sub(_heading_words, text[front : front + 4 * SUMMARY_CHARS])
+    begin = _without_underlines(text[front : front + 4 * SUMMARY_CHARS])
+    marked = _HEADING.sub(_heading_words, begin)
     first = " ".join(marked.split())
     if not text.rstrip().endswith(":"):
         first = first.removesuffix(":")  # there is nothing after the heading
     return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"
+
+
+def _without_underlines(text: str) -> str:
+    r"""Return a text whose underlined headings are marked like others.
+
+    >>> _without_underlines("Keys\n====\nRotate.\n\n---\n- them\n---\n")
+    '# Keys\nRotate.\n\n---\n- them\n---'
+    """
+    lines: list[str] = []
+    for line in text.splitlines():
+        row = line.strip()
+        if len(row) > 1 and row in ("=" * len(row), "-" * len(row)) and lines:
+            above = lines[-1]
+            if above.strip() and not above.startswith(_NO_HEADINGS):
+                lines[-1] = f"# {above.strip()}"
+                continue
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _heading_words(match: re.Match[str]) -> str:

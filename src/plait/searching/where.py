@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from plait.errors import UsageError, advise
-from plait.times import as_moment, check_order
+from plait.times import as_end, as_range
 from plait.types import (
     KINDS,
     MEMORY_TYPES,
@@ -76,9 +76,9 @@ def to_filter(where: Filter | Where | None, project: str | None, *, all_projects
     """
     fields = given_fields(where)
     check_fields(fields, where)
-    for name in fields.keys() & set(_TIMES):
-        fields[name] = as_moment(fields[name], name, zero=True)
-    check_order("since", fields.get("since"), "until", fields.get("until"))
+    if not fields.keys().isdisjoint(_TIMES):
+        fields["since"], fields["until"] = as_range(fields.get("since"), fields.get("until"))
+        fields["as_of"] = as_end(fields.get("as_of"), "as_of")
     for name in fields.keys() & _LISTS:
         fields[name] = _listed(fields[name])
     if "tags" in fields:

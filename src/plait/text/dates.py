@@ -89,6 +89,37 @@ _ORDINALS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 _ANY_DAY = r"\d\d?(?:st|nd|rd|th)?"
 _MONTHS_IN_YEAR = 12  # beyond, a number is a day
 MOST_DATES = 3  # of a question, the first ones
+_LONGEST_DAY = 60  # characters: "Wednesday, the 23rd of September, 2026"
+
+
+def month_of(name: str) -> int:
+    """Return the number of the month that a word names, in lower case; 0 if it names none.
+
+    >>> month_of("märz"), month_of("sept"), month_of("spring")
+    (3, 9, 0)
+    """
+    return _NUMBER_OF.get(name, 0)
+
+
+def day_of(text: str) -> str:
+    """Return the day that a text is, as ``2026-03-05``; empty if it is none, or none for sure.
+
+    >>> day_of("Thursday, March 5, 2026"), day_of("5. März 2026"), day_of("2026/3/5")
+    ('2026-03-05', '2026-03-05', '2026-03-05')
+    >>> day_of("03/04/2026"), day_of("March 2026"), day_of("5 March"), day_of("5 March 2026 or so")
+    ('', '', '', '')
+    """
+    if len(text) > _LONGEST_DAY:
+        return ""
+    dates, words = dates_in(text), tuple(re.findall(r"[^\W_]+", text.lower()))
+    if len(dates) != 1 or dates[0].words not in (words, words[1:]):
+        return ""
+    return next(("-".join(phrase) for phrase in dates[0].phrases if _is_day(phrase)), "")
+
+
+def _is_day(phrase: tuple[str, ...]) -> bool:
+    is_long = [len(part) for part in phrase] == [4, 2, 2]
+    return is_long and all(part.isascii() and part.isdecimal() for part in phrase)
 
 
 def numbers_in(text: str) -> list[Term]:

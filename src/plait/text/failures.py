@@ -30,6 +30,7 @@ _WORD = re.compile(r"\w++")
 _NUMBER = re.compile(r"\d++(?:[.:]\d++)*+")
 # Letters that are left of an error; fewer say nothing.
 _FEWEST_LETTERS = 8
+_FEWEST_WORDS = 3
 
 
 def telling_line(output: str) -> str:
@@ -90,6 +91,15 @@ def has_words(error: str, words: str) -> bool:
     """
     wanted = {*_WORD.findall(words.casefold())}
     return bool(wanted) and wanted <= {*_WORD.findall(error.casefold())}
+
+
+def is_sentence(error: str) -> bool:
+    """Tell whether enough words are left of an error to recognise it without names and numbers.
+
+    >>> is_sentence("column '' cannot be cast"), is_sentence("keyerror: '' 0 0")
+    (True, False)
+    """
+    return sum(map(str.isalpha, _WORD.findall(error))) >= _FEWEST_WORDS
 
 
 def failure_of(error: str) -> int | None:

@@ -214,6 +214,7 @@ class Changes:
             document.id,
             written.chunks,
             replaced=old is not None,
+            duplicate=trash.is_same_file(old, document),
             pending=written.pending,
             parent=document.parent,
             lowered=None if document.trust == asked else document.trust,

@@ -431,10 +431,20 @@ def _event_time(document: Document, values: FrontMatter, now: int) -> int:
     dates: list[object] = [values.get(name) for name in ("date", "event_at", "created")]
     dates.append(filenames.day_in_name(_file_name(document)))
     for date in dates:
-        moment = parse_time(date) if isinstance(date, str) else None
+        moment = _moment_of(date) if isinstance(date, str) and date else None
         if moment is not None:
             return moment
     return now if document.mtime is None else document.mtime
+
+
+def _moment_of(date: str) -> int | None:
+    """Return the time that a note gives itself; a day may be in words: ``March 5, 2026``."""
+    moment = parse_time(date)
+    if moment is None and any(map(str.isdecimal, date)):
+        from plait.text.dates import day_of
+
+        moment = parse_time(day_of(date))
+    return moment
 
 
 def document_from_file(

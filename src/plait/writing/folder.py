@@ -334,7 +334,8 @@ class Ingest:
         for (change, outcome), done in zip(batch, stored, strict=True):
             path = change.entry.document.path or ""
             if outcome == "added" and done.replaced:
-                outcome = "unchanged"  # another process has added it meanwhile
+                # Another process has added it meanwhile, or a note had its name.
+                outcome = "unchanged" if done.duplicate else "changed"
             remark = self._remarks.pop(path, "")
             reports.append(FileReport(path, outcome, done.chunks, remark, secret=done.secret))
         self._report(*reports)

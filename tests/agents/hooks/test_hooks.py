@@ -332,7 +332,7 @@ def test_log_tells_what_was_shown_and_what_it_cost(home: Home, capsys: Any) -> N
         memory.delete("keys", purge=True)
     assert main(["log", "--injected", "--format", "text"]) == 0
     told_text = capsys.readouterr().out
-    assert "(no longer there)" in told_text and "rotate" not in told_text
+    assert "(not in this memory)" in told_text and "rotate" not in told_text
 
 
 def test_a_line_of_the_log_is_one_line(home: Home, capsys: Any) -> None:
