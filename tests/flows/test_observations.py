@@ -532,3 +532,15 @@ def test_who_stores_a_fence_is_told_that_it_was_left_out(memory: Memory) -> None
 def test_near_duplicates_never_show_what_is_quarantined(memory: Memory) -> None:
     memory.store("The API listens on port 8080 at night", trust="quarantined")
     assert memory.store("The API listens on port 8443 at night").near == ()
+
+
+@pytest.mark.parametrize("other", ["deploy day", "DEPLOY DAY", "Deploy day"])
+@pytest.mark.parametrize("entity", [None, "Shop"])
+def test_a_topic_is_the_same_in_other_letters(memory: Memory, other, entity) -> None:
+    old = memory.store("We deploy on Fridays", topic="Deploy Day", entity=entity)
+    new = memory.store("We deploy on Mondays", topic=other, entity=entity)
+    beside = memory.store("It deploys itself", topic="deploy days", entity=entity)
+    assert (new.superseded, beside.superseded) == ((old.id,), ())
+    assert memory.lookup(new.id)[0].topic == "Deploy Day"
+    assert memory.lookup(beside.id)[0].topic == "deploy days"
+    assert memory.store("We sail", topic=other, entity="Boat").superseded == ()

@@ -252,7 +252,7 @@ def test_another_word_is_no_typing_error(plait, words):
         (["--tag", "beez"], "--tag bees"),
         (["--type", "decsion"], "--type decision"),
         (["--topic", "deplyos"], "--topic deploys"),
-        (["--tag", "Bees", "--type", "decsion"], "--type decision"),
+        (["--tag", "Bees", "--type", "decsion"], "--tag bees --type decision"),
     ],
     ids=" ".join,
 )
@@ -333,3 +333,13 @@ def test_the_name_of_a_file_is_similar_without_its_folder(plait, tmp_path, name)
     plait("ingest", str(tmp_path / "notes"))
     for verb in ("get", "delete"):
         assert "Did you mean house/boiler.md?" in plait(verb, name).err
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--tag", "OPS"), ("--type", "Decision"), ("--topic", "PORT")]
+)
+def test_a_value_in_other_letters_is_suggested(plait, option, value):
+    words = ("--tags", "ops", "--type", "decision", "--topic", "port")
+    plait("store", "The API listens on 8080", *words)
+    ran = plait("search", "API", option, value)
+    assert (ran.code, f"Did you mean {option} {value.lower()}?" in ran.err) == (3, True)

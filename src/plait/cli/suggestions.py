@@ -61,11 +61,11 @@ def similar_values(
     for field, values in asked.items():
         option, values_of = _STORED[field]
         known = {value for row in rows for value in values_of(row) if value}
-        folded = {value.casefold() for value in known}
         for value in values:
-            if value.casefold() in folded:
+            if value in known:
                 continue
-            similar = closest(value, sorted(known), SIMILAR_VALUE)
+            same = _ignoring_case(value, sorted(known))
+            similar = same[0] if same else closest(value, sorted(known), SIMILAR_VALUE)
             if similar is not None:
                 meant.append(f"{option} {shell_word(similar, 'NAME')}")
     return f" Did you mean {' '.join(meant)}?" if meant else ""

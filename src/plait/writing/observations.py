@@ -22,6 +22,7 @@ from plait.writing.writer import Writer, batches
 # Passages compared with a new text, by words and by vector each.
 COMPARED = 5
 MOST_NEAR = 3
+MOST_TOPICS = 100  # facts that may have a topic in other letters
 NEAR_SNIPPET_CHARS = 100
 # Characters. Two long texts are never near duplicates by chance.
 LONGEST_COMPARED = 2_000
@@ -42,7 +43,7 @@ def store_observation(writer: Writer, document: Document, entity: str | None) ->
     echoed = _echoed(writer, asked, own, about)
     if echoed is not None:
         return echoed
-    document = own.document
+    document = _with_known_topic(writer, own.document, about)
     if entity is not None:
         writer.check_secrets(Document(key=entity, origin=document.origin))
     entry = writer.prepare(document)
@@ -57,6 +58,21 @@ def store_observation(writer: Writer, document: Document, entity: str | None) ->
     near = () if stored.duplicate else [other for other in similar if other.id not in known]
     stored = stored._replace(near=tuple(near)[:MOST_NEAR], trouble=writer.trouble)
     return own.noted(stored, asked)
+
+
+def _with_known_topic(writer: Writer, document: Document, about: str | None) -> Document:
+    """Return a fact with its topic as the facts that hold write it: "Port" is "port".
+
+    Otherwise a correction would stand beside what it corrects. An import keeps what it brings.
+    """
+    topic = document.topic
+    if topic is None:
+        return document
+    forms = (topic, topic.lower(), topic.capitalize(), topic.title(), topic.upper())
+    where = Filter(projects=(document.project,), kinds=("observation",), topics=forms)
+    where = where if about is None else where._replace(parents=(about,))
+    known = [row.topic for row in writer.store.scan(where, limit=MOST_TOPICS)]
+    return document if topic in known or not known else document._replace(topic=known[0])
 
 
 def store_note(writer: Writer, document: Document, lines: Sequence[int] = ()) -> Stored:
