@@ -12,6 +12,7 @@ import pytest
 
 from plait import Memory
 from plait.errors import PlaitError
+from plait.stores.postgres import pool
 from plait.stores.postgres.connection import Channel, number_of
 from plait.stores.postgres.pool import MOST_CONNECTIONS, Patience
 from plait.stores.postgres.seats import Seat, Seats
@@ -110,6 +111,23 @@ def test_a_connection_that_is_in_use_when_its_memory_is_closed_is_closed_afterwa
         connection = session.connection
         store.close()
         assert session.value("SELECT 1") == 1
+    assert connection.closed
+
+
+def test_a_connection_that_is_given_back_while_its_memory_is_closed_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = PostgresStore(servers.address(new_id()))
+    lease = store._connections.take(Patience(1.0))
+    connection = lease.connection
+
+    def closing(_: object) -> bool:
+        store.close()
+        return True
+
+    monkeypatch.setattr(pool, "is_at_rest", closing)
+    with lease:
+        pass
     assert connection.closed
 
 

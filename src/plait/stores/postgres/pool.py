@@ -1,6 +1,7 @@
 """The connections of one process: kept while they are used, made anew when they are lost."""
 
 import logging
+import math
 import os
 import time
 from collections.abc import Generator, Iterator
@@ -276,8 +277,9 @@ class Pool:
         with self._lock:
             self._idle.append((now, connection))
             # The one that was used last is used next: those that nobody needs are the first.
-            stale = [row for row in self._idle if now - row[0] > IDLE_S]
-            self._idle = [row for row in self._idle if now - row[0] <= IDLE_S]
+            oldest = math.inf if self._closed else now - IDLE_S
+            stale = [row for row in self._idle if row[0] < oldest]
+            self._idle = [row for row in self._idle if row[0] >= oldest]
         for _, unused in stale:
             unused.close()
 
