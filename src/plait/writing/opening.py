@@ -47,7 +47,7 @@ def _steps(path: str, folder: str) -> tuple[str, ...]:
     below = os.path.join(folder, "")  # noqa: PTH118
     if not folder or not _STEPS or not path.startswith(below):
         return ()
-    return (folder, *path.removeprefix(below).split(os.sep))
+    return (folder, *path.removeprefix(below).split(os.sep))  # noqa: PTH206
 
 
 def _entered(name: str, above: int | None) -> int:
