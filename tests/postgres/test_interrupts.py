@@ -43,6 +43,21 @@ def test_an_act_that_is_interrupted_anywhere_leaves_nothing_behind(tmp_path: Pat
     assert came > 15
 
 
+def test_ctrl_c_while_answers_are_fetched_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = PostgresStore(servers.address(new_id()))
+
+    def stopped(_: object) -> Iterator[None]:
+        raise KeyboardInterrupt
+        yield
+
+    with monkeypatch.context() as patched, store._connections.lent() as session:
+        patched.setattr(pool, "_ended", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            session.together(("SELECT 1", {}), ("SELECT 2", {}))
+        assert session.connection.closed
+    store.close()
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("files", ["plait/stores/postgres/", "psycopg/", "plait/"])
 def test_every_point_of_every_act_may_be_interrupted(tmp_path: Path, files: str) -> None:
