@@ -76,7 +76,7 @@ def test_deleting_some_files_of_a_folder_inside_is_no_missing_disk(
     assert (report.count("removed"), report.count("kept")) == (gone, 0)
 
 
-@pytest.mark.parametrize("place", ["notes", "notes/sub", "."])
+@pytest.mark.parametrize("place", ["notes", "notes/", "notes/sub", "."])
 @pytest.mark.parametrize("is_mounted", [False, True])
 def test_a_disk_that_the_systems_table_names_is_missed_whatever_is_in_its_place(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, is_mounted: bool
@@ -84,7 +84,10 @@ def test_a_disk_that_the_systems_table_names_is_missed_whatever_is_in_its_place(
     for number in range(3):
         write(tmp_path / f"notes/sub/n{number}.md", number)
     disk = str((tmp_path / place).resolve()).replace(" ", "\\040")
-    (tmp_path / "fstab").write_text(f"# a b\nUUID=1 {disk} ext4 defaults 0 2\n", encoding="utf-8")
+    written = disk + "/" * place.endswith("/")
+    (tmp_path / "fstab").write_text(
+        f"# a b\nUUID=1 {written} ext4 defaults 0 2\n", encoding="utf-8"
+    )
     (tmp_path / "mounts").write_text(f"/dev/sda1 {disk if is_mounted else '/'} ext4 rw 0 0\n")
     monkeypatch.setattr(removals, "FSTAB", tmp_path / "fstab")
     monkeypatch.setattr(removals, "MOUNTED", tmp_path / "mounts")

@@ -1,6 +1,7 @@
 """What members see and do with plait: private, project and team, and who may change what."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from plait.stores.postgres.connection import SQLRow
 from plait.stores.postgres.memories import drop_memory
 from plait.stores.postgres.store import PostgresStore
 from plait.types.relations import Relation
-from plait.types.visibility import TeamMember
+from plait.types.visibility import TeamMember, Visibility
 from tests.codes import has_code
 from tests.people.conftest import Opened, Team, Trio
 from tests.unit.test_postgres_trips import MOST_TRIPS, trips
@@ -409,3 +410,22 @@ def test_what_a_member_is_takes_no_trip_of_its_own(trio: Trio, opened: Opened) -
     store._connections._recognised_at = float("-inf")
     assert memory.search("rotate keys")
     assert store.membership.role == "reader"
+
+
+@pytest.mark.parametrize("visibility", ["private", "team"])
+def test_a_link_to_what_only_its_writer_sees_takes_no_text_from_the_others(
+    trio: Trio, tmp_path: Path, visibility: Visibility
+) -> None:
+    for name in ("home", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.md").write_text(f"About {name}.", encoding="utf-8")
+    note = tmp_path / "home/note.md"
+    note.write_text("Open plums.", encoding="utf-8")
+    with trio.team.memory(trio.writer) as wim, trio.team.memory(trio.reader) as rita:
+        wim.ingest(tmp_path / "home")
+        note.rename(tmp_path / "other/note.md")
+        note.symlink_to(tmp_path / "other/note.md")
+        wim.ingest(tmp_path / "other", visibility=visibility)
+        wim.ingest(tmp_path / "home")
+        assert texts(rita) == {"Open plums."}
+        assert len(wim.search("plums")) == (2 if visibility == "private" else 1)

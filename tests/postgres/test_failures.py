@@ -244,6 +244,25 @@ def test_a_fork_has_connections_of_its_own(server: OwnServer, opening: Opening) 
     assert sorted(names(store)) == ["child", "last", "later", "parent"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_fork_waits_for_no_writer_that_only_its_parent_has(
+    server: OwnServer, opening: Opening
+) -> None:
+    store = opening(server.dsn)
+    turn = store._connections._turn.take(0.0)  # type: ignore[attr-defined]
+    assert turn is not None
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            put(store, "child")
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert names(store) == ["child"]
+
+
 # -- what the server refuses ---------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from plait import Memory
 from plait.errors import PlaitError
+from plait.stores.postgres import pool
 from plait.stores.postgres.connection import Channel, number_of
 from plait.stores.postgres.pool import MOST_CONNECTIONS, Patience
 from plait.stores.postgres.seats import Seat, Seats
@@ -40,6 +41,21 @@ def test_an_act_that_is_interrupted_anywhere_leaves_nothing_behind(tmp_path: Pat
     points, came = interrupted(tmp_path, 40, 2, "plait/stores/postgres/")
     assert points > 150
     assert came > 15
+
+
+def test_ctrl_c_while_answers_are_fetched_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = PostgresStore(servers.address(new_id()))
+
+    def stopped(_: object) -> Iterator[None]:
+        raise KeyboardInterrupt
+        yield
+
+    with monkeypatch.context() as patched, store._connections.lent() as session:
+        patched.setattr(pool, "_ended", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            session.together(("SELECT 1", {}), ("SELECT 2", {}))
+        assert session.connection.closed
+    store.close()
 
 
 @pytest.mark.soak
@@ -110,6 +126,23 @@ def test_a_connection_that_is_in_use_when_its_memory_is_closed_is_closed_afterwa
         connection = session.connection
         store.close()
         assert session.value("SELECT 1") == 1
+    assert connection.closed
+
+
+def test_a_connection_that_is_given_back_while_its_memory_is_closed_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = PostgresStore(servers.address(new_id()))
+    lease = store._connections.take(Patience(1.0))
+    connection = lease.connection
+
+    def closing(_: object) -> bool:
+        store.close()
+        return True
+
+    monkeypatch.setattr(pool, "is_at_rest", closing)
+    with lease:
+        pass
     assert connection.closed
 
 

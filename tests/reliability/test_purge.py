@@ -284,7 +284,7 @@ def test_slices_that_take_long_shrink_again_but_on_a_full_disk_none_grows():
     for _ in range(40):
         slices.note(25, 0.0)
     assert slices.documents == deleting.MANY_DOCUMENTS
-    assert slices.passages == deleting.SLICE_PASSAGES * 16
+    assert slices.passages == deleting.MANY_DOCUMENTS  # the next ones may be large
     slices.note(400, 1.0)
     assert slices.documents == 200
     for _ in range(9):

@@ -317,9 +317,12 @@ def test_links_lead_nowhere(folder: Path, other: Memory, tmp_path: Path) -> None
     assert other.lookup("k")[0].text == "hello"
 
 
+@pytest.mark.parametrize("way", ["whole", "here", "through another"])
 def test_a_folder_that_becomes_a_link_while_it_is_read_leads_nowhere(
-    folder: Path, other: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, other: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
+    monkeypatch.chdir(folder)
+    given = {"whole": str(folder), "here": ".", "through another": "./note/../"}[way]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     [note] = (folder / "note").iterdir()
@@ -334,7 +337,7 @@ def test_a_folder_that_becomes_a_link_while_it_is_read_leads_nowhere(
         return iter(listed)
 
     monkeypatch.setattr(folders, "_names", names_then_swap)
-    assert other.import_from(folder).added == 0
+    assert other.import_from(given).added == 0
     with pytest.raises(NotFound):
         other.lookup("s")
 

@@ -185,10 +185,11 @@ def files_of(folder: str, max_bytes: int) -> Iterator[FolderFile]:
     Raises:
         UsageError: A file is too large, or there are too many.
     """
+    place = Path(folder).absolute()
     for count, name in enumerate(_names(folder, "", DEEPEST_FOLDER)):
         if count >= MAX_FILES:
             raise bad_file(name, f"the folder has more than {MAX_FILES:,} files")
-        content = read_regular(Path(folder, name), max_bytes, inside=folder)
+        content = read_regular(place / name, max_bytes, inside=str(place))
         if content is not None:
             yield FolderFile(name, *content)
 

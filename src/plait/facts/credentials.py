@@ -281,9 +281,8 @@ _UNSEEN = (
 _CONTROLS = bytes([*range(9), *range(0x0E, 0x20), 0x7F])
 # A second ASCII that nobody sees, and a model reads.
 _FIRST_TAG = 0xE0000
-_TAGS = {_FIRST_TAG + code: code for code in range(0x20, 0x7F)}
-_HIDING = pattern(f"[{_UNSEEN}\U000e0020-\U000e007e]")
-_GONE = pattern(f"[{_UNSEEN}]+")
+_TAGS = {chr(_FIRST_TAG + code): chr(code) for code in range(0x20, 0x7F)}
+_HIDING = pattern(f"[{_UNSEEN}{min(_TAGS)}-{max(_TAGS)}]+")
 
 
 def as_shown(text: str) -> str:
@@ -295,13 +294,15 @@ def as_shown(text: str) -> str:
     if text.isascii():  # which a table does in a third of the time
         left = text.encode().translate(None, _CONTROLS)
         return text if len(left) == len(text) else left.decode()
-    return _GONE().sub("", text).translate(_TAGS) if _HIDING().search(text) else text
+    if not _HIDING().search(text):
+        return text
+    return _HIDING().sub(lambda run: "".join(_TAGS.get(sign, "") for sign in run[0]), text)
 
 
 def spread(value: str) -> re.Pattern[str]:
     """Return what finds a value in a text of which `as_shown` shows it."""
     tags = {letter: tag for tag, letter in _TAGS.items()}
-    letters = (re.escape(sign + chr(tags.get(ord(sign), ord(sign)))) for sign in value)
+    letters = (re.escape(sign + tags.get(sign, sign)) for sign in value)
     return re.compile(f"[{_UNSEEN}]*+".join(f"[{pair}]" for pair in letters))
 
 

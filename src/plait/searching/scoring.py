@@ -1,7 +1,7 @@
 """Turn a fused ranking into hits: hydrate, score by evidence and use, explain."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import compress, repeat, zip_longest
+from itertools import compress, zip_longest
 
 from plait.embedders import Embedder
 from plait.errors import Notice
@@ -431,7 +431,7 @@ class Scorer:
         texts = [hit.passage.text[:COMPARED_PASSAGE] for hit in hits]
         scores = self._embedder.interact(self._evidence.text, texts)
         compared = []
-        for hit, score in zip(hits, scores or repeat(None), strict=False):
+        for hit, score in zip(hits, [None] * len(hits) if scores is None else scores, strict=True):
             signals = self._evidence.with_sentence(hit, score)
             relevance = self._evidence.relevance(hit.passage, signals, self._chance)
             compared.append(hit._replace(signals=signals, relevance=relevance))

@@ -42,8 +42,11 @@ class Slices:
 
     @property
     def passages(self) -> int:
-        """Return with how many passages a transaction has enough."""
-        return SLICE_PASSAGES * max(1, self.documents // SLICE_DOCUMENTS)
+        """Return with how many passages a transaction has enough.
+
+        Not in proportion: after many small documents, the next ones may be large.
+        """
+        return max(SLICE_PASSAGES, self.documents)
 
     def note(self, documents: int, seconds: float) -> None:
         """Note how long a transaction worked, before it waited for the disk."""

@@ -6,7 +6,7 @@ where it went; no content needs to be compared.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from plait.facts.names import PERSONAL
@@ -15,6 +15,7 @@ from plait.facts.trust import may_replace
 from plait.protocols import Store
 from plait.types import Document
 from plait.types.ids import share_files
+from plait.types.visibility import TEAM, Visibility
 from plait.writing import sources
 from plait.writing.moves import EVERY_FILE, Moves, is_below, moved_to, placed, real_place
 
@@ -45,19 +46,30 @@ def behind(store: Store, links: Sequence[str], project: str | None) -> dict[str,
 def read_elsewhere(store: Store, rows: Sequence[Document]) -> frozenset[str]:
     """Return the paths of documents whose files a link now leads to, where they are known too.
 
-    In the same project, or personal: whoever looks for the old text there finds the present one.
+    In the same project, or personal, and seen by all who see the old text: whoever looks for that
+    finds the present one.
     """
     reals = {row.path or "": real_place(row.path or "") for row in rows}
     rows = [row for row in rows if (real := reals[row.path or ""]) and Path(real).is_file()]
     wanted = [
         Document(kind="file", path=reals[row.path or ""], project=row.project) for row in rows
     ]
-    return frozenset(
-        row.path or ""
+    pairs = [
+        (row, there)
         for row, there in zip(rows, store.known(wanted), strict=True)
         if there is not None and there.id != row.id and not is_detached(there)
         if there.project in (row.project, None) and may_replace(row, there)
-    )
+    ]
+    # Only some stores have members.
+    asked: Callable[[Sequence[str]], Mapping[str, Visibility]] | None
+    asked = getattr(store, "visibilities", None) if pairs else None
+    who = asked([row.id for pair in pairs for row in pair]) if asked else {}
+
+    def is_seen(row: Document, there: Document) -> bool:
+        seen_by = who.get(there.id, TEAM)
+        return seen_by == TEAM or (seen_by == who.get(row.id) and there.project == row.project)
+
+    return frozenset(row.path or "" for row, there in pairs if is_seen(row, there))
 
 
 def leading_nowhere(store: Store, walk: sources.Walk, project: str | None) -> list[sources.Skipped]:

@@ -113,7 +113,8 @@ def _places(table: Path) -> list[str]:
         return []
     rows = [line.split() for line in lines if not line.lstrip().startswith("#")]
     names = [row[1] for row in rows if len(row) > 1 and row[1].startswith("/")]
-    return [re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), name) for name in names]
+    plain = [re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), name) for name in names]
+    return [os.path.normpath(name) for name in plain]  # people end them with a slash, too
 
 
 def _folders_between(root: str, path: str) -> list[str]:

@@ -225,6 +225,12 @@ class Connections:
         self._turn = Seats(1, Seat)
         self.writer = int.from_bytes(os.urandom(8), "big", signed=True)
 
+    def _begin_after_fork(self) -> None:
+        """Leave to the process that forked this one what is its own."""
+        if self._pool.process != os.getpid():
+            self._inherited.append(self._pool)
+            self._begin()
+
     def take(self, patience: Patience) -> Lease:
         """Lend a connection, until the end of the context that the lease is; `lent` does both.
 
@@ -237,9 +243,7 @@ class Connections:
                 code="store_closed",
                 subject=self.path,
             )
-        if self._pool.process != os.getpid():
-            self._inherited.append(self._pool)
-            self._begin()
+        self._begin_after_fork()
         try:
             return self._pool.take(patience)
         except psycopg.Error as error:
@@ -350,7 +354,8 @@ class Connections:
         """
         from plait.stores.postgres.commits import Write
 
-        if self._pool.process == os.getpid() and self._turn.has(get_ident()):
+        self._begin_after_fork()
+        if self._turn.has(get_ident()):
             raise StoreError("This thread is inside a transaction already.", code="nested_write")
         patience = Patience(self.timeout if patient else 0.0)
         with (

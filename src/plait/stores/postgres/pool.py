@@ -1,6 +1,7 @@
 """The connections of one process: kept while they are used, made anew when they are lost."""
 
 import logging
+import math
 import os
 import time
 from collections.abc import Generator, Iterator
@@ -89,15 +90,23 @@ def at_once(connection: Connection) -> Iterator[None]:
     subtle: after its last statement the driver asks the server to flush, which sends nothing more,
     but is no longer idle then: it would wait for ever for a writer that has vanished.
     """
-    with connection.pipeline() as pipeline:
-        if all(hasattr(pipeline, name) for name in _ENDS_BY):
-            pipeline._exit_gen = partial(_ended, pipeline)  # type: ignore[method-assign]
-        try:
-            yield
-        except BaseException as error:
-            if is_interruption(error):
-                connection.close()  # or the driver would wait for what was sent
+    try:
+        with connection.pipeline() as pipeline:
+            if all(hasattr(pipeline, name) for name in _ENDS_BY):
+                pipeline._exit_gen = partial(_ended, pipeline)  # type: ignore[method-assign]
+            try:
+                yield
+            except BaseException as error:
+                if is_interruption(error):
+                    connection.close()  # or the driver would wait for what was sent
+                raise
+    except psycopg.OperationalError as error:
+        # Stopped at its end, the driver tells only that answers are left.
+        stop = error.__context__
+        if stop is None or not is_interruption(stop):
             raise
+        connection.close()
+        raise stop from None
     # Or it would keep itself, and the connection, until garbage is collected.
     vars(pipeline).pop("_exit_gen", None)
 
@@ -276,8 +285,9 @@ class Pool:
         with self._lock:
             self._idle.append((now, connection))
             # The one that was used last is used next: those that nobody needs are the first.
-            stale = [row for row in self._idle if now - row[0] > IDLE_S]
-            self._idle = [row for row in self._idle if now - row[0] <= IDLE_S]
+            oldest = math.inf if self._closed else now - IDLE_S
+            stale = [row for row in self._idle if row[0] < oldest]
+            self._idle = [row for row in self._idle if row[0] >= oldest]
         for _, unused in stale:
             unused.close()
 
