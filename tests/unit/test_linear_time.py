@@ -69,6 +69,7 @@ from plait.writing.formats import converted
 from plait.writing.sources import _printable
 from tests.builders import entry, write
 from tests.interfaces.command import ROOT
+from tests.reliability.scale import SOAK
 
 SOURCE = ROOT / "src" / "plait"
 
@@ -76,6 +77,8 @@ SOURCE = ROOT / "src" / "plait"
 # linear work takes 4 times as long, quadratic work 16 times.
 MOST_GROWTH = 2.8**2
 SIZES = (512, 2_048, 8_192)
+# A pattern needs little to show that it is slow.
+PATTERN_SIZES = SIZES if SOAK else (256, 1_024, 4_096)
 # Below this, a step proves nothing. Quadratic work takes longer at the largest size, even if it
 # reads memory as fast as a processor can.
 MEASURABLE_NS = 1_500_000
@@ -390,7 +393,7 @@ def test_every_pattern_takes_linear_time(row: Suspect) -> None:
             use(pattern, method, text)
 
         for name, shape in {**SHAPES, **BEHIND_ID}.items():
-            if ratio := growth(act, shape):
+            if ratio := growth(act, shape, PATTERN_SIZES):
                 slow[method, name] = ratio
         for pair in PAIRS:
             if ratio := growth(act, repeated(pair, "", "x\n\nx"), PAIR_SIZES):
@@ -620,6 +623,7 @@ SCANNERS: dict[str, Scanner] = {
     "echoes.find_repeated": Scanner(
         lambda text: echoes.find_repeated(_EMPTY, text, Filter(), wholly=False),
         more=BEHIND_ID,
+        sizes=PATTERN_SIZES,
     ),
     "likeness.compare": Scanner(
         lambda text: likeness.compare(
