@@ -552,6 +552,7 @@ SCANNERS: dict[str, Scanner] = {
         lambda text: echoes.storable(_EMPTY, Document(text=text, origin="agent")),
         ("writing/echoes.py:_without_answers",),
         BEHIND_ID,
+        PATTERN_SIZES,
     ),
     "answers._trailers": Scanner(
         lambda text: answers._trailers().fullmatch(text), ("facts/answers.py:_trailers",)
