@@ -45,7 +45,6 @@ def pytest_report_header() -> str:
 
 def pytest_collection_finish() -> None:
     """Look for rubbish among what tests make only: what all tests are takes long to go through."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(RUBBISH, *gc.get_threshold()[1:])
 

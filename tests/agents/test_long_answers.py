@@ -12,7 +12,7 @@ from plait.agents.steps import mask_beside, steps_of
 from plait.facts.masking import MASK, masked
 from tests.agents import test_claude_code as claude_code
 from tests.agents import test_copilot as copilot
-from tests.unit.test_linear_time import growth
+from tests.linear_time import growth
 
 WORDS = "one answer in many pieces, " * 10
 SIZES = (500, 2_000, 8_000)
