@@ -185,7 +185,11 @@ PAGES: tuple[dict[str, Any], ...] = (
     {"where": {"entity": "Ana1"}},
     {"where": {"tags": ["ops"]}},
 )
-OF_MISSPELT = [(query, options) for query in MISSPELT for options in ({}, *PAGES[::4])]
+OF_MISSPELT = [
+    (query, options)
+    for place, query in enumerate(MISSPELT)
+    for options in ({}, *PAGES[::4][slice(None) if SOAK else slice(place % 4, place % 4 + 1)])
+]
 
 
 # A question is asked with one in so many of the pages, or other options; the next with others.
