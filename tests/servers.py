@@ -45,6 +45,8 @@ def _started() -> tuple[str, str]:
             # Nobody needs the files after the machine has lost its power.
             for setting in ("fsync", "full_page_writes"):
                 connection.execute(f"ALTER SYSTEM SET {setting} = off".encode())
+            # Its files may lie in memory.
+            connection.execute("ALTER SYSTEM SET max_wal_size = '128MB'")
             connection.execute("SELECT pg_reload_conf()")
     except Exception as error:  # noqa: BLE001 - whatever the machine lacks is the reason to skip
         return "", f"PostgreSQL does not start here: {error}"
