@@ -15,7 +15,6 @@ from plait.testing import HashingEmbedder
 from tests.reliability import damage
 from tests.reliability.damage import ANY_TRUST, CHECK, PAGE, REPAIR
 from tests.reliability.memories import settings
-from tests.reliability.scale import SOAK
 
 # What people and programs stored; everything else is made from it, or comes again with use.
 STORED = ("documents", "passages", "trash", "relations", "trashed_relations", "generations")
@@ -55,16 +54,6 @@ def owners_of_pages(path: Path) -> dict[int, str]:
     return {page: name for page, name in owners.items() if page not in vectors[VECTOR_PAGES:]}
 
 
-def damaged_pages(owners: dict[int, str]) -> list[int]:
-    """The pages to damage, one at a time: of each tree the first, the last and one between."""
-    pages: dict[str, list[int]] = {}
-    for page, name in sorted(owners.items()):
-        pages.setdefault(name, []).append(page)
-    if not SOAK:
-        pages = {name: [*{row[0], row[len(row) // 2], row[-1]}] for name, row in pages.items()}
-    return sorted(page for row in pages.values() for page in row)
-
-
 def noise_in(data: bytes, page: int) -> bytes:
     noise = random.Random(page).randbytes(PAGE)
     return data[: (page - 1) * PAGE] + noise + data[page * PAGE :]
@@ -95,7 +84,7 @@ def test_any_damaged_page_is_repaired_without_loss_or_needs_a_salvage(
     tmp_path: Path,
     part: int,
 ) -> None:
-    for page in damaged_pages(owners)[part::PARTS]:
+    for page in sorted(owners)[part::PARTS]:
         owner = owners[page]
         path = tmp_path / f"{page}.db"
         data = noise_in(whole.read_bytes(), page)
