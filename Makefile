@@ -14,8 +14,8 @@ CRITICAL_FLOOR := 95
 
 # Parts of the tests, the longest first. make begins the next one as soon as one has ended, so that
 # all cores are busy to the end; two parts more than cores, because many tests wait for processes.
-PARTS := reliability people unit interfaces flows mcp contracts agents chat tools postgres others \
-	growth integrations conformance
+PARTS := reliability unit interfaces flows people agents integrations mcp postgres contracts chat growth \
+	conformance others tools
 # Measuring coverage doubles the time of a test. `growth` compares times, and the others here go again
 # through what the rest covers well enough.
 UNMEASURED := flows mcp tools others growth
