@@ -36,7 +36,7 @@ MEASURED_CASES = 5
 RUBBISH = 10_000
 
 _homes = count()
-_cases: Counter[str] = Counter()
+_cases: Counter[tuple[str, object]] = Counter()
 
 
 def pytest_report_header() -> str:
@@ -70,7 +70,8 @@ def _is_later_case(item: pytest.Item) -> bool:
     """Count the cases of a test with parameters; tell whether enough of them were measured."""
     if not hasattr(item, "callspec"):
         return False
-    test = item.nodeid.partition("[")[0]
+    # Each engine runs lines of its own, and all cases of one come before those of the next.
+    test = item.nodeid.partition("[")[0], item.callspec.params.get("engine")
     _cases[test] += 1
     return _cases[test] > MEASURED_CASES
 
