@@ -13,9 +13,9 @@ CRITICAL := src/plait/stores/* src/plait/ranking/* src/plait/facts/* src/plait/w
 CRITICAL_FLOOR := 95
 
 # Parts of the tests, the longest first. make begins the next one as soon as one has ended, so that
-# all cores are busy to the end; one part more than cores, because many tests wait for processes.
-PARTS := reliability people unit interfaces flows mcp contracts agents chat tools postgres others \
-	growth integrations conformance
+# all cores are busy to the end; two parts more than cores, because many tests wait for processes.
+PARTS := reliability unit interfaces flows people agents integrations mcp postgres contracts chat growth \
+	conformance others tools
 # Measuring coverage doubles the time of a test. `growth` compares times, and the others here go again
 # through what the rest covers well enough.
 UNMEASURED := flows mcp tools others growth
@@ -25,7 +25,7 @@ $(foreach folder,$(FOLDERS),$(eval $(folder) := tests/$(folder)))
 growth := tests/unit/test_linear_time.py
 unit := tests/unit src --ignore=$(growth)
 others := tests $(patsubst %,--ignore=tests/%,$(FOLDERS) unit)
-JOBS := $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
+JOBS := $(shell expr 2 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2))
 # Folders of tests that passed are removed at once, because they may be in memory.
 PYTEST := pytest -q -p no:cacheprovider -o tmp_path_retention_policy=failed
 
@@ -93,7 +93,8 @@ $(UNMEASURED): $(INSTALLED)
 
 soak: $(INSTALLED)
 	PLAIT_SOAK=1 PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest tests/reliability tests/mcp tests/postgres \
-		tests/agents/hooks/test_rounds.py -q
+		tests/agents/hooks/test_rounds.py $(growth) tests/unit/test_postgres_any_question.py \
+		tests/unit/test_postgres_trips.py -q
 	$(BIN)/python -m pytest -m soak -q
 	PGSERVER_POSTGRES_VERSION=16 $(BIN)/python -m pytest -m soak -q tests/contracts
 

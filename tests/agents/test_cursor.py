@@ -11,6 +11,7 @@ from plait.agents.histories.cursor import find, read
 from plait.agents.importing import import_histories, sources_of
 from plait.agents.undoing import undo_import
 from plait.memory import Memory
+from plait.stores.sqlite import others
 from tests.agents import hostile
 
 START = 1793606400000
@@ -283,7 +284,8 @@ def test_a_session_that_the_database_lost_comes_from_its_transcript(tmp_path):
         assert (brought(memory, tmp_path).messages, stored(memory)) == (1, ["one"])
 
 
-def test_a_transcript_waits_for_a_database_that_cannot_be_read_now(tmp_path):
+def test_a_transcript_waits_for_a_database_that_cannot_be_read_now(tmp_path, monkeypatch):
+    monkeypatch.setattr(others, "_BUSY_MS", 10)
     put(tmp_path, "T1", composer(bubble(1)), bubble(1, "one")).close()
     transcript(tmp_path, line("user", "one"))
     transcript(tmp_path, line("user", "two"), id="T2")

@@ -30,12 +30,12 @@ SHORT = Scale(
     full_disks=8,
     machines=20,
     steps=30,
-    queries=1_000,
+    queries=500,
     literals=300,
     secrets=60,
     thread_rounds=25,
-    chaos_seconds=15.0,
-    damaged_copies=66,
+    chaos_seconds=10.0,
+    damaged_copies=33,
 )
 LONG = Scale(
     kills=300,

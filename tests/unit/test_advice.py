@@ -1,6 +1,7 @@
 """Advice is data: each act that the code names has its words, and gets the values they need."""
 
 import ast
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -14,12 +15,16 @@ from plait.tools.wording import FOR_MODELS
 SOURCE = Path(plait.__file__).parent
 
 
+@cache
 def calls() -> list[tuple[str, str, set[str]]]:
     """File, act and values of each advice that the package gives."""
     rows = []
     for path in sorted(SOURCE.rglob("*.py")):
         place = path.relative_to(SOURCE).as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if "advise(" not in text and "Advice(" not in text:
+            continue  # to parse every file takes seconds
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.Call):
                 continue
             name = getattr(node.func, "id", "")

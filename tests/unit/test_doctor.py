@@ -431,7 +431,7 @@ NEVER_MENDED = {*carving.ROWID_TABLES} - {*DROPPED_TABLES}
 
 Full = tuple[bytes, dict[str, int]]
 # Each name is swapped with one in so many others, and with those whose outcome is known.
-SWAPPED_EVERY = 3
+SWAPPED_EVERY = 6
 KNOWN_OUTCOMES = {
     ("meta", "documents_by_key"): "refused",
     ("trash", "documents_by_key"): "refused",

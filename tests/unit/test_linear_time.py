@@ -10,8 +10,7 @@ import importlib
 import itertools
 import json
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from encodings.aliases import aliases
 from functools import cache, partial
 from pathlib import Path
@@ -67,51 +66,21 @@ from plait.writing.formats import converted
 from plait.writing.sources import _printable
 from tests.builders import entry, write
 from tests.interfaces.command import ROOT
+from tests.linear_time import (
+    MEASURABLE_NS,
+    MOST_GROWTH,
+    SIZES,
+    TRIES,
+    cpu_time,
+    growth,
+    ratio_of,
+)
+from tests.reliability.scale import SOAK
 
 SOURCE = ROOT / "src" / "plait"
 
-# Work is measured as CPU time of this process, the least of some tries. Sizes grow 4 times a step:
-# linear work takes 4 times as long, quadratic work 16 times.
-MOST_GROWTH = 2.8**2
-SIZES = (512, 2_048, 8_192)
-# Below this, a step proves nothing. Quadratic work takes longer at the largest size, even if it
-# reads memory as fast as a processor can.
-MEASURABLE_NS = 1_500_000
-TRIES = 5
-
-
-def cpu_time(act: Callable[[str], object], text: str) -> int:
-    start = time.process_time_ns()
-    act(text)
-    return time.process_time_ns() - start
-
-
-def growth(
-    act: Callable[[str], object], shape: Callable[[int], str], sizes: Sequence[int] = SIZES
-) -> float:
-    """Return by how much the work grows from one size to the next, where it is measurable.
-
-    Sizes grow step by step, so that even cubic work is noticed before it takes minutes.
-    """
-    act(shape(sizes[0]))  # imports and caches
-    before = sizes[0]
-    for size in sizes[1:]:
-        text = shape(size)
-        took = cpu_time(act, text)
-        if took > MEASURABLE_NS:
-            # Somebody else may have used the processor's caches: only what repeats counts.
-            smaller = shape(before)
-            times = [(took, cpu_time(act, smaller))]
-            while (ratio := _ratio(times)) > MOST_GROWTH and len(times) < TRIES:
-                times.append((cpu_time(act, text), cpu_time(act, smaller)))
-            if ratio > MOST_GROWTH:
-                return ratio
-        before = size
-    return 0.0
-
-
-def _ratio(times: list[tuple[int, int]]) -> float:
-    return min(large for large, _ in times) / max(1, min(small for _, small in times))
+# A pattern needs little to show that it is slow.
+PATTERN_SIZES = SIZES if SOAK else (256, 1_024, 4_096)
 
 
 # -- texts -----------------------------------------------------------------------------------
@@ -390,7 +359,7 @@ def test_every_pattern_takes_linear_time(row: Suspect) -> None:
             use(pattern, method, text)
 
         for name, shape in {**SHAPES, **BEHIND_ID}.items():
-            if ratio := growth(act, shape):
+            if ratio := growth(act, shape, PATTERN_SIZES):
                 slow[method, name] = ratio
         for pair in PAIRS:
             if ratio := growth(act, repeated(pair, "", "x\n\nx"), PAIR_SIZES):
@@ -549,6 +518,7 @@ SCANNERS: dict[str, Scanner] = {
         lambda text: echoes.storable(_EMPTY, Document(text=text, origin="agent")),
         ("writing/echoes.py:_without_answers",),
         BEHIND_ID,
+        PATTERN_SIZES,
     ),
     "answers._trailers": Scanner(
         lambda text: answers._trailers().fullmatch(text), ("facts/answers.py:_trailers",)
@@ -624,6 +594,7 @@ SCANNERS: dict[str, Scanner] = {
     "echoes.find_repeated": Scanner(
         lambda text: echoes.find_repeated(_EMPTY, text, Filter(), wholly=False),
         more=BEHIND_ID,
+        sizes=PATTERN_SIZES,
     ),
     "likeness.compare": Scanner(
         lambda text: likeness.compare(
@@ -828,7 +799,7 @@ def test_the_end_of_a_question_is_read_in_one_way_only(unit: str) -> None:
     # Only the last characters are looked at: work that doubles with each mark shows within them.
     few, many = (f"foo{unit * (count // len(unit))}you" for count in (18, 36))
     times = [(cpu_time(asking.question_in, many), cpu_time(asking.question_in, few))]
-    while (ratio := _ratio(times)) > MOST_GROWTH and len(times) < TRIES:
+    while (ratio := ratio_of(times)) > MOST_GROWTH and len(times) < TRIES:
         times.append((cpu_time(asking.question_in, many), cpu_time(asking.question_in, few)))
     assert ratio <= MOST_GROWTH or min(large for large, _ in times) <= MEASURABLE_NS
 

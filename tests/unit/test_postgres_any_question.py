@@ -11,6 +11,7 @@ from plait.memory import Memory
 from plait.stores.postgres.store import PostgresStore
 from plait.types.ids import AGENT_FIELD
 from plait.writing.documents import now_ms
+from tests.reliability.scale import SOAK
 from tests.unit.test_postgres_trips import MOST_TRIPS, NAMES, filled, stopped_at, trips
 
 _KNOWN = (
@@ -55,7 +56,7 @@ ONCE_MORE: tuple[tuple[str, dict[str, Any]], ...] = (
     ('(frdiay AND kye*) AND ("3月5日" AND "key postgersql" NOT kyes)', {"mode": "vector"}),
     ("watesr frdiay key the क्या costs gifts", {"limit": 50, "offset": 1, "vector_weight": 0.0}),
 )
-QUESTIONS = 40  # of each seed
+QUESTIONS = 40 if SOAK else 12  # of each seed
 
 
 @pytest.fixture(scope="module")

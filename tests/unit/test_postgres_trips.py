@@ -24,6 +24,7 @@ from plait.types.steps import Step
 from plait.writing.documents import now_ms
 from tests import servers
 from tests.builders import memory_on
+from tests.reliability.scale import SOAK
 
 MOST_TRIPS = 6
 # Where every word is known: what the memory is and has; both branches; their candidates.
@@ -188,7 +189,20 @@ PAGES: tuple[dict[str, Any], ...] = (
     {"where": {"entity": "Ana1"}},
     {"where": {"tags": ["ops"]}},
 )
-OF_MISSPELT = [(query, options) for query in MISSPELT for options in ({}, *PAGES[::4])]
+OF_MISSPELT = [
+    (query, options)
+    for place, query in enumerate(MISSPELT)
+    for options in ({}, *PAGES[::4][slice(None) if SOAK else slice(place % 4, place % 4 + 1)])
+]
+
+
+# A question is asked with one in so many of the pages, or other options; the next with others.
+ASKED_EVERY = 1 if SOAK else 4
+
+
+def some_of(every: tuple[dict[str, Any], ...], place: int) -> list[dict[str, Any]]:
+    """The options of the question at this place of its list, after no options at all."""
+    return [{}, *every[place % ASKED_EVERY :: ASKED_EVERY]]
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +229,7 @@ def test_no_kind_of_question_takes_more_trips(
 
 @pytest.mark.parametrize("query", MISSPELT)
 def test_misspelt_words_take_no_more_trips(talking: Memory, query: str) -> None:
-    for options in ({}, *PAGES):
+    for options in some_of(PAGES, MISSPELT.index(query)):
         taken = trips(talking, lambda options=options: talking.search(query, **options))  # type: ignore[misc]
         assert 0 < taken <= MOST_TRIPS, options
 
@@ -231,7 +245,7 @@ def test_an_embedder_on_another_machine_takes_no_trip_more(
 
 
 RECALLS: tuple[dict[str, Any], ...] = (
-    *({}, {"limit": 1}, {"limit": 10}, {"min_score": 0.3}, {"strict": True}),
+    *({"limit": 1}, {"limit": 10}, {"min_score": 0.3}, {"strict": True}),
     *({"where": {"tags": ["ops"]}}, {"where": {"entity": "Tea"}}),
     *({"where": {"session": "standup"}}, {"where": {"as_of": "2030-01-01"}}),
 )
@@ -290,7 +304,7 @@ def test_the_name_of_a_document_takes_no_more_trips_and_finds_the_same(
 ) -> None:
     from plait.stores.postgres.store import PostgresStore
 
-    for options in ({}, *PAGES):
+    for options in some_of(PAGES, NAMES.index(query)):
         told: list[Any] = []
         ask = partial(named.search, query, explain=True, **options)
         taken = trips(named, lambda: told.append(ask()))  # noqa: B023
@@ -370,7 +384,7 @@ def test_a_recall_takes_no_more_trips_and_says_the_same(
 ) -> None:
     from plait.stores.postgres.store import PostgresStore
 
-    for options in RECALLS:
+    for options in some_of(RECALLS, RECALLED.index(query)):
         recalled: list[Recalled] = []
         recalling.write_down_use()  # or it is written down after some of them
         taken = trips(recalling, lambda: recalled.append(recalling.recall(query, **options)))  # noqa: B023

@@ -293,6 +293,7 @@ def test_rows_without_a_name_are_only_counted(whole: bytes, tmp_path: Path) -> N
 MADE_AGAIN = ("vectors", "sample", "count", "cached", "mark", "meta", "use ", "pairs", "reason")
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("name", damage.ROW_DAMAGES)
 def test_every_damaged_row_is_mended_or_told(whole: bytes, tmp_path: Path, name: str) -> None:
     path = tmp_path / "old.db"
