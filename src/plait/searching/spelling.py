@@ -110,7 +110,7 @@ def corrected(
             if words:
                 ahead.alike(words[:MOST_CORRECTED], where)
         if words and _is_foreign(store, request, right, vocabulary, ahead):
-            words = [word for word in words if len(word) >= LONG_IN_FOREIGN]
+            words = _long_ones(words)
         words = words[:MOST_CORRECTED]
         likely = _likely_ones(store, where, words, vocabulary, ahead) if words else []
         chosen, more = _chosen(store, where, likely, divided, ahead)
@@ -140,6 +140,11 @@ def corrected(
         _weighed(vocabulary, more, chosen),
         tuple(chosen.items()),
     )
+
+
+def _long_ones(words: Sequence[str]) -> list[str]:
+    """Return the words that are corrected in a question in another language."""
+    return [word for word in words if len(word) >= LONG_IN_FOREIGN][:MOST_CORRECTED]
 
 
 def doubted(request: Request, unknown: Collection[str]) -> list[str]:
@@ -174,7 +179,10 @@ def foresee(
     if words:
         little, left_out = _function_words(request, vocabulary)
         beside = left_out if little else []
-        ahead.foresee(words[:MOST_CORRECTED], request.where, beside, in_sight(request.where))
+        # If the question is in another language.
+        instead = _long_ones(words) if little else []
+        listed = words[:MOST_CORRECTED]
+        ahead.foresee(listed, request.where, beside, in_sight(request.where), instead)
 
 
 def is_right(word: str) -> bool:
