@@ -89,8 +89,11 @@ class ReadAhead(Protocol):
 
     def company(
         self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]
-    ) -> tuple[list[int], Vocabulary]:
-        """Return how many passages `Store.keyword` has of each query, and `Store.vocabulary`."""
+    ) -> tuple[list[int], list[Vocabulary]]:
+        """Return how many passages `Store.keyword` has of each query, and `Store.vocabulary`.
+
+        Of each word as if it were asked for without others that have one of its terms.
+        """
 
     def expect_company(
         self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]

@@ -340,17 +340,15 @@ def _chosen(
     queries += [query for row in likely for query, _ in row.common]
     pairs, parts_of_pairs = pairs_of(divided)
     counts: dict[Query, int] = {}
-    terms: dict[str, Sequence[tuple[int, int, str]]] = {}
-    holding: dict[str, int] = {}
+    told: dict[str, Vocabulary] = {}
     for asked, words in (queries, [row.spelt.word for row in likely]), (pairs, parts_of_pairs):
         if words:
-            counted, vocabulary = ahead.company(asked, COUNTED_TOGETHER, where, words)
+            counted, listed = ahead.company(asked, COUNTED_TOGETHER, where, words)
             counts |= zip(asked, counted, strict=True)
-            terms |= vocabulary.terms
-            holding |= vocabulary.holding
+            told |= {word: vocabulary for vocabulary in listed for word in vocabulary.terms}
     best = _best(likely, counts.__getitem__)
     best |= read_otherwise(_without(divided, best), counts.__getitem__)
-    return best, _restricted(Vocabulary(0, terms, holding), _words_of(best))
+    return best, _told_of(told, _words_of(best))
 
 
 def _without(divided: Divided, corrected: Collection[str]) -> Divided:
@@ -399,12 +397,11 @@ def _share_after_start(typed: str, meant: str) -> float:
     return 1.0 - sum(1 for _ in alike) / len(typed)
 
 
-def _restricted(vocabulary: Vocabulary, words: Collection[str]) -> Vocabulary:
-    """Return a vocabulary of some of its words."""
-    terms = {word: listed for word, listed in vocabulary.terms.items() if word in words}
-    wanted = {term for listed in terms.values() for _, _, term in listed}
-    holding = {term: count for term, count in vocabulary.holding.items() if term in wanted}
-    return vocabulary._replace(terms=terms, holding=holding)
+def _told_of(told: Mapping[str, Vocabulary], words: Sequence[str]) -> Vocabulary:
+    """Return the vocabulary of some words; of those with one term, the last one counts."""
+    terms = {word: told[word].terms[word] for word in words}
+    holding = {term: told[word].holding[term] for word in words for _, _, term in terms[word]}
+    return Vocabulary(0, terms, holding)
 
 
 def _likely(spellings: Sequence[Spelling]) -> list[Spelling]:

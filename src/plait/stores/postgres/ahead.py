@@ -19,7 +19,7 @@ from plait.stores.postgres.ranked_lists import HowMany, RankedLists, nearest_of
 from plait.stores.postgres.spelling import Index
 from plait.stores.postgres.state import OF_STATE, state_of
 from plait.stores.postgres.steps import of_passages
-from plait.stores.postgres.terms import is_absent, is_held
+from plait.stores.postgres.terms import is_absent, is_held, without_common_terms
 from plait.stores.postgres.trips import RowLists
 from plait.stores.sqlite import analysis, fileless
 from plait.stores.sqlite.documents import DocumentOrPassage
@@ -30,6 +30,7 @@ from plait.types.queries import Query, Spelling, Term, Terms, Turn, Vocabulary
 if TYPE_CHECKING:
     from plait.stores.postgres.store import PostgresStore
 
+Company = tuple[list[int], list[Vocabulary]]
 # Trips after the misspelt words: their company, the search, its candidates.
 AFTER_WORDS = 3
 # Words that a store remembers to be there: nobody looks for others that are spelt like them.
@@ -209,14 +210,14 @@ class Ahead(Beside):
 
     def company(
         self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]
-    ) -> tuple[list[int], Vocabulary]:
+    ) -> Company:
         """Return how many passages `Store.keyword` has of each query, and `Store.vocabulary`."""
         tokens = _tokens(words)
         name = ("company", *queries, *tokens)
         if name not in self._known:
             sent, take = self._asking_for_company(queries, limit, where, tokens)
             self._known[name] = take(self._together(*sent))
-        company: tuple[list[int], Vocabulary] = self._known[name]
+        company: Company = self._known[name]
         return company
 
     def expect_company(
@@ -235,7 +236,7 @@ class Ahead(Beside):
         limit: int,
         where: Filter,
         tokens: Mapping[str, Sequence[Token]],
-    ) -> tuple[list[SQLStatement], Callable[[RowLists], tuple[list[int], Vocabulary]]]:
+    ) -> tuple[list[SQLStatement], Callable[[RowLists], Company]]:
         sent: list[SQLStatement] = []
         counts: list[Callable[[RowLists], int]] = []
         for query in queries:
@@ -249,15 +250,19 @@ class Ahead(Beside):
                 asked, scored = keyword.matching(query, limit, chosen, self._forms_of(query))
                 sent += asked
                 counts.append(partial(_matches, first, len(asked), scored))
-        starts = beginnings(tokens)
-        asking = keyword.of_vocabulary(tokens, starts, None, None)
+        # Words with one stem have counts of their own, of what begins like each.
+        groups = [(group, beginnings(group)) for group in without_common_terms(tokens)]
+        asking = [keyword.of_vocabulary(*group, None, None) for group in groups]
 
-        def take(answers: RowLists) -> tuple[list[int], Vocabulary]:
-            others = answers[len(sent) :]
-            vocabulary = keyword.vocabulary_of(self, others, tokens, starts, None, None)
-            return [count(answers) for count in counts], vocabulary
+        def take(answers: RowLists) -> Company:
+            others = iter(answers[len(sent) :])
+            listed = [
+                keyword.vocabulary_of(self, [next(others) for _ in own], *group, None, None)
+                for own, group in zip(asking, groups, strict=True)
+            ]
+            return [count(answers) for count in counts], listed
 
-        return [*sent, *asking], take
+        return [*sent, *chain.from_iterable(asking)], take
 
     def _forms_of(self, query: Query) -> keyword.Forms:
         """Return the longer forms of words, which the survey has read, as a rule."""
