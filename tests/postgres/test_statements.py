@@ -222,6 +222,10 @@ def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
     late, asked, denied = float("inf"), parse("red aplle"), parse("red NOT серверами")
     with ahead.shared():
         assert store.ahead is ahead
+    ahead.expect_session(NARROW, NARROW._replace(session="claude:12345678"))
+    ahead.session(NARROW, NARROW._replace(session="claude:12345678"))
+    ahead.expect_survey(parse("a pie"), prefixes=[], seen_by=NARROW, doubtful=["pie"])
+    ahead.scan(NARROW)
     for query, doubtful in ((asked, ["aplle"]), (denied, [])):
         ahead.survey(query, prefixes=["red"], seen_by=NARROW, doubtful=doubtful, where=NARROW)
     ahead.expect_company([parse('"red pie"'), parse("apple")], 3, NARROW, ["red", "pie"])
@@ -255,6 +259,7 @@ def _read_ahead(store: Store, refs: list[int], ids: list[str]) -> None:
             "rows",
         ),
         *("expect_spans", "expect_named", "named", "followed"),
+        *("scan", "expect_session", "session", "expect_survey"),
     }
 
 

@@ -425,7 +425,8 @@ def test_other_forms_of_a_word_count_wherever_it_is_looked_up(talking: Memory) -
     counted = store.vocabulary(words, seen_by=sight)
     ahead = store.ahead
     assert ahead is not None
-    assert ahead.company([], 10, sight, words)[1].holding == counted.holding
+    [vocabulary] = ahead.company([], 10, sight, words)[1]
+    assert vocabulary.holding == counted.holding
     ahead.foresee([], sight, words, sight)
     assert ahead.vocabulary(words, sight) == counted
     assert counted.holding["серверами"] == 1

@@ -214,7 +214,12 @@ class ReadableGraph:
         projects = self._places if personal else (self._project,)
         where = Filter(projects=projects, kinds=("entity",), trusts=trusts, keys=tuple(names or ()))
         entities: dict[str, Document] = {}
-        rows = self._store.scan(where, by_writing=True, damaged=damaged)
+        ahead = self._store.ahead  # what a search expects goes with the entities of its filter
+        rows = (
+            self._store.scan(where, by_writing=True, damaged=damaged)
+            if ahead is None
+            else ahead.scan(where)
+        )
         for document in map(with_composed_name, rows):
             name = document.key or ""
             if name not in entities or document.project == self._project:

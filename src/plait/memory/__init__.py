@@ -135,7 +135,6 @@ class Memory(SettlingMemory):
             limit=request.limit if limit is None else limit,
             offset=offset,
             mode=check_choice("mode", MODE_ALIASES.get(mode, mode), MODES),
-            where=self._read_filter(where, all_projects=all_projects),
             fusion=check_choice("fusion", FUSION_ALIASES.get(merge, merge), FUSIONS),
             window=window,
             best_per_document=best_per_document,
@@ -143,7 +142,8 @@ class Memory(SettlingMemory):
             explain=explain,
         )
         with self._one_question():
-            return self._with_changes(self._answer(request, origins))
+            wanted = self._read_filter(where, all_projects=all_projects, asked=request)
+            return self._with_changes(self._answer(request._replace(where=wanted), origins))
 
     def _request(self, query: str, min_score: float | None, *, strict: bool) -> Request:
         """Return a search with the values of the settings."""
@@ -175,9 +175,11 @@ class Memory(SettlingMemory):
             self._reads.read([hit.passage.ref for hit in answer])
         return answer
 
-    def _read_filter(self, where: Filter | Where | None, *, all_projects: bool) -> Filter:
+    def _read_filter(
+        self, where: Filter | Where | None, *, all_projects: bool, asked: Request | None = None
+    ) -> Filter:
         """Return the caller's filter; documents of users are read only where they are named."""
-        wanted = self._filter(where, all_projects=all_projects)
+        wanted = self._filter(where, all_projects=all_projects, asked=asked)
         return wanted if wanted.projects else wanted._replace(scopes=False)
 
     def _with_changes(self, answer: Answer) -> Answer:
@@ -235,7 +237,7 @@ class Memory(SettlingMemory):
             UsageError: The query is empty or a value is out of range.
         """
         from plait.searching import recall
-        from plait.searching.beside import one_question, with_beside
+        from plait.searching.beside import expect_pinned, one_question, with_beside
         from plait.searching.diversity import without_copies
         from plait.searching.openings import at_its_time, is_opening
 
@@ -248,19 +250,17 @@ class Memory(SettlingMemory):
             if overview.items or overview.left_out or timed is where:
                 return overview  # else a text may tell of that time
         is_default = self.config.origins.get("min_score", "default") == "default"
-        # subtle: read once; a moment before 1973 that is read again is another one.
-        wanted = self._read_filter(where, all_projects=all_projects)
-        request = self._request(query, min_score, strict=strict)._replace(where=wanted)
-
-        def best(most: int) -> Answer:
-            answer = self._answer(request._replace(limit=most), self.config.origins)
-            # Only among the best: in a large memory, some passage further down is always near.
-            return recall.without_weak(answer) if min_score is None and is_default else answer
-
+        request = self._request(query, min_score, strict=strict)
         most_wanted = (limit, 2 * limit, 8 * limit)  # others take the places of copies
-        with one_question(self._store, wanted, most_wanted) as ahead:
+        with one_question(self._store, most_wanted) as ahead:
+            # subtle: read once; a moment before 1973 that is read again is another one.
+            wanted = self._read_filter(where, all_projects=all_projects, asked=request)
+            expect_pinned(ahead, wanted)
             for most in most_wanted:
-                distinct = without_copies(answer := best(most))
+                answer = self._answer(request._replace(limit=most, where=wanted), self.config.origins)
+                # Only among the best: in a large memory, some passage is always near.
+                answer = recall.without_weak(answer) if min_score is None and is_default else answer
+                distinct = without_copies(answer)
                 if len(distinct) >= limit or len(distinct) == len(answer):
                     break
             answer = Answer(distinct[:limit], answer.receipt)

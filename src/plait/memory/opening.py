@@ -22,6 +22,7 @@ from plait.types.records import NamedTuple
 if TYPE_CHECKING:
     from plait.facts.names import Named, Reach
     from plait.graph import Graph
+    from plait.searching.scoring import Request
     from plait.writing.use import UseCounter
     from plait.writing.writer import Writer
 
@@ -465,16 +466,32 @@ class OpenMemory:
         ahead = None if self._store is None else self._store.ahead
         return nullcontext() if ahead is None else ahead.shared()
 
-    def _filter(self, wanted: Filter | Where | None, *, all_projects: bool = False) -> Filter:
-        """Return the caller's filter; ``entity`` selects the facts about these entities."""
+    def _filter(
+        self,
+        wanted: Filter | Where | None,
+        *,
+        all_projects: bool = False,
+        asked: Request | None = None,
+    ) -> Filter:
+        """Return the caller's filter; ``entity`` selects the facts about these entities.
+
+        ``asked``: the search that it is for.
+        """
         if not wanted:
             return Filter() if all_projects else Filter.of_project(self.config.project)
+        names: list[str] = []
         if not isinstance(wanted, Filter) and (fields := given_fields(wanted)).get("entity"):
             check_fields(fields, wanted)
-            names = fields.pop("entity")
-            listed = [names] if isinstance(names, str) else list(names)
-            wanted = {**fields, "parents": self.graph.ids_of(listed)}
+            listed = fields.pop("entity")
+            names = [listed] if isinstance(listed, str) else list(listed)
+            wanted = fields
         where = to_filter(wanted, self.config.project, all_projects=all_projects)
+        if self._store is not None and (ahead := self._store.ahead) is not None:
+            from plait.searching.ahead import expect_filter
+
+            expect_filter(ahead, where, names, asked)
+        if names:
+            where = where._replace(parents=self.graph.ids_of(names))
         if where.session is None or self._store is None:
             return where
         from plait.searching.conversations import whole_session

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from plait.facts.names import Reach
     from plait.graph import Graph
     from plait.memory.team import Team
+    from plait.searching.scoring import Request
     from plait.types.reports import Imported, Stored
     from plait.writing.writer import Writer
 
@@ -265,9 +266,15 @@ class ScopedMemory(Memory):
     def _members(self) -> Team:
         return self._memory._members
 
-    def _filter(self, wanted: Filter | Where | None, *, all_projects: bool = False) -> Filter:
+    def _filter(
+        self,
+        wanted: Filter | Where | None,
+        *,
+        all_projects: bool = False,
+        asked: Request | None = None,
+    ) -> Filter:
         # A filter that names no project means all that may be read.
-        where = super()._filter(wanted, all_projects=True)
+        where = super()._filter(wanted, all_projects=True, asked=asked)
         return where if where.projects else where._replace(projects=self._places)
 
     @property

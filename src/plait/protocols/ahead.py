@@ -23,10 +23,36 @@ class ReadAhead(Protocol):
     """Reads of `Store` for one question and one filter: several in one trip, and none twice."""
 
     trips: int  # so far
-    kept: int  # trips for what comes before the search, such as its filter, and after it
+    kept: int  # trips for what comes after the search
     sizes: Collection[int]  # numbers of hits that this question may ask for later
     reads_beside: bool  # whether `beside` will be asked for, which has steps
     has_gathered: bool  # candidates, for an earlier search
+
+    def scan(self, where: Filter) -> list[Document]:
+        """Return `Store.scan` in the order of writing, read with what was expected."""
+
+    def expect_session(self, own: Filter, begun: Filter) -> None:
+        """Read with the next trip what `session` of these asks for."""
+
+    def session(self, own: Filter, begun: Filter) -> tuple[bool, dict[str, bool]]:
+        """Return whether any document passes ``own``, and the imported sessions that begin so.
+
+        Each that begins like the one in the filter ``begun``, with whether a document of it passes.
+        """
+
+    def expect_survey(
+        self,
+        query: Query,
+        *,
+        prefixes: Iterable[str],
+        seen_by: Filter,
+        doubtful: Sequence[str] = (),
+        where: Filter | None = None,
+    ) -> None:
+        """Read with the next trip what `survey` of these asks for; it may not be known ``where``.
+
+        An entity in the filter may be looked up in the same trip.
+        """
 
     def survey(
         self,
@@ -43,9 +69,17 @@ class ReadAhead(Protocol):
         """
 
     def foresee(
-        self, words: Sequence[str], where: Filter, beside: Sequence[str], seen_by: Filter
+        self,
+        words: Sequence[str],
+        where: Filter,
+        beside: Sequence[str],
+        seen_by: Filter,
+        instead: Sequence[str] = (),
     ) -> None:
-        """Read with the next trip what `alike` of some words and `vocabulary` of others ask for."""
+        """Read with the next trip what `alike` of some words and `vocabulary` of others ask for.
+
+        `alike` may be asked for other words ``instead``, when that is known.
+        """
 
     def vocabulary(self, words: Sequence[str], seen_by: Filter) -> Vocabulary:
         """Return `Store.vocabulary` of words that `foresee` was told as ``beside``."""
@@ -55,8 +89,11 @@ class ReadAhead(Protocol):
 
     def company(
         self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]
-    ) -> tuple[list[int], Vocabulary]:
-        """Return how many passages `Store.keyword` has of each query, and `Store.vocabulary`."""
+    ) -> tuple[list[int], list[Vocabulary]]:
+        """Return how many passages `Store.keyword` has of each query, and `Store.vocabulary`.
+
+        Of each word as if it were asked for without others that have one of its terms.
+        """
 
     def expect_company(
         self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]

@@ -20,10 +20,11 @@ from plait.searching.branches import (
     over_fetch,
     stopped,
 )
-from plait.searching.evidence import Evidence, matched
+from plait.searching.conversations import may_be_short, reach_of_session
+from plait.searching.evidence import Evidence, in_sight, looked_up_in, matched, unknown_in
 from plait.searching.scoring import Branches, Request, first_read
-from plait.searching.search import fuse, weighs_turns
-from plait.text import spelling
+from plait.searching.search import ANYTHING, fuse, parsed, weighs_turns
+from plait.text import prefixes_of, spelling
 from plait.text.operators import wanted_alone
 from plait.types import Filter, Ref
 from plait.types.queries import Expression, Query, Term, Vocabulary, may_be_name
@@ -33,19 +34,30 @@ from plait.types.queries import Expression, Query, Term, Vocabulary, may_be_name
 DOUBTED_AT_ONCE = 4
 
 
+def expect_filter(
+    ahead: ReadAhead, where: Filter, names: Sequence[str], asked: Request | None
+) -> None:
+    """Read with the trip that looks up what a filter names all that a search reads first.
+
+    ``names`` are those of entities. ``asked`` is the search, but for its filter.
+    """
+    may_begin = where.session is not None and may_be_short(where.session)
+    if may_begin:
+        ahead.expect_session(*reach_of_session(where))
+    if asked is None or asked.text.strip() in ANYTHING or not (names or may_begin):
+        return
+    request, query = parsed(asked)
+    words, prefixes = looked_up_in(query, prefixes_of(query))
+    sight = in_sight(where if where.projects else where._replace(scopes=False))
+    doubtful = _doubtful_in(request, words)
+    ahead.expect_survey(words, prefixes=prefixes, seen_by=sight, doubtful=doubtful)
+
+
 def survey(
     ahead: ReadAhead, request: Request, query: Query, prefixes: Iterable[str], sight: Filter
 ) -> tuple[State, Vocabulary]:
     """Return the state of the memory and the words of a query, and expect misspelt ones."""
-    if not ahead.trips:
-        ahead.kept += _looked_up(request.where)
-    doubtful: list[str] = []
-    if not request.strict:
-        doubtful = [word for word in query.words if spelling.allowed(word)]
-    if doubtful:
-        from plait.searching.spelling import doubted
-
-        doubtful = doubted(request, doubtful)
+    doubtful = _doubtful_in(request, query)
     doubtful = doubtful if ahead.kept or len(doubtful) <= DOUBTED_AT_ONCE else []
     if query.forms:
         from plait.searching.forms import side_by_side
@@ -58,10 +70,13 @@ def survey(
     return state, vocabulary
 
 
-def _looked_up(where: Filter) -> int:
-    """Return how many trips it took to read a filter: an entity or a session has been looked up."""
-    may_be_short = where.session is not None and ":" in where.session
-    return bool(where.parents) + may_be_short
+def _doubtful_in(request: Request, query: Query) -> list[str]:
+    """Return the words that are looked up as misspelt if they are not there."""
+    if request.strict or not any(map(spelling.allowed, query.words)):
+        return []
+    from plait.searching.spelling import doubted
+
+    return doubted(request, query.words)
 
 
 def both_branches(
@@ -130,25 +145,26 @@ def by_keyword(plan: Plan, ahead: ReadAhead, size: int, deadline: float) -> list
 def _foresee(plan: Plan, ahead: ReadAhead) -> None:
     """Read beside the search what is asked for after it."""
     if plan.query.strict:
-        _foresee_words(plan, ahead)
+        foresee_words(ahead, plan.request, plan.vocabulary)
     elif may_be_name(plan.request.text):
         from plait.searching.named import foresee_named
 
         foresee_named(ahead, plan.request)
 
 
-def _foresee_words(plan: Plan, ahead: ReadAhead) -> None:
-    """Look misspelt words up beside a search for operators: if that finds little, words follow."""
-    from plait.searching.evidence import unknown_in
+def foresee_words(ahead: ReadAhead, request: Request, vocabulary: Vocabulary) -> None:
+    """Look misspelt words up beside something else, such as a search for operators.
 
-    unknown = unknown_in(plan.vocabulary)
-    if not unknown or plan.request.strict:
+    If that finds little, words follow.
+    """
+    unknown = unknown_in(vocabulary)
+    if not unknown or request.strict:
         return
     from plait.searching.dividing import divided_ones
     from plait.searching.spelling import doubted, foresee
 
-    words, divided = doubted(plan.request, unknown), divided_ones(plan.request, unknown)
-    foresee(ahead, plan.request, words, divided, plan.vocabulary)
+    words, divided = doubted(request, unknown), divided_ones(request, unknown)
+    foresee(ahead, request, words, divided, vocabulary)
 
 
 def expect_wanted(plan: Plan, ahead: ReadAhead) -> None:

@@ -25,18 +25,21 @@ class RecallParts(NamedTuple):
 
 
 @contextmanager
-def one_question(
-    store: Store | None, where: Filter, sizes: Collection[int]
-) -> Iterator[ReadAhead | None]:
+def one_question(store: Store | None, sizes: Collection[int]) -> Iterator[ReadAhead | None]:
     """Let searches for these numbers of hits be those of one question: nothing is read twice."""
     ahead = None if store is None else store.ahead
     if ahead is None:
         yield None
         return
     ahead.kept, ahead.sizes, ahead.reads_beside = 1, sizes, True
-    ahead.expect_pinned(pinned_ones(where), MOST_PINNED)
     with ahead.shared():
         yield ahead
+
+
+def expect_pinned(ahead: ReadAhead | None, where: Filter) -> None:
+    """Read what is pinned with the search."""
+    if ahead is not None:
+        ahead.expect_pinned(pinned_ones(where), MOST_PINNED)
 
 
 def with_beside(

@@ -50,13 +50,20 @@ def whole_session(store: Store, where: Filter) -> Filter:
         AmbiguousId: Several sessions begin so.
     """
     name = where.session or ""
-    if not _may_be_short(name):
+    if not may_be_short(name):
         return where
-    reach = EVERYTHING._replace(session=name, projects=where.projects, scopes=where.scopes)
-    damaged: list[str] = []
-    if store.scan(reach._replace(kinds=where.kinds), limit=1, damaged=damaged) or damaged:
+    own, messages = reach_of_session(where)
+    if (ahead := store.ahead) is not None:
+        is_there, known = ahead.session(own, messages)
+        begun = sorted(row for row, has_messages in known.items() if has_messages)
+        if not all(map(str.isascii, known)):  # a letter may be written in two ways
+            begun = begun_by(store, messages)
+    else:
+        damaged: list[str] = []
+        is_there = bool(store.scan(own, limit=1, damaged=damaged) or damaged)
+        begun = [] if is_there else begun_by(store, messages)
+    if is_there:
         return where
-    begun = begun_by(store, reach)
     if len(begun) > 1:
         raise AmbiguousId(
             f"'{name}' matches {len(begun)} sessions. Write more of the name.", subject=name
@@ -83,20 +90,27 @@ def _has_messages(store: Store, where: Filter) -> bool:
     return bool(store.scan(messages, limit=1, by_turn=True, damaged=damaged) or damaged)
 
 
+def reach_of_session(where: Filter) -> tuple[Filter, Filter]:
+    """Return filters for what has exactly the name of a filter's session, and for its messages."""
+    reach = EVERYTHING._replace(session=where.session, projects=where.projects, scopes=where.scopes)
+    return reach._replace(kinds=where.kinds), reach._replace(kinds=("message",))
+
+
 def begun_by(store: Store, where: Filter) -> list[str]:
     """Return the imported sessions whose names begin like the filter's, if it has a name's form.
 
     The form is ``AGENT:`` and eight or more characters, as answers show it.
     """
     name = where.session or ""
-    if not _may_be_short(name):
+    if not may_be_short(name):
         return []
     rows = store.remembered(f"{IMPORTED_SESSION}{name}")
     names = sorted(row.removeprefix(IMPORTED_SESSION) for row in rows)
     return [row for row in names if _has_messages(store, where._replace(session=row))]
 
 
-def _may_be_short(name: str) -> bool:
+def may_be_short(name: str) -> bool:
+    """Tell whether a name may be the beginning of that of an imported session."""
     agent, _, start = name.partition(":")
     return bool(agent) and len(start) >= SHORT_SESSION and name.isascii()
 

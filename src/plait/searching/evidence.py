@@ -51,16 +51,7 @@ def survey(
 ) -> tuple[State, Vocabulary]:
     """Return the state of a memory, and what it holds of a query's words."""
     begun, sight = prefixes_of(query), in_sight(request.where)
-    asked, prefixes = query, begun
-    if query.strict and begun:
-        from plait.searching.beginnings import looked_up
-
-        others, prefixes = looked_up(begun)
-        asked = query._replace(words=(*query.words, *others))
-    elif query.forms:
-        from plait.searching.forms import with_form_words
-
-        asked = with_form_words(query)
+    asked, prefixes = looked_up_in(query, begun)
     if ahead is not None:
         from plait.searching.ahead import survey as read_ahead
 
@@ -77,6 +68,20 @@ def survey(
 
         vocabulary = with_completed(vocabulary, query.words, begun)
     return state, vocabulary
+
+
+def looked_up_in(query: Query, begun: Sequence[str]) -> tuple[Query, Sequence[str]]:
+    """Return a query with all words that are looked up for it, and the beginnings of words."""
+    if query.strict and begun:
+        from plait.searching.beginnings import looked_up
+
+        others, begun = looked_up(begun)
+        return query._replace(words=(*query.words, *others)), begun
+    if query.forms:
+        from plait.searching.forms import with_form_words
+
+        return with_form_words(query), begun
+    return query, begun
 
 
 def matched(query: Query) -> Query:
@@ -380,8 +385,7 @@ class Evidence:
         """What was left out of the answer, in one notice."""
         if not self._left_out:
             return ()
-        first = self._left_out[0]
-        count = len(self._left_out)
+        first, count = self._left_out[0], len(self._left_out)
         text = f"{count:,} {'result' if count == 1 else 'results'} left out: {first.text}"
         return (first._replace(text=text),)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from plait.protocols import Candidate, Store
 from plait.ranking import hybrid
+from plait.searching.scoring import Request
 from plait.types import Filter
 from plait.types.queries import Query, Term, Vocabulary
 
@@ -26,7 +27,11 @@ def with_form_words(query: Query) -> Query:
 
 
 def held(
-    store: Store, ahead: "ReadAhead | None", query: Query, vocabulary: Vocabulary, where: Filter
+    store: Store,
+    ahead: "ReadAhead | None",
+    query: Query,
+    vocabulary: Vocabulary,
+    request: Request,
 ) -> Query:
     """Return a query with those forms alone that a vocabulary counts.
 
@@ -34,7 +39,11 @@ def held(
     """
     query = query._replace(forms=tuple(pair for pair in query.forms if pair[0] in vocabulary.forms))
     beside = side_by_side(query)
-    if beside and _has(store, ahead, beside[0], where):
+    if beside and ahead is not None:
+        from plait.searching.ahead import foresee_words
+
+        foresee_words(ahead, request, vocabulary)
+    if beside and _has(store, ahead, beside[0], request.where):
         return query._replace(forms=tuple(pair for pair in query.forms if len(pair[1]) == 1))
     return query
 

@@ -15,7 +15,7 @@ from plait.text import parse
 from plait.text.asking import question_in
 from plait.types import Answer, Hit, Receipt, Ref, check_range
 from plait.types.guarding import weights_problem
-from plait.types.queries import may_be_name
+from plait.types.queries import Query, may_be_name
 from plait.types.records import NamedTuple
 
 MAX_LIMIT = 1_000
@@ -40,9 +40,7 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
 
         return newest(store, request, store.state())
     asked = request.text
-    if not request.strict:
-        request = request._replace(text=question_in(asked))
-    query = parse(request.text, strict=request.strict)
+    request, query = parsed(request)
     if query.misread and request.strict:
         raise UsageError(
             f"The operators of {quoted(request.text)} cannot be read.",
@@ -54,7 +52,7 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
     if query.forms:
         from plait.searching.forms import held
 
-        query = held(store, ahead, query, vocabulary, request.where)
+        query = held(store, ahead, query, vocabulary, request)
     embedder = embedder_of(state)
     weights = keyword_weight, vector_weight = request.weights(embedder.tuning)
     plan = Plan(store, ahead, state, embedder, request, query, vocabulary, *weights)
@@ -96,6 +94,13 @@ def search(store: Store, embedder_of: Callable[[State], Embedder], request: Requ
         corrections=corrections or page.corrections,
     )
     return Answer(hits, receipt)
+
+
+def parsed(request: Request) -> tuple[Request, Query]:
+    """Return a request for what a question asks, and its query."""
+    if not request.strict:
+        request = request._replace(text=question_in(request.text))
+    return request, parse(request.text, strict=request.strict)
 
 
 class Ranked(NamedTuple):

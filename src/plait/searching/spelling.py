@@ -110,7 +110,7 @@ def corrected(
             if words:
                 ahead.alike(words[:MOST_CORRECTED], where)
         if words and _is_foreign(store, request, right, vocabulary, ahead):
-            words = [word for word in words if len(word) >= LONG_IN_FOREIGN]
+            words = _long_ones(words)
         words = words[:MOST_CORRECTED]
         likely = _likely_ones(store, where, words, vocabulary, ahead) if words else []
         chosen, more = _chosen(store, where, likely, divided, ahead)
@@ -140,6 +140,11 @@ def corrected(
         _weighed(vocabulary, more, chosen),
         tuple(chosen.items()),
     )
+
+
+def _long_ones(words: Sequence[str]) -> list[str]:
+    """Return the words that are corrected in a question in another language."""
+    return [word for word in words if len(word) >= LONG_IN_FOREIGN][:MOST_CORRECTED]
 
 
 def doubted(request: Request, unknown: Collection[str]) -> list[str]:
@@ -174,7 +179,10 @@ def foresee(
     if words:
         little, left_out = _function_words(request, vocabulary)
         beside = left_out if little else []
-        ahead.foresee(words[:MOST_CORRECTED], request.where, beside, in_sight(request.where))
+        # If the question is in another language.
+        instead = _long_ones(words) if little else []
+        listed = words[:MOST_CORRECTED]
+        ahead.foresee(listed, request.where, beside, in_sight(request.where), instead)
 
 
 def is_right(word: str) -> bool:
@@ -332,17 +340,15 @@ def _chosen(
     queries += [query for row in likely for query, _ in row.common]
     pairs, parts_of_pairs = pairs_of(divided)
     counts: dict[Query, int] = {}
-    terms: dict[str, Sequence[tuple[int, int, str]]] = {}
-    holding: dict[str, int] = {}
+    told: dict[str, Vocabulary] = {}
     for asked, words in (queries, [row.spelt.word for row in likely]), (pairs, parts_of_pairs):
         if words:
-            counted, vocabulary = ahead.company(asked, COUNTED_TOGETHER, where, words)
+            counted, listed = ahead.company(asked, COUNTED_TOGETHER, where, words)
             counts |= zip(asked, counted, strict=True)
-            terms |= vocabulary.terms
-            holding |= vocabulary.holding
+            told |= {word: vocabulary for vocabulary in listed for word in vocabulary.terms}
     best = _best(likely, counts.__getitem__)
     best |= read_otherwise(_without(divided, best), counts.__getitem__)
-    return best, _restricted(Vocabulary(0, terms, holding), _words_of(best))
+    return best, _told_of(told, _words_of(best))
 
 
 def _without(divided: Divided, corrected: Collection[str]) -> Divided:
@@ -391,12 +397,11 @@ def _share_after_start(typed: str, meant: str) -> float:
     return 1.0 - sum(1 for _ in alike) / len(typed)
 
 
-def _restricted(vocabulary: Vocabulary, words: Collection[str]) -> Vocabulary:
-    """Return a vocabulary of some of its words."""
-    terms = {word: listed for word, listed in vocabulary.terms.items() if word in words}
-    wanted = {term for listed in terms.values() for _, _, term in listed}
-    holding = {term: count for term, count in vocabulary.holding.items() if term in wanted}
-    return vocabulary._replace(terms=terms, holding=holding)
+def _told_of(told: Mapping[str, Vocabulary], words: Sequence[str]) -> Vocabulary:
+    """Return the vocabulary of some words; of those with one term, the last one counts."""
+    terms = {word: told[word].terms[word] for word in words}
+    holding = {term: told[word].holding[term] for word in words for _, _, term in terms[word]}
+    return Vocabulary(0, terms, holding)
 
 
 def _likely(spellings: Sequence[Spelling]) -> list[Spelling]:

@@ -54,8 +54,12 @@ class Index(Protocol):
     def expect_words(self, typed: Sequence[str]) -> None:
         """Be told which words are looked up: an engine may read the stems of all at once."""
 
-    def expect_stems(self, stems: Iterable[str], possible: Iterable[str]) -> None:
-        """Be told which stems are likely, and which possible, for an engine that reads ahead."""
+    def expect_stems(self, stems: Iterable[str], possible: Iterable[Sequence[str]]) -> None:
+        """Be told which stems are likely, and which possible, for an engine that reads ahead.
+
+        Those that are ``possible`` are in lists, each in the order in which it is tried, until so
+        many as `STEMS` may be seen.
+        """
 
     def has_between(self, low: str, high: str) -> bool:
         """Tell whether there is a term from ``low`` up to, but without, ``high``."""
@@ -84,14 +88,14 @@ def alike(index: Index, words: Iterable[str]) -> dict[str, list[Spelling]]:
     looked_up = _looked_up(words)
     index.expect_words([row.typed for row in looked_up])
     listed = [(row, _with_first_letters(index, row.typed)) for row in looked_up]
-    index.expect_stems(_likely(index, listed), _likely(index, listed, TRIED_STEMS))
+    index.expect_stems(_likely(index, listed), _possible(index, listed))
     return {row.word: _alike(index, row, stems) for row, stems in listed}
 
 
-def likely_stems(index: Index, words: Iterable[str]) -> list[str]:
-    """Return the stems whose passages `alike` will read, as a rule, once it knows the words."""
+def stems_for(index: Index, words: Iterable[str]) -> tuple[list[str], Iterator[Sequence[str]]]:
+    """Return what `alike` will tell `Index.expect_stems`, once the index knows the words."""
     listed = [(row, _with_first_letters(index, row.typed)) for row in _looked_up(words)]
-    return list(_likely(index, listed))
+    return list(_likely(index, listed)), _possible(index, listed)
 
 
 def _looked_up(words: Iterable[str]) -> "list[_LookedUp]":
@@ -131,6 +135,11 @@ class _Stems(NamedTuple):
         rest = set(self.begun) - self.expected.keys()
         return sorted(rest, key=lambda stem: (-len(stem), stem))
 
+    @property
+    def tried(self) -> list[str]:
+        """Those whose passages may be read, in this order."""
+        return [*self.fitting, *self.others][:TRIED_STEMS]
+
 
 def _alike(index: Index, row: _LookedUp, stems: _Stems) -> list[Spelling]:
     """Return the spellings of a word: with its first letters; only else with an edit in them."""
@@ -153,15 +162,20 @@ def _with_first_letters(index: Index, typed: str) -> _Stems:
     return _Stems(counts, _expected(index, counts, typed, most), begun)
 
 
-def _likely(
-    index: Index, listed: Sequence[tuple[_LookedUp, _Stems]], most: int = STEMS
-) -> Iterator[str]:
-    """Yield the stems whose passages will be read, as a rule; of more of them, those that may."""
+def _likely(index: Index, listed: Sequence[tuple[_LookedUp, _Stems]]) -> Iterator[str]:
+    """Yield the stems whose passages will be read, as a rule."""
     for row, stems in listed:
-        others = stems.others if most > STEMS or not stems.fitting else ()
-        yield from [*stems.fitting, *others][:most]
+        yield from (stems.fitting or stems.others)[:STEMS]
         if row.varies and _is_known_script(index, row.typed):
-            yield from _varied(index, row.typed, stems.expected).fitting[:most]
+            yield from _varied(index, row.typed, stems.expected).fitting[:STEMS]
+
+
+def _possible(index: Index, listed: Sequence[tuple[_LookedUp, _Stems]]) -> Iterator[Sequence[str]]:
+    """Yield all stems whose passages may be read, a list for each look in the order of trying."""
+    for row, stems in listed:
+        yield stems.tried
+        if row.varies and _is_known_script(index, row.typed):
+            yield _varied(index, row.typed, stems.expected).tried
 
 
 def _is_known_script(index: Index, typed: str) -> bool:
@@ -185,7 +199,7 @@ def _spelt(index: Index, typed: str, stems: _Stems) -> list[Spelling]:
     counts, expected = stems.counts, stems.expected
     spellings: list[Spelling] = []
     seen = 0  # only what may be seen counts: hidden words must not keep others out
-    for stem in [*stems.fitting, *stems.others][:TRIED_STEMS]:
+    for stem in stems.tried:
         near = any(row.cost <= NEAR for row in spellings)
         if seen >= STEMS or (near and stem not in expected):
             break

@@ -19,6 +19,7 @@ from plait.stores.postgres.ranked_lists import HowMany, RankedLists, nearest_of
 from plait.stores.postgres.spelling import Index
 from plait.stores.postgres.state import OF_STATE, state_of
 from plait.stores.postgres.steps import of_passages
+from plait.stores.postgres.terms import is_absent, is_held, without_common_terms
 from plait.stores.postgres.trips import RowLists
 from plait.stores.sqlite import analysis, fileless
 from plait.stores.sqlite.documents import DocumentOrPassage
@@ -29,6 +30,7 @@ from plait.types.queries import Query, Spelling, Term, Terms, Turn, Vocabulary
 if TYPE_CHECKING:
     from plait.stores.postgres.store import PostgresStore
 
+Company = tuple[list[int], list[Vocabulary]]
 # Trips after the misspelt words: their company, the search, its candidates.
 AFTER_WORDS = 3
 # Words that a store remembers to be there: nobody looks for others that are spelt like them.
@@ -55,6 +57,7 @@ class Ahead(Beside):
         self._forms: dict[Term, Sequence[Term]] = {}
         self._branches: dict[object, RankedLists] = {}
         self._hydrated: list[tuple[Set[Ref], Mapping[Ref, Candidate]]] = []
+        self._expected: set[object] = set()
         self._placed: set[Ref] = set()
         self._turns: dict[Ref, Turn] = {}
         self._misspelt = False  # whether `foresee` has words or stems in store
@@ -66,6 +69,48 @@ class Ahead(Beside):
 
     # -- words -----------------------------------------------------------------------------
 
+    def expect_survey(
+        self,
+        query: Query,
+        *,
+        prefixes: Iterable[str],
+        seen_by: Filter,
+        doubtful: Sequence[str] = (),
+        where: Filter | None = None,
+    ) -> None:
+        """Read with the next trip what `survey` asks for."""
+        name = ("survey", query, seen_by)
+        if name in self._expected:
+            return
+        self._expected.add(name)
+        familiar = self._store.familiar
+        # Another process may have deleted them since, which takes a trip if that is not looked for.
+        unfamiliar = [word for word in doubtful if self.kept or word not in familiar]
+        self._foresee_doubtful(unfamiliar, where)
+        self._foresee_index()
+        tokens = _tokens(query.words)
+        starts, seen = beginnings(tokens, prefixes), self._where(seen_by, searching=True)
+        counting = keyword.of_vocabulary(tokens, starts, None, seen)
+        longer = keyword.asking_for_forms(query)
+
+        def read(answers: RowLists) -> tuple[State, Vocabulary]:
+            own, counts = answers[: len(OF_STATE)], answers[len(OF_STATE) + len(longer) :]
+            state = state_of(own, self._store.analyzer, has_vectors=self._store.has_vectors)
+            self._store.indexes.passages = state.passages
+            self._forms |= keyword.as_forms(longer, answers[len(OF_STATE) :][: len(longer)])
+            vocabulary = keyword.vocabulary_of(self, counts, tokens, starts, None, seen)
+            self._foresee_index()  # by now it is known how large the memory is
+            held = [word for word in unfamiliar if is_held(vocabulary, word)]
+            familiar.difference_update(word for word in doubtful if is_absent(vocabulary, word))
+            if len(familiar) + len(held) <= MOST_FAMILIAR:
+                familiar.update(held)
+            return state, vocabulary
+
+        def take(answers: RowLists) -> None:
+            self._known[name] = partial(read, answers[:])
+
+        self._soon([*OF_STATE, *longer.values(), *counting], take)
+
     def survey(
         self,
         query: Query,
@@ -76,43 +121,24 @@ class Ahead(Beside):
         where: Filter,
     ) -> tuple[State, Vocabulary]:
         """Return `Store.state` and `Store.vocabulary`."""
-        name = ("survey", query)
+        name = ("survey", query, seen_by)
         if name not in self._known:
-            familiar = self._store.familiar
-            unfamiliar = [word for word in doubtful if word not in familiar]
-            self._foresee_doubtful(unfamiliar, where)
-            self._foresee_index()
-            _, vocabulary = self._known[name] = self._surveyed(query, prefixes, seen_by)
-            self._foresee_index()  # by now it is known how large the memory is
-            held = [word for word in unfamiliar if _is_held(vocabulary, word)]
-            if len(familiar) + len(held) <= MOST_FAMILIAR:
-                familiar.update(held)
+            self.expect_survey(
+                query, prefixes=prefixes, seen_by=seen_by, doubtful=doubtful, where=where
+            )
+            self._together()
+        if callable(read := self._known[name]):
+            self._known[name] = read()
         survey: tuple[State, Vocabulary] = self._known[name]
         return survey
 
-    def _surveyed(
-        self, query: Query, prefixes: Iterable[str], seen_by: Filter
-    ) -> tuple[State, Vocabulary]:
-        store, tokens = self._store, _tokens(query.words)
-        starts, seen = beginnings(tokens, prefixes), self._where(seen_by, searching=True)
-        counting = keyword.of_vocabulary(tokens, starts, None, seen)
-        longer = keyword.asking_for_forms(query)
-        answers = self._together(*OF_STATE, *longer.values(), *counting)
-        own, answers = answers[: len(OF_STATE)], answers[len(OF_STATE) :]
-        state = state_of(own, store.analyzer, has_vectors=store.has_vectors)
-        store.indexes.passages = state.passages
-        self._forms |= keyword.as_forms(longer, answers[: len(longer)])
-        counts = answers[len(longer) :]
-        return state, keyword.vocabulary_of(self, counts, tokens, starts, None, seen)
-
-    def _foresee_doubtful(self, doubtful: Sequence[str], where: Filter) -> None:
+    def _foresee_doubtful(self, doubtful: Sequence[str], where: Filter | None) -> None:
         """Read the stems of words that may be misspelt with the next trip, if any is not there."""
         if not doubtful:
             return
         index, tokens = self._index(where), _tokens(doubtful)
         terms = [listed[0][2] for listed in tokens.values() if listed]
-        typed = list(map(spelling.folded, doubtful))
-        self._soon(index.asking_for_words(typed, terms), partial(index.take_words, typed))
+        self._soon(*index.asking_for_words(list(map(spelling.folded, doubtful)), terms))
 
     def _foresee_index(self) -> None:
         """Look for the index of the vectors with the next trip, if there may be one."""
@@ -121,18 +147,24 @@ class Ahead(Beside):
             self._soon(asking, partial(indexes.take, ns))
 
     def foresee(
-        self, words: Sequence[str], where: Filter, beside: Sequence[str], seen_by: Filter
+        self,
+        words: Sequence[str],
+        where: Filter,
+        beside: Sequence[str],
+        seen_by: Filter,
+        instead: Sequence[str] = (),
     ) -> None:
         """Read with the next trip what `alike` of some words and `vocabulary` of others ask for."""
-        index, typed = self._index(where), list(map(spelling.folded, words))
+        index = self._index(where)
+        index.instead = instead
+        typed = list(dict.fromkeys(map(spelling.folded, [*words, *instead])))
         if missing := [word for word in typed if not index.knows([word])]:
-            self._soon(index.asking_for_words(missing), partial(index.take_words, missing))
+            self._soon(*index.asking_for_words(missing))
             self._misspelt = True
         else:
-            wanted = index.unread(spellings.likely_stems(index, words))
-            if wanted:
-                asking = [index.asking_for_stems(wanted)]
-                self._soon(asking, lambda answers: index.take_stems(wanted, answers[0]))
+            asked = index.asking_for_stems(*spellings.stems_for(index, words))
+            if asked:
+                self._soon(*asked)
                 self._misspelt = True
         name = ("vocabulary", *beside)
         if beside and name not in self._known:
@@ -164,27 +196,28 @@ class Ahead(Beside):
         spelt: dict[str, list[Spelling]] = self._known[name]
         return spelt
 
-    def _index(self, where: Filter) -> Index:
+    def _index(self, where: Filter | None) -> Index:
         if "index" not in self._known:
-            chosen = self._where(where, searching=True)
-            self._known["index"] = Index(self._together, chosen, self._reads_every_text)
+            self._known["index"] = Index(self._together, is_last=self._is_last_look)
         index: Index = self._known["index"]
+        if where is not None and index.where is None:
+            index.where = self._where(where, searching=True)
         return index
 
-    def _reads_every_text(self) -> bool:
-        """Tell whether no trip is left for texts alone, between stems and what comes after them."""
+    def _is_last_look(self) -> bool:
+        """Tell whether the next trip is the last one for words: the others come after them."""
         return self.trips + self.kept + 2 + AFTER_WORDS > MOST_TRIPS
 
     def company(
         self, queries: Sequence[Query], limit: int, where: Filter, words: Iterable[str]
-    ) -> tuple[list[int], Vocabulary]:
+    ) -> Company:
         """Return how many passages `Store.keyword` has of each query, and `Store.vocabulary`."""
         tokens = _tokens(words)
         name = ("company", *queries, *tokens)
         if name not in self._known:
             sent, take = self._asking_for_company(queries, limit, where, tokens)
             self._known[name] = take(self._together(*sent))
-        company: tuple[list[int], Vocabulary] = self._known[name]
+        company: Company = self._known[name]
         return company
 
     def expect_company(
@@ -203,7 +236,7 @@ class Ahead(Beside):
         limit: int,
         where: Filter,
         tokens: Mapping[str, Sequence[Token]],
-    ) -> tuple[list[SQLStatement], Callable[[RowLists], tuple[list[int], Vocabulary]]]:
+    ) -> tuple[list[SQLStatement], Callable[[RowLists], Company]]:
         sent: list[SQLStatement] = []
         counts: list[Callable[[RowLists], int]] = []
         for query in queries:
@@ -217,15 +250,19 @@ class Ahead(Beside):
                 asked, scored = keyword.matching(query, limit, chosen, self._forms_of(query))
                 sent += asked
                 counts.append(partial(_matches, first, len(asked), scored))
-        starts = beginnings(tokens)
-        asking = keyword.of_vocabulary(tokens, starts, None, None)
+        # Words with one stem have counts of their own, of what begins like each.
+        groups = [(group, beginnings(group)) for group in without_common_terms(tokens)]
+        asking = [keyword.of_vocabulary(*group, None, None) for group in groups]
 
-        def take(answers: RowLists) -> tuple[list[int], Vocabulary]:
-            others = answers[len(sent) :]
-            vocabulary = keyword.vocabulary_of(self, others, tokens, starts, None, None)
-            return [count(answers) for count in counts], vocabulary
+        def take(answers: RowLists) -> Company:
+            others = iter(answers[len(sent) :])
+            listed = [
+                keyword.vocabulary_of(self, [next(others) for _ in own], *group, None, None)
+                for own, group in zip(asking, groups, strict=True)
+            ]
+            return [count(answers) for count in counts], listed
 
-        return [*sent, *asking], take
+        return [*sent, *chain.from_iterable(asking)], take
 
     def _forms_of(self, query: Query) -> keyword.Forms:
         """Return the longer forms of words, which the survey has read, as a rule."""
@@ -450,13 +487,6 @@ class Shared:
 
 def _tokens(words: Iterable[str]) -> dict[str, Sequence[Token]]:
     return {word: analysis.tokens(fileless.connection(), word) for word in words}
-
-
-def _is_held(vocabulary: Vocabulary, word: str) -> bool:
-    """Tell whether passages surely have a word itself: others may be counted that begin so."""
-    terms = {term for _, _, term in vocabulary.terms.get(word, ())}
-    surely = bool(terms) and not vocabulary.beginnings
-    return surely and all(vocabulary.holding.get(term) for term in terms)
 
 
 def _count(place: int, answers: RowLists) -> int:

@@ -2,26 +2,24 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from plait.protocols import Following
 from plait.stores.postgres import around, documents, steps
 from plait.stores.postgres.connection import Connections
 from plait.stores.postgres.filters import Conditions
-from plait.stores.postgres.trips import RowLists, Trips
+from plait.stores.postgres.looked_up import LookedUp
+from plait.stores.postgres.trips import RowLists
 from plait.types import Document, Filter, Passage
 from plait.types.steps import Step
 
 Span = tuple[str, int, int]
 
 
-class Beside(Trips):
+class Beside(LookedUp):
     """The reads of one question that are about its hits."""
 
     def __init__(self, connections: Connections, where: Callable[..., Conditions]) -> None:
-        super().__init__(connections)
-        self._where = where
-        self._known: dict[object, Any] = {}
+        super().__init__(connections, where)
         self._spans: dict[Span, list[Passage]] = {}
         self._steps: dict[str, list[Step]] = {}
 

@@ -361,6 +361,12 @@ def scan(
     return [_whole(row) if whole else document_from(row[2:]) for row in listed]
 
 
+def any_of(where: Conditions) -> SQLStatement:
+    """Return the statement that has a row if any document meets conditions."""
+    sql = "SELECT 1 FROM plait.documents AS d WHERE {conditions} LIMIT 1"
+    return where.stated(sql), where.values
+
+
 def as_written(where: Conditions) -> SQLStatement:
     """Return the statement for documents as `scan` returns them, ``by_writing``."""
     return where.stated(f"{_DOCUMENT}{{conditions}} ORDER BY {_AS_WRITTEN}"), where.values

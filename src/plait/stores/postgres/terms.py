@@ -1,12 +1,14 @@
 """Terms of texts and their places, as the postings have them: FTS5's own, read without a file."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
+from plait.protocols import Token
 from plait.stores.sqlite import analysis, fileless
 from plait.stores.sqlite.keyword import COLUMN_WEIGHTS
 from plait.text.columns import split_columns
 from plait.types import Passage
+from plait.types.queries import Vocabulary
 from plait.types.records import NamedTuple
 
 # A place is a position, and above these bits its column.
@@ -68,3 +70,30 @@ def postings(passage: Passage, title: str) -> tuple[list[Posting], int]:
         Posting(term, sum(COLUMN_WEIGHTS[column_of(place)] for place in where), where)
         for term, where in places.items()
     ], length
+
+
+def is_held(vocabulary: Vocabulary, word: str) -> bool:
+    """Tell whether passages surely have a word itself: others may be counted that begin so."""
+    terms = {term for _, _, term in vocabulary.terms.get(word, ())}
+    surely = bool(terms) and not vocabulary.beginnings
+    return surely and all(vocabulary.holding.get(term) for term in terms)
+
+
+def is_absent(vocabulary: Vocabulary, word: str) -> bool:
+    """Tell whether no passage has any term of a word."""
+    terms = [term for _, _, term in vocabulary.terms.get(word, ())]
+    return bool(terms) and not any(vocabulary.holding.get(term, 1) for term in terms)
+
+
+def without_common_terms(words: Mapping[str, Sequence[Token]]) -> list[dict[str, Sequence[Token]]]:
+    """Return words in as few groups as it takes that none has two with the same term."""
+    groups: list[tuple[set[str], dict[str, Sequence[Token]]]] = []
+    for word, tokens in words.items():
+        terms = {term for _, _, term in tokens}
+        fitting = (group for group in groups if not group[0] & terms)
+        taken, group = next(fitting, None) or (set[str](), dict[str, Sequence[Token]]())
+        if not group:
+            groups.append((taken, group))
+        taken |= terms
+        group[word] = tokens
+    return [group for _, group in groups]

@@ -72,7 +72,7 @@ class _Index:
     def expect_words(self, typed: Sequence[str]) -> None:
         """Read each when it is asked for: nothing is far away."""
 
-    def expect_stems(self, stems: Iterable[str], possible: Iterable[str]) -> None:
+    def expect_stems(self, stems: Iterable[str], possible: Iterable[Sequence[str]]) -> None:
         """Read each when it is asked for: nothing is far away."""
 
     def holding(self, stem: str) -> list[Ref]:
