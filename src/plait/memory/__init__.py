@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["MODE_ALIASES", "Memory", "named_embedder"]
 
 MODE_ALIASES = {"fts": "keyword", "vec": "vector"}
-# Reading a whole document counts as reading each passage, up to this many passages.
-READ_AS_ONE = 10
+READ_AS_ONE = 10  # passages of a document: whoever reads all of it has read each of them
 
 
 @guarded
@@ -257,7 +256,8 @@ class Memory(SettlingMemory):
             wanted = self._read_filter(where, all_projects=all_projects, asked=request)
             expect_pinned(ahead, wanted)
             for most in most_wanted:
-                answer = self._answer(request._replace(limit=most, where=wanted), self.config.origins)
+                asked = request._replace(limit=most, where=wanted)
+                answer = self._answer(asked, self.config.origins)
                 # Only among the best: in a large memory, some passage is always near.
                 answer = recall.without_weak(answer) if min_score is None and is_default else answer
                 distinct = without_copies(answer)
