@@ -384,18 +384,25 @@ def signalled(act: Act, count: int, outside: Outside) -> int:
     with suppress(KeyboardInterrupt):
         act.do(0)
     lasts = time.monotonic() - began
-    came = 0
+    came, acting = 0, False
+
+    def stop(*_: object) -> None:
+        if acting:  # one that comes later has missed the act
+            raise KeyboardInterrupt
+
     for number in range(1, count + 1):
         act.prepare(number)
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.signal(signal.SIGALRM, stop)
+        acting = True
         try:
             signal.setitimer(signal.ITIMER_REAL, lasts * dice.uniform(0.01, 1.0))
             act.do(number)
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            acting = False
         except KeyboardInterrupt:
             came += 1
         except PlaitError as error:
             sys.stdout.write(f"{act.name}: signal {number}: {error.code}: {error}\n")
+        acting = False
         signal.signal(signal.SIGALRM, hang)
         signal.setitimer(signal.ITIMER_REAL, HANGS_S)
         try:
