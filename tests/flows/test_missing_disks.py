@@ -1,5 +1,6 @@
 """The place of a disk that is away, with something in it: what was known of the disk is kept."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from plait.writing import removals
 EVERY_FILE = Filter(kinds=("file",))
 PLACEHOLDERS = ["NOT-MOUNTED.md", "not-mounted.txt", ".keep", "photo.jpg", "deep/x"]
 COUNT = 20
+LONG_AGO = 1_600_000_000
 
 
 @pytest.fixture
@@ -49,12 +51,23 @@ def test_one_file_at_the_place_of_a_disk_does_not_hide_that_the_disk_is_away(
     ]
     empty(notes / "sub")
     write(notes / "sub" / name, 1000)
+    os.utime(notes / "sub" / name, (LONG_AGO, LONG_AGO))  # it was there before the disk was mounted
     report = memory.ingest(notes)
     assert report.count("kept") == len(inside)
     assert report.count("removed") == 0
     assert report.caution is not None
     assert report.caution.subject == str(notes / "sub")
     assert memory.ingest(notes / "sub", allow_removal=True).count("removed") == len(inside)
+
+
+def test_notes_that_one_summary_replaces_are_removed(memory: Memory, notes: Path) -> None:
+    memory.ingest(notes)
+    inside = sorted((notes / "sub").iterdir())
+    for path in inside:
+        path.unlink()
+    write(notes / "sub" / "summary.md", 1000)
+    report = memory.ingest(notes)
+    assert (report.count("removed"), report.count("kept")) == (len(inside), 0)
 
 
 @pytest.mark.parametrize("way", ["replaced by others", "all but one known", "four"])
@@ -88,7 +101,9 @@ def test_a_disk_that_the_systems_table_names_is_missed_whatever_is_in_its_place(
     (tmp_path / "fstab").write_text(
         f"# a b\nUUID=1 {written} ext4 defaults 0 2\n", encoding="utf-8"
     )
-    (tmp_path / "mounts").write_text(f"/dev/sda1 {disk if is_mounted else '/'} ext4 rw 0 0\n")
+    (tmp_path / "mounts").write_text(
+        f"/dev/sda1 {disk if is_mounted else '/'} ext4 rw 0 0\n", encoding="utf-8"
+    )
     monkeypatch.setattr(removals, "FSTAB", tmp_path / "fstab")
     monkeypatch.setattr(removals, "MOUNTED", tmp_path / "mounts")
     memory.ingest(tmp_path / "notes")

@@ -358,6 +358,7 @@ class Ingest:
                 own=any(old.source == walk.root for old in lost.vanished),
                 gone=[old.path or "" for old in lost.vanished],
                 left=lost.left,
+                read_at=max((old.indexed_at for old in lost.vanished), default=0),
             )
         self._caution = kept.caution
         gone = [*lost.vanished, *lost.excluded]

@@ -46,7 +46,9 @@ class KeptBack(NamedTuple):
         )
 
 
-def kept_back(root: str, own: bool, gone: Sequence[str], left: Collection[str]) -> KeptBack:
+def kept_back(
+    root: str, own: bool, gone: Sequence[str], left: Collection[str], *, read_at: int = 0
+) -> KeptBack:
     """Return which of the vanished files to keep.
 
     Args:
@@ -54,6 +56,7 @@ def kept_back(root: str, own: bool, gone: Sequence[str], left: Collection[str]) 
         own: Whether the files were ingested from this very folder.
         gone: Paths of known files that are no longer there or have no text any more.
         left: Paths of known files that are still there, or could not be examined.
+        read_at: When the last of the vanished ones was read, in UTC milliseconds.
     """
     if not gone:
         return KeptBack()
@@ -67,7 +70,8 @@ def kept_back(root: str, own: bool, gone: Sequence[str], left: Collection[str]) 
     kept = [
         folder
         for folder, count in lost.items()
-        if folder in away or (_is_emptied(count, spared[folder]) and _holds_little(folder, count))
+        if folder in away
+        or (_is_emptied(count, spared[folder]) and _is_abandoned(folder, count, read_at))
     ]
     return KeptBack(frozenset(path for path in gone if _is_in(path, kept)), min(kept, default=""))
 
@@ -76,18 +80,26 @@ def _is_emptied(lost: int, left: int) -> bool:
     return lost >= HANDFUL and lost >= LOST_SHARE * (lost + left)
 
 
-def _holds_little(folder: str, lost: int) -> bool:
-    """Tell whether a folder that lost files is there, and has next to nothing in it.
+def _is_abandoned(folder: str, lost: int, read_at: int) -> bool:
+    """Tell whether a folder that lost files is there with next to nothing in it, and nothing new.
 
-    That is how the place of a disk looks without it: often a file says so, or keeps it in git.
+    That is how the place of a disk looks without it: often a file says so, or keeps it in git. A
+    file written since, such as a summary of notes that were deleted, shows that the folder is used.
     """
     most = max(1, int(lost * (1 - LOST_SHARE)))
     errors: list[OSError] = []
     count = 0
-    for _, _, names in os.walk(folder, onerror=errors.append):
+    for place, _, names in os.walk(folder, onerror=errors.append):
         count += len(names)
         if count > most:
             return False
+        for name in names:
+            try:
+                written_at = Path(place, name).lstat().st_mtime
+            except OSError:
+                return False
+            if written_at * 1000 > read_at:
+                return False
     return not errors
 
 
