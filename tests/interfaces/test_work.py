@@ -160,8 +160,8 @@ def test_the_profile_is_one_short_tool(memory):
 
 def test_the_output_of_a_failed_command_may_be_piped(plait, home, monkeypatch):
     output = TRACE.format(7, "total").encode()
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(output)))
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(output), encoding="utf-8"))
     [row] = shop(plait, "fixed", "-").json["results"]
     assert (row["error"], row["same"]) == ("KeyError: 'total'", True)
-    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"\n")))
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"\n"), encoding="utf-8"))
     assert shop(plait, "fixed", "-").code == 2
