@@ -18,7 +18,7 @@ PARTS := reliability unit interfaces flows people agents integrations mcp postgr
 	conformance others tools
 # Measuring coverage doubles the time of a test. `growth` compares times, and the others here go again
 # through what the rest covers well enough.
-UNMEASURED := flows mcp tools others growth
+UNMEASURED := flows mcp tools others growth chat
 FOLDERS := reliability people interfaces flows mcp contracts agents chat tools postgres
 MEASURED := $(filter-out $(UNMEASURED),unit $(FOLDERS))
 $(foreach folder,$(FOLDERS),$(eval $(folder) := tests/$(folder)))
