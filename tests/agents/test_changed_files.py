@@ -4,15 +4,22 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import apsw
 import pytest
 
 from plait import Memory
 from plait.cli import main
+from plait.errors import StoreError
 from plait.facts.echo import unfenced
 from plait.facts.names import changed_mark
+from plait.memory.changes import changes_since
+from plait.protocols import Store
 from plait.searching.recall import tokens_of
+from plait.searching.steps import stored_steps
+from plait.types.steps import Step
 from tests.agents.test_importing import imported
 from tests.agents.test_work import Told
 from tests.mcp.talk import call, told
@@ -107,6 +114,32 @@ def test_damaged_steps_do_not_stop_a_search(memory: Memory, shop: Path, tmp_path
     connection.execute("UPDATE steps SET tool = x'00'")
     connection.close()
     assert changed(memory) == ()
+
+
+class Lost:
+    """The read-ahead of a server that goes away when it is asked in one of two ways."""
+
+    def __init__(self, when: str, store: Store) -> None:
+        self._when, self._store = when, store
+
+    def steps(self, ids: list[str]) -> dict[str, list[Step]]:
+        if self._when == "steps":
+            raise StoreError("The server is gone.")
+        return {id_: [*stored_steps(self._store, id_)] for id_ in ids}
+
+    def followed(self, *_: object) -> dict[str, int | None]:
+        raise StoreError("The server is gone.")
+
+
+@pytest.mark.parametrize("when", ["steps", "followed"])
+def test_a_server_that_is_lost_after_the_search_takes_no_hits(
+    memory: Memory, shop: Path, when: str
+) -> None:
+    write(shop, "cart.py")
+    documents = [hit.document for hit in memory.search(FIRST)]
+    store = cast(Store, SimpleNamespace(ahead=Lost(when, memory.engine)))
+    assert changes_since(memory.engine, documents, str(shop)) != {}
+    assert changes_since(store, documents, str(shop)) == {}
 
 
 def test_nothing_is_asked_for_messages_that_were_not_imported(

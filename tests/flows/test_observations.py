@@ -534,6 +534,14 @@ def test_near_duplicates_never_show_what_is_quarantined(memory: Memory) -> None:
     assert memory.store("The API listens on port 8443 at night").near == ()
 
 
+def test_the_letters_of_an_entitys_topic_are_not_those_of_a_topic_without_one(
+    memory: Memory,
+) -> None:
+    memory.store("The pump runs at night", topic="Pump", entity="House")
+    plain = memory.store("Pumps are loud", topic="pump")
+    assert memory.lookup(plain.id)[0].topic == "pump"
+
+
 @pytest.mark.parametrize("other", ["deploy day", "DEPLOY DAY", "Deploy day"])
 @pytest.mark.parametrize("entity", [None, "Shop"])
 def test_a_topic_is_the_same_in_other_letters(memory: Memory, other, entity) -> None:
@@ -543,4 +551,6 @@ def test_a_topic_is_the_same_in_other_letters(memory: Memory, other, entity) -> 
     assert (new.superseded, beside.superseded) == ((old.id,), ())
     assert memory.lookup(new.id)[0].topic == "Deploy Day"
     assert memory.lookup(beside.id)[0].topic == "deploy days"
-    assert memory.store("We sail", topic=other, entity="Boat").superseded == ()
+    elsewhere = memory.store("We sail", topic=other, entity="Boat")
+    assert elsewhere.superseded == ()
+    assert memory.lookup(elsewhere.id)[0].topic == other

@@ -39,7 +39,10 @@ def changes_since(
         if document.project == home and AGENT_FIELD in document.metadata
     ]
     ahead = store.ahead if imported else None
-    known = {} if ahead is None else ahead.steps([document.id for document in imported])
+    try:
+        known = {} if ahead is None else ahead.steps([document.id for document in imported])
+    except StoreError:  # the hits are known: a server that is lost now must not take them
+        return {}
     later: list[tuple[Document, dict[str, float]]] = []
     for document in imported:
         try:
@@ -51,7 +54,10 @@ def changes_since(
             later.append((document, written))
     followed = None
     if ahead is not None and later:
-        followed = ahead.followed([document.id for document, _ in later], _MESSAGES)
+        try:
+            followed = ahead.followed([document.id for document, _ in later], _MESSAGES)
+        except StoreError:
+            return {}
     changes: dict[str, tuple[str, ...]] = {}
     for document, written in later:
         try:

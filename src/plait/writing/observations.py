@@ -71,7 +71,8 @@ def _with_known_topic(writer: Writer, document: Document, about: str | None) -> 
     forms = (topic, topic.lower(), topic.capitalize(), topic.title(), topic.upper())
     where = Filter(projects=(document.project,), kinds=("observation",), topics=forms)
     where = where if about is None else where._replace(parents=(about,))
-    known = [row.topic for row in writer.store.scan(where, limit=MOST_TOPICS)]
+    rows = writer.store.scan(where, limit=MOST_TOPICS)
+    known = [row.topic for row in rows if row.parent == about]
     return document if topic in known or not known else document._replace(topic=known[0])
 
 
